@@ -1,0 +1,140 @@
+//! The front for points: one trait, implemented by [`G1Point`] and [`G2Point`].
+
+use crate::{Fr, G1Point, G2Point, PointError, Scalars, msm, portable, scalar::canonical};
+use bytemuck::Pod;
+
+/// A group of prime order r whose elements are affine points.
+///
+/// All results are affine, hence canonical. Functions over slices do one batched normalisation.
+pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send + Sync {
+    /// The neutral element, the point at infinity.
+    const IDENTITY: Self;
+    /// Length in bytes of the compressed encoding (the one of Zcash, as used by all BLS12-381 libraries).
+    const COMPRESSED: usize;
+
+    /// The standard generator.
+    fn generator() -> Self;
+
+    /// The compressed encoding, [`Self::COMPRESSED`] bytes.
+    fn to_compressed(&self) -> Vec<u8>;
+
+    /// Decodes a point; checks the encoding, the curve and the subgroup. Infinity is accepted.
+    fn from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
+
+    /// Whether this is the point at infinity.
+    fn is_identity(&self) -> bool {
+        *self == Self::IDENTITY
+    }
+
+    /// On the curve and in the subgroup of order r.
+    fn is_in_group(&self) -> bool {
+        portable::is_in_group(self)
+    }
+
+    /// `-self`.
+    fn neg(&self) -> Self {
+        portable::neg(self)
+    }
+
+    /// `self + other`.
+    fn add(&self, other: &Self) -> Self {
+        Self::sum(&[*self, *other])
+    }
+
+    /// `self - other`.
+    fn sub(&self, other: &Self) -> Self {
+        self.add(&other.neg())
+    }
+
+    /// `x self`.
+    fn mul(&self, x: &Fr) -> Self {
+        let (bytes, bits) = canonical(x);
+        portable::normalise_one(&portable::mul(self, &bytes, bits))
+    }
+
+    /// The sum of all points.
+    fn sum(points: &[Self]) -> Self {
+        portable::normalise_one(&portable::sum(points))
+    }
+
+    /// `sum_i scalars_i bases_i`.
+    ///
+    /// # Panics
+    /// When the lengths differ: an MSM never shortens silently.
+    fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
+        msm::msm(bases, &Scalars::new(scalars))
+    }
+
+    /// [`Self::msm`] with scalars that were prepared for several of them.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    fn msm_prepared(bases: &[Self], scalars: &Scalars) -> Self {
+        msm::msm(bases, scalars)
+    }
+
+    /// `scalars_i points_i` for each i.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self> {
+        assert_eq!(points.len(), scalars.len(), "points and scalars of different length");
+        let products = points.iter().zip(scalars).map(|(p, x)| {
+            let (bytes, bits) = canonical(x);
+            portable::mul(p, &bytes, bits)
+        });
+        portable::normalise(&products.collect::<Vec<_>>())
+    }
+
+    /// `x points_i` for each i.
+    fn mul_all(points: &[Self], x: &Fr) -> Vec<Self> {
+        let (bytes, bits) = canonical(x);
+        portable::normalise(&points.iter().map(|p| portable::mul(p, &bytes, bits)).collect::<Vec<_>>())
+    }
+
+    /// One halving of an inner-product argument: `points_{2i} + x points_{2i+1}`, half as many points.
+    ///
+    /// # Panics
+    /// When the length is odd.
+    fn fold_pairs(points: &[Self], x: &Fr) -> Vec<Self> {
+        assert!(points.len().is_multiple_of(2), "folding an odd number of points");
+        let (bytes, bits) = canonical(x);
+        let folded = points.chunks_exact(2).map(|pair| portable::add_mixed(&portable::mul(&pair[1], &bytes, bits), &pair[0]));
+        portable::normalise(&folded.collect::<Vec<_>>())
+    }
+
+    /// `a_i += b_i` for each i, with one field inversion for the whole batch.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    fn batch_add(a: &mut [Self], b: &[Self]) {
+        portable::batch_add(a, b);
+    }
+}
+
+macro_rules! group {
+    ($point:ty, $bytes:literal) => {
+        impl Group for $point {
+            const IDENTITY: Self = <$point as portable::Curve>::ZERO;
+            const COMPRESSED: usize = $bytes;
+
+            fn generator() -> Self {
+                portable::generator()
+            }
+
+            fn to_compressed(&self) -> Vec<u8> {
+                let mut out = [0u8; $bytes];
+                portable::compress(self, &mut out);
+                out.to_vec()
+            }
+
+            fn from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
+                let bytes: &[u8; $bytes] = bytes.try_into().map_err(|_| PointError::Encoding)?;
+                portable::decompress(bytes)
+            }
+        }
+    };
+}
+
+group!(G1Point, 48);
+group!(G2Point, 96);

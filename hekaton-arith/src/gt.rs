@@ -1,0 +1,275 @@
+//! The target group: elements of order r of the multiplicative group of Fq12, written additively in the protocol.
+
+use crate::{Fr, points::fq, portable, scalar::fr_to_bytes};
+use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
+use ark_ff::{Field, PrimeField, Zero};
+use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
+
+/// |u| for the curve parameter u = -0xd201000000010000. On elements of order r the Frobenius map is exponentiation by u.
+const ABS_U: u64 = 0xd201_0000_0001_0000;
+
+/// The flag in the top byte of an encoding that stands for the neutral element.
+const IDENTITY_FLAG: u8 = 0x80;
+
+/// Why bytes are not an element of the target group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GtError {
+    /// A coordinate is not below q, or a flag bit is set that has no meaning.
+    #[error("not a canonical encoding of a target group element")]
+    Encoding,
+    /// The element has not order r.
+    #[error("the element is not in the target group of prime order")]
+    NotInGroup,
+}
+
+/// An element of the target group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gt(pub(crate) blst_fp12);
+
+impl Gt {
+    /// Length of the compressed encoding in bytes: the torus T2, one element of Fq6.
+    pub const COMPRESSED: usize = 288;
+
+    /// The neutral element.
+    pub fn identity() -> Self {
+        Self(portable::fp12_one())
+    }
+
+    /// Whether this is the neutral element.
+    pub fn is_identity(&self) -> bool {
+        *self == Self::identity()
+    }
+
+    /// The group operation (a product in Fq12).
+    #[must_use]
+    pub fn add(&self, other: &Self) -> Self {
+        Self(portable::fp12_mul(&self.0, &other.0))
+    }
+
+    /// The inverse in the group (a conjugation).
+    #[must_use]
+    pub fn neg(&self) -> Self {
+        Self(portable::fp12_conjugate(&self.0))
+    }
+
+    /// `x self`.
+    #[must_use]
+    pub fn mul(&self, x: &Fr) -> Self {
+        Self::msm(&[*self], &[*x])
+    }
+
+    /// `sum_i scalars_i bases_i`.
+    ///
+    /// Each scalar is split into four digits to the base |u|, the Frobenius images of the base standing for the powers
+    /// of u, so all bases together share 64 squarings; the digits go through signed buckets.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    pub fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
+        assert_eq!(bases.len(), scalars.len(), "a multi-exponentiation over different numbers of bases and scalars");
+        let mut terms = Vec::with_capacity(4 * bases.len());
+        for (base, scalar) in bases.iter().zip(scalars) {
+            for (power, digit) in digits_to_base_u(scalar).into_iter().enumerate() {
+                if digit != 0 {
+                    terms.push((base.times_power_of_abs_u(power), digit));
+                }
+            }
+        }
+        if terms.is_empty() {
+            return Self::identity();
+        }
+        let window = (terms.len().ilog2() as usize).saturating_sub(2).clamp(2, 10);
+        let digits: Vec<Vec<i32>> = terms.iter().map(|(_, x)| signed_windows(*x, window)).collect();
+        let mut sum = Self::identity();
+        let mut buckets = vec![None::<Self>; 1 << (window - 1)];
+        for w in (0..64usize.div_ceil(window) + 1).rev() {
+            for _ in 0..window {
+                sum = Self(portable::fp12_cyclotomic_square(&sum.0));
+            }
+            buckets.fill(None);
+            for ((base, _), digits) in terms.iter().zip(&digits) {
+                let (bucket, base) = match digits[w] {
+                    0 => continue,
+                    d if d > 0 => (d as usize - 1, *base),
+                    d => (-d as usize - 1, base.neg()),
+                };
+                buckets[bucket] = Some(buckets[bucket].map_or(base, |b| b.add(&base)));
+            }
+            let mut running = None::<Self>;
+            for bucket in buckets.iter().rev() {
+                running = match (running, bucket) {
+                    (Some(r), Some(b)) => Some(r.add(b)),
+                    (r, b) => r.or(*b),
+                };
+                if let Some(r) = running {
+                    sum = sum.add(&r);
+                }
+            }
+        }
+        sum
+    }
+
+    /// `|u|^power self`, power < 4.
+    fn times_power_of_abs_u(&self, power: usize) -> Self {
+        match power {
+            0 => *self,
+            // u is negative: the odd powers of the Frobenius map give u^power = -|u|^power
+            2 => Self(portable::fp12_frobenius(&self.0, 2)),
+            odd => Self(portable::fp12_frobenius(&self.0, odd)).neg(),
+        }
+    }
+
+    /// Checks that a nonzero element of Fq12 has order r.
+    ///
+    /// First that it is in the cyclotomic subgroup (f^(q^4) f = f^(q^2)), because the squarings used afterwards are
+    /// right only there, then f^q = f^u.
+    fn check_order(&self) -> Result<(), GtError> {
+        let q2 = portable::fp12_frobenius(&self.0, 2);
+        let q4 = portable::fp12_frobenius(&q2, 2);
+        if portable::fp12_mul(&q4, &self.0) != q2 {
+            return Err(GtError::NotInGroup);
+        }
+        // f^|u|, most significant bit first
+        let mut power = self.0;
+        for bit in (0..63).rev() {
+            power = portable::fp12_cyclotomic_square(&power);
+            if ABS_U >> bit & 1 == 1 {
+                power = portable::fp12_mul(&power, &self.0);
+            }
+        }
+        if portable::fp12_conjugate(&power) != portable::fp12_frobenius(&self.0, 1) {
+            return Err(GtError::NotInGroup);
+        }
+        Ok(())
+    }
+
+    /// Compresses to the torus: f = a + b w becomes (1 + a) / b in Fq6, six coordinates of 48 bytes, each big-endian.
+    /// The neutral element (b = 0) is all zero with the top bit set.
+    pub fn compress_all(elements: &[Self]) -> Vec<[u8; Self::COMPRESSED]> {
+        let fields: Vec<Fq12> = elements.iter().map(|f| to_ark(&f.0)).collect();
+        let mut inverses: Vec<Fq6> = fields.iter().map(|f| f.c1).collect();
+        ark_ff::batch_inversion(&mut inverses);
+        let codes = fields.iter().zip(&inverses).map(|(f, b)| {
+            if f.c1.is_zero() {
+                // In a group of odd order the only element with b = 0 is 1.
+                let mut code = [0; Self::COMPRESSED];
+                code[0] = IDENTITY_FLAG;
+                code
+            } else {
+                encode_fq6(&((Fq6::ONE + f.c0) * b))
+            }
+        });
+        codes.collect()
+    }
+
+    /// Compresses one element.
+    pub fn compress(&self) -> [u8; Self::COMPRESSED] {
+        Self::compress_all(&[*self])[0]
+    }
+
+    /// Decodes many elements with one inversion in all; checks that encodings are canonical and elements have order r.
+    /// The error comes with the index of the first bad element.
+    pub fn decompress_all(codes: &[[u8; Self::COMPRESSED]]) -> Result<Vec<Self>, (usize, GtError)> {
+        let mut torus = Vec::with_capacity(codes.len());
+        for (i, code) in codes.iter().enumerate() {
+            torus.push(decode_torus(code).map_err(|e| (i, e))?);
+        }
+        // f = (y + w) / (y - w); y - w is never zero because y is in Fq6
+        let mut denominators: Vec<Fq12> =
+            torus.iter().map(|y| y.map_or(Fq12::ONE, |y| Fq12::new(y, -Fq6::ONE))).collect();
+        ark_ff::batch_inversion(&mut denominators);
+        let mut out = Vec::with_capacity(codes.len());
+        for (i, (y, inverse)) in torus.iter().zip(&denominators).enumerate() {
+            let f = y.map_or(Fq12::ONE, |y| Fq12::new(y, Fq6::ONE) * inverse);
+            let element = Self(from_ark(&f));
+            element.check_order().map_err(|e| (i, e))?;
+            out.push(element);
+        }
+        Ok(out)
+    }
+
+    /// Decodes one element.
+    pub fn decompress(code: &[u8; Self::COMPRESSED]) -> Result<Self, GtError> {
+        Self::decompress_all(&[*code]).map(|v| v[0]).map_err(|(_, e)| e)
+    }
+}
+
+fn decode_torus(code: &[u8; Gt::COMPRESSED]) -> Result<Option<Fq6>, GtError> {
+    if code[0] & IDENTITY_FLAG == 0 {
+        return decode_fq6(code).map(Some);
+    }
+    let rest_is_zero = code[0] == IDENTITY_FLAG && code[1..].iter().all(|b| *b == 0);
+    if rest_is_zero { Ok(None) } else { Err(GtError::Encoding) }
+}
+
+fn encode_fq6(y: &Fq6) -> [u8; Gt::COMPRESSED] {
+    let mut out = [0; Gt::COMPRESSED];
+    let coordinates = [y.c0.c0, y.c0.c1, y.c1.c0, y.c1.c1, y.c2.c0, y.c2.c1];
+    for (chunk, x) in out.chunks_exact_mut(48).zip(coordinates) {
+        for (word, limb) in chunk.rchunks_exact_mut(8).zip(x.into_bigint().0) {
+            word.copy_from_slice(&limb.to_be_bytes());
+        }
+    }
+    out
+}
+
+fn decode_fq6(code: &[u8; Gt::COMPRESSED]) -> Result<Fq6, GtError> {
+    let mut c = [Fq::zero(); 6];
+    for (x, chunk) in c.iter_mut().zip(code.chunks_exact(48)) {
+        let mut limbs = [0u64; 6];
+        for (limb, word) in limbs.iter_mut().zip(chunk.rchunks_exact(8)) {
+            *limb = word.iter().fold(0, |acc, b| acc << 8 | u64::from(*b));
+        }
+        *x = Fq::from_bigint(ark_ff::BigInt(limbs)).ok_or(GtError::Encoding)?;
+    }
+    Ok(Fq6::new(Fq2::new(c[0], c[1]), Fq2::new(c[2], c[3]), Fq2::new(c[4], c[5])))
+}
+
+fn to_ark(f: &blst_fp12) -> Fq12 {
+    let fp2 = |x: &blst_fp2| Fq2::new(fq(x.fp[0].l), fq(x.fp[1].l));
+    let fp6 = |x: &blst_fp6| Fq6::new(fp2(&x.fp2[0]), fp2(&x.fp2[1]), fp2(&x.fp2[2]));
+    Fq12::new(fp6(&f.fp6[0]), fp6(&f.fp6[1]))
+}
+
+fn from_ark(f: &Fq12) -> blst_fp12 {
+    let fp = |x: &Fq| blst_fp { l: x.0.0 };
+    let fp2 = |x: &Fq2| blst_fp2 { fp: [fp(&x.c0), fp(&x.c1)] };
+    let fp6 = |x: &Fq6| blst_fp6 { fp2: [fp2(&x.c0), fp2(&x.c1), fp2(&x.c2)] };
+    blst_fp12 { fp6: [fp6(&f.c0), fp6(&f.c1)] }
+}
+
+/// The four digits of a scalar to the base |u|; r < |u|^4.
+fn digits_to_base_u(x: &Fr) -> [u64; 4] {
+    let bytes = fr_to_bytes(x);
+    let mut limbs = [0u64; 4];
+    for (limb, chunk) in limbs.iter_mut().zip(bytes.chunks_exact(8)) {
+        *limb = chunk.iter().rev().fold(0, |acc, b| acc << 8 | u64::from(*b));
+    }
+    let mut digits = [0; 4];
+    for digit in &mut digits {
+        let mut remainder = 0u128;
+        for limb in limbs.iter_mut().rev() {
+            let dividend = remainder << 64 | u128::from(*limb);
+            *limb = (dividend / u128::from(ABS_U)) as u64;
+            remainder = dividend % u128::from(ABS_U);
+        }
+        *digit = remainder as u64;
+    }
+    digits
+}
+
+/// Signed digits of a 64-bit number in windows of `window` bits, one more than needed for the last carry.
+fn signed_windows(x: u64, window: usize) -> Vec<i32> {
+    let mut rest = u128::from(x);
+    (0..64usize.div_ceil(window) + 1)
+        .map(|_| {
+            let mut digit = (rest & ((1 << window) - 1)) as i32;
+            rest >>= window;
+            if digit > 1 << (window - 1) {
+                digit -= 1 << window;
+                rest += 1;
+            }
+            digit
+        })
+        .collect()
+}

@@ -1,0 +1,168 @@
+//! Field arithmetic: Fq and Fq2 for batched affine additions, Fq12 for the target group, Fr butterflies.
+
+use crate::{Fr, G1Point, G2Point};
+use blst::*;
+
+/// Arithmetic of a coordinate field.
+pub trait Field: Copy + PartialEq {
+    const ZERO: Self;
+    fn one() -> Self;
+    fn add(&self, b: &Self) -> Self;
+    fn sub(&self, b: &Self) -> Self;
+    fn mul(&self, b: &Self) -> Self;
+    fn square(&self) -> Self;
+    fn neg(&self) -> Self;
+    /// The inverse; zero gives zero.
+    fn invert(&self) -> Self;
+}
+
+macro_rules! field {
+    ($ty:ty, $zero:expr, $one:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
+        // SAFETY (all calls): blst reads and writes whole field elements through valid pointers.
+        impl Field for $ty {
+            const ZERO: Self = $zero;
+            #[inline]
+            fn one() -> Self {
+                $one
+            }
+            #[inline]
+            fn add(&self, b: &Self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $add(&mut out, self, b) };
+                out
+            }
+            #[inline]
+            fn sub(&self, b: &Self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $sub(&mut out, self, b) };
+                out
+            }
+            #[inline]
+            fn mul(&self, b: &Self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $mul(&mut out, self, b) };
+                out
+            }
+            #[inline]
+            fn square(&self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $sqr(&mut out, self) };
+                out
+            }
+            #[inline]
+            fn neg(&self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $cneg(&mut out, self, true) };
+                out
+            }
+            #[inline]
+            fn invert(&self) -> Self {
+                let mut out = Self::ZERO;
+                unsafe { $inv(&mut out, self) };
+                out
+            }
+        }
+    };
+}
+
+const FP_ZERO: blst_fp = blst_fp { l: [0; 6] };
+
+fn fp_one() -> blst_fp {
+    blst_fp { l: <ark_bls12_381::Fq as ark_ff::Field>::ONE.0.0 }
+}
+
+field!(
+    blst_fp,
+    FP_ZERO,
+    fp_one(),
+    blst_fp_add,
+    blst_fp_sub,
+    blst_fp_mul,
+    blst_fp_sqr,
+    blst_fp_cneg,
+    blst_fp_eucl_inverse
+);
+field!(
+    blst_fp2,
+    blst_fp2 { fp: [FP_ZERO; 2] },
+    blst_fp2 { fp: [fp_one(), FP_ZERO] },
+    blst_fp2_add,
+    blst_fp2_sub,
+    blst_fp2_mul,
+    blst_fp2_sqr,
+    blst_fp2_cneg,
+    blst_fp2_eucl_inverse
+);
+
+/// `(a, b) <- (a + t b, a - t b)`.
+#[inline]
+pub(crate) fn butterfly_dit(a: &mut Fr, b: &mut Fr, t: &Fr) {
+    // SAFETY: arkworks' Fr is its four Montgomery limbs (size asserted in the module root), as is blst's.
+    unsafe { blst_fr_ct_bfly((a as *mut Fr).cast(), (b as *mut Fr).cast(), (t as *const Fr).cast()) }
+}
+
+/// `(a, b) <- (a + b, t (a - b))`.
+#[inline]
+pub(crate) fn butterfly_dif(a: &mut Fr, b: &mut Fr, t: &Fr) {
+    // SAFETY: as above.
+    unsafe { blst_fr_gs_bfly((a as *mut Fr).cast(), (b as *mut Fr).cast(), (t as *const Fr).cast()) }
+}
+
+/// `a <- a b` in Fr.
+#[inline]
+pub(crate) fn fr_mul_assign(a: &mut Fr, b: &Fr) {
+    let a = (a as *mut Fr).cast();
+    // SAFETY: as above; blst allows the result to alias an operand.
+    unsafe { blst_fr_mul(a, a, (b as *const Fr).cast()) }
+}
+
+pub(crate) fn fp12_one() -> blst_fp12 {
+    // SAFETY: a pointer to a static.
+    unsafe { *blst_fp12_one() }
+}
+
+pub(crate) fn fp12_mul(a: &blst_fp12, b: &blst_fp12) -> blst_fp12 {
+    let mut out = blst_fp12::default();
+    // SAFETY: valid pointers to whole elements, here and below.
+    unsafe { blst_fp12_mul(&mut out, a, b) };
+    out
+}
+
+pub(crate) fn fp12_cyclotomic_square(a: &blst_fp12) -> blst_fp12 {
+    let mut out = blst_fp12::default();
+    // SAFETY: as above.
+    unsafe { blst_fp12_cyclotomic_sqr(&mut out, a) };
+    out
+}
+
+pub(crate) fn fp12_conjugate(a: &blst_fp12) -> blst_fp12 {
+    let mut out = *a;
+    // SAFETY: as above.
+    unsafe { blst_fp12_conjugate(&mut out) };
+    out
+}
+
+/// `a^(q^power)`, power in 1..=3.
+pub(crate) fn fp12_frobenius(a: &blst_fp12, power: usize) -> blst_fp12 {
+    assert!((1..=3).contains(&power), "blst has the Frobenius map to the powers 1, 2 and 3");
+    let mut out = blst_fp12::default();
+    // SAFETY: as above; the power is in blst's range.
+    unsafe { blst_fp12_frobenius_map(&mut out, a, power) };
+    out
+}
+
+pub(crate) fn final_exponentiation(a: &blst_fp12) -> blst_fp12 {
+    let mut out = blst_fp12::default();
+    // SAFETY: as above.
+    unsafe { blst_final_exp(&mut out, a) };
+    out
+}
+
+/// The product of Miller loops; no point may be at infinity, the slices are not empty and equally long.
+pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
+    assert!(!a.is_empty() && a.len() == b.len(), "a Miller loop over {} and {} points", a.len(), b.len());
+    let mut out = blst_fp12::default();
+    // SAFETY: `&G1Point` and `&G2Point` have the layout of non-null pointers to blst's affine points; as many as passed.
+    unsafe { blst_miller_loop_n(&mut out, b.as_ptr().cast(), a.as_ptr().cast(), a.len()) };
+    out
+}

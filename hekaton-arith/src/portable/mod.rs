@@ -1,0 +1,25 @@
+//! The portable backend: blst's assembly behind safe functions.
+//!
+//! The only place of this crate with `unsafe`. [`G1Point`] and [`G2Point`] are `repr(C)` with the same fields, sizes
+//! and limb form as blst's affine points (asserted below), so pointers to one are pointers to the other.
+
+#![allow(unsafe_code)]
+
+mod batch;
+mod fields;
+mod points;
+
+pub(crate) use batch::batch_add;
+pub(crate) use fields::*;
+pub(crate) use points::*;
+
+use crate::{G1Point, G2Point};
+
+const _: () = {
+    assert!(size_of::<G1Point>() == size_of::<blst::blst_p1_affine>());
+    assert!(align_of::<G1Point>() == align_of::<blst::blst_p1_affine>());
+    assert!(size_of::<G2Point>() == size_of::<blst::blst_p2_affine>());
+    assert!(align_of::<G2Point>() == align_of::<blst::blst_p2_affine>());
+    assert!(size_of::<ark_bls12_381::Fr>() == size_of::<blst::blst_fr>());
+    assert!(size_of::<ark_bls12_381::Fq>() == size_of::<blst::blst_fp>());
+};

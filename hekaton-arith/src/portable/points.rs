@@ -1,0 +1,247 @@
+//! Point arithmetic: blst's functions for both groups, named once by the trait [`Curve`].
+
+use super::fields::Field;
+use crate::{G1Point, G2Point, PointError};
+use blst::*;
+
+/// What the backend offers for a group; a blanket of blst's `p1` or `p2` functions.
+///
+/// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
+pub trait Curve: Copy + 'static {
+    /// The field of the coordinates.
+    type Coordinate: Field;
+    /// Jacobian coordinates.
+    type Projective: Copy;
+    /// Infinity.
+    const ZERO: Self;
+
+    fn coordinates(&self) -> (Self::Coordinate, Self::Coordinate);
+    fn from_coordinates(x: Self::Coordinate, y: Self::Coordinate) -> Self;
+    fn ffi() -> &'static Ffi<Self>;
+    fn infinity() -> Self::Projective;
+}
+
+/// blst's functions for one group. Pointers to `C` stand for pointers to blst's affine points.
+#[allow(missing_debug_implementations, clippy::type_complexity)]
+pub struct Ffi<C: Curve> {
+    generator: unsafe fn() -> *const C,
+    from_affine: unsafe fn(*mut C::Projective, *const C),
+    to_affine: unsafe fn(*mut C, *const C::Projective),
+    to_affines: unsafe fn(*mut C, *const *const C::Projective, usize),
+    add: unsafe fn(*mut C::Projective, *const C::Projective, *const C::Projective),
+    add_affine: unsafe fn(*mut C::Projective, *const C::Projective, *const C),
+    mult: unsafe fn(*mut C::Projective, *const C::Projective, *const u8, usize),
+    sum: unsafe fn(*mut C::Projective, *const *const C, usize),
+    scratch: unsafe fn(usize) -> usize,
+    pippenger: unsafe fn(*mut C::Projective, *const *const C, usize, *const *const u8, usize, *mut u64),
+    on_curve: unsafe fn(*const C) -> bool,
+    in_group: unsafe fn(*const C) -> bool,
+    compress: unsafe fn(*mut u8, *const C),
+    uncompress: unsafe fn(*mut C, *const u8) -> BLST_ERROR,
+}
+
+macro_rules! curve {
+    ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $x:expr, $y:expr, $make:expr, $generator:ident, $from_affine:ident,
+     $to_affine:ident, $to_affines:ident, $add:ident, $add_affine:ident, $mult:ident, $sum:ident, $scratch:ident,
+     $pippenger:ident, $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
+        impl Curve for $point {
+            type Coordinate = $coordinate;
+            type Projective = $projective;
+            const ZERO: Self = $zero;
+
+            fn coordinates(&self) -> ($coordinate, $coordinate) {
+                ($x(self), $y(self))
+            }
+
+            fn from_coordinates(x: $coordinate, y: $coordinate) -> Self {
+                $make(x, y)
+            }
+
+            fn infinity() -> $projective {
+                <$projective>::default()
+            }
+
+            fn ffi() -> &'static Ffi<Self> {
+                static FFI: Ffi<$point> = Ffi {
+                    // SAFETY (all): the pointer casts go from our affine point to blst's, which has the same layout.
+                    generator: || unsafe { $generator() }.cast(),
+                    from_affine: |o, p| unsafe { $from_affine(o, p.cast()) },
+                    to_affine: |o, p| unsafe { $to_affine(o.cast(), p) },
+                    to_affines: |o, p, n| unsafe { $to_affines(o.cast(), p, n) },
+                    add: |o, a, b| unsafe { $add(o, a, b) },
+                    add_affine: |o, a, b| unsafe { $add_affine(o, a, b.cast()) },
+                    mult: |o, p, s, n| unsafe { $mult(o, p, s, n) },
+                    sum: |o, p, n| unsafe { $sum(o, p.cast(), n) },
+                    scratch: |n| unsafe { $scratch(n) },
+                    pippenger: |o, p, n, s, bits, buf| unsafe { $pippenger(o, p.cast(), n, s, bits, buf) },
+                    on_curve: |p| unsafe { $on_curve(p.cast()) },
+                    in_group: |p| unsafe { $in_group(p.cast()) },
+                    compress: |o, p| unsafe { $compress(o, p.cast()) },
+                    uncompress: |o, b| unsafe { $uncompress(o.cast(), b) },
+                };
+                &FFI
+            }
+        }
+    };
+}
+
+curve!(
+    G1Point,
+    blst_fp,
+    blst_p1,
+    G1Point { x: [0; 6], y: [0; 6] },
+    |p: &G1Point| blst_fp { l: p.x },
+    |p: &G1Point| blst_fp { l: p.y },
+    |x: blst_fp, y: blst_fp| G1Point { x: x.l, y: y.l },
+    blst_p1_affine_generator,
+    blst_p1_from_affine,
+    blst_p1_to_affine,
+    blst_p1s_to_affine,
+    blst_p1_add_or_double,
+    blst_p1_add_or_double_affine,
+    blst_p1_mult,
+    blst_p1s_add,
+    blst_p1s_mult_pippenger_scratch_sizeof,
+    blst_p1s_mult_pippenger,
+    blst_p1_affine_on_curve,
+    blst_p1_affine_in_g1,
+    blst_p1_affine_compress,
+    blst_p1_uncompress
+);
+
+curve!(
+    G2Point,
+    blst_fp2,
+    blst_p2,
+    G2Point { x: [[0; 6]; 2], y: [[0; 6]; 2] },
+    |p: &G2Point| blst_fp2 { fp: p.x.map(|l| blst_fp { l }) },
+    |p: &G2Point| blst_fp2 { fp: p.y.map(|l| blst_fp { l }) },
+    |x: blst_fp2, y: blst_fp2| G2Point { x: x.fp.map(|c| c.l), y: y.fp.map(|c| c.l) },
+    blst_p2_affine_generator,
+    blst_p2_from_affine,
+    blst_p2_to_affine,
+    blst_p2s_to_affine,
+    blst_p2_add_or_double,
+    blst_p2_add_or_double_affine,
+    blst_p2_mult,
+    blst_p2s_add,
+    blst_p2s_mult_pippenger_scratch_sizeof,
+    blst_p2s_mult_pippenger,
+    blst_p2_affine_on_curve,
+    blst_p2_affine_in_g2,
+    blst_p2_affine_compress,
+    blst_p2_uncompress
+);
+
+pub(crate) fn generator<C: Curve>() -> C {
+    // SAFETY: blst returns a pointer to a static affine point.
+    unsafe { *(C::ffi().generator)() }
+}
+
+pub(crate) fn neg<C: Curve + PartialEq>(p: &C) -> C {
+    let (x, y) = p.coordinates();
+    C::from_coordinates(x, y.neg())
+}
+
+pub(crate) fn normalise_one<C: Curve>(p: &C::Projective) -> C {
+    let mut out = C::ZERO;
+    // SAFETY: both pointers are valid for the call; a point at infinity gives all zero.
+    unsafe { (C::ffi().to_affine)(&mut out, p) };
+    out
+}
+
+pub(crate) fn normalise<C: Curve>(points: &[C::Projective]) -> Vec<C> {
+    let mut out = vec![C::ZERO; points.len()];
+    if !points.is_empty() {
+        // A null second entry tells blst that the points lie one after the other.
+        let list = [points.as_ptr(), std::ptr::null()];
+        // SAFETY: `out` and `points` have the same length, which is passed.
+        unsafe { (C::ffi().to_affines)(out.as_mut_ptr(), list.as_ptr(), points.len()) };
+    }
+    out
+}
+
+/// `x p` for a little-endian scalar of `bits` bits.
+pub(crate) fn mul<C: Curve>(p: &C, scalar: &[u8; 32], bits: usize) -> C::Projective {
+    let (mut base, mut out) = (C::infinity(), C::infinity());
+    // SAFETY: the scalar has 32 bytes and `bits` is at most 255.
+    unsafe {
+        (C::ffi().from_affine)(&mut base, p);
+        (C::ffi().mult)(&mut out, &base, scalar.as_ptr(), bits);
+    }
+    out
+}
+
+pub(crate) fn add_mixed<C: Curve>(a: &C::Projective, b: &C) -> C::Projective {
+    let mut out = C::infinity();
+    // SAFETY: all pointers are valid for the call.
+    unsafe { (C::ffi().add_affine)(&mut out, a, b) };
+    out
+}
+
+pub(crate) fn sum_projective<C: Curve>(points: &[C::Projective]) -> C::Projective {
+    points.iter().fold(C::infinity(), |acc, p| {
+        let mut out = C::infinity();
+        // SAFETY: all pointers are valid for the call.
+        unsafe { (C::ffi().add)(&mut out, &acc, p) };
+        out
+    })
+}
+
+pub(crate) fn sum<C: Curve>(points: &[C]) -> C::Projective {
+    sum_of(&points.iter().collect::<Vec<_>>())
+}
+
+pub(crate) fn sum_of<C: Curve>(points: &[&C]) -> C::Projective {
+    let mut out = C::infinity();
+    if !points.is_empty() {
+        // SAFETY: `&C` has the layout of a non-null `*const C`; the length is passed.
+        unsafe { (C::ffi().sum)(&mut out, points.as_ptr().cast(), points.len()) };
+    }
+    out
+}
+
+/// blst's bucket method on one thread. The scalars lie one after the other, little-endian, `bits` significant bits in
+/// `bits.div_ceil(8)` bytes each.
+pub(crate) fn pippenger<C: Curve>(points: &[&C], scalars: &[u8], bits: usize) -> C::Projective {
+    assert_eq!(scalars.len(), points.len() * bits.div_ceil(8), "an MSM over different numbers of bases and scalars");
+    let mut out = C::infinity();
+    if points.is_empty() || bits == 0 {
+        return out;
+    }
+    // A null second entry tells blst that the scalars lie one after the other.
+    let list = [scalars.as_ptr(), std::ptr::null()];
+    // SAFETY: the scratch space has the size blst asks for, rounded up to whole words; `points` holds as many non-null
+    // pointers, and `scalars` as many strides, as the length says.
+    unsafe {
+        let mut scratch = vec![0u64; (C::ffi().scratch)(points.len()).div_ceil(8)];
+        let points_list = points.as_ptr().cast();
+        (C::ffi().pippenger)(&mut out, points_list, points.len(), list.as_ptr(), bits, scratch.as_mut_ptr());
+    }
+    out
+}
+
+pub(crate) fn is_in_group<C: Curve>(p: &C) -> bool {
+    // SAFETY: the pointer is valid; both functions accept any field elements.
+    unsafe { (C::ffi().on_curve)(p) && (C::ffi().in_group)(p) }
+}
+
+pub(crate) fn compress<C: Curve>(p: &C, out: &mut [u8]) {
+    assert_eq!(out.len(), size_of::<C>() / 2, "a compressed point is one coordinate long");
+    // SAFETY: `out` has the length that the group's encoding takes.
+    unsafe { (C::ffi().compress)(out.as_mut_ptr(), p) };
+}
+
+pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
+    if bytes.len() != size_of::<C>() / 2 {
+        return Err(PointError::Encoding);
+    }
+    let mut out = C::ZERO;
+    // SAFETY: the length was checked above.
+    match unsafe { (C::ffi().uncompress)(&mut out, bytes.as_ptr()) } {
+        BLST_ERROR::BLST_SUCCESS if is_in_group(&out) => Ok(out),
+        BLST_ERROR::BLST_SUCCESS => Err(PointError::NotInSubgroup),
+        BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Err(PointError::NotOnCurve),
+        _ => Err(PointError::Encoding),
+    }
+}

@@ -1,0 +1,56 @@
+//! Scalars: encodings and the few vector operations that more than one caller needs.
+
+use ark_bls12_381::Fr;
+use ark_ff::{BigInteger, Field, PrimeField, Zero};
+
+/// Why 32 bytes are not a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a canonical scalar: the value is not below the group order r")]
+pub struct ScalarError;
+
+/// The 32-byte little-endian canonical encoding of a scalar.
+pub fn fr_to_bytes(x: &Fr) -> [u8; 32] {
+    let mut out = [0; 32];
+    for (chunk, limb) in out.chunks_exact_mut(8).zip(x.into_bigint().0) {
+        chunk.copy_from_slice(&limb.to_le_bytes());
+    }
+    out
+}
+
+/// Reads [`fr_to_bytes`] back; refuses values that are not below r.
+pub fn fr_from_bytes(bytes: &[u8; 32]) -> Result<Fr, ScalarError> {
+    let mut limbs = [0u64; 4];
+    for (limb, chunk) in limbs.iter_mut().zip(bytes.chunks_exact(8)) {
+        *limb = u64::from_le_bytes(chunk.try_into().map_err(|_| ScalarError)?);
+    }
+    Fr::from_bigint(ark_ff::BigInt(limbs)).ok_or(ScalarError)
+}
+
+/// A scalar from 64 uniform bytes (bias below 2^-256).
+pub fn fr_from_uniform(bytes: &[u8; 64]) -> Fr {
+    Fr::from_le_bytes_mod_order(bytes)
+}
+
+/// `[1, x, x^2, ..]`, `n` of them.
+pub fn powers(x: Fr, n: usize) -> Vec<Fr> {
+    std::iter::successors(Some(Fr::ONE), |p| Some(*p * x)).take(n).collect()
+}
+
+/// Replaces every element by its inverse; zeros stay zero.
+pub fn batch_invert(values: &mut [Fr]) {
+    ark_ff::batch_inversion(values);
+}
+
+/// `sum_i a_i b_i`.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn inner_product(a: &[Fr], b: &[Fr]) -> Fr {
+    assert_eq!(a.len(), b.len(), "inner product of vectors of different length");
+    a.iter().zip(b).fold(Fr::zero(), |s, (x, y)| s + *x * y)
+}
+
+/// Little-endian canonical bytes and the number of significant bits.
+pub(crate) fn canonical(x: &Fr) -> ([u8; 32], usize) {
+    (fr_to_bytes(x), x.into_bigint().num_bits() as usize)
+}

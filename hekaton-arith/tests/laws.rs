@@ -1,0 +1,337 @@
+//! The front against arkworks: random and edge values, awkward lengths.
+
+use ark_bls12_381::{Bls12_381, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM, pairing::Pairing};
+use ark_ff::{Field, PrimeField, UniformRand, Zero};
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use ark_serialize::CanonicalSerialize;
+use hekaton_arith::*;
+use proptest::prelude::*;
+
+fn scalar() -> impl Strategy<Value = Fr> {
+    prop_oneof![
+        3 => any::<[u8; 64]>().prop_map(|b| fr_from_uniform(&b)),
+        2 => Just(Fr::zero()),
+        2 => Just(Fr::ONE),
+        1 => Just(-Fr::ONE),
+        2 => any::<u64>().prop_map(Fr::from),
+        1 => any::<u8>().prop_map(Fr::from),
+        1 => any::<u128>().prop_map(Fr::from),
+    ]
+}
+
+fn scalars(max: usize) -> impl Strategy<Value = Vec<Fr>> {
+    prop::collection::vec(scalar(), 0..max)
+}
+
+/// A small multiple of the generator: collisions, opposite points and infinity are frequent.
+fn small_point<G: Group>() -> impl Strategy<Value = G> {
+    (-3i64..=3).prop_map(|k| G::generator().mul(&Fr::from(k)))
+}
+
+fn point<G: Group>() -> impl Strategy<Value = G> {
+    prop_oneof![small_point::<G>(), scalar().prop_map(|x| G::generator().mul(&x))]
+}
+
+fn naive<P: CurveGroup<ScalarField = Fr>>(bases: &[P::Affine], scalars: &[Fr]) -> P::Affine
+where
+    P: VariableBaseMSM,
+{
+    bases.iter().zip(scalars).map(|(b, s)| *b * s).sum::<P>().into_affine()
+}
+
+macro_rules! group_laws {
+    ($name:ident, $point:ty, $affine:ty, $projective:ty) => {
+        mod $name {
+            use super::*;
+            fn ark(p: &$point) -> $affine {
+                (*p).into()
+            }
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases(24))]
+
+                #[test]
+                fn msm_is_the_sum_of_products(input in prop::collection::vec((point::<$point>(), scalar()), 0..70)) {
+                    let (bases, scalars): (Vec<_>, Vec<_>) = input.into_iter().unzip();
+                    let arks: Vec<_> = bases.iter().map(ark).collect();
+                    prop_assert_eq!(ark(&<$point>::msm(&bases, &scalars)), naive::<$projective>(&arks, &scalars));
+                    let each = <$point>::mul_each(&bases, &scalars);
+                    for ((p, b), s) in each.iter().zip(&arks).zip(&scalars) {
+                        prop_assert_eq!(ark(p), (*b * s).into_affine());
+                    }
+                    prop_assert_eq!(<$point>::sum(&each), <$point>::msm(&bases, &scalars));
+                }
+
+                #[test]
+                fn all_equal_bases_and_scalars(p in point::<$point>(), x in scalar(), n in 0usize..40) {
+                    let expected = ark(&p) * (x * Fr::from(n as u64));
+                    prop_assert_eq!(ark(&<$point>::msm(&vec![p; n], &vec![x; n])), expected.into_affine());
+                }
+
+                #[test]
+                fn additions_are_complete(a in small_point::<$point>(), b in small_point::<$point>(), x in scalar()) {
+                    let sum = (ark(&a) + ark(&b)).into_affine();
+                    prop_assert_eq!(ark(&a.add(&b)), sum);
+                    prop_assert_eq!(ark(&a.sub(&b)), (ark(&a) - ark(&b)).into_affine());
+                    let mut batch = vec![a, b, a];
+                    <$point>::batch_add(&mut batch, &[b, a.neg(), <$point>::IDENTITY]);
+                    prop_assert_eq!(ark(&batch[0]), sum);
+                    prop_assert_eq!(ark(&batch[1]), (ark(&b) - ark(&a)).into_affine());
+                    prop_assert_eq!(batch[2], a);
+                    let folded = <$point>::fold_pairs(&[a, b, b, a], &x);
+                    prop_assert_eq!(ark(&folded[0]), (ark(&a) + ark(&b) * x).into_affine());
+                    prop_assert_eq!(ark(&folded[1]), (ark(&b) + ark(&a) * x).into_affine());
+                    prop_assert_eq!(<$point>::mul_all(&[a, b], &x), vec![a.mul(&x), b.mul(&x)]);
+                }
+
+                #[test]
+                fn fixed_base_agrees(p in point::<$point>(), xs in scalars(40), hint in 0usize..3000) {
+                    let table = FixedBase::new(&p, hint);
+                    prop_assert_eq!(table.mul_each(&xs), <$point>::mul_each(&vec![p; xs.len()], &xs));
+                }
+
+                #[test]
+                fn encoding_round_trips_and_matches_arkworks(p in point::<$point>()) {
+                    let bytes = p.to_compressed();
+                    let mut theirs = Vec::new();
+                    ark(&p).serialize_compressed(&mut theirs).unwrap();
+                    prop_assert_eq!(&bytes, &theirs);
+                    prop_assert_eq!(<$point>::from_compressed(&bytes), Ok(p));
+                    prop_assert!(p.is_in_group());
+                    prop_assert_eq!(<$point>::from(ark(&p)), p);
+                }
+
+                #[test]
+                fn random_bytes_decode_to_group_elements_or_errors(mut bytes in prop::collection::vec(any::<u8>(), <$point>::COMPRESSED)) {
+                    bytes[0] |= 0x80;
+                    bytes[0] &= 0x9f;
+                    if let Ok(p) = <$point>::from_compressed(&bytes) {
+                        prop_assert!(ark(&p).is_in_correct_subgroup_assuming_on_curve());
+                        prop_assert_eq!(p.to_compressed(), bytes);
+                    }
+                }
+            }
+
+            #[test]
+            fn long_vectors() {
+                let mut rng = ark_std_rng();
+                for n in [255usize, 1000, 1025, 2500] {
+                    let xs: Vec<Fr> = (0..n).map(|_| Fr::rand(&mut rng)).collect();
+                    let bases = FixedBase::new(&<$point>::generator(), n).mul_each(&xs);
+                    let arks: Vec<_> = bases.iter().map(ark).collect();
+                    assert_eq!(arks[n - 1], (<$affine>::generator() * xs[n - 1]).into_affine());
+                    let theirs = <$projective>::msm(&arks, &xs).unwrap().into_affine();
+                    assert_eq!(ark(&<$point>::msm(&bases, &xs)), theirs);
+                }
+            }
+
+            #[test]
+            #[should_panic(expected = "different numbers")]
+            fn msm_refuses_unequal_lengths() {
+                <$point>::msm(&[<$point>::generator()], &[]);
+            }
+
+            #[test]
+            fn subgroup_is_checked() {
+                // Points of the curve with a cofactor: take x = 1, 2, .. until one is on the curve outside the group.
+                let mut found = 0;
+                for x in 1u64..60 {
+                    if let Some((p, _)) = <$affine>::get_ys_from_x_unchecked(<$affine as AffineRepr>::BaseField::from(x))
+                        .map(|(y, _)| (<$affine>::new_unchecked(x.into(), y), y))
+                    {
+                        if !p.is_in_correct_subgroup_assuming_on_curve() {
+                            let mut bytes = Vec::new();
+                            p.serialize_compressed(&mut bytes).unwrap();
+                            assert_eq!(<$point>::from_compressed(&bytes), Err(PointError::NotInSubgroup));
+                            assert!(!<$point>::from(p).is_in_group());
+                            found += 1;
+                        }
+                    }
+                }
+                assert!(found > 0);
+            }
+
+            #[test]
+            fn length_and_flags_are_checked() {
+                let good = <$point>::generator().to_compressed();
+                assert_eq!(<$point>::from_compressed(&good[1..]), Err(PointError::Encoding));
+                let mut uncompressed_flag = good.clone();
+                uncompressed_flag[0] &= 0x7f;
+                assert_eq!(<$point>::from_compressed(&uncompressed_flag), Err(PointError::Encoding));
+                let mut not_reduced = vec![0xff; good.len()];
+                not_reduced[0] = 0x9f;
+                assert_eq!(<$point>::from_compressed(&not_reduced), Err(PointError::Encoding));
+                let mut infinity_with_x = <$point>::IDENTITY.to_compressed();
+                *infinity_with_x.last_mut().unwrap() = 1;
+                assert_eq!(<$point>::from_compressed(&infinity_with_x), Err(PointError::Encoding));
+            }
+        }
+    };
+}
+
+fn ark_std_rng() -> ark_std::rand::rngs::StdRng {
+    use ark_std::rand::SeedableRng;
+    ark_std::rand::rngs::StdRng::seed_from_u64(1)
+}
+
+group_laws!(g1, G1Point, G1Affine, G1Projective);
+group_laws!(g2, G2Point, G2Affine, G2Projective);
+
+fn ark_gt(f: &Gt) -> Fq12 {
+    // through the torus code: f = (y + w) / (y - w)
+    let code = f.compress();
+    if f.is_identity() {
+        return Fq12::ONE;
+    }
+    let c: Vec<Fq> = code.chunks(48).map(Fq::from_be_bytes_mod_order).collect();
+    let y = Fq6::new(Fq2::new(c[0], c[1]), Fq2::new(c[2], c[3]), Fq2::new(c[4], c[5]));
+    Fq12::new(y, Fq6::ONE) * Fq12::new(y, -Fq6::ONE).inverse().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn fft_agrees_with_arkworks(log in 0u32..10, seed in any::<[u8; 64]>()) {
+        let n = 1usize << log;
+        let first = fr_from_uniform(&seed);
+        let input: Vec<Fr> = powers(first, n);
+        let ours = Domain::new(n).unwrap();
+        let theirs = Radix2EvaluationDomain::<Fr>::new(n).unwrap();
+        let coset = theirs.get_coset(ours.shift()).unwrap();
+        prop_assert_eq!(ours.shift().pow([n as u64]), -Fr::ONE);
+        prop_assert_eq!(ours.root(), theirs.group_gen());
+
+        let mut values = input.clone();
+        ours.fft(&mut values);
+        prop_assert_eq!(&values, &theirs.fft(&input));
+        ours.ifft(&mut values);
+        prop_assert_eq!(&values, &input);
+        ours.coset_fft(&mut values);
+        prop_assert_eq!(&values, &coset.fft(&input));
+        let mut moved = theirs.fft(&input);
+        ours.to_coset(&mut moved);
+        prop_assert_eq!(moved, values);
+    }
+
+    #[test]
+    fn miller_loops_multiply_to_the_pairing_product(xs in prop::collection::vec((scalar(), scalar()), 0..20), cut in 0usize..20) {
+        let a: Vec<G1Point> = xs.iter().map(|x| G1Point::generator().mul(&x.0)).collect();
+        let b: Vec<G2Point> = xs.iter().map(|x| G2Point::generator().mul(&x.1)).collect();
+        let cut = cut.min(a.len());
+        let parts = [MillerLoop::new(&a[..cut], &b[..cut]), MillerLoop::new(&a[cut..], &b[cut..])];
+        let product = MillerLoop::product(parts).finish();
+        let exponent = xs.iter().map(|x| x.0 * x.1).sum::<Fr>();
+        prop_assert_eq!(product, pairing(&G1Point::generator(), &G2Point::generator()).mul(&exponent));
+        let theirs = Bls12_381::multi_pairing(
+            a.iter().map(|p| G1Affine::from(*p)),
+            b.iter().map(|p| G2Affine::from(*p)),
+        );
+        prop_assert_eq!(ark_gt(&product), theirs.0);
+    }
+
+    #[test]
+    fn gt_multi_exponentiation(xs in prop::collection::vec((scalar(), scalar()), 0..40)) {
+        let g = pairing(&G1Point::generator(), &G2Point::generator());
+        let (logs, scalars): (Vec<_>, Vec<_>) = xs.iter().copied().unzip();
+        let bases: Vec<Gt> = logs.iter().map(|x| g.mul(x)).collect();
+        for (b, x) in bases.iter().zip(&logs) {
+            prop_assert_eq!(ark_gt(b), ark_gt(&g).pow(x.into_bigint()));
+        }
+        prop_assert_eq!(Gt::msm(&bases, &scalars), g.mul(&inner_product(&logs, &scalars)));
+    }
+
+    #[test]
+    fn gt_encoding_round_trips(xs in scalars(8)) {
+        let g = pairing(&G1Point::generator(), &G2Point::generator());
+        let elements: Vec<Gt> = xs.iter().map(|x| g.mul(x)).collect();
+        let codes = Gt::compress_all(&elements);
+        prop_assert_eq!(Gt::decompress_all(&codes), Ok(elements.clone()));
+        for e in elements {
+            prop_assert!(e.add(&e.neg()).is_identity());
+        }
+    }
+
+    #[test]
+    fn scalar_vectors(xs in scalars(20)) {
+        let mut inverted = xs.clone();
+        batch_invert(&mut inverted);
+        for (x, y) in xs.iter().zip(&inverted) {
+            prop_assert_eq!(x * y, if x.is_zero() { Fr::zero() } else { Fr::ONE });
+            prop_assert_eq!(fr_from_bytes(&fr_to_bytes(x)), Ok(*x));
+        }
+        prop_assert_eq!(inner_product(&xs, &xs), xs.iter().map(|x| x * x).sum::<Fr>());
+    }
+}
+
+#[test]
+fn scalar_encoding_is_canonical() {
+    assert_eq!(fr_from_bytes(&[0xff; 32]), Err(ScalarError));
+    let mut modulus = [0u8; 32];
+    for (chunk, limb) in modulus.chunks_exact_mut(8).zip(Fr::MODULUS.0) {
+        chunk.copy_from_slice(&limb.to_le_bytes());
+    }
+    assert_eq!(fr_from_bytes(&modulus), Err(ScalarError));
+    modulus[0] -= 1;
+    assert_eq!(fr_from_bytes(&modulus), Ok(-Fr::ONE));
+}
+
+#[test]
+fn domain_sizes_are_checked() {
+    for bad in [0usize, 3, 12, 1 << 32] {
+        assert_eq!(Domain::new(bad).map(|d| d.size()), Err(DomainError(bad)));
+    }
+}
+
+#[test]
+fn gt_decoding_refuses_what_is_not_in_the_group() {
+    // -1: torus code 0
+    assert_eq!(Gt::decompress(&[0; 288]), Err(GtError::NotInGroup));
+    // identity with something behind the flag
+    let mut code = Gt::identity().compress();
+    assert_eq!(Gt::decompress(&code), Ok(Gt::identity()));
+    code[287] = 1;
+    assert_eq!(Gt::decompress(&code), Err(GtError::Encoding));
+    // an unreduced coordinate
+    assert_eq!(Gt::decompress(&[0x1f; 288]), Err(GtError::Encoding));
+    // in the torus, but not cyclotomic
+    let mut torus = [0; 288];
+    torus[47] = 5;
+    assert_eq!(Gt::decompress(&torus), Err(GtError::NotInGroup));
+    // other flag bits
+    let mut flags = pairing(&G1Point::generator(), &G2Point::generator()).compress();
+    flags[0] |= 0x40;
+    assert_eq!(Gt::decompress(&flags), Err(GtError::Encoding));
+}
+
+/// An element of the cyclotomic subgroup whose order is not r: (f^(q^6 - 1))^(q^2 + 1) of a random f.
+#[test]
+fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
+    let mut rng = ark_std_rng();
+    let f = Fq12::rand(&mut rng);
+    let mut conjugate = f;
+    conjugate.conjugate_in_place();
+    let easy = conjugate * f.inverse().unwrap();
+    let cyclotomic = easy.frobenius_map(2) * easy;
+    let y = (Fq6::ONE + cyclotomic.c0) * cyclotomic.c1.inverse().unwrap();
+    let mut code = [0u8; 288];
+    for (chunk, x) in code.chunks_exact_mut(48).zip([y.c0.c0, y.c0.c1, y.c1.c0, y.c1.c1, y.c2.c0, y.c2.c1]) {
+        let mut bytes = Vec::new();
+        x.serialize_compressed(&mut bytes).unwrap();
+        bytes.reverse();
+        chunk.copy_from_slice(&bytes);
+    }
+    assert_eq!(Gt::decompress(&code), Err(GtError::NotInGroup));
+}
+
+#[test]
+fn prepared_scalars_serve_sub_vectors() {
+    let values: Vec<Fr> = (0..50u64).map(|i| Fr::from(i * i * i * i).pow([1 + i % 7])).collect();
+    let indices = [3u32, 0, 1, 49, 17, 17];
+    let chosen: Vec<Fr> = indices.iter().map(|i| values[*i as usize]).collect();
+    let bases: Vec<G1Point> = (0..6u64).map(|i| (ark_bls12_381::G1Projective::generator() * Fr::from(i)).into_affine().into()).collect();
+    let prepared = Scalars::select(&values, &indices);
+    assert_eq!(prepared.len(), 6);
+    assert!(!prepared.is_empty());
+    assert_eq!(G1Point::msm_prepared(&bases, &prepared), G1Point::msm(&bases, &chosen));
+}
