@@ -1,0 +1,370 @@
+//! The circuit of the adversarial tests, its keys, and a prover whose every step can be changed.
+
+use crate::aggregation::block::{ProofVectors, Shared, padded_commitments};
+use crate::aggregation::prover::{Committing, Tamper};
+use crate::aggregation::{Equation, VerifyError, examine, verify};
+use crate::circuit::wiring::Wiring;
+use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Prefix, Subcircuit, WireValues, synthesize_witness};
+use crate::engine::LocalEngine;
+use crate::keys::{MemoryKeys, ProverKeys};
+use crate::messages::{Commitment, ProofResponse};
+use crate::mirage::{self, Blinding};
+use crate::randomness::{Purpose, Randomness};
+use crate::setup::{SetupOptions, setup};
+use crate::transcript::{MemoryChallenges, Merlin, Sponge};
+use ark_ff::Field;
+use ark_r1cs_std::{GR1CSVar, alloc::AllocVar, eq::EqGadget, fields::FieldVar, fields::fp::FpVar};
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_arith::{Fr, G1Point};
+use std::sync::{Arc, Mutex};
+
+/// A chain: subcircuit i of type t reads w_i and writes w_{i+1} = w_i^2 + 3 + t; everybody but the first reads w_1 once
+/// more. Types differ in that constant, and odd ones have padding rows, so that their domains differ in size.
+#[derive(Clone, Debug)]
+pub(crate) struct Squares {
+    /// type of each instance
+    pub(crate) kinds: Vec<usize>,
+    /// w_0 is a public input and w_n a public output
+    pub(crate) public: bool,
+    /// an instance of a type without shared wires: it knows a square root of 49
+    pub(crate) lonely: bool,
+}
+
+impl Squares {
+    pub(crate) fn new(kinds: &[usize]) -> Self {
+        Self { kinds: kinds.to_vec(), public: true, lonely: false }
+    }
+
+    fn types(&self) -> usize {
+        self.kinds.iter().max().map_or(0, |k| k + 1)
+    }
+
+    pub(crate) fn step(kind: usize, w: Fr) -> Fr {
+        w.square() + Fr::from(3 + kind as u64)
+    }
+}
+
+impl Circuit for Squares {
+    type Input = Fr;
+    type Private = Fr;
+
+    fn layout(&self) -> Result<Layout, LayoutError> {
+        let mut layout = Layout::builder();
+        let types: Vec<_> = (0..self.types()).map(|t| layout.subcircuit_type(&format!("squares-{t}"), 3)).collect();
+        let n = self.kinds.len();
+        let input = self.public.then(|| layout.public_input("w", 0));
+        let mut wires: Vec<_> = (1..n).map(|i| Some(layout.wire("w", i as u64))).collect();
+        wires.insert(0, input);
+        wires.push(self.public.then(|| layout.public_output("w", n as u64)));
+        for (i, kind) in self.kinds.iter().enumerate() {
+            let instance = layout.instance(types[*kind]);
+            wires[i].into_iter().for_each(|w| layout.read(instance, 0, w));
+            wires[i + 1].into_iter().for_each(|w| layout.write(instance, 1, w));
+            if i > 0 {
+                wires[1].into_iter().for_each(|w| layout.read(instance, 2, w));
+            }
+        }
+        if self.lonely {
+            let kind = layout.subcircuit_type("lonely", 0);
+            layout.instance(kind);
+        }
+        layout.build()
+    }
+
+    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
+        let layout = self.layout()?;
+        let mut w = *input;
+        for (instance, kind) in layout.instance_ids().zip(&self.kinds) {
+            let wires: Vec<_> = layout.wires_of(instance).collect();
+            match wires[0] {
+                Some(wire) => values.set(wire, w),
+                None => values.set_unused(instance, 0, w),
+            }
+            w = Self::step(*kind, w);
+            match wires[1] {
+                Some(wire) => values.set(wire, w),
+                None => values.set_unused(instance, 1, w),
+            }
+        }
+        Ok(())
+    }
+
+    fn private_input(&self, _: &Fr, _: &WireValues, _: InstanceId) -> Result<Fr, CircuitError> {
+        Ok(Fr::from(7u64))
+    }
+
+    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Fr>) -> Result<(), SynthesisError> {
+        let kind = subcircuit.kind().index();
+        if subcircuit.slots().is_empty() {
+            let root = FpVar::new_witness(subcircuit.cs(), || private.copied().ok_or(SynthesisError::AssignmentMissing))?;
+            return (&root * &root).enforce_equal(&FpVar::constant(Fr::from(49u64)));
+        }
+        let input = subcircuit.slot(0)?;
+        let square = input * input;
+        (square + FpVar::constant(Fr::from(3 + kind as u64))).enforce_equal(subcircuit.slot(1)?)?;
+        if kind % 2 == 1 {
+            let mut product = input.clone();
+            for _ in 0..12 {
+                product = &product * input;
+            }
+            let _ = product.value();
+        }
+        Ok(())
+    }
+}
+
+/// A circuit with its keys.
+pub(crate) struct Bench<C> {
+    pub(crate) circuit: C,
+    pub(crate) keys: ProverKeys,
+    pub(crate) layout: Layout,
+    pub(crate) wiring: Wiring,
+    pub(crate) engine: LocalEngine,
+}
+
+impl<C: Circuit> Bench<C> {
+    pub(crate) fn new(circuit: C, zero_knowledge: bool) -> Self {
+        let mut options = SetupOptions::new("test", "{}").with_insecure_seed(1);
+        options.zero_knowledge = zero_knowledge;
+        let engine = LocalEngine::new(None).unwrap();
+        let mut sink = MemoryKeys::default();
+        engine.install(|| {
+            // MemoryKeys is not Sync, so it is moved through a mutex
+            let sink = Mutex::new(&mut sink);
+            setup(&circuit, &options, *sink.lock().unwrap(), |_| {}).unwrap();
+        });
+        let keys = sink.into_keys().unwrap();
+        let layout = circuit.layout().unwrap();
+        let wiring = layout.wiring(zero_knowledge);
+        Self { circuit, keys, layout, wiring, engine }
+    }
+
+    pub(crate) fn padded(&self) -> usize {
+        self.wiring.instances().next_power_of_two()
+    }
+
+    pub(crate) fn verify(&self, public: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
+        verify(&self.keys.verifying, public, proof)
+    }
+}
+
+/// The bench of most tests: five subcircuits of two types, with a public input and output.
+pub(crate) fn squares() -> Bench<Squares> {
+    Bench::new(Squares::new(&[0, 1, 1, 0, 1]), true)
+}
+
+/// A prover that goes through the protocol step by step; all fields may be changed between steps.
+pub(crate) struct Cheater<'b, C: Circuit> {
+    pub(crate) bench: &'b Bench<C>,
+    /// values of the slots of each instance
+    pub(crate) values: Vec<Vec<Fr>>,
+    /// addresses and multiplicities that the prover uses in its witnesses
+    pub(crate) slots: Vec<Vec<(u64, i64)>>,
+    pub(crate) public: Vec<Fr>,
+    pub(crate) private: Vec<C::Private>,
+    pub(crate) randomness: Randomness,
+}
+
+impl<'b, C: Circuit> Cheater<'b, C> {
+    /// The honest execution.
+    pub(crate) fn new(bench: &'b Bench<C>, input: &C::Input) -> Self {
+        let randomness = Randomness::seeded_not_zero_knowledge(5);
+        let mut values = WireValues::new(&bench.layout);
+        bench.circuit.execute(input, &mut values).unwrap();
+        values.check_complete(&bench.layout).unwrap();
+        let slot_values = |i| match bench.wiring.masked {
+            true => values.masked_slots(&bench.layout, i, &randomness),
+            false => values.slots(&bench.layout, i),
+        };
+        Self {
+            bench,
+            values: bench.layout.instance_ids().map(slot_values).collect(),
+            slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
+            public: values.public(&bench.layout),
+            private: bench.layout.instance_ids().map(|i| bench.circuit.private_input(input, &values, i).unwrap()).collect(),
+            randomness,
+        }
+    }
+
+    pub(crate) fn kind(&self, i: usize) -> usize {
+        self.bench.wiring.type_of[i] as usize
+    }
+
+    pub(crate) fn blinding(&self, i: usize) -> Blinding {
+        let scalar = |purpose| self.randomness.scalar(purpose, i as u64);
+        Blinding {
+            commitment: scalar(Purpose::Commitment),
+            additive: scalar(Purpose::ProofAdditive),
+            multiplicative: scalar(Purpose::ProofMultiplicative),
+        }
+    }
+
+    /// All commitments D, padded.
+    pub(crate) fn commitments(&self) -> Vec<G1Point> {
+        let responses: Vec<Commitment> = (0..self.values.len())
+            .map(|i| {
+                let key = &self.bench.keys.types[self.kind(i)];
+                let d = mirage::commit(key, &self.values[i], self.blinding(i).commitment).unwrap();
+                Commitment { instance: i, d }
+            })
+            .collect();
+        padded_commitments(&responses, self.bench.padded())
+    }
+
+    /// The full assignment of an instance, z in the order pub | com | e | aux.
+    pub(crate) fn witness(&self, i: usize, memory: &MemoryChallenges) -> Vec<Fr> {
+        let key = &self.bench.keys.types[self.kind(i)];
+        let prefix = Prefix::new(&self.slots[i], &self.values[i], memory).unwrap();
+        let masks = if self.bench.wiring.masked { 2 } else { 0 };
+        let kind = self.bench.layout.type_ids().nth(self.kind(i)).unwrap();
+        let variables = key.shape.variables as usize;
+        synthesize_witness(&self.bench.circuit, kind, key.name(), masks, &prefix, &self.private[i], variables).unwrap()
+    }
+
+    /// Proves an assignment; nothing is checked.
+    pub(crate) fn prove_assignment(&self, i: usize, z: &[Fr]) -> ProofResponse {
+        let key = &self.bench.keys.types[self.kind(i)];
+        ProofResponse { instance: i, proof: mirage::prove(key, z, &self.blinding(i), false).unwrap() }
+    }
+
+    /// All proofs, padded.
+    pub(crate) fn proofs(&self, memory: &MemoryChallenges) -> ProofVectors {
+        let responses: Vec<_> =
+            (0..self.values.len()).map(|i| self.prove_assignment(i, &self.witness(i, memory))).collect();
+        ProofVectors::new(&responses, self.bench.padded())
+    }
+
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        Shared::new(&self.bench.keys.aggregation, self.bench.keys.verifying.k)
+    }
+
+    /// Commits, with any sponge.
+    pub(crate) fn begin<'s, S: Sponge>(&'s self, shared: &'s Shared<'s>, sponge: S, d: &[G1Point]) -> Committing<'s, S> {
+        Committing::from_padded(shared, &self.bench.keys.verifying, sponge, &self.public, d, &self.bench.engine).unwrap()
+    }
+
+    /// Everything after the changes made so far, then `change` on the proofs before they are aggregated.
+    pub(crate) fn finish_with(&self, change: impl FnOnce(&MemoryChallenges, &mut ProofVectors)) -> Vec<u8> {
+        let shared = self.shared();
+        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let memory = committing.memory();
+        let mut vectors = self.proofs(&memory);
+        change(&memory, &mut vectors);
+        committing.finish_vectors(&vectors, &self.bench.engine).unwrap().as_bytes().to_vec()
+    }
+
+    /// Everything, honestly, after the changes made so far.
+    pub(crate) fn finish(&self) -> Vec<u8> {
+        self.finish_with(|_, _| {})
+    }
+
+    /// Everything, with a change to fields of the proof before the transcript absorbs them.
+    pub(crate) fn finish_tampered(&self, tamper: Tamper) -> Vec<u8> {
+        let shared = self.shared();
+        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let vectors = self.proofs(&committing.memory());
+        committing.tampered(tamper).finish_vectors(&vectors, &self.bench.engine).unwrap().as_bytes().to_vec()
+    }
+
+    /// Which equations fail for a proof in normal mode; checks that the merged equation fails exactly when one does.
+    pub(crate) fn failing(&self, proof: &[u8]) -> Vec<Equation> {
+        failing(Merlin::new(), &self.bench.keys.verifying, &self.public, proof)
+    }
+
+    /// The proof is refused in normal mode, because of this equation alone.
+    #[track_caller]
+    pub(crate) fn assert_fails(&self, proof: &[u8], equations: &[Equation]) {
+        assert_eq!(self.failing(proof), equations);
+        let verdict = self.bench.verify(&self.public, proof);
+        assert_eq!(verdict, Err(VerifyError::Equations { failing: equations.to_vec() }));
+    }
+}
+
+/// Which equations fail; checks that the merged equation fails exactly when one of them does.
+#[track_caller]
+pub(crate) fn failing(sponge: impl Sponge, vk: &crate::VerifyingKey, public: &[Fr], proof: &[u8]) -> Vec<Equation> {
+    let verdict = examine(sponge, vk, public, proof, vk.instances).unwrap();
+    let failing: Vec<Equation> = verdict.defects.iter().filter(|d| !d.1.is_identity()).map(|d| d.0).collect();
+    assert_eq!(verdict.merged, failing.is_empty(), "the merged equation against {failing:?}");
+    failing
+}
+
+/// Replaces the field of a proof.
+pub(crate) fn with_field(bench: &Bench<impl Circuit>, proof: &[u8], field: crate::aggregation::Field, code: &[u8]) -> Vec<u8> {
+    let mut out = proof.to_vec();
+    let (at, len) = place(bench, field);
+    assert_eq!(code.len(), len);
+    out[at..at + len].copy_from_slice(code);
+    out
+}
+
+/// The bytes of a field of a proof.
+pub(crate) fn field_of<'p>(bench: &Bench<impl Circuit>, proof: &'p [u8], field: crate::aggregation::Field) -> &'p [u8] {
+    let (at, len) = place(bench, field);
+    &proof[at..at + len]
+}
+
+/// Offset and length of a field.
+pub(crate) fn place(bench: &Bench<impl Circuit>, field: crate::aggregation::Field) -> (usize, usize) {
+    let mut at = 42;
+    for f in crate::aggregation::fields(bench.keys.verifying.rounds()) {
+        if f == field {
+            return (at, f.len());
+        }
+        at += f.len();
+    }
+    panic!("no field {field:?}");
+}
+
+/// A sponge that keeps what it squeezed, and one that repeats it: the mode with frozen challenges.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
+
+pub(crate) struct Recording(Merlin, Log);
+
+impl Recording {
+    pub(crate) fn new() -> (Self, Log) {
+        let log = Log::default();
+        (Self(Merlin::new(), log.clone()), log)
+    }
+}
+
+impl Sponge for Recording {
+    fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+        self.0.absorb(label, bytes);
+    }
+
+    fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+        self.0.squeeze(label, out);
+        self.1.0.lock().unwrap().push(out.to_vec());
+    }
+}
+
+pub(crate) struct Frozen {
+    log: Vec<Vec<u8>>,
+    at: usize,
+}
+
+impl Log {
+    /// The challenges of the recorded run again, whatever is absorbed.
+    pub(crate) fn frozen(&self) -> Frozen {
+        Frozen { log: self.0.lock().unwrap().clone(), at: 0 }
+    }
+}
+
+impl Sponge for Frozen {
+    fn absorb(&mut self, _: &'static str, _: &[u8]) {}
+
+    fn squeeze(&mut self, _: &'static str, out: &mut [u8]) {
+        out.copy_from_slice(&self.log[self.at]);
+        self.at += 1;
+    }
+}
+
+/// The challenges that a verifier draws for a proof.
+pub(crate) fn record(bench: &Bench<impl Circuit>, public: &[Fr], proof: &[u8]) -> Log {
+    let (sponge, log) = Recording::new();
+    let vk = &bench.keys.verifying;
+    examine(sponge, vk, public, proof, vk.instances).unwrap();
+    log
+}

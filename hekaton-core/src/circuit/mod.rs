@@ -1,0 +1,61 @@
+//! The circuit API: what an author writes, and nothing more.
+//!
+//! A partitioned circuit is three things (DESIGN, "The circuit API"; `docs/library.md` builds one step by step):
+//!
+//! - a [`Layout`]: subcircuit types, their instances, and which shared wire sits in which slot of which instance;
+//! - `execute`: all shared-wire values from the input, computed natively, and on demand the private input of one instance;
+//! - `synthesize`: the constraints of one type, written with ordinary arkworks gadgets.
+
+mod check;
+mod layout;
+mod synthesis;
+mod values;
+pub(crate) mod wiring;
+
+pub use check::{CheckError, CheckReport, Violation, check};
+pub use layout::{InstanceId, Layout, LayoutBuilder, LayoutError, TypeId, WireId, WireName, Writer};
+pub use synthesis::{Subcircuit, SynthesizeError};
+pub use values::{ValuesError, WireValues};
+pub use wiring::StarError;
+
+pub(crate) use synthesis::{Prefix, R1cs, synthesize_r1cs, synthesize_witness};
+
+use ark_relations::gr1cs::SynthesisError;
+
+/// Any error of an author's own code.
+pub type CircuitError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A computation cut into subcircuits.
+pub trait Circuit: Sync {
+    /// The input of a run, for example the bytes of a file.
+    type Input: ?Sized + Sync;
+    /// What one subcircuit needs to know beside its shared wires. Sent to the worker that proves it.
+    type Private: Send + Sync;
+
+    /// The layout. Must not depend on any input.
+    ///
+    /// # Errors
+    /// What [`LayoutBuilder::build`] says.
+    fn layout(&self) -> Result<Layout, LayoutError>;
+
+    /// Sets the value of every shared wire, public wires included. This is the coordinator's serial part: compute
+    /// natively, without constraints.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the input.
+    fn execute(&self, input: &Self::Input, values: &mut WireValues) -> Result<(), CircuitError>;
+
+    /// The private input of one instance. Called once a round for each instance, in any order and from several threads,
+    /// so that never all private inputs are in memory.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the input.
+    fn private_input(&self, input: &Self::Input, values: &WireValues, instance: InstanceId) -> Result<Self::Private, CircuitError>;
+
+    /// The constraints of one subcircuit. At setup `private` is `None` and no variable has a value; the constraints
+    /// must be the same for all instances of a type.
+    ///
+    /// # Errors
+    /// What the gadgets say.
+    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Self::Private>) -> Result<(), SynthesisError>;
+}

@@ -1,0 +1,310 @@
+//! The coordinator: executes the circuit, hands out jobs, collects answers, aggregates.
+//!
+//! One type for each state; each step consumes the one before, so a step out of order does not compile:
+//! [`Coordinator`] → commit round → [`Committed`] → prove round → [`Proven`] → [`Proof`].
+
+use crate::aggregation::prover::Committing;
+use crate::aggregation::block::Shared;
+use crate::aggregation::{Proof, VerifyError, public_sum, verify};
+use crate::circuit::wiring::Wiring;
+use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, ValuesError, WireValues};
+use crate::engine::Pool;
+use crate::keys::{KeyFileError, ProverKeys};
+use crate::messages::{Commitment, Job, ProofResponse, ProveRound};
+use crate::mirage::Statement;
+use crate::randomness::Randomness;
+use crate::transcript::{MemoryChallenges, Merlin, Sponge};
+use hekaton_arith::{Fr, Group, fr_from_uniform};
+
+/// Why the coordinator stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoordinatorError {
+    /// The layout is wrong.
+    #[error("layout: {0}")]
+    Layout(#[from] LayoutError),
+    /// The keys were made for another circuit or other parameters.
+    #[error("the keys are for another layout than this circuit has with these parameters (digest {expected} in the keys, {found} here): run setup for it")]
+    ForeignKeys {
+        /// Layout digest in the verifying key.
+        expected: String,
+        /// Layout digest of the circuit.
+        found: String,
+    },
+    /// `execute` failed.
+    #[error("execute: {0}")]
+    Execute(CircuitError),
+    /// `execute` left values out.
+    #[error(transparent)]
+    Values(#[from] ValuesError),
+    /// `private_input` failed.
+    #[error("private input of instance {instance}: {source}")]
+    PrivateInput {
+        /// The instance.
+        instance: usize,
+        /// What the circuit says.
+        source: CircuitError,
+    },
+    /// A round's answers are not one for each instance.
+    #[error("{round} round: {why}")]
+    Answers {
+        /// The round.
+        round: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// Some subcircuits' proofs are wrong.
+    #[error("the proofs of these subcircuits do not verify: {}; nothing was written", list(.instances))]
+    BadSubcircuits {
+        /// Their indices.
+        instances: Vec<usize>,
+    },
+    /// Every subcircuit's proof is right and the aggregate is not.
+    #[error("every subcircuit's proof verifies but the aggregate does not ({0}); nothing was written")]
+    Aggregate(VerifyError),
+    /// The challenges hit a pole at a public value: start again with new randomness.
+    #[error("public value {index} meets a pole of the memory check")]
+    Pole {
+        /// Index of the public value.
+        index: usize,
+    },
+    /// A key is damaged.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+fn list(instances: &[usize]) -> String {
+    let shown: Vec<String> = instances.iter().take(20).map(ToString::to_string).collect();
+    let more = instances.len().saturating_sub(20);
+    shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
+/// The run's fixed surroundings.
+pub struct Coordinator<'a, C: Circuit> {
+    circuit: &'a C,
+    input: &'a C::Input,
+    keys: &'a ProverKeys,
+    shared: Shared<'a>,
+    layout: Layout,
+    wiring: Wiring,
+    starts: Vec<usize>,
+    values: WireValues,
+    public_values: Vec<Fr>,
+}
+
+impl<C: Circuit> std::fmt::Debug for Coordinator<'_, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Coordinator").field("instances", &self.layout.instances()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, C: Circuit> Coordinator<'a, C> {
+    /// Executes the circuit on an input.
+    ///
+    /// # Errors
+    /// When circuit and keys do not fit, or the execution fails.
+    pub fn new(circuit: &'a C, input: &'a C::Input, keys: &'a ProverKeys) -> Result<Self, CoordinatorError> {
+        let layout = circuit.layout()?;
+        let wiring = layout.wiring(keys.verifying.zero_knowledge);
+        let digest = wiring.digest();
+        if digest != keys.verifying.layout {
+            let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
+            return Err(CoordinatorError::ForeignKeys { expected, found });
+        }
+        let mut values = WireValues::new(&layout);
+        circuit.execute(input, &mut values).map_err(CoordinatorError::Execute)?;
+        values.check_complete(&layout)?;
+        let public_values = values.public(&layout);
+        let starts = wiring.starts();
+        let shared = Shared::new(&keys.aggregation, keys.verifying.k);
+        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, public_values })
+    }
+
+    /// n.
+    pub fn instances(&self) -> usize {
+        self.layout.instances()
+    }
+
+    /// The public values of this execution.
+    pub fn public_values(&self) -> &[Fr] {
+        &self.public_values
+    }
+
+    /// Constraints of all subcircuits.
+    pub fn total_constraints(&self) -> u64 {
+        self.wiring.type_of.iter().map(|kind| self.keys.types[*kind as usize].constraints() as u64).sum()
+    }
+
+    /// Shared wires of all subcircuits, masks included.
+    pub fn total_slots(&self) -> u64 {
+        self.wiring.slots.len() as u64
+    }
+
+    /// Constraints of one instance.
+    pub fn constraints(&self, instance: usize) -> usize {
+        self.keys.types[self.wiring.type_of[instance] as usize].constraints()
+    }
+
+    /// All instances, largest first and type by type, so that the rounds end evenly and a type's key is used while it
+    /// is in cache.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.instances()).collect();
+        order.sort_by_key(|i| (std::cmp::Reverse(self.constraints(*i)), self.wiring.type_of[*i], *i));
+        order
+    }
+
+    /// The job of one instance; with its private input for the prove round.
+    ///
+    /// # Errors
+    /// When the circuit has no private input for it.
+    pub fn job(&self, instance: usize, randomness: &Randomness, with_private: bool) -> Result<Job<C::Private>, CoordinatorError> {
+        let id = InstanceId(instance as u32);
+        let kind = self.wiring.type_of[instance];
+        let values = match self.wiring.masked {
+            true => self.values.masked_slots(&self.layout, id, randomness),
+            false => self.values.slots(&self.layout, id),
+        };
+        let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
+        let private = || self.circuit.private_input(self.input, &self.values, id);
+        let private = if with_private {
+            Some(private().map_err(|source| CoordinatorError::PrivateInput { instance, source })?)
+        } else {
+            None
+        };
+        Ok(Job { instance, kind: kind as usize, values, slots, private })
+    }
+
+    /// Takes the answers of the commit round; they give the challenges.
+    ///
+    /// # Errors
+    /// When they are not one for each instance.
+    pub fn committed(&'a self, commitments: Vec<Commitment>, pool: &impl Pool) -> Result<Committed<'a, C>, CoordinatorError> {
+        self.committed_with(Box::new(Merlin::new()), commitments, pool)
+    }
+
+    /// [`Self::committed`] over any sponge.
+    pub(crate) fn committed_with(
+        &'a self,
+        sponge: Box<dyn Sponge>,
+        commitments: Vec<Commitment>,
+        pool: &impl Pool,
+    ) -> Result<Committed<'a, C>, CoordinatorError> {
+        let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
+        let vk = &self.keys.verifying;
+        let committing = Committing::new(&self.shared, vk, sponge, &self.public_values, &commitments, pool)?;
+        if let Err(VerifyError::Pole { index }) = public_sum(vk, &self.public_values, &committing.memory()) {
+            return Err(CoordinatorError::Pole { index });
+        }
+        Ok(Committed { coordinator: self, commitments, committing })
+    }
+}
+
+/// After the commit round.
+pub struct Committed<'a, C: Circuit> {
+    coordinator: &'a Coordinator<'a, C>,
+    commitments: Vec<Commitment>,
+    committing: Committing<'a, Box<dyn Sponge>>,
+}
+
+impl<C: Circuit> std::fmt::Debug for Committed<'_, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Committed").field("commitments", &self.commitments.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, C: Circuit> Committed<'a, C> {
+    /// What goes to all workers in the prove round.
+    pub fn prove_round(&self) -> ProveRound {
+        ProveRound { memory: self.committing.memory() }
+    }
+
+    /// Takes the answers of the prove round.
+    ///
+    /// # Errors
+    /// When they are not one for each instance.
+    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, C>, CoordinatorError> {
+        let Self { coordinator, commitments, committing } = self;
+        let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
+        Ok(Proven { coordinator, commitments, committing, responses })
+    }
+}
+
+/// After the prove round.
+pub struct Proven<'a, C: Circuit> {
+    coordinator: &'a Coordinator<'a, C>,
+    commitments: Vec<Commitment>,
+    committing: Committing<'a, Box<dyn Sponge>>,
+    responses: Vec<ProofResponse>,
+}
+
+impl<C: Circuit> std::fmt::Debug for Proven<'_, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proven").field("responses", &self.responses.len()).finish_non_exhaustive()
+    }
+}
+
+impl<C: Circuit> Proven<'_, C> {
+    /// Aggregates, verifies the result, and gives it out only if it verifies; otherwise names the bad subcircuits.
+    ///
+    /// # Errors
+    /// Which subcircuits are bad.
+    pub fn aggregate(self, pool: &impl Pool) -> Result<Proof, CoordinatorError> {
+        let Self { coordinator, commitments, committing, responses } = self;
+        let memory = committing.memory();
+        let proof = committing.finish(&responses, pool)?;
+        let verdict = verify(&coordinator.keys.verifying, &coordinator.public_values, proof.as_bytes());
+        let Err(error) = verdict else { return Ok(proof) };
+        let instances = bad_subcircuits(coordinator.keys, &commitments, &responses, &memory, proof.as_bytes())?;
+        if instances.is_empty() {
+            Err(CoordinatorError::Aggregate(error))
+        } else {
+            Err(CoordinatorError::BadSubcircuits { instances })
+        }
+    }
+}
+
+/// Sorts answers by instance; each instance must have answered once, with points of the group.
+fn one_each<T>(round: &'static str, n: usize, mut answers: Vec<T>, instance: impl Fn(&T) -> usize) -> Result<Vec<T>, CoordinatorError> {
+    answers.sort_by_key(&instance);
+    for (i, answer) in answers.iter().enumerate() {
+        if instance(answer) != i {
+            let why = format!("expected the answer of instance {i}, found one of instance {}", instance(answer));
+            return Err(CoordinatorError::Answers { round, why });
+        }
+    }
+    if answers.len() != n {
+        let why = format!("{} answers for {n} instances", answers.len());
+        return Err(CoordinatorError::Answers { round, why });
+    }
+    Ok(answers)
+}
+
+/// Names the subcircuits whose Mirage equation fails (end of PROTOCOL, section 6). Answers must be one for each
+/// instance, in order.
+pub(crate) fn bad_subcircuits(
+    keys: &ProverKeys,
+    commitments: &[Commitment],
+    responses: &[ProofResponse],
+    memory: &MemoryChallenges,
+    entropy: &[u8],
+) -> Result<Vec<usize>, KeyFileError> {
+    let verifier = keys.aggregation.mirage_verifier(&keys.verifying)?;
+    let s = keys.aggregation.s(memory)?;
+    let types = keys.aggregation.type_of()?;
+    let statements: Vec<Statement> = (commitments.iter().zip(responses))
+        .map(|(c, r)| Statement { kind: types[r.instance] as usize, s: s[r.instance], d: c.d, proof: r.proof })
+        .collect();
+    // Factors from a hash of everything that was answered: the workers could not choose them.
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 batch verification");
+    hasher.update(entropy);
+    for statement in &statements {
+        hasher.update(&statement.d.to_compressed()).update(&statement.proof.c.to_compressed());
+    }
+    let mut stream = hasher.finalize_xof();
+    let mut random = move || {
+        let mut bytes = [0; 64];
+        stream.fill(&mut bytes);
+        fr_from_uniform(&bytes)
+    };
+    Ok(verifier.find_bad(&statements, &mut random))
+}

@@ -1,0 +1,135 @@
+//! Reading canonical bytes that come from outside: every read is bounded and checked.
+
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt};
+
+/// Why a byte string does not decode.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes end before the item does.
+    #[error("{what} at byte {at}: {need} bytes needed, {left} left")]
+    Truncated {
+        /// The item.
+        what: &'static str,
+        /// Where it starts.
+        at: usize,
+        /// Its length.
+        need: usize,
+        /// Bytes that are left.
+        left: usize,
+    },
+    /// Bytes follow the last item.
+    #[error("{0} bytes follow after the end")]
+    Trailing(usize),
+    /// The item has a value that it can't have.
+    #[error("{what} at byte {at}: {why}")]
+    Invalid {
+        /// The item.
+        what: &'static str,
+        /// Where it starts.
+        at: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A cursor over bytes from outside.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        let left = self.bytes.len() - self.at;
+        if n > left {
+            return Err(DecodeError::Truncated { what, at: self.at, need: n, left });
+        }
+        let out = &self.bytes[self.at..self.at + n];
+        self.at += n;
+        Ok(out)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+        let mut out = [0; N];
+        out.copy_from_slice(self.take(N, what)?);
+        Ok(out)
+    }
+
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, DecodeError> {
+        self.array(what).map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+        self.array(what).map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+        self.array(what).map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn invalid(&self, what: &'static str, size: usize, why: impl ToString) -> DecodeError {
+        DecodeError::Invalid { what, at: self.at - size, why: why.to_string() }
+    }
+
+    pub(crate) fn point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
+        let bytes = self.take(G::COMPRESSED, what)?;
+        G::from_compressed(bytes).map_err(|e| self.invalid(what, G::COMPRESSED, e))
+    }
+
+    /// A length-prefixed string of at most `max` bytes.
+    pub(crate) fn string(&mut self, max: usize, what: &'static str) -> Result<String, DecodeError> {
+        let len = self.u32(what)? as usize;
+        if len > max {
+            return Err(self.invalid(what, 4, format_args!("{len} bytes, at most {max} are allowed")));
+        }
+        let bytes = self.take(len, what)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))
+    }
+
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        match self.bytes.len() - self.at {
+            0 => Ok(()),
+            n => Err(DecodeError::Trailing(n)),
+        }
+    }
+}
+
+/// Appends a length-prefixed string.
+pub(crate) fn put_string(out: &mut Vec<u8>, s: &str) {
+    out.extend_from_slice(&(s.len() as u32).to_le_bytes());
+    out.extend_from_slice(s.as_bytes());
+}
+
+/// A field, GT or group element as it goes into proofs, keys and the transcript.
+pub(crate) trait Encode {
+    fn encode(&self) -> Vec<u8>;
+}
+
+impl Encode for G1Point {
+    fn encode(&self) -> Vec<u8> {
+        self.to_compressed()
+    }
+}
+
+impl Encode for G2Point {
+    fn encode(&self) -> Vec<u8> {
+        self.to_compressed()
+    }
+}
+
+impl Encode for Gt {
+    fn encode(&self) -> Vec<u8> {
+        self.compress().to_vec()
+    }
+}
+
+impl Encode for Fr {
+    fn encode(&self) -> Vec<u8> {
+        hekaton_arith::fr_to_bytes(self).to_vec()
+    }
+}

@@ -1,0 +1,349 @@
+//! The key directory: `manifest.json`, `verifying.key`, `aggregation.key`, `types/NAME.pk`.
+
+use super::sections::{KeyFileError, Sections, persist};
+use super::{AggregationKey, ProverKeys};
+use crate::mirage::{MirageKeyError, ProvingKey};
+use crate::verifying_key::{VerifyingKey, VerifyingKeyError};
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Version of the manifest.
+const FORMAT_VERSION: u32 = 1;
+const CURVE: &str = "BLS12-381";
+
+/// A type in the manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeEntry {
+    /// Its name; the file is `types/NAME.pk`.
+    pub name: String,
+    /// Shared wires of a subcircuit, masks included.
+    pub slots: usize,
+    /// Constraints of a subcircuit, those of the memory check included.
+    pub constraints: usize,
+    /// Number of instances.
+    pub instances: usize,
+    /// Bytes of the proving key.
+    pub bytes: u64,
+    /// Digest of the proving key file.
+    pub digest: String,
+}
+
+/// `manifest.json`: what the keys in a directory are for, and how to recognise them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the key directory's format.
+    pub format_version: u32,
+    /// The curve.
+    pub curve: String,
+    /// Name of the circuit.
+    pub circuit: String,
+    /// Parameters of the circuit.
+    pub parameters: serde_json::Value,
+    /// Number of subcircuits.
+    pub instances: usize,
+    /// Whether proofs are zero-knowledge.
+    pub zero_knowledge: bool,
+    /// Digest of the wiring.
+    pub layout_digest: String,
+    /// Digest of `verifying.key`.
+    pub verifying_key_digest: String,
+    /// Digest of `aggregation.key`.
+    pub aggregation_key_digest: String,
+    /// The subcircuit types in the order of the layout.
+    pub types: Vec<TypeEntry>,
+    /// Who must be trusted.
+    pub trust: String,
+    /// The program that wrote the directory.
+    pub written_by: String,
+}
+
+impl Manifest {
+    /// Constraints of all subcircuits together.
+    pub fn total_constraints(&self) -> u64 {
+        self.types.iter().map(|t| t.constraints as u64 * t.instances as u64).sum()
+    }
+}
+
+/// Why a key directory can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyDirectoryError {
+    /// A file can't be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No key directory.
+    #[error("{path} is no key directory ({why}): make one with `hekaton setup`")]
+    NotADirectory {
+        /// The path given.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+    /// A directory that is already used.
+    #[error("{path} already holds keys: remove it, or choose another directory")]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A bad manifest.
+    #[error("{path} is damaged: {why}")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A manifest of another version.
+    #[error("{path} has format version {found}, this program reads version {FORMAT_VERSION}: use the program that wrote it, or run setup again")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A bad key file.
+    #[error(transparent)]
+    KeyFile(#[from] KeyFileError),
+    /// A bad proving key.
+    #[error(transparent)]
+    ProvingKey(#[from] MirageKeyError),
+    /// A bad verifying key.
+    #[error("{path}: {source}")]
+    VerifyingKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: VerifyingKeyError,
+    },
+    /// Key files that do not belong together.
+    #[error("{path} belongs to another setup than {manifest}: its digest is {found}, the manifest says {expected}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The manifest.
+        manifest: PathBuf,
+        /// Digest in the manifest.
+        expected: String,
+        /// Digest of the file.
+        found: String,
+    },
+}
+
+/// Where setup puts keys, type after type, so that never all of them are in memory.
+pub trait KeySink {
+    /// Takes the sections of a type's key; returns their digest and length in bytes.
+    #[doc(hidden)]
+    fn proving_key(&mut self, name: &str, key: ProvingKey) -> Result<([u8; 32], u64), KeyDirectoryError>;
+
+    /// Takes the keys that belong to all types, and the manifest.
+    #[doc(hidden)]
+    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, manifest: Manifest) -> Result<(), KeyDirectoryError>;
+}
+
+/// Keys kept in memory, for tests and for small circuits in a library.
+#[derive(Debug, Default)]
+pub struct MemoryKeys {
+    types: Vec<ProvingKey>,
+    rest: Option<(AggregationKey, VerifyingKey, Manifest)>,
+}
+
+impl MemoryKeys {
+    /// The keys, after a setup.
+    pub fn into_keys(self) -> Option<ProverKeys> {
+        let (aggregation, verifying, _) = self.rest?;
+        Some(ProverKeys { verifying, aggregation, types: self.types })
+    }
+}
+
+impl KeySink for MemoryKeys {
+    fn proving_key(&mut self, _: &str, key: ProvingKey) -> Result<([u8; 32], u64), KeyDirectoryError> {
+        let bytes = key.bytes();
+        self.types.push(key);
+        Ok(([0; 32], bytes))
+    }
+
+    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, manifest: Manifest) -> Result<(), KeyDirectoryError> {
+        self.rest = Some((aggregation, verifying, manifest));
+        Ok(())
+    }
+}
+
+/// A key directory on disk.
+///
+/// While a setup runs, everything lies in a temporary directory beside it; only a finished one gets the name.
+#[derive(Debug)]
+pub struct KeyDirectory {
+    path: PathBuf,
+    /// present while a setup writes
+    building: Option<tempfile::TempDir>,
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyDirectoryError + '_ {
+    move |source| KeyDirectoryError::Io { path: path.to_owned(), source }
+}
+
+impl KeyDirectory {
+    /// A new directory for a setup to write into. It must not exist, or be empty.
+    ///
+    /// # Errors
+    /// When it holds something already, or can't be made.
+    pub fn create(path: &Path) -> Result<Self, KeyDirectoryError> {
+        if path.exists() {
+            let mut entries = std::fs::read_dir(path).map_err(io(path))?;
+            if entries.next().is_some() {
+                return Err(KeyDirectoryError::Occupied { path: path.to_owned() });
+            }
+        }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).map_err(io(parent))?;
+        let building = tempfile::Builder::new().prefix(".hekaton-setup-").tempdir_in(parent).map_err(io(parent))?;
+        std::fs::create_dir(building.path().join("types")).map_err(io(parent))?;
+        Ok(Self { path: path.to_owned(), building: Some(building) })
+    }
+
+    /// Reads the manifest of a directory.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged or of another version.
+    pub fn manifest(path: &Path) -> Result<Manifest, KeyDirectoryError> {
+        let not = |why| KeyDirectoryError::NotADirectory { path: path.to_owned(), why };
+        if !path.exists() {
+            return Err(not("it does not exist"));
+        }
+        if !path.is_dir() {
+            return Err(not("it is a file"));
+        }
+        let file = path.join("manifest.json");
+        if !file.exists() {
+            return Err(not("it has no manifest.json"));
+        }
+        let text = std::fs::read_to_string(&file).map_err(io(&file))?;
+        let damaged = |e: serde_json::Error| KeyDirectoryError::Manifest { path: file.clone(), why: e.to_string() };
+        #[derive(Deserialize)]
+        struct OnlyVersion {
+            format_version: u32,
+        }
+        let OnlyVersion { format_version: found } = serde_json::from_str(&text).map_err(damaged)?;
+        if found != FORMAT_VERSION {
+            return Err(KeyDirectoryError::Version { path: file, found });
+        }
+        serde_json::from_str(&text).map_err(damaged)
+    }
+
+    /// Opens all keys of a directory. Every digest is checked against the manifest; sections are memory-mapped.
+    ///
+    /// # Errors
+    /// Which file is damaged, foreign or missing, where, and what to do.
+    pub fn open(path: &Path) -> Result<(Manifest, ProverKeys), KeyDirectoryError> {
+        let manifest = Self::manifest(path)?;
+        let manifest_path = path.join("manifest.json");
+        let digest = |text: &str| -> Result<[u8; 32], KeyDirectoryError> {
+            let bytes = hex::decode(text).ok().and_then(|b| b.try_into().ok());
+            bytes.ok_or_else(|| KeyDirectoryError::Manifest {
+                path: manifest_path.clone(),
+                why: format!("'{text}' is no digest of 64 hexadecimal digits"),
+            })
+        };
+        let verifying = Self::read_verifying_key(&path.join("verifying.key"))?;
+        let found = hex::encode(verifying.digest());
+        if found != manifest.verifying_key_digest {
+            return Err(KeyDirectoryError::Foreign {
+                path: path.join("verifying.key"),
+                manifest: manifest_path,
+                expected: manifest.verifying_key_digest,
+                found,
+            });
+        }
+        let mut types = Vec::with_capacity(manifest.types.len());
+        for entry in &manifest.types {
+            if entry.name.contains(['/', '\\', '.']) {
+                let why = format!("'{}' can't name a type", entry.name);
+                return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
+            }
+            let file = path.join("types").join(format!("{}.pk", entry.name));
+            let sections = Sections::open(&file, ProvingKey::KIND, Some(digest(&entry.digest)?))?;
+            types.push(ProvingKey::new(&entry.name, sections)?);
+        }
+        let file = path.join("aggregation.key");
+        let sections = Sections::open(&file, AggregationKey::KIND, Some(digest(&manifest.aggregation_key_digest)?))?;
+        let aggregation = AggregationKey::new(sections, verifying.instances as usize, types.len())?;
+        Ok((manifest, ProverKeys { verifying, aggregation, types }))
+    }
+
+    /// Reads a verifying key file.
+    ///
+    /// # Errors
+    /// When it can't be read or is damaged.
+    pub fn read_verifying_key(path: &Path) -> Result<VerifyingKey, KeyDirectoryError> {
+        let bytes = std::fs::read(path).map_err(io(path))?;
+        VerifyingKey::from_bytes(&bytes)
+            .map_err(|source| KeyDirectoryError::VerifyingKey { path: path.to_owned(), source })
+    }
+
+    fn building(&self) -> &Path {
+        self.building.as_ref().map_or(&self.path, |dir| dir.path())
+    }
+}
+
+impl KeySink for KeyDirectory {
+    fn proving_key(&mut self, name: &str, key: ProvingKey) -> Result<([u8; 32], u64), KeyDirectoryError> {
+        let file = self.building().join("types").join(format!("{name}.pk"));
+        Ok((key.sections().write(&file)?, key.bytes()))
+    }
+
+    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, mut manifest: Manifest) -> Result<(), KeyDirectoryError> {
+        let dir = self.building().to_owned();
+        manifest.aggregation_key_digest = hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
+        write_file(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;
+        let text = serde_json::to_string_pretty(&manifest)
+            .map_err(|e| KeyDirectoryError::Manifest { path: dir.join("manifest.json"), why: e.to_string() })?;
+        write_file(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
+        if self.path.exists() {
+            std::fs::remove_dir(&self.path).map_err(io(&self.path))?;
+        }
+        std::fs::rename(&dir, &self.path).map_err(io(&self.path))?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o755)).map_err(io(&self.path))?;
+        }
+        if let Some(building) = self.building.take() {
+            // it has the final name now: nothing to remove
+            let _ = building.keep();
+        }
+        Ok(())
+    }
+}
+
+impl Manifest {
+    pub(crate) fn new(verifying: &VerifyingKey, types: Vec<TypeEntry>) -> Self {
+        Self {
+            format_version: FORMAT_VERSION,
+            curve: CURVE.to_owned(),
+            circuit: verifying.circuit.clone(),
+            parameters: serde_json::from_str(&verifying.parameters).unwrap_or_default(),
+            instances: verifying.instances as usize,
+            zero_knowledge: verifying.zero_knowledge,
+            layout_digest: hex::encode(verifying.layout),
+            verifying_key_digest: hex::encode(verifying.digest()),
+            aggregation_key_digest: String::new(),
+            types,
+            trust: verifying.trust.statement().to_owned(),
+            written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// Writes a file under a temporary name and renames it, so that nobody sees half a file.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    persist(file, path)
+}

@@ -1,0 +1,334 @@
+//! Sectioned files (docs/formats.md): a header, a table of sections with their digests, and aligned sections.
+//!
+//! ```text
+//! 0   magic "HEKATNKY"          8 bytes
+//! 8   version                   u32
+//! 12  number of sections        u32
+//! 16  kind, zero-padded         32 bytes
+//! 48  table, 80 bytes a section: name (24), offset (u64), length (u64), reserved (8), BLAKE3 digest (32)
+//! ..  sections, each at a multiple of 4096
+//! ```
+//! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
+
+use super::map::map;
+use bytemuck::{AnyBitPattern, NoUninit, Pod};
+use memmap2::Mmap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"HEKATNKY";
+const VERSION: u32 = 1;
+const HEADER: usize = 48;
+const ENTRY: usize = 80;
+const ALIGN: usize = 4096;
+const MAX_SECTIONS: usize = 64;
+
+/// What is wrong with a key file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// It can't be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error("{path} is not a Hekaton key file: give the directory that `hekaton setup` wrote")]
+    Magic {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another version.
+    #[error("{path} has format version {found}, this program reads version {VERSION}: use the program that wrote it, or run setup again")]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// A key of another kind.
+    #[error("{path} holds a {found}, expected a {expected}")]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+        /// What was wanted.
+        expected: &'static str,
+    },
+    /// Damaged.
+    #[error("{path} is damaged ({section}: {why}): copy it again or run setup again")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        section: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A key of another setup.
+    #[error("{path} belongs to another setup: its digest is {found}, the manifest says {expected}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Digest in the manifest.
+        expected: String,
+        /// Digest of the file.
+        found: String,
+    },
+}
+
+/// Plain data owned by a section.
+trait Plain: Send + Sync {
+    fn bytes(&self) -> &[u8];
+}
+
+impl<T: NoUninit + Send + Sync> Plain for Vec<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+}
+
+enum Data {
+    Owned(Box<dyn Plain>),
+    Mapped(Arc<Mmap>, usize, usize),
+}
+
+struct Section {
+    name: String,
+    data: Data,
+}
+
+impl Section {
+    fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Owned(data) => data.bytes(),
+            Data::Mapped(map, offset, len) => &map[*offset..*offset + *len],
+        }
+    }
+}
+
+/// A set of named sections, in memory or mapped from a file.
+pub(crate) struct Sections {
+    kind: &'static str,
+    path: PathBuf,
+    sections: Vec<Section>,
+}
+
+impl std::fmt::Debug for Sections {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.sections.iter().map(|s| s.name.as_str()).collect();
+        f.debug_struct("Sections").field("path", &self.path).field("sections", &names).finish()
+    }
+}
+
+impl Sections {
+    pub(crate) fn new(kind: &'static str) -> Self {
+        Self { kind, path: PathBuf::from("(keys in memory)"), sections: Vec::new() }
+    }
+
+    pub(crate) fn push<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
+        self.sections.push(Section { name: name.to_owned(), data: Data::Owned(Box::new(data)) });
+    }
+
+    /// A section as a slice, in place.
+    pub(crate) fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError>
+    where
+        T: AnyBitPattern,
+    {
+        let section = self.sections.iter().find(|s| s.name == name);
+        let section = section.ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
+        bytemuck::try_cast_slice(section.bytes()).map_err(|e| self.damaged(name, format!("not a whole number of elements ({e})")))
+    }
+
+    /// A section with exactly one element.
+    pub(crate) fn one<T: Pod>(&self, name: &'static str) -> Result<&T, KeyFileError> {
+        match self.get::<T>(name)? {
+            [element] => Ok(element),
+            other => Err(self.damaged(name, format!("{} elements, expected one", other.len()))),
+        }
+    }
+
+    pub(crate) fn damaged(&self, section: &str, why: String) -> KeyFileError {
+        KeyFileError::Damaged { path: self.path.clone(), section: format!("section '{section}'"), why }
+    }
+
+    /// Bytes of all sections.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sections.iter().map(|s| s.bytes().len() as u64).sum()
+    }
+
+    /// Writes the file under a temporary name and renames it; returns its digest.
+    pub(crate) fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
+        let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let mut head = Vec::new();
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&(self.sections.len() as u32).to_le_bytes());
+        head.extend(padded(self.kind, 32));
+        let mut offset = (HEADER + ENTRY * self.sections.len()).next_multiple_of(ALIGN);
+        for section in &self.sections {
+            let bytes = section.bytes();
+            head.extend(padded(&section.name, 24));
+            head.extend_from_slice(&(offset as u64).to_le_bytes());
+            head.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            head.extend_from_slice(&[0; 8]);
+            head.extend_from_slice(blake3::hash(bytes).as_bytes());
+            offset = (offset + bytes.len()).next_multiple_of(ALIGN);
+        }
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        let mut written = head.len();
+        out.write_all(&head).map_err(io)?;
+        for section in &self.sections {
+            let start = written.next_multiple_of(ALIGN);
+            out.write_all(&vec![0; start - written]).map_err(io)?;
+            out.write_all(section.bytes()).map_err(io)?;
+            written = start + section.bytes().len();
+        }
+        let file = out.into_inner().map_err(|e| io(e.into_error()))?;
+        persist(file, path).map_err(io)?;
+        Ok(*blake3::hash(&head).as_bytes())
+    }
+
+    /// Maps a file. Header, table and the digest of every section are checked; `digest` is what the manifest says.
+    pub(crate) fn open(path: &Path, kind: &'static str, digest: Option<[u8; 32]>) -> Result<Self, KeyFileError> {
+        let (map, table, found_kind, found) = open_table(path)?;
+        if found_kind != kind {
+            return Err(KeyFileError::Kind { path: path.to_owned(), found: found_kind, expected: kind });
+        }
+        if let Some(expected) = digest.filter(|expected| *expected != found) {
+            let (expected, found) = (hex::encode(expected), hex::encode(found));
+            return Err(KeyFileError::Foreign { path: path.to_owned(), expected, found });
+        }
+        let mut sections = Vec::with_capacity(table.len());
+        for entry in table {
+            let bytes = &map[entry.offset..entry.offset + entry.len];
+            if blake3::hash(bytes).as_bytes() != &entry.digest {
+                return Err(KeyFileError::Damaged {
+                    path: path.to_owned(),
+                    section: format!("section '{}' at byte {}", entry.name, entry.offset),
+                    why: "its digest is wrong".into(),
+                });
+            }
+            sections.push(Section { name: entry.name, data: Data::Mapped(map.clone(), entry.offset, entry.len) });
+        }
+        Ok(Self { kind, path: path.to_owned(), sections })
+    }
+}
+
+/// Flushes a finished temporary file to disk and renames it into place, readable as the umask says.
+pub(crate) fn persist(file: tempfile::NamedTempFile, path: &Path) -> std::io::Result<()> {
+    file.as_file().sync_all()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+struct Entry {
+    name: String,
+    offset: usize,
+    len: usize,
+    digest: [u8; 32],
+}
+
+type Table = (Arc<Mmap>, Vec<Entry>, String, [u8; 32]);
+
+fn open_table(path: &Path) -> Result<Table, KeyFileError> {
+    let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+    let damaged = |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
+    let file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.is_dir() {
+        return Err(io(std::io::Error::other("is a directory, expected a key file")));
+    }
+    let map = Arc::new(map(&file).map_err(io)?);
+    if map.len() < 8 || &map[..8] != MAGIC {
+        return Err(KeyFileError::Magic { path: path.to_owned() });
+    }
+    if map.len() < HEADER {
+        return Err(damaged("header", format!("the file ends after {} bytes", map.len())));
+    }
+    let word = |at: usize| u32::from_le_bytes([map[at], map[at + 1], map[at + 2], map[at + 3]]);
+    let found = word(8);
+    if found != VERSION {
+        return Err(KeyFileError::Version { path: path.to_owned(), found });
+    }
+    let count = word(12) as usize;
+    let table_end = HEADER + ENTRY * count.min(MAX_SECTIONS);
+    if count > MAX_SECTIONS || map.len() < table_end {
+        return Err(damaged("header", format!("a table of {count} sections does not fit")));
+    }
+    let kind = unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is no text".into()))?;
+    let mut table = Vec::with_capacity(count);
+    for (i, entry) in map[HEADER..table_end].chunks_exact(ENTRY).enumerate() {
+        let long = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&entry[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let (offset, len) = (long(24), long(32));
+        let inside = offset.checked_add(len).is_some_and(|end| end <= map.len() as u64);
+        let name = unpadded(&entry[..24]);
+        let Some(name) = name.filter(|_| inside && offset % ALIGN as u64 == 0) else {
+            return Err(damaged(
+                &format!("entry {i} of the table"),
+                format!("{len} bytes at {offset} do not lie in a file of {} bytes", map.len()),
+            ));
+        };
+        let mut digest = [0; 32];
+        digest.copy_from_slice(&entry[48..80]);
+        table.push(Entry { name, offset: offset as usize, len: len as usize, digest });
+    }
+    let digest = *blake3::hash(&map[..table_end]).as_bytes();
+    Ok((map, table, kind, digest))
+}
+
+fn padded(text: &str, len: usize) -> Vec<u8> {
+    let mut out = text.as_bytes().to_vec();
+    debug_assert!(out.len() <= len, "'{text}' is longer than {len} bytes");
+    out.resize(len, 0);
+    out
+}
+
+fn unpadded(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8(bytes[..end].to_vec()).ok()
+}
+
+/// A section for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionInfo {
+    /// Its name.
+    pub name: String,
+    /// Its place in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Whether its digest is right.
+    pub intact: bool,
+}
+
+/// The kind, digest and sections of a key file, for `hekaton inspect`.
+///
+/// # Errors
+/// When it is no key file, or its table is damaged.
+pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInfo>), KeyFileError> {
+    let (map, table, kind, digest) = open_table(path)?;
+    let sections = table.into_iter().map(|entry| SectionInfo {
+        intact: blake3::hash(&map[entry.offset..entry.offset + entry.len]).as_bytes() == &entry.digest,
+        name: entry.name,
+        offset: entry.offset as u64,
+        bytes: entry.len as u64,
+    });
+    Ok((kind, digest, sections.collect()))
+}

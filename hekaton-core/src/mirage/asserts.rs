@@ -1,0 +1,201 @@
+//! What setup refuses (PROTOCOL, sections 1 and 2, "setup asserts"). Errors, not debug checks.
+
+use crate::circuit::R1cs;
+use ark_ff::{Field, Zero};
+use hekaton_arith::Fr;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What makes a type or its secrets unsound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TypeError {
+    /// A row of the memory check is not as it must be.
+    #[error("type '{kind}': row {row} of the memory check is not {expected}")]
+    Row {
+        /// The type.
+        kind: String,
+        /// The row.
+        row: usize,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// The sum wire or a preprocessed wire occurs where it must not.
+    #[error("type '{kind}': row {row} uses {wire}, which belongs to the memory check alone")]
+    ReservedWire {
+        /// The type.
+        kind: String,
+        /// The row.
+        row: usize,
+        /// The wire.
+        wire: &'static str,
+    },
+    /// Committed wires are not bound by the constraints.
+    #[error(
+        "type '{kind}': the committed wire in slot {slot} is in no constraint or a combination of others: it is not bound"
+    )]
+    Rank {
+        /// The type.
+        kind: String,
+        /// The slot.
+        slot: usize,
+    },
+    /// The variables are not split into pub | com | e | aux.
+    #[error("type '{kind}': variable {variable} is in {parts} of the parts pub, com, e and aux")]
+    Partition {
+        /// The type.
+        kind: String,
+        /// The variable.
+        variable: usize,
+        /// In how many.
+        parts: usize,
+    },
+    /// Too many constraints or variables.
+    #[error("type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28")]
+    Size {
+        /// The type.
+        kind: String,
+        /// Constraints.
+        constraints: usize,
+        /// Variables.
+        variables: usize,
+    },
+    /// Two secrets are equal, or one is zero.
+    #[error("setup secrets: {0}")]
+    Secrets(&'static str),
+}
+
+/// The parts of a type's variables: which queries they go to.
+#[derive(Clone, Debug)]
+pub(crate) struct Partition {
+    pub(crate) public: Range<usize>,
+    pub(crate) committed: Range<usize>,
+    pub(crate) e: usize,
+    /// the variables of the L query
+    pub(crate) aux: Range<usize>,
+}
+
+impl Partition {
+    pub(crate) fn new(r1cs: &R1cs) -> Self {
+        let (public, e) = (r1cs.public(), r1cs.e());
+        Self { public: 0..public, committed: public..e, e, aux: e + 1..r1cs.variables }
+    }
+
+    /// Every variable is in exactly one part; in particular e is not in the L query.
+    pub(crate) fn check(&self, kind: &str, variables: usize) -> Result<(), TypeError> {
+        for variable in 0..variables {
+            let parts = usize::from(self.public.contains(&variable))
+                + usize::from(self.committed.contains(&variable))
+                + usize::from(self.e == variable)
+                + usize::from(self.aux.contains(&variable));
+            if parts != 1 {
+                return Err(TypeError::Partition { kind: kind.to_owned(), variable, parts });
+            }
+        }
+        Ok(())
+    }
+}
+
+type Row = Vec<(Fr, usize)>;
+
+fn same_row(found: &Row, expected: &[usize]) -> bool {
+    let mut variables: Vec<usize> = found.iter().map(|(_, i)| *i).collect();
+    variables.sort_unstable();
+    let mut expected = expected.to_vec();
+    expected.sort_unstable();
+    variables == expected && found.iter().all(|(k, _)| *k == Fr::ONE)
+}
+
+/// All asserts on the R1CS of a type.
+pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
+    let kind = || r1cs.name.clone();
+    let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
+    if constraints > 1 << 28 || variables > 1 << 28 {
+        return Err(TypeError::Size { kind: kind(), constraints, variables });
+    }
+    let s = r1cs.slots;
+    let e = r1cs.e();
+    let [a, b, c] = &r1cs.rows;
+    let u: Vec<usize> = (e + 1..e + 1 + s).collect();
+    let sum_row = constraints > 0 && same_row(&a[0], &u) && same_row(&b[0], &[0]) && same_row(&c[0], &[e]);
+    if !sum_row {
+        return Err(TypeError::Row { kind: kind(), row: 0, expected: "(sum u) 1 = e" });
+    }
+    for j in 0..s {
+        let (x, mu, v) = (2 + j, 2 + s + j, r1cs.public() + j);
+        let row = j + 1;
+        let holds = constraints > row && same_row(&a[row], &[1, x, v]) && same_row(&b[row], &[u[j]]) && same_row(&c[row], &[mu]);
+        if !holds {
+            return Err(TypeError::Row { kind: kind(), row, expected: "(g + v + x) u = mu" });
+        }
+    }
+    for (row, terms) in r1cs.rows.iter().flat_map(|m| m.iter().enumerate().skip(s + 1)) {
+        for (_, variable) in terms {
+            let wire = match *variable {
+                v if v == e => "the sum e",
+                v if (1..r1cs.public()).contains(&v) => "a preprocessed wire",
+                _ => continue,
+            };
+            return Err(TypeError::ReservedWire { kind: kind(), row, wire });
+        }
+    }
+    // e also in none of the fingerprint rows: same_row above left no room for it.
+    Partition::new(r1cs).check(&r1cs.name, variables)?;
+    check_rank(r1cs)
+}
+
+/// The matrix (committed variable x R1CS coefficients) has full column rank, else D would not bind its wires.
+pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
+    let committed = r1cs.public()..r1cs.e();
+    // columns: (matrix, row) -> coefficient
+    let mut columns: Vec<BTreeMap<(usize, usize), Fr>> = vec![BTreeMap::new(); committed.len()];
+    for (m, rows) in r1cs.rows.iter().enumerate() {
+        for (row, terms) in rows.iter().enumerate() {
+            for (k, variable) in terms {
+                if committed.contains(variable) {
+                    *columns[variable - committed.start].entry((m, row)).or_default() += k;
+                }
+            }
+        }
+    }
+    // An entry that no other committed wire shares is a pivot of its own; the memory check gives one to every wire.
+    let mut users: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    for column in &mut columns {
+        column.retain(|_, k| !k.is_zero());
+        for place in column.keys() {
+            *users.entry(*place).or_default() += 1;
+        }
+    }
+    let mut reduced: Vec<((usize, usize), BTreeMap<(usize, usize), Fr>)> = Vec::new();
+    for (slot, mut column) in columns.into_iter().enumerate() {
+        if column.keys().any(|place| users[place] == 1) {
+            continue;
+        }
+        for (pivot, other) in &reduced {
+            let Some(factor) = column.get(pivot).copied() else { continue };
+            for (place, k) in other {
+                *column.entry(*place).or_default() -= factor * k;
+            }
+            column.retain(|_, k| !k.is_zero());
+        }
+        let Some((pivot, inverse)) = column.iter().find_map(|(p, k)| Some((*p, k.inverse()?))) else {
+            return Err(TypeError::Rank { kind: r1cs.name.clone(), slot });
+        };
+        column.values_mut().for_each(|k| *k *= inverse);
+        reduced.push((pivot, column));
+    }
+    Ok(())
+}
+
+/// delta_c, eta_c and gamma are pairwise distinct and nothing is zero. One shared delta is a total break.
+pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Result<(), TypeError> {
+    if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
+        return Err(TypeError::Secrets("one of them is zero"));
+    }
+    let mut all: Vec<Fr> = delta_eta.iter().copied().chain([gamma]).collect();
+    all.sort_unstable();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(TypeError::Secrets("delta, eta and gamma of all types must be pairwise distinct"));
+    }
+    Ok(())
+}

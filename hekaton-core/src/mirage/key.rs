@@ -1,0 +1,173 @@
+//! The proving key of one type: queries and matrices, in memory or in place in a mapped file.
+
+use super::matrix::Matrix;
+use crate::keys::sections::{KeyFileError, Sections};
+use hekaton_arith::{Domain, Fr, G1Point, G2Point, Scalars, fr_from_bytes};
+
+/// Numbers of a type, in the section `shape`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct Shape {
+    /// s
+    pub(crate) slots: u64,
+    pub(crate) variables: u64,
+    pub(crate) constraints: u64,
+    /// N_c
+    pub(crate) domain: u64,
+}
+
+/// The single points of a type, in the section `elements`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct Elements {
+    pub(crate) alpha_1: G1Point,
+    pub(crate) delta_1: G1Point,
+    pub(crate) eta_1: G1Point,
+    pub(crate) beta_2: G2Point,
+    pub(crate) delta_2: G2Point,
+}
+
+/// Why a file is no usable proving key.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MirageKeyError {
+    /// The file itself is bad.
+    #[error(transparent)]
+    File(#[from] KeyFileError),
+}
+
+/// The proving key of one subcircuit type. Sections are used in place; what is held beside them is the Fourier domain
+/// (64 bytes a domain element) and the table of distinct coefficients.
+#[derive(Debug)]
+pub struct ProvingKey {
+    sections: Sections,
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    pub(crate) elements: Elements,
+    pub(crate) domain: Domain,
+    coefficients: Vec<Fr>,
+}
+
+/// A query with points for some of the variables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SparseQuery<'a, G> {
+    pub(crate) variables: &'a [u32],
+    pub(crate) points: &'a [G],
+}
+
+impl<G: hekaton_arith::Group> SparseQuery<'_, G> {
+    /// `sum z_j Q_j` over the variables of the query.
+    pub(crate) fn evaluate(&self, z: &[Fr]) -> G {
+        G::msm_prepared(self.points, &Scalars::select(z, self.variables))
+    }
+}
+
+impl ProvingKey {
+    /// The kind of key file.
+    pub(crate) const KIND: &'static str = "proving key";
+
+    pub(crate) fn new(name: &str, sections: Sections) -> Result<Self, MirageKeyError> {
+        let bad = |section: &'static str, why: String| sections.damaged(section, why);
+        let shape: Shape = *sections.one("shape")?;
+        let elements: Elements = *sections.one("elements")?;
+        let domain = Domain::new(shape.domain as usize).map_err(|e| bad("shape", e.to_string()))?;
+        let limit = u64::from(u32::MAX);
+        if shape.constraints > shape.domain || shape.variables > limit || shape.slots > shape.variables / 4 + 1 {
+            return Err(bad("shape", format!("impossible sizes {shape:?}")).into());
+        }
+        let mut coefficients = Vec::new();
+        for bytes in sections.get::<[u8; 32]>("coefficients")? {
+            coefficients.push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
+        }
+        let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
+        key.check_lengths()?;
+        Ok(key)
+    }
+
+    fn check_lengths(&self) -> Result<(), MirageKeyError> {
+        let bad = |section: &'static str, why: String| Err(self.sections.damaged(section, why).into());
+        let length = |section: &'static str, found: usize, expected: usize| {
+            if found == expected { Ok(()) } else { bad(section, format!("{found} elements, expected {expected}")) }
+        };
+        let (variables, slots) = (self.shape.variables as usize, self.shape.slots as usize);
+        length("d", self.d_query()?.len(), slots)?;
+        length("l", self.l_query()?.len(), variables - (3 + 3 * slots).min(variables))?;
+        length("h", self.h_query()?.len(), self.domain.size())?;
+        let sparse = [
+            ("a", self.a_query()?.variables, self.a_query()?.points.len()),
+            ("b", self.b_query()?.variables, self.b_query()?.points.len()),
+            ("x", self.x_query()?.variables, self.x_query()?.points.len()),
+        ];
+        for (section, indices, points) in sparse {
+            length(section, indices.len(), points)?;
+            if indices.iter().any(|i| *i as usize >= variables) {
+                return bad(section, "a variable out of range".into());
+            }
+        }
+        for (name, matrix) in ["ma", "mb", "mc"].into_iter().zip(self.matrices()?) {
+            if !matrix.is_well_formed(self.shape.constraints as usize, variables) {
+                return bad(name, "a row or an index out of range".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The type's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Constraints, those of the memory check included.
+    pub fn constraints(&self) -> usize {
+        self.shape.constraints as usize
+    }
+
+    /// Shared wires of a subcircuit, masks included.
+    pub fn slots(&self) -> usize {
+        self.shape.slots as usize
+    }
+
+    /// Bytes of all sections.
+    pub fn bytes(&self) -> u64 {
+        self.sections.bytes()
+    }
+
+    pub(crate) fn sections(&self) -> &Sections {
+        &self.sections
+    }
+
+    pub(crate) fn a_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
+        Ok(SparseQuery { variables: self.sections.get("a_variables")?, points: self.sections.get("a")? })
+    }
+
+    pub(crate) fn b_query(&self) -> Result<SparseQuery<'_, G2Point>, KeyFileError> {
+        Ok(SparseQuery { variables: self.sections.get("b_variables")?, points: self.sections.get("b")? })
+    }
+
+    pub(crate) fn x_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
+        Ok(SparseQuery { variables: self.sections.get("x_variables")?, points: self.sections.get("x")? })
+    }
+
+    pub(crate) fn d_query(&self) -> Result<&[G1Point], KeyFileError> {
+        self.sections.get("d")
+    }
+
+    pub(crate) fn l_query(&self) -> Result<&[G1Point], KeyFileError> {
+        self.sections.get("l")
+    }
+
+    pub(crate) fn h_query(&self) -> Result<&[G1Point], KeyFileError> {
+        self.sections.get("h")
+    }
+
+    pub(crate) fn matrices(&self) -> Result<[Matrix<'_>; 3], KeyFileError> {
+        let matrix = |starts, entries| -> Result<_, KeyFileError> {
+            Ok(Matrix {
+                starts: self.sections.get(starts)?,
+                entries: self.sections.get(entries)?,
+                coefficients: &self.coefficients,
+            })
+        };
+        Ok([matrix("ma_rows", "ma")?, matrix("mb_rows", "mb")?, matrix("mc_rows", "mc")?])
+    }
+}

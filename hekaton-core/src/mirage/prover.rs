@@ -1,0 +1,92 @@
+//! Commit and prove (PROTOCOL, section 2). Single-threaded: one prover a core.
+
+use super::key::ProvingKey;
+use crate::keys::sections::KeyFileError;
+use ark_ff::Field;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Scalars};
+
+/// A Mirage proof of one subcircuit, its commitment D apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MirageProof {
+    /// A in G1.
+    pub a: G1Point,
+    /// B in G2.
+    pub b: G2Point,
+    /// C in G1.
+    pub c: G1Point,
+    /// The subcircuit's share of the memory check; E = e K.
+    pub e: Fr,
+}
+
+/// A witness does not satisfy its constraints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("constraint {constraint} does not hold")]
+pub struct Unsatisfied {
+    /// Index of the first constraint that fails.
+    pub constraint: usize,
+}
+
+/// The randomisers of one proof.
+#[derive(Clone, Copy)]
+pub(crate) struct Blinding {
+    /// k_D
+    pub(crate) commitment: Fr,
+    /// s
+    pub(crate) additive: Fr,
+    /// x, nonzero
+    pub(crate) multiplicative: Fr,
+}
+
+/// Why no proof was made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProverError {
+    #[error(transparent)]
+    Unsatisfied(#[from] Unsatisfied),
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+/// `D = sum v_j DQ_j + k_D [delta]_1`.
+pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point, KeyFileError> {
+    let sum = G1Point::msm(key.d_query()?, values);
+    Ok(sum.add(&key.elements.delta_1.mul(&k_d)))
+}
+
+/// Proves one subcircuit from its full assignment z. With `check`, a witness that fails a constraint is an error;
+/// without, it gives a proof that doesn't verify.
+pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool) -> Result<MirageProof, ProverError> {
+    let rows = key.constraints();
+    let [ma, mb, mc] = key.matrices()?;
+    let mut a: Vec<Fr> = (0..rows).map(|i| ma.row(i, z)).collect();
+    let mut b: Vec<Fr> = (0..rows).map(|i| mb.row(i, z)).collect();
+    if check && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z)) {
+        return Err(Unsatisfied { constraint }.into());
+    }
+    a.resize(key.domain.size(), Fr::default());
+    b.resize(key.domain.size(), Fr::default());
+    key.domain.to_coset(&mut a);
+    key.domain.to_coset(&mut b);
+    a.iter_mut().zip(&b).for_each(|(a, b)| *a *= b);
+    drop(b);
+    // The largest vectors go first: each is dropped before the next is made.
+    let h_part = G1Point::msm(key.h_query()?, &a);
+    drop(a);
+
+    let slots = key.slots();
+    let e = 2 + 3 * slots;
+    let l_part = G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[e + 1..]));
+    let x_part = key.x_query()?.evaluate(z);
+    let elements = &key.elements;
+    let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
+    let b0 = G2Point::sum(&[elements.beta_2, key.b_query()?.evaluate(z), elements.delta_2.mul(&blinding.additive)]);
+    let c = G1Point::sum(&[
+        l_part,
+        x_part,
+        h_part,
+        a0.mul(&blinding.additive),
+        elements.eta_1.mul(&-blinding.commitment),
+    ]);
+    let x = blinding.multiplicative;
+    let x_inverse = x.inverse().unwrap_or_default();
+    Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[e] })
+}

@@ -1,0 +1,179 @@
+//! Setup of one type (PROTOCOL, section 2).
+
+use super::asserts::{Partition, TypeError};
+use super::key::{Elements, Shape};
+use super::matrix::{CoefficientTable, OwnedMatrix};
+use crate::circuit::R1cs;
+use crate::keys::sections::Sections;
+use ark_ff::{Field, One, Zero};
+use hekaton_arith::{
+    Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, fr_to_bytes, pairing, powers,
+};
+use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// The secrets that all types share.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct SharedSecrets {
+    pub(crate) alpha: Fr,
+    pub(crate) beta: Fr,
+    pub(crate) gamma: Fr,
+    pub(crate) tau: Fr,
+    pub(crate) kappa: Fr,
+}
+
+/// The secrets of one type.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct TypeSecrets {
+    pub(crate) delta: Fr,
+    pub(crate) eta: Fr,
+}
+
+/// Tables of multiples of the generators, shared by the whole setup.
+pub(crate) struct Bases {
+    g: FixedBase<G1Point>,
+    h: FixedBase<G2Point>,
+}
+
+/// Points made by one thread at a time.
+const CHUNK: usize = 4096;
+
+impl Bases {
+    pub(crate) fn new(expected: usize) -> Self {
+        Self { g: FixedBase::new(&G1Point::generator(), expected), h: FixedBase::new(&G2Point::generator(), expected) }
+    }
+
+    pub(crate) fn g1(&self, scalars: &[Fr]) -> Vec<G1Point> {
+        scalars.par_chunks(CHUNK).flat_map_iter(|chunk| self.g.mul_each(chunk)).collect()
+    }
+
+    pub(crate) fn g2(&self, scalars: &[Fr]) -> Vec<G2Point> {
+        scalars.par_chunks(CHUNK).flat_map_iter(|chunk| self.h.mul_each(chunk)).collect()
+    }
+
+    pub(crate) fn one_g1(&self, scalar: Fr) -> G1Point {
+        self.g.mul_each(&[scalar])[0]
+    }
+
+    pub(crate) fn one_g2(&self, scalar: Fr) -> G2Point {
+        self.h.mul_each(&[scalar])[0]
+    }
+}
+
+/// What the setup of a type gives beside its key: discrete logarithms and points for the aggregation key.
+pub(crate) struct TypeOutput {
+    pub(crate) sections: Sections,
+    pub(crate) constraints: usize,
+    /// p_j / gamma for the public wires
+    pub(crate) ic: Vec<Fr>,
+    pub(crate) theta: Fr,
+    pub(crate) theta_2: G2Point,
+}
+
+/// `L_j(tau)` for all j on the domain (shift 1) or its coset.
+fn lagrange(domain: &Domain, tau: Fr, shift: Fr) -> Vec<Fr> {
+    let n = domain.size();
+    let shift_power = shift.pow([n as u64]);
+    // L_j(tau) = (tau^N - s^N) / (N s^N) * p / (tau - p), p = s w^j
+    let Some(scale) = (shift_power * Fr::from(n as u64)).inverse() else { return Vec::new() };
+    let scale = (tau.pow([n as u64]) - shift_power) * scale;
+    let points: Vec<Fr> = powers(domain.root(), n).iter().map(|p| *p * shift).collect();
+    let mut out: Vec<Fr> = points.iter().map(|p| tau - p).collect();
+    batch_invert(&mut out);
+    out.iter_mut().zip(&points).for_each(|(x, p)| *x *= scale * p);
+    out
+}
+
+/// The column polynomials of a matrix at tau.
+fn columns(rows: &[Vec<(Fr, usize)>], lagrange: &[Fr], variables: usize) -> Vec<Fr> {
+    let mut out = vec![Fr::zero(); variables];
+    for (row, l) in rows.iter().zip(lagrange) {
+        for (k, variable) in row {
+            out[*variable] += if k.is_one() { *l } else { *k * l };
+        }
+    }
+    out
+}
+
+/// Setup of one type from its checked R1CS.
+pub(crate) fn setup_type(r1cs: &R1cs, shared: &SharedSecrets, secrets: &TypeSecrets, bases: &Bases) -> Result<TypeOutput, TypeError> {
+    let size = || TypeError::Size { kind: r1cs.name.clone(), constraints: r1cs.constraints(), variables: r1cs.variables };
+    let domain = Domain::new(r1cs.constraints().next_power_of_two()).map_err(|_| size())?;
+    let n = domain.size() as u64;
+    let SharedSecrets { alpha, beta, tau, .. } = *shared;
+    let t = tau.pow([n]) - Fr::ONE;
+    let mut inverses = [secrets.delta, secrets.eta, shared.gamma, shared.kappa, t * (t + Fr::from(2u64)), Fr::from(2u64)];
+    if inverses.iter().any(Zero::is_zero) {
+        return Err(TypeError::Secrets("one is zero, or tau is a root of unity"));
+    }
+    batch_invert(&mut inverses);
+    let [delta_inverse, eta_inverse, gamma_inverse, kappa_inverse, _, half] = inverses;
+
+    let l = lagrange(&domain, tau, Fr::ONE);
+    let [a, b, c] = [0, 1, 2].map(|m| columns(&r1cs.rows[m], &l, r1cs.variables));
+    let p: Vec<Fr> = (0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect();
+    let parts = Partition::new(r1cs);
+    parts.check(&r1cs.name, r1cs.variables)?;
+
+    let half_t = half * t;
+    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| range.map(f).collect::<Vec<_>>();
+    let d = scaled(parts.committed.clone(), &|j| p[j] * eta_inverse);
+    let l_query = scaled(parts.aux.clone(), &|j| (p[j] + c[j] * half_t) * delta_inverse);
+    let factor = -half_t * delta_inverse;
+    let mut h = lagrange(&domain, tau, domain.shift());
+    h.iter_mut().for_each(|x| *x *= factor);
+    let nonzero = |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Vec<Fr>) {
+        range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip()
+    };
+    let (a_variables, a) = nonzero(&a, 0..r1cs.variables);
+    let (b_variables, b) = nonzero(&b, 0..r1cs.variables);
+    let (x_variables, mut x) = nonzero(&c, 0..parts.e + 1);
+    x.iter_mut().for_each(|c| *c *= half_t * delta_inverse);
+
+    let theta = l[0] * kappa_inverse;
+    let theta_2 = bases.one_g2(theta);
+    // e(K, Theta) = e([L_0]_1, H): theta is what the e wire's only row makes of it
+    let k = bases.one_g1(shared.kappa);
+    if k.is_identity() || MillerLoop::new(&[k], &[theta_2]).finish() != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator()) {
+        return Err(TypeError::Secrets("e(K, Theta) is not e([L_0]_1, H)"));
+    }
+
+    let mut table = CoefficientTable::new();
+    let [ma, mb, mc] = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
+    let mut sections = Sections::new(super::ProvingKey::KIND);
+    sections.push(
+        "shape",
+        vec![Shape {
+            slots: r1cs.slots as u64,
+            variables: r1cs.variables as u64,
+            constraints: r1cs.constraints() as u64,
+            domain: n,
+        }],
+    );
+    sections.push(
+        "elements",
+        vec![Elements {
+            alpha_1: bases.one_g1(alpha),
+            delta_1: bases.one_g1(secrets.delta),
+            eta_1: bases.one_g1(secrets.eta),
+            beta_2: bases.one_g2(beta),
+            delta_2: bases.one_g2(secrets.delta),
+        }],
+    );
+    sections.push("coefficients", table.values.iter().map(fr_to_bytes).collect());
+    for (rows, entries, matrix) in [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)] {
+        sections.push(rows, matrix.starts);
+        sections.push(entries, matrix.entries);
+    }
+    sections.push("d", bases.g1(&d));
+    sections.push("a_variables", a_variables);
+    sections.push("a", bases.g1(&a));
+    sections.push("b_variables", b_variables);
+    sections.push("b", bases.g2(&b));
+    sections.push("l", bases.g1(&l_query));
+    sections.push("x_variables", x_variables);
+    sections.push("x", bases.g1(&x));
+    sections.push("h", bases.g1(&h));
+    let ic = parts.public.map(|j| p[j] * gamma_inverse).collect();
+    Ok(TypeOutput { sections, constraints: r1cs.constraints(), ic, theta, theta_2 })
+}

@@ -1,0 +1,101 @@
+//! The secret randomness of a run: one seed, and a pseudorandom function of subcircuit and purpose.
+//!
+//! Every random scalar is `PRF(seed, attempt, purpose, index)`, so a job gives the same result wherever and however
+//! often it is done.
+
+use hekaton_arith::{Fr, fr_from_uniform};
+use zeroize::Zeroizing;
+
+/// What a random scalar is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// k_D, which hides a commitment
+    Commitment,
+    /// s, the additive randomiser of B
+    ProofAdditive,
+    /// x, the multiplicative randomiser of A and B
+    ProofMultiplicative,
+    /// the mask wires of the ledger
+    Mask,
+}
+
+/// The seed of a run's randomness.
+#[derive(Clone)]
+pub struct Randomness {
+    seed: Zeroizing<[u8; 32]>,
+    attempt: u32,
+    seeded: bool,
+}
+
+impl std::fmt::Debug for Randomness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Randomness").field("seeded", &self.seeded).finish_non_exhaustive()
+    }
+}
+
+impl Randomness {
+    /// Fresh randomness from the operating system. Use it for one run only.
+    ///
+    /// # Errors
+    /// When the operating system gives no randomness.
+    pub fn fresh() -> Result<Self, getrandom::Error> {
+        let mut seed = Zeroizing::new([0; 32]);
+        getrandom::fill(seed.as_mut())?;
+        Ok(Self { seed, attempt: 0, seeded: false })
+    }
+
+    /// **For tests only: proofs made with it are NOT zero-knowledge**, because whoever knows the seed can undo the
+    /// blinding, and two runs with one seed share it. The same seed gives the same proof bytes, whatever the number of
+    /// threads or ranks.
+    pub fn seeded_not_zero_knowledge(seed: u64) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        Self { seed: bytes, attempt: 0, seeded: true }
+    }
+
+    /// Whether this is the mode for tests.
+    pub fn is_seeded(&self) -> bool {
+        self.seeded
+    }
+
+    /// Randomness independent of all that was used so far, for starting over after a pole.
+    pub(crate) fn next_attempt(&self) -> Self {
+        Self { attempt: self.attempt + 1, ..self.clone() }
+    }
+
+    pub(crate) fn scalar(&self, purpose: Purpose, index: u64) -> Fr {
+        let mut hasher = blake3::Hasher::new_keyed(&self.seed);
+        hasher.update(b"hekaton-v1 randomness");
+        hasher.update(&self.attempt.to_le_bytes());
+        hasher.update(&[purpose as u8]);
+        hasher.update(&index.to_le_bytes());
+        let mut bytes = Zeroizing::new([0; 64]);
+        hasher.finalize_xof().fill(bytes.as_mut());
+        fr_from_uniform(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_depend_on_everything() {
+        let a = Randomness::seeded_not_zero_knowledge(1);
+        let x = a.scalar(Purpose::Mask, 7);
+        assert_eq!(x, Randomness::seeded_not_zero_knowledge(1).scalar(Purpose::Mask, 7));
+        assert_ne!(x, a.scalar(Purpose::Mask, 8));
+        assert_ne!(x, a.scalar(Purpose::Commitment, 7));
+        assert_ne!(x, a.next_attempt().scalar(Purpose::Mask, 7));
+        assert_ne!(x, Randomness::seeded_not_zero_knowledge(2).scalar(Purpose::Mask, 7));
+        assert_ne!(
+            Randomness::fresh().unwrap().scalar(Purpose::Mask, 7),
+            Randomness::fresh().unwrap().scalar(Purpose::Mask, 7)
+        );
+    }
+
+    #[test]
+    fn debug_does_not_show_the_seed() {
+        assert_eq!(format!("{:?}", Randomness::seeded_not_zero_knowledge(77)), "Randomness { seeded: true, .. }");
+    }
+}
