@@ -1,1 +1,101 @@
-//! x
+//! What the benchmarks share: timing in alternation, JSON lines, peak memory.
+//!
+//! Machines are shared and noisy: ours and the rival's runs alternate in one process, medians are compared, and only
+//! the ratio is worth quoting.
+#![allow(clippy::print_stdout)]
+
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// One line of output.
+#[derive(Clone, Debug)]
+pub struct Line<'a> {
+    /// What was measured.
+    pub bench: &'a str,
+    /// Its size: constraints, or subcircuits.
+    pub size: usize,
+    /// Threads on both sides.
+    pub threads: usize,
+    /// Our figure.
+    pub ours: f64,
+    /// The rival's name and version, or the limit that we hold ourselves to.
+    pub rival: &'a str,
+    /// Its figure.
+    pub theirs: f64,
+    /// Unit of both figures.
+    pub unit: &'a str,
+    /// Whether larger figures are better.
+    pub larger_is_better: bool,
+}
+
+impl Line<'_> {
+    /// Above 1 where we are better.
+    pub fn ratio(&self) -> f64 {
+        if self.larger_is_better { self.ours / self.theirs } else { self.theirs / self.ours }
+    }
+
+    /// Prints the line, as JSON or for people.
+    pub fn print(&self, as_json: bool) {
+        let Self { bench, size, threads, ours, rival, theirs, unit, .. } = self;
+        let ratio = (self.ratio() * 1000.0).round() / 1000.0;
+        if as_json {
+            let line = json!({
+                "bench": bench, "size": size, "threads": threads, "ours": ours, "rival": rival, "theirs": theirs,
+                "ratio": ratio, "unit": unit,
+            });
+            println!("{line}");
+        } else {
+            println!("{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}");
+        }
+    }
+}
+
+/// The time of one call.
+pub fn time<R>(f: impl FnOnce() -> R) -> (Duration, R) {
+    let start = Instant::now();
+    let result = f();
+    (start.elapsed(), result)
+}
+
+/// The median.
+pub fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// Medians of two functions that are called in turn, `repetitions` times each.
+pub fn alternate(repetitions: usize, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Duration) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for _ in 0..repetitions {
+        a.push(time(&mut ours).0);
+        b.push(time(&mut theirs).0);
+    }
+    (median(a), median(b))
+}
+
+/// Private memory of this process in bytes (mapped files not counted), on Linux.
+pub fn private_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// The highest private memory while `f` runs, above what there was before; sampled every 2 ms.
+pub fn peak_memory<R: Send>(f: impl FnOnce() -> R + Send) -> (u64, R) {
+    let before = private_memory();
+    let (peak, stop) = (AtomicU64::new(before), AtomicBool::new(false));
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                peak.fetch_max(private_memory(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let result = f();
+        stop.store(true, Ordering::Relaxed);
+        result
+    });
+    (peak.into_inner().saturating_sub(before), result)
+}

@@ -89,6 +89,7 @@ pub struct Coordinator<'a, C: Circuit> {
     wiring: Wiring,
     starts: Vec<usize>,
     values: WireValues,
+    trace: C::Trace,
     public_values: Vec<Fr>,
 }
 
@@ -112,12 +113,12 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
             return Err(CoordinatorError::ForeignKeys { expected, found });
         }
         let mut values = WireValues::new(&layout);
-        circuit.execute(input, &mut values).map_err(CoordinatorError::Execute)?;
+        let trace = circuit.execute(input, &mut values).map_err(CoordinatorError::Execute)?;
         values.check_complete(&layout)?;
         let public_values = values.public(&layout);
         let starts = wiring.starts();
         let shared = Shared::new(&keys.aggregation, keys.verifying.k);
-        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, public_values })
+        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, trace, public_values })
     }
 
     /// n.
@@ -165,7 +166,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
             false => self.values.slots(&self.layout, id),
         };
         let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
-        let private = || self.circuit.private_input(self.input, &self.values, id);
+        let private = || self.circuit.private_input(self.input, &self.trace, id);
         let private = if with_private {
             Some(private().map_err(|source| CoordinatorError::PrivateInput { instance, source })?)
         } else {

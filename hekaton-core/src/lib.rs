@@ -47,6 +47,10 @@ mod setup;
 pub mod worker;
 
 #[cfg(feature = "prover")]
+pub use engine::LocalEngine;
+#[cfg(feature = "prover")]
+pub use keys::{KeyDirectory, MemoryKeys, ProverKeys};
+#[cfg(feature = "prover")]
 pub use prove::{Phase, Progress, ProveError, ProveOptions, Run, prove};
 #[cfg(feature = "prover")]
 pub use randomness::Randomness;

@@ -46,6 +46,7 @@ impl Squares {
 
 impl Circuit for Squares {
     type Input = Fr;
+    type Trace = ();
     type Private = Fr;
 
     fn layout(&self) -> Result<Layout, LayoutError> {
@@ -89,7 +90,7 @@ impl Circuit for Squares {
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, _: &WireValues, _: InstanceId) -> Result<Fr, CircuitError> {
+    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<Fr, CircuitError> {
         Ok(Fr::from(7u64))
     }
 
@@ -170,7 +171,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     pub(crate) fn new(bench: &'b Bench<C>, input: &C::Input) -> Self {
         let randomness = Randomness::seeded_not_zero_knowledge(5);
         let mut values = WireValues::new(&bench.layout);
-        bench.circuit.execute(input, &mut values).unwrap();
+        let trace = bench.circuit.execute(input, &mut values).unwrap();
         values.check_complete(&bench.layout).unwrap();
         let slot_values = |i| match bench.wiring.masked {
             true => values.masked_slots(&bench.layout, i, &randomness),
@@ -181,7 +182,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
             values: bench.layout.instance_ids().map(slot_values).collect(),
             slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
             public: values.public(&bench.layout),
-            private: bench.layout.instance_ids().map(|i| bench.circuit.private_input(input, &values, i).unwrap()).collect(),
+            private: bench.layout.instance_ids().map(|i| bench.circuit.private_input(input, &trace, i).unwrap()).collect(),
             randomness,
         }
     }

@@ -62,6 +62,7 @@ struct FanOut {
 
 impl Circuit for FanOut {
     type Input = Fr;
+    type Trace = ();
     type Private = ();
 
     fn layout(&self) -> Result<Layout, LayoutError> {
@@ -96,7 +97,7 @@ impl Circuit for FanOut {
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, _: &WireValues, _: InstanceId) -> Result<(), CircuitError> {
+    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
         Ok(())
     }
 

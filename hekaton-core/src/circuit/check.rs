@@ -88,7 +88,7 @@ pub struct CheckReport {
 pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut(usize, usize)) -> Result<CheckReport, CheckError> {
     let layout = circuit.layout()?;
     let mut values = WireValues::new(&layout);
-    circuit.execute(input, &mut values).map_err(CheckError::Execute)?;
+    let trace = circuit.execute(input, &mut values).map_err(CheckError::Execute)?;
     values.check_complete(&layout)?;
     let wiring = layout.wiring(false);
     let starts = wiring.starts();
@@ -99,7 +99,7 @@ pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut
         let kind = layout.type_of(instance);
         let name = layout.type_name(kind);
         let private = circuit
-            .private_input(input, &values, instance)
+            .private_input(input, &trace, instance)
             .map_err(|source| CheckError::PrivateInput { instance: instance.index(), source })?;
         let slots = &wiring.slots[starts[instance.index()]..][..layout.slots(kind)];
         let inside = |source| CheckError::Synthesize { instance: instance.index(), source };

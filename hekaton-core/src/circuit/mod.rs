@@ -14,7 +14,7 @@ pub(crate) mod wiring;
 
 pub use check::{CheckError, CheckReport, Violation, check};
 pub use layout::{InstanceId, Layout, LayoutBuilder, LayoutError, TypeId, WireId, WireName, Writer};
-pub use synthesis::{Subcircuit, SynthesizeError};
+pub use synthesis::{StandAlone, Subcircuit, SynthesizeError};
 pub use values::{ValuesError, WireValues};
 pub use wiring::StarError;
 
@@ -29,6 +29,8 @@ pub type CircuitError = Box<dyn std::error::Error + Send + Sync>;
 pub trait Circuit: Sync {
     /// The input of a run, for example the bytes of a file.
     type Input: ?Sized + Sync;
+    /// What `execute` leaves for `private_input`: intermediate values, checkpoints, or nothing.
+    type Trace: Sync;
     /// What one subcircuit needs to know beside its shared wires. Sent to the worker that proves it.
     type Private: Send + Sync;
 
@@ -43,14 +45,14 @@ pub trait Circuit: Sync {
     ///
     /// # Errors
     /// Whatever is wrong with the input.
-    fn execute(&self, input: &Self::Input, values: &mut WireValues) -> Result<(), CircuitError>;
+    fn execute(&self, input: &Self::Input, values: &mut WireValues) -> Result<Self::Trace, CircuitError>;
 
     /// The private input of one instance. Called once a round for each instance, in any order and from several threads,
     /// so that never all private inputs are in memory.
     ///
     /// # Errors
     /// Whatever is wrong with the input.
-    fn private_input(&self, input: &Self::Input, values: &WireValues, instance: InstanceId) -> Result<Self::Private, CircuitError>;
+    fn private_input(&self, input: &Self::Input, trace: &Self::Trace, instance: InstanceId) -> Result<Self::Private, CircuitError>;
 
     /// The constraints of one subcircuit. At setup `private` is `None` and no variable has a value; the constraints
     /// must be the same for all instances of a type.
@@ -58,4 +60,16 @@ pub trait Circuit: Sync {
     /// # Errors
     /// What the gadgets say.
     fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Self::Private>) -> Result<(), SynthesisError>;
+}
+
+/// The number of constraints of each type, in the order of the layout, those of the memory check included and masks not
+/// (two more slots with zero knowledge, so two more constraints). No keys are needed.
+///
+/// # Errors
+/// When the layout is wrong or synthesis fails.
+pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckError> {
+    let layout = circuit.layout()?;
+    let count = |kind: TypeId| synthesize_r1cs(circuit, kind, layout.type_name(kind), layout.slots(kind), 0);
+    let counts = layout.type_ids().map(|kind| count(kind).map(|r1cs| r1cs.constraints()));
+    counts.collect::<Result<_, _>>().map_err(|source| CheckError::Synthesize { instance: 0, source })
 }

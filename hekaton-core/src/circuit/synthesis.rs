@@ -10,7 +10,7 @@ use crate::transcript::MemoryChallenges;
 use ark_ff::{Field, Zero};
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{
-    ConstraintSystem, ConstraintSystemRef, LinearCombination, OptimizationGoal, R1CS_PREDICATE_LABEL, SynthesisError,
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, LinearCombination, OptimizationGoal, R1CS_PREDICATE_LABEL, SynthesisError,
     SynthesisMode, Variable,
 };
 use hekaton_arith::Fr;
@@ -87,6 +87,7 @@ pub enum SynthesizeError {
 }
 
 /// The values that the memory check puts in front of an author's variables.
+#[derive(Debug)]
 pub(crate) struct Prefix {
     /// 1, g, x, mu
     pub(crate) public: Vec<Fr>,
@@ -155,6 +156,44 @@ fn lay_prefix(
         FpVar::Var(AllocatedFp::new(prefix.map(|p| p.committed[j]), v[j], cs.clone()))
     });
     Ok(Subcircuit { kind, cs: cs.clone(), slots: visible.collect() })
+}
+
+/// One subcircuit as an ordinary arkworks circuit with the public inputs `g, x_1..x_s, mu_1..mu_s`: for other provers
+/// and for debugging tools. Masks are not part of it.
+#[derive(Debug)]
+pub struct StandAlone<'a, C: Circuit> {
+    circuit: &'a C,
+    kind: TypeId,
+    prefix: Option<Prefix>,
+    slots: usize,
+    private: Option<&'a C::Private>,
+}
+
+impl<'a, C: Circuit> StandAlone<'a, C> {
+    /// The constraints alone.
+    pub fn setup(circuit: &'a C, kind: TypeId, slots: usize) -> Self {
+        Self { circuit, kind, prefix: None, slots, private: None }
+    }
+
+    /// With the values of its slots, their addresses and multiplicities; `None` if the challenges hit a pole.
+    pub fn with_values(
+        circuit: &'a C,
+        kind: TypeId,
+        slots: &[(u64, i64)],
+        values: &[Fr],
+        memory: &MemoryChallenges,
+        private: &'a C::Private,
+    ) -> Option<Self> {
+        let prefix = Prefix::new(slots, values, memory).ok()?;
+        Some(Self { circuit, kind, prefix: Some(prefix), slots: slots.len(), private: Some(private) })
+    }
+}
+
+impl<C: Circuit> ConstraintSynthesizer<Fr> for StandAlone<'_, C> {
+    fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
+        let subcircuit = lay_prefix(&cs, self.kind, self.slots, 0, self.prefix.as_ref())?;
+        self.circuit.synthesize(&subcircuit, self.private)
+    }
 }
 
 /// Runs the author's synthesis in a mode.

@@ -1,0 +1,99 @@
+//! The aggregation: time a proof, verification, proof size.
+//!
+//! `cargo run --release -p benches --bin aggregation -- --json`
+//!
+//! There is no other implementation of this aggregation to run: the rivals are the figures measured for the research
+//! code of the paper on a comparable core, and the limits that we hold ourselves to.
+#![allow(clippy::print_stdout)]
+
+use benches::{Line, median, time};
+use circuits::Chain;
+use clap::Parser;
+use hekaton_core::coordinator::Coordinator;
+use hekaton_core::engine::Engine;
+use hekaton_core::worker::{Worker, WorkerError};
+use hekaton_core::{Fr, LocalEngine, MemoryKeys, Randomness, SetupOptions, setup, verify};
+use std::num::NonZeroUsize;
+
+type Error = Box<dyn std::error::Error>;
+
+/// Aggregation benchmarks.
+#[derive(Parser)]
+struct Options {
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Repetitions of each measurement; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// log2 of the number of subcircuits; may be given several times.
+    #[arg(long, default_values_t = [6, 8, 10])]
+    log_size: Vec<u32>,
+    /// Threads.
+    #[arg(long, default_value = "1")]
+    threads: NonZeroUsize,
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    let engine = LocalEngine::new(Some(options.threads))?;
+    for log_size in &options.log_size {
+        aggregation(&options, &engine, 1 << log_size)?;
+    }
+    Ok(())
+}
+
+fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), Error> {
+    let circuit = Chain { links: n, steps: 1 };
+    let mut keys = MemoryKeys::default();
+    setup(&circuit, &SetupOptions::new("bench", "{}"), &mut keys, |_| {})?;
+    let keys = keys.into_keys().ok_or("no keys")?;
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let input = Fr::from(3u64);
+    let (mut times, mut verifications) = (Vec::new(), Vec::new());
+    let mut bytes = 0;
+    for _ in 0..options.repetitions {
+        let coordinator = Coordinator::new(&circuit, &input, &keys)?;
+        let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
+        let order = coordinator.order();
+        let job = |i| coordinator.job(i, &randomness, true).unwrap_or_else(|e| panic!("{e}"));
+        let commitments = engine.round(&order, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1), |_| {})?;
+        let (first, committed) = time(|| coordinator.committed(commitments, engine));
+        let committed = committed?;
+        let round = committed.prove_round();
+        let responses = engine.round(&order, |i| worker.resume(job(i)).prove(&round), |_| {})?;
+        let proven = committed.proven(responses)?;
+        // verification of the result is part of it
+        let (second, proof) = time(|| proven.aggregate(engine));
+        let proof = proof?;
+        times.push(first + second);
+        bytes = proof.as_bytes().len();
+        for _ in 0..5 {
+            let (t, verdict) = time(|| verify(&keys.verifying, coordinator.public_values(), proof.as_bytes()));
+            verdict?;
+            verifications.push(t);
+        }
+    }
+    let threads = options.threads.get();
+    let paper = match (n, threads) {
+        (64, 1) => 16.8,
+        (256, 1) => 17.7,
+        (_, 2) => 7.4,
+        _ => 15.1,
+    };
+    let line = Line {
+        bench: "aggregation, verified",
+        size: n,
+        threads,
+        ours: median(times).as_secs_f64() * 1e3 / n as f64,
+        rival: "research code of the paper (measured elsewhere)",
+        theirs: paper,
+        unit: "ms a proof",
+        larger_is_better: false,
+    };
+    line.print(options.json);
+    let ours = median(verifications).as_secs_f64() * 1e3;
+    Line { bench: "verification", ours, threads: 1, rival: "limit", theirs: 30.0, unit: "ms", ..line }.print(options.json);
+    Line { bench: "proof", ours: bytes as f64, threads: 1, rival: "limit", theirs: 24_000.0, unit: "bytes", ..line }.print(options.json);
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! The prover against ark-groth16: worker part, setup, memory, and a whole run against the worker part.
+//!
+//! `cargo run --release -p benches --bin prover -- --json`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use ark_bls12_381::Bls12_381;
+use ark_groth16::Groth16;
+use ark_groth16::r1cs_to_qap::LibsnarkReduction;
+use ark_std::rand::SeedableRng;
+use ark_std::rand::rngs::StdRng;
+use benches::{Line, alternate, median, peak_memory, time};
+use circuits::{Chain, Merkle};
+use clap::Parser;
+use hekaton_core::circuit::{Circuit, StandAlone};
+use hekaton_core::coordinator::Coordinator;
+use hekaton_core::messages::ProveRound;
+use hekaton_core::worker::Worker;
+use hekaton_core::{
+    Fr, KeyDirectory, LocalEngine, MemoryChallenges, MemoryKeys, ProveOptions, ProverKeys, Randomness, SetupOptions, prove,
+    setup,
+};
+use std::num::NonZeroUsize;
+
+type Error = Box<dyn std::error::Error>;
+type Ark = Groth16<Bls12_381, LibsnarkReduction>;
+const RIVAL: &str = "ark-groth16 0.6";
+
+/// Prover benchmarks.
+#[derive(Parser)]
+struct Options {
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Repetitions of each measurement; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// log2 of the constraints of the worker part's subcircuit.
+    #[arg(long, default_value_t = 17)]
+    log_size: u32,
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    let size = 1usize << options.log_size;
+    // as many SHA-256 blocks as fit
+    let blocks = (size - 1000) / 26_300;
+    let sha = Merkle { leaves: 1, leaf_bytes: (64 * blocks.max(1)) - 10, iterations: 1, extra_wires: 0 };
+    let file: Vec<u8> = (0..sha.leaf_bytes).map(|i| (i * i) as u8).collect();
+    worker(&options, "worker: SHA-256", &sha, &file)?;
+    let chain = Chain { links: 1, steps: size - 64 };
+    worker(&options, "worker: chain of products", &chain, &Fr::from(3u64))?;
+    whole_run(&options)
+}
+
+fn keys<C: Circuit>(circuit: &C, engine: &LocalEngine) -> Result<(std::time::Duration, ProverKeys), Error> {
+    let (elapsed, keys) = time(|| {
+        let mut keys = MemoryKeys::default();
+        let options = SetupOptions::new("bench", "{}");
+        let sink = std::sync::Mutex::new(&mut keys);
+        engine
+            .install(|| {
+                let mut sink = sink.lock().map_err(|_| "poisoned")?;
+                setup(circuit, &options, *sink, |_| {}).map_err(|e| e.to_string())
+            })
+            .map(|_| ())?;
+        keys.into_keys().ok_or_else(|| "no keys".to_owned())
+    });
+    Ok((elapsed, keys?))
+}
+
+/// Commit and prove of the first subcircuit, synthesis included, one thread, against ark-groth16 on the same R1CS.
+fn worker<C: Circuit + Sync>(options: &Options, name: &str, circuit: &C, input: &C::Input) -> Result<(), Error>
+where
+    C::Trace: Send,
+    C::Private: Clone,
+{
+    let one = LocalEngine::new(NonZeroUsize::new(1))?;
+    let mut rng = StdRng::seed_from_u64(1);
+    let layout = circuit.layout()?;
+    let kind = layout.type_ids().next().ok_or("no type")?;
+    let (mut our_setups, mut their_setups) = (Vec::new(), Vec::new());
+    let (our_setup, keys) = keys(circuit, &one)?;
+    our_setups.push(our_setup);
+    let setup_circuit = StandAlone::setup(circuit, kind, layout.slots(kind));
+    let (their_setup, ark_key) = time(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
+    let ark_key = ark_key?;
+    their_setups.push(their_setup);
+
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let coordinator = Coordinator::new(circuit, input, &keys)?;
+    let constraints = coordinator.constraints(0);
+    let worker = Worker::new(circuit, &keys.types, true, &randomness, true);
+    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
+    let job = coordinator.job(0, &randomness, true)?;
+    let slots = layout.slots(kind);
+    let ours = || {
+        let (committed, _) = worker.commit(job.clone()).unwrap_or_else(|e| panic!("{e}"));
+        committed.prove(&round).map_or_else(|e| panic!("{e}"), |_| ())
+    };
+    let mut theirs = || {
+        let (slots, values) = (&job.slots[..slots], &job.values[..slots]);
+        let private = job.private.as_ref().unwrap_or_else(|| panic!("the job has a private input"));
+        let circuit = StandAlone::with_values(circuit, kind, slots, values, &round.memory, private)
+            .unwrap_or_else(|| panic!("no pole"));
+        Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng).map_or_else(|e| panic!("{e}"), |_| ())
+    };
+    let (a, b) = alternate(options.repetitions, ours, &mut theirs);
+    let rate = |t: std::time::Duration| constraints as f64 / t.as_secs_f64();
+    let line = Line {
+        bench: name,
+        size: constraints,
+        threads: 1,
+        ours: rate(a).round(),
+        rival: RIVAL,
+        theirs: rate(b).round(),
+        unit: "constraints a core-second",
+        larger_is_better: true,
+    };
+    line.print(options.json);
+    let (ours, theirs) = (median(our_setups).as_secs_f64(), median(their_setups).as_secs_f64());
+    let bench = format!("setup of {name}");
+    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }.print(options.json);
+
+    // Memory: the key on disk, so that it is mapped and not counted.
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("keys");
+    let mut sink = KeyDirectory::create(&path)?;
+    setup(circuit, &SetupOptions::new("bench", "{}"), &mut sink, |_| {})?;
+    drop(keys);
+    let (_, keys) = KeyDirectory::open(&path)?;
+    let worker = Worker::new(circuit, &keys.types, true, &randomness, true);
+    let (bytes, result) = peak_memory(|| worker.resume(job.clone()).prove(&round).map(|_| ()));
+    result?;
+    let bench = format!("private memory of {name}");
+    let ours = bytes as f64 / constraints as f64;
+    Line { bench: &bench, ours, rival: "limit", theirs: 1400.0, unit: "bytes a constraint", larger_is_better: false, ..line }
+        .print(options.json);
+    Ok(())
+}
+
+/// 64 `merkle` subcircuits on two threads, aggregation included, against the rate of the worker part alone on one
+/// thread for the same subcircuits.
+fn whole_run(options: &Options) -> Result<(), Error> {
+    let circuit = Merkle { leaves: 32, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
+    let file: Vec<u8> = (0..32 * 54).map(|i| (i * 31) as u8).collect();
+    let two = LocalEngine::new(NonZeroUsize::new(2))?;
+    let (_, keys) = keys(&circuit, &two)?;
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
+    let (mut rates, mut whole) = (Vec::new(), Vec::new());
+    for _ in 0..options.repetitions {
+        let coordinator = Coordinator::new(&circuit, &file, &keys)?;
+        let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
+        // one subcircuit of each type, weighted by the number of its instances: order() is type by type
+        let order = coordinator.order();
+        let mut at = 0;
+        let mut seconds = 0.0;
+        while at < order.len() {
+            let same = order[at..].iter().take_while(|i| coordinator.constraints(**i) == coordinator.constraints(order[at])).count();
+            let job = coordinator.job(order[at], &randomness, true)?;
+            let (t, result) = time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
+            result?;
+            seconds += t.as_secs_f64() * same as f64;
+            at += same;
+        }
+        rates.push(std::time::Duration::from_secs_f64(seconds));
+        let prove_options = ProveOptions::new()?;
+        let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options, &|_| {}));
+        let run = run?;
+        eprintln!("whole run: {:.2?} (phases {:.2?}), {} subcircuits, {} constraints", t, run.times, run.instances, run.constraints);
+        whole.push((t, run.constraints));
+    }
+    let constraints = whole[0].1;
+    let wall = median(whole.into_iter().map(|w| w.0).collect());
+    let line = Line {
+        bench: "whole run: 64 merkle subcircuits",
+        size: constraints as usize,
+        threads: 2,
+        ours: (constraints as f64 / wall.as_secs_f64() / 2.0).round(),
+        rival: "own worker part, one thread",
+        theirs: (constraints as f64 / median(rates).as_secs_f64()).round(),
+        unit: "constraints a core-second",
+        larger_is_better: true,
+    };
+    line.print(options.json);
+    Ok(())
+}

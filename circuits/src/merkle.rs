@@ -1,0 +1,445 @@
+//! The SHA-256 Merkle tree of a file, one subcircuit for each leaf and each inner node.
+//!
+//! # The tree
+//!
+//! The file is cut into leaves of `leaf-bytes` bytes; the last one is filled up with zero bytes; an empty file has one
+//! leaf. With `H` = SHA-256 and `||` for concatenation:
+//!
+//! ```text
+//! leaf          H(... H(H(data || 00)))                       `iterations` times H; the later ones take 32 bytes
+//! first parent  H(left || right || 01)                        of two leaves
+//! inner parent  H(left || right || 02)                        of two parents
+//! root          H(left || right || length || 03)              length of the file in bytes, 8 bytes big-endian
+//! ```
+//!
+//! Levels are built from left to right; where a right child is missing, 32 zero bytes stand for it. Leaves are level
+//! 0; level 1 are first parents, the levels above inner parents, and the level with one node is the root. A tree of one
+//! or two leaves is a root over leaves. The tag at the end separates the kinds of nodes (all messages of one kind have
+//! one length), and it keeps the second block of a parent constant, which saves its message schedule. Ten lines of
+//! Python compute the same root: `docs/merkle.py`.
+//!
+//! # The subcircuits
+//!
+//! Types `leaf`, `first-parent`, `inner-parent`, `root`, `padding`; the last is one subcircuit that supplies the 32 zero
+//! bytes. A digest is two shared wires of 128 bits, the more significant half first. The public values are the two
+//! halves of the root. With `extra-wires` = x, each subcircuit but the last writes x more wires that the next one
+//! reads: for scaling experiments.
+
+use crate::registry::{Named, Parameter, ParameterError, Parameters, in_range};
+use crate::sha256::{DIGEST, Message, digest_from_wires, digest_halves, enforce_half};
+use ark_ff::{BigInteger, Field, PrimeField};
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
+use hekaton_core::Fr;
+use hekaton_core::circuit::{
+    Circuit, CircuitError, InstanceId, Layout, LayoutBuilder, LayoutError, Subcircuit, WireId, WireValues,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::borrow::Cow;
+
+/// Digest that stands for a missing right child.
+const EMPTY: [u8; DIGEST] = [0; DIGEST];
+
+/// The Merkle tree circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merkle {
+    /// Number of leaves, at least 1.
+    pub leaves: usize,
+    /// Bytes a leaf, at least 1.
+    pub leaf_bytes: usize,
+    /// SHA-256 iterations a leaf, at least 1.
+    pub iterations: usize,
+    /// Shared wires from each subcircuit to the next, beside the digests.
+    pub extra_wires: usize,
+}
+
+/// What a subcircuit knows beside its shared wires.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Private {
+    /// The bytes of a leaf, filled up.
+    Leaf(Vec<u8>),
+    /// The children of a node.
+    Node {
+        /// Left child.
+        left: [u8; DIGEST],
+        /// Right child.
+        right: [u8; DIGEST],
+        /// Length of the file in bytes, used by the root.
+        length: u64,
+    },
+    /// Nothing.
+    Padding,
+}
+
+/// The kinds of subcircuits, in the order of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Leaf,
+    FirstParent,
+    InnerParent,
+    Root,
+    Padding,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [Self::Leaf, Self::FirstParent, Self::InnerParent, Self::Root, Self::Padding];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Leaf => "leaf",
+            Self::FirstParent => "first-parent",
+            Self::InnerParent => "inner-parent",
+            Self::Root => "root",
+            Self::Padding => "padding",
+        }
+    }
+
+    fn tag(self) -> u8 {
+        match self {
+            Self::FirstParent => 1,
+            Self::InnerParent => 2,
+            Self::Root => 3,
+            Self::Leaf | Self::Padding => 0,
+        }
+    }
+
+    /// Slots for digests: own digest first, then left and right.
+    fn digest_slots(self) -> usize {
+        match self {
+            Self::Leaf | Self::Padding => 2,
+            _ => 6,
+        }
+    }
+}
+
+/// One node of the tree: kind and, for parents, the positions of its children in the list of nodes.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    kind: Kind,
+    children: Option<(usize, Option<usize>)>,
+}
+
+impl Merkle {
+    /// A tree for a file of `length` bytes in leaves of `leaf_bytes`.
+    pub fn for_length(length: usize, leaf_bytes: usize) -> Self {
+        Self { leaves: length.div_ceil(leaf_bytes).max(1), leaf_bytes, iterations: 1, extra_wires: 0 }
+    }
+
+    /// All nodes, children before parents, the root last; the padding subcircuit comes after it.
+    fn nodes(&self) -> Vec<Node> {
+        let mut nodes = vec![Node { kind: Kind::Leaf, children: None }; self.leaves];
+        let mut level: Vec<usize> = (0..self.leaves).collect();
+        let mut first = true;
+        loop {
+            let kind = match (level.len() <= 2, first) {
+                (true, _) => Kind::Root,
+                (false, true) => Kind::FirstParent,
+                (false, false) => Kind::InnerParent,
+            };
+            let start = nodes.len();
+            nodes.extend(level.chunks(2).map(|pair| Node { kind, children: Some((pair[0], pair.get(1).copied())) }));
+            level = (start..nodes.len()).collect();
+            first = false;
+            if kind == Kind::Root {
+                return nodes;
+            }
+        }
+    }
+
+    /// The kinds that occur, in order: the types of the layout.
+    fn kinds(&self) -> Vec<Kind> {
+        let occurs = |kind| match kind {
+            Kind::FirstParent => self.leaves > 2,
+            Kind::InnerParent => self.leaves > 4,
+            _ => true,
+        };
+        Kind::ALL.into_iter().filter(|k| occurs(*k)).collect()
+    }
+
+    fn slots(&self, kind: Kind) -> usize {
+        kind.digest_slots() + 2 * self.extra_wires
+    }
+
+    fn build(&self) -> Result<(Layout, Wires), LayoutError> {
+        let mut layout = Layout::builder();
+        let kinds = self.kinds();
+        let types: Vec<_> = kinds.iter().map(|k| layout.subcircuit_type(k.name(), self.slots(*k))).collect();
+        let kind_type = |kind: Kind| kinds.iter().position(|k| *k == kind).map(|i| types[i]);
+        let nodes = self.nodes();
+        let last = nodes.len() - 1;
+        let pair = |layout: &mut LayoutBuilder, name, i: usize| [0, 1].map(|half| layout.wire(name, 2 * i as u64 + half));
+        let mut digests = Vec::with_capacity(nodes.len());
+        for i in 0..nodes.len() {
+            digests.push(if i == last {
+                [0, 1].map(|half| layout.public_output("root", half))
+            } else {
+                pair(&mut layout, "digest", i)
+            });
+        }
+        let missing = nodes.iter().any(|n| matches!(n.children, Some((_, None))));
+        let empty = missing.then(|| pair(&mut layout, "empty", 0));
+        let count = nodes.len() + 1;
+        let extra: Vec<Vec<WireId>> = (1..count)
+            .map(|i| (0..self.extra_wires).map(|j| layout.wire("extra", (i * self.extra_wires + j) as u64)).collect())
+            .collect();
+
+        let place_extra = |layout: &mut LayoutBuilder, i: usize, instance, first: usize| {
+            for j in 0..self.extra_wires {
+                if i > 0 {
+                    layout.read(instance, first + j, extra[i - 1][j]);
+                }
+                if i + 1 < count {
+                    layout.write(instance, first + self.extra_wires + j, extra[i][j]);
+                }
+            }
+        };
+        for (i, node) in nodes.iter().enumerate() {
+            let Some(kind) = kind_type(node.kind) else { continue };
+            let instance = layout.instance(kind);
+            (0..2).for_each(|half| layout.write(instance, half, digests[i][half]));
+            if let Some((left, right)) = node.children {
+                let right = right.map(|i| digests[i]).or(empty);
+                for half in 0..2 {
+                    layout.read(instance, 2 + half, digests[left][half]);
+                    if let Some(right) = right {
+                        layout.read(instance, 4 + half, right[half]);
+                    }
+                }
+            }
+            place_extra(&mut layout, i, instance, node.kind.digest_slots());
+        }
+        if let Some(kind) = kind_type(Kind::Padding) {
+            let instance = layout.instance(kind);
+            if let Some(empty) = empty {
+                (0..2).for_each(|half| layout.write(instance, half, empty[half]));
+            }
+            place_extra(&mut layout, nodes.len(), instance, Kind::Padding.digest_slots());
+        }
+        Ok((layout.build()?, Wires { digests, empty, extra }))
+    }
+
+    fn leaf<'f>(&self, file: &'f [u8], i: usize) -> Cow<'f, [u8]> {
+        let start = (i * self.leaf_bytes).min(file.len());
+        let bytes = &file[start..(start + self.leaf_bytes).min(file.len())];
+        if bytes.len() == self.leaf_bytes {
+            return Cow::Borrowed(bytes);
+        }
+        let mut filled = bytes.to_vec();
+        filled.resize(self.leaf_bytes, 0);
+        Cow::Owned(filled)
+    }
+
+    fn check_length(&self, file: &[u8]) -> Result<(), CircuitError> {
+        let leaves = file.len().div_ceil(self.leaf_bytes).max(1);
+        if leaves == self.leaves {
+            return Ok(());
+        }
+        Err(format!(
+            "the file has {} bytes, that is {leaves} leaves of {} bytes; the circuit is for {} leaves: run setup for this file",
+            file.len(),
+            self.leaf_bytes,
+            self.leaves
+        )
+        .into())
+    }
+
+    /// The tree of a file.
+    fn tree(&self, file: &[u8]) -> Result<Tree, CircuitError> {
+        self.check_length(file)?;
+        let nodes = self.nodes();
+        let mut digests: Vec<[u8; DIGEST]> = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            let digest = match node.children {
+                None => {
+                    let first: [u8; DIGEST] = Sha256::new().chain_update(self.leaf(file, i)).chain_update([0]).finalize().into();
+                    (1..self.iterations).fold(first, |d, _| Sha256::digest(d).into())
+                }
+                Some((left, right)) => {
+                    let right = right.map_or(EMPTY, |i| digests[i]);
+                    let mut hasher = Sha256::new().chain_update(digests[left]).chain_update(right);
+                    if node.kind == Kind::Root {
+                        hasher.update((file.len() as u64).to_be_bytes());
+                    }
+                    hasher.chain_update([node.kind.tag()]).finalize().into()
+                }
+            };
+            digests.push(digest);
+        }
+        Ok(Tree { nodes, digests })
+    }
+
+    /// The root of a file's tree, computed natively.
+    ///
+    /// # Errors
+    /// When the file has not the circuit's number of leaves.
+    pub fn root(&self, file: &[u8]) -> Result<[u8; DIGEST], CircuitError> {
+        Ok(self.tree(file)?.digests.last().copied().unwrap_or(EMPTY))
+    }
+}
+
+/// The tree of a file: all nodes with their digests, the root last.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    digests: Vec<[u8; DIGEST]>,
+}
+
+/// The wires of a layout.
+struct Wires {
+    /// by node; the root's are public
+    digests: Vec<[WireId; 2]>,
+    empty: Option<[WireId; 2]>,
+    /// from subcircuit i to i + 1
+    extra: Vec<Vec<WireId>>,
+}
+
+impl Circuit for Merkle {
+    type Input = [u8];
+    type Trace = Tree;
+    type Private = Private;
+
+    fn layout(&self) -> Result<Layout, LayoutError> {
+        Ok(self.build()?.0)
+    }
+
+    fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
+        let (_, wires) = self.build()?;
+        let tree = self.tree(file)?;
+        for (wires, digest) in wires.digests.iter().zip(&tree.digests) {
+            wires.iter().zip(digest_halves(digest)).for_each(|(wire, half)| values.set(*wire, half));
+        }
+        for wire in wires.empty.iter().flatten() {
+            values.set(*wire, Fr::default());
+        }
+        // Any values do: nothing constrains them but being the same for writer and reader. Full-size ones are realistic.
+        let mut x = Fr::from(3u64);
+        for wire in wires.extra.iter().flatten() {
+            x = x.square() + Fr::ONE;
+            values.set(*wire, x);
+        }
+        Ok(tree)
+    }
+
+    fn private_input(&self, file: &[u8], tree: &Tree, instance: InstanceId) -> Result<Private, CircuitError> {
+        let Some(node) = tree.nodes.get(instance.index()) else { return Ok(Private::Padding) };
+        Ok(match node.children {
+            None => Private::Leaf(self.leaf(file, instance.index()).into_owned()),
+            Some((left, right)) => Private::Node {
+                left: tree.digests[left],
+                right: right.map_or(EMPTY, |i| tree.digests[i]),
+                length: file.len() as u64,
+            },
+        })
+    }
+
+    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Private>) -> Result<(), SynthesisError> {
+        let cs = subcircuit.cs();
+        let kind = self.kinds()[subcircuit.kind().index()];
+        let wire = |slot: usize| match subcircuit.slot(slot)? {
+            FpVar::Var(v) => Ok(v.variable),
+            FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
+        };
+        let digest = match (kind, private) {
+            (Kind::Padding, _) => {
+                for half in 0..2 {
+                    let slot = wire(half)?;
+                    cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), LinearCombination::zero)?;
+                }
+                return Ok(());
+            }
+            (Kind::Leaf, None | Some(Private::Leaf(_))) => {
+                let bytes = private.map(|p| match p {
+                    Private::Leaf(bytes) => &bytes[..],
+                    _ => &[],
+                });
+                let mut digest = Message::new().witness(&cs, self.leaf_bytes, bytes)?.constant(&[0]).sha256(&cs)?;
+                for _ in 1..self.iterations {
+                    digest = Message::new().digest(&digest).sha256(&cs)?;
+                }
+                digest
+            }
+            (_, None | Some(Private::Node { .. })) => {
+                let (left, right, length) = match private {
+                    Some(Private::Node { left, right, length }) => (Some(*left), Some(*right), Some(length.to_be_bytes())),
+                    _ => (None, None, None),
+                };
+                let left = digest_from_wires(&cs, [wire(2)?, wire(3)?], left)?;
+                let right = digest_from_wires(&cs, [wire(4)?, wire(5)?], right)?;
+                let mut message = Message::new().digest(&left).digest(&right);
+                if kind == Kind::Root {
+                    message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+                }
+                message.constant(&[kind.tag()]).sha256(&cs)?
+            }
+            _ => return Err(SynthesisError::Unsatisfiable),
+        };
+        enforce_half(&cs, &digest[..4], wire(0)?)?;
+        enforce_half(&cs, &digest[4..], wire(1)?)
+    }
+}
+
+/// A digest from its halves, each below 2^128.
+fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
+    let [high, low] = halves else { return None };
+    let mut out = [0; DIGEST];
+    for (chunk, half) in out.chunks_exact_mut(16).zip([high, low]) {
+        let bytes = half.into_bigint().to_bytes_be();
+        let (zeros, value) = bytes.split_at(16);
+        if zeros.iter().any(|b| *b != 0) {
+            return None;
+        }
+        chunk.copy_from_slice(value);
+    }
+    Some(out)
+}
+
+impl Named for Merkle {
+    const NAME: &'static str = "merkle";
+    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows a file with this root";
+    const INPUT: &'static str = "any file";
+    const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
+    const PARAMETERS: &'static [Parameter] = &[
+        Parameter { name: "leaves", help: "number of leaves; follows from a file given to setup", default: None },
+        Parameter { name: "leaf-bytes", help: "bytes a leaf; 26,200 constraints for each 64 bytes", default: Some(512) },
+        Parameter { name: "iterations", help: "SHA-256 iterations a leaf, for scaling experiments", default: Some(1) },
+        Parameter { name: "extra-wires", help: "more shared wires a subcircuit, for scaling experiments", default: Some(0) },
+    ];
+
+    fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
+        Ok(Self {
+            leaves: in_range(Self::NAME, parameters, "leaves", 1..=1 << 24, "1..2^24")?,
+            leaf_bytes: in_range(Self::NAME, parameters, "leaf-bytes", 1..=1 << 18, "1..2^18")?,
+            iterations: in_range(Self::NAME, parameters, "iterations", 1..=1 << 12, "1..2^12")?,
+            extra_wires: in_range(Self::NAME, parameters, "extra-wires", 0..=1 << 16, "0..2^16")?,
+        })
+    }
+
+    fn fit(parameters: &mut Parameters, file: &[u8]) {
+        let leaf_bytes = parameters.get("leaf-bytes").copied().unwrap_or(1).max(1);
+        let leaves = (file.len() as u64).div_ceil(leaf_bytes).max(1);
+        parameters.entry("leaves".to_owned()).or_insert(leaves);
+    }
+
+    fn input<'f>(&self, file: &'f [u8]) -> Result<Cow<'f, [u8]>, CircuitError> {
+        self.check_length(file)?;
+        Ok(Cow::Borrowed(file))
+    }
+
+    fn hash(&self, file: &[u8]) -> Result<String, CircuitError> {
+        Ok(hex::encode(self.root(file)?))
+    }
+
+    fn show(values: &[Fr]) -> String {
+        join_halves(values).map_or_else(|| format!("(no digest: {values:?})"), hex::encode)
+    }
+
+    fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
+        let bytes: Option<[u8; DIGEST]> = hex::decode(text.trim()).ok().and_then(|b| b.try_into().ok());
+        let digest = bytes.ok_or("a root is 64 hexadecimal digits, as `hekaton hash` prints it")?;
+        Ok(digest_halves(&digest).to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests;

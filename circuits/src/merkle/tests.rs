@@ -1,0 +1,91 @@
+use super::*;
+use hekaton_core::circuit::check;
+
+fn file(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
+}
+
+/// The definition once more, written from the documentation and without any of the circuit's code.
+fn reference_root(file: &[u8], leaf_bytes: usize, iterations: usize) -> Vec<u8> {
+    let h = |parts: &[&[u8]]| Sha256::digest(parts.concat()).to_vec();
+    let mut data = file.to_vec();
+    let leaves = file.len().div_ceil(leaf_bytes).max(1);
+    data.resize(leaves * leaf_bytes, 0);
+    let mut level: Vec<Vec<u8>> = data.chunks(leaf_bytes).map(|leaf| h(&[leaf, &[0]])).collect();
+    for _ in 1..iterations {
+        level = level.iter().map(|d| h(&[d])).collect();
+    }
+    let mut tag = 1u8;
+    while level.len() > 2 {
+        level = level.chunks(2).map(|p| h(&[&p[0], p.get(1).unwrap_or(&vec![0; 32]), &[tag]])).collect();
+        tag = 2;
+    }
+    let zero = vec![0; 32];
+    h(&[&level[0], level.get(1).unwrap_or(&zero), &(file.len() as u64).to_be_bytes(), &[3]])
+}
+
+#[test]
+fn roots_follow_the_definition() {
+    for (len, leaf_bytes, iterations) in [(0, 10, 1), (1, 10, 1), (20, 10, 3), (21, 10, 1), (55, 10, 1), (170, 10, 2), (1234, 100, 1)] {
+        let file = file(len);
+        let circuit = Merkle { iterations, ..Merkle::for_length(len, leaf_bytes) };
+        assert_eq!(circuit.root(&file).unwrap().to_vec(), reference_root(&file, leaf_bytes, iterations), "{len} bytes");
+    }
+    // trailing zeros are not lost
+    let (short, long) = (vec![1u8; 15], [vec![1u8; 15], vec![0]].concat());
+    let circuit = Merkle::for_length(15, 10);
+    assert_ne!(circuit.root(&short).unwrap(), circuit.root(&long).unwrap());
+}
+
+#[test]
+fn constraints_hold_and_give_the_root() {
+    for (leaves, leaf_bytes, iterations, extra_wires) in [(1, 8, 1, 0), (2, 8, 2, 0), (3, 20, 1, 2), (5, 54, 1, 0)] {
+        let file = file(leaves * leaf_bytes - 3);
+        let circuit = Merkle { leaves, leaf_bytes, iterations, extra_wires };
+        let report = check(&circuit, &file, |_, _| {}).unwrap();
+        assert_eq!(report.violations, vec![]);
+        assert_eq!(report.instances, circuit.nodes().len() + 1);
+        assert_eq!(Merkle::show(&report.public_values), circuit.hash(&file).unwrap());
+    }
+}
+
+/// Constraints of each type, without masks: the memory check, the digests' rows and SHA-256. Growth shows up here.
+#[test]
+fn constraint_counts_are_pinned() {
+    // the types by leaf count: 5 leaves have all of them
+    let circuit = Merkle { leaves: 5, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
+    let constraints = |circuit: &Merkle| -> Vec<(String, usize)> {
+        let layout = circuit.layout().unwrap();
+        let counts = hekaton_core::circuit::count_constraints(circuit).unwrap();
+        layout.type_ids().map(|t| layout.type_name(t).to_owned()).zip(counts).collect()
+    };
+    let found = constraints(&circuit);
+    let pairs: Vec<(&str, usize)> = found.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+    let expected =
+        [("leaf", 26_227), ("first-parent", 45_805), ("inner-parent", 45_805), ("root", 52_107), ("padding", 5)];
+    assert_eq!(pairs, expected);
+    // an extra wire is one row where it is written and one where it is read
+    let more = Merkle { extra_wires: 10, ..circuit };
+    for ((name, base), (_, with)) in found.iter().zip(constraints(&more)) {
+        assert_eq!(with, base + 20, "{name}");
+    }
+    // an iteration more is one block more
+    let twice = Merkle { iterations: 2, ..circuit };
+    assert_eq!(constraints(&twice)[0].1 - found[0].1, 25_468);
+}
+
+#[test]
+fn another_length_is_refused() {
+    let circuit = Merkle::for_length(100, 10);
+    let error = circuit.root(&file(101)).unwrap_err().to_string();
+    assert!(error.contains("11 leaves") && error.contains("for 10 leaves"), "{error}");
+}
+
+#[test]
+fn roots_as_text() {
+    let digest = Merkle::for_length(3, 10).root(b"abc").unwrap();
+    let text = hex::encode(digest);
+    assert_eq!(Merkle::show(&Merkle::read(&text).unwrap()), text);
+    assert!(Merkle::read(&text[1..]).is_err());
+    assert!(Merkle::read("xyz").is_err());
+}
