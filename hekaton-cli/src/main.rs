@@ -1,0 +1,48 @@
+//! `hekaton`: proves large computations in parts and verifies the one small proof.
+//!
+//! Exit codes are documented in `--help` and in [`exit`].
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod check;
+mod exit;
+mod inspect;
+mod options;
+mod output;
+mod progress;
+mod prove;
+mod setup;
+mod verify;
+
+use clap::Parser;
+use options::{Command, Options};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(e) => {
+            // help and version are no errors
+            let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    output::start_logging(matches!(options.command, Command::Check(_)));
+    let json = options.json;
+    let result = match &options.command {
+        Command::Circuits => check::circuits(json),
+        Command::Setup(command) => setup::run(command, json),
+        Command::Prove(command) => prove::run(command, json),
+        Command::Verify(command) => verify::run(command, json),
+        Command::Check(command) => check::run(command, json),
+        Command::Hash(command) => check::hash(command, json),
+        Command::Inspect(command) => inspect::run(command, json),
+    };
+    match result {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(failure) => {
+            output::failure(&failure, json);
+            ExitCode::from(failure.code)
+        }
+    }
+}

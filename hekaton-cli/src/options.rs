@@ -1,0 +1,146 @@
+//! The command line.
+
+use crate::exit;
+use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Proves computations that are too large for one prover, in parts, with one small proof.
+///
+/// A first proof of a file's SHA-256 Merkle root, and its verification:
+///
+///   hekaton setup merkle --for FILE --keys FILE.keys
+///   hekaton prove FILE --keys FILE.keys --proof FILE.proof
+///   hekaton verify FILE.proof --key FILE.keys/verifying.key --public $(hekaton hash FILE)
+#[derive(Debug, Parser)]
+#[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
+pub(crate) struct Options {
+    /// Print results as one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the circuits and their parameters
+    Circuits,
+    /// Make the keys of a circuit (whoever runs this could forge proofs under them)
+    Setup(Setup),
+    /// Prove a file
+    Prove(Prove),
+    /// Verify a proof: takes the proof, the public values and the small verifying key, nothing else
+    Verify(Verify),
+    /// Run all subcircuits without proving and say which constraint fails
+    Check(Check),
+    /// Compute the public values of a file without proving
+    Hash(Hash),
+    /// Show what is in a proof, a key file or a key directory
+    Inspect(Inspect),
+}
+
+/// Which circuit.
+#[derive(Debug, Args)]
+pub(crate) struct Circuit {
+    /// Name of the circuit; `hekaton circuits` lists them
+    pub(crate) circuit: String,
+    /// A parameter, for example -p leaf-bytes=1024; may be given several times
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, u64)>,
+}
+
+fn parameter(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
+    let value = value.parse().map_err(|_| format!("'{value}' is no number"))?;
+    Ok((name.to_owned(), value))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Threads {
+    /// Threads, one single-threaded prover each [default: the cores this process may use]
+    #[arg(long)]
+    pub(crate) threads: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Setup {
+    #[command(flatten)]
+    pub(crate) circuit: Circuit,
+    /// Take parameters that are not given from this file (for merkle: the number of leaves)
+    #[arg(long = "for", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Directory for the keys; it must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    /// Make proofs that are not zero-knowledge: a guess of the witness can be confirmed from them. Saves two shared
+    /// wires a subcircuit
+    #[arg(long)]
+    pub(crate) no_zero_knowledge: bool,
+    /// FOR TESTS ONLY: derive the trapdoors from a number, so that everybody can forge
+    #[arg(long, value_name = "SEED", hide = true)]
+    pub(crate) insecure_seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    /// The input; `hekaton circuits` says what it is for each circuit
+    pub(crate) file: PathBuf,
+    /// Directory of the keys
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    /// Where to write the proof [default: FILE.proof]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proof: Option<PathBuf>,
+    /// Don't let each prover check its witness first (saves about 1 %; a wrong witness is then found after the run)
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// FOR TESTS ONLY: take all randomness from a number. The proof is then NOT zero-knowledge
+    #[arg(long, value_name = "SEED", hide = true)]
+    pub(crate) insecure_seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The proof
+    pub(crate) proof: PathBuf,
+    /// The verifying key, KEYS/verifying.key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// The public values, as `hekaton hash` prints them
+    #[arg(long, value_name = "VALUES")]
+    pub(crate) public: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) circuit: Circuit,
+    /// The input
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Hash {
+    /// The input
+    pub(crate) file: PathBuf,
+    /// Circuit
+    #[arg(long, default_value = "merkle")]
+    pub(crate) circuit: String,
+    /// A parameter, for example -p leaf-bytes=1024; may be given several times
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, u64)>,
+    /// Take circuit and parameters from this key directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["circuit", "parameters"])]
+    pub(crate) keys: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// A proof, a verifying key, a proving key, an aggregation key, or a key directory
+    pub(crate) path: PathBuf,
+}

@@ -1,0 +1,62 @@
+//! `hekaton setup`.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::options::Setup;
+use crate::output;
+use crate::progress::Display;
+use circuits::{AnyCircuit, with_circuit};
+use hekaton_core::{KeyDirectory, LocalEngine, SetupError, SetupOptions, setup};
+use serde_json::json;
+use std::time::Instant;
+
+pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let file = command.file.as_deref().map(exit::read).transpose()?;
+    let given = command.circuit.parameters.iter().cloned().collect();
+    let (circuit, parameters) = AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let parameters = json!(parameters).to_string();
+    let mut options = SetupOptions::new(&command.circuit.circuit, parameters);
+    options.zero_knowledge = !command.no_zero_knowledge;
+    options.insecure_seed = command.insecure_seed;
+    if options.insecure_seed.is_some() {
+        eprintln!("WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only");
+    }
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let mut directory = KeyDirectory::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    let display = Display::new();
+    let failed = |e: SetupError| match e {
+        SetupError::Keys(e) => Failure::new(exit::BAD_FILE, e),
+        e => Failure::new(exit::FAILED, e),
+    };
+    with_circuit!(&circuit, circuit => {
+        engine.install(|| setup(circuit, &options, &mut directory, |step| display.line(step))).map_err(failed)?
+    });
+    let manifest = KeyDirectory::manifest(&command.keys).or_fail(exit::BAD_FILE)?;
+    let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();
+    let mut lines = format!("{:<16} {:>12} {:>8} {:>10} {:>10}\n", "type", "constraints", "slots", "instances", "key");
+    for t in &manifest.types {
+        lines += &format!(
+            "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
+            t.name,
+            output::count(t.constraints as u64),
+            t.slots,
+            t.instances,
+            output::bytes(t.bytes)
+        );
+    }
+    lines += &format!(
+        "keys for {} subcircuits with {} constraints in {} ({} of proving keys), made in {}\n",
+        manifest.instances,
+        output::count(manifest.total_constraints()),
+        command.keys.display(),
+        output::bytes(total),
+        output::seconds(start.elapsed()),
+    );
+    lines += &format!("trust: {}", manifest.trust);
+    let object = json!({
+        "ok": true, "keys": command.keys, "manifest": manifest, "proving_key_bytes": total,
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    output::result(json, &object, &lines);
+    Ok(())
+}
