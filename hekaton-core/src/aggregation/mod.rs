@@ -19,4 +19,4 @@ pub(crate) use proof::{Field, fields};
 #[cfg(feature = "prover")]
 pub(crate) use verifier::public_sum;
 #[cfg(all(test, feature = "prover"))]
-pub(crate) use verifier::{Verdict, examine, verify_with};
+pub(crate) use verifier::{examine, verify_with};

@@ -117,3 +117,13 @@ impl AggregationKey {
         Ok(MirageVerifier { alpha_beta: vk.alpha_beta, k: vk.k, gamma: *self.gamma()?, types: self.elements()?.to_vec() })
     }
 }
+
+#[cfg(test)]
+impl AggregationKey {
+    /// Test double: a prover with a delta of its own making.
+    pub(crate) fn replace_delta_for_test(&mut self, kind: usize, change: impl Fn(&G2Point) -> G2Point) {
+        let mut elements = self.elements().expect("a key has elements").to_vec();
+        elements[kind][0] = change(&elements[kind][0]);
+        self.sections.replace("elements", elements);
+    }
+}

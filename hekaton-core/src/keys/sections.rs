@@ -136,6 +136,13 @@ impl Sections {
         self.sections.push(Section { name: name.to_owned(), data: Data::Owned(Box::new(data)) });
     }
 
+    /// Test double: other contents.
+    #[cfg(test)]
+    pub(crate) fn replace<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
+        self.sections.retain(|s| s.name != name);
+        self.push(name, data);
+    }
+
     /// A section as a slice, in place.
     pub(crate) fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError>
     where
