@@ -14,7 +14,7 @@
 //! let keys = keys.into_keys().ok_or("setup gave no keys")?;
 //!
 //! let engine = LocalEngine::new(None)?;
-//! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new()?, &|_| {})?;
+//! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new(), &|_| {})?;
 //!
 //! // Elsewhere: the verifying key, the public values and the proof are all it takes.
 //! verify(&keys.verifying, &run.public_values, run.proof.as_bytes())?;
@@ -46,6 +46,9 @@ const STEP: u64 = 5;
 
 impl Chain {
     fn wires(&self) -> Result<(Layout, Vec<hekaton_core::circuit::WireId>), LayoutError> {
+        if self.links == 0 || self.steps == 0 {
+            return Err(LayoutError::Empty);
+        }
         let mut layout = Layout::builder();
         let link = layout.subcircuit_type("link", 2);
         let mut wires = vec![layout.public_input("x", 0)];
@@ -110,10 +113,13 @@ impl Named for Chain {
     ];
 
     fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
-        Ok(Self {
-            links: in_range(Self::NAME, parameters, "links", 1..=1 << 24, "1..2^24")?,
-            steps: in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "1..2^26")?,
-        })
+        let links = in_range(Self::NAME, parameters, "links", 1..=1 << 24, "1..2^24")?;
+        let steps = in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "1..2^26")?;
+        if links * steps > 1 << 36 {
+            let range = "a range with at most 2^36 squarings in all";
+            return Err(ParameterError::Range { circuit: Self::NAME, name: "steps", value: steps as u64, range });
+        }
+        Ok(Self { links, steps })
     }
 
     fn fit(_: &mut Parameters, _: &[u8]) {}

@@ -6,7 +6,7 @@
 //! leaf. With `H` = SHA-256 and `||` for concatenation:
 //!
 //! ```text
-//! leaf          H(... H(H(data || 00)))                       `iterations` times H; the later ones take 32 bytes
+//! leaf          H(data || 00)                                 iterated: H(... H(H(data || 00) || 04) .. || 04)
 //! first parent  H(left || right || 01)                        of two leaves
 //! inner parent  H(left || right || 02)                        of two parents
 //! root          H(left || right || length || 03)              length of the file in bytes, 8 bytes big-endian
@@ -14,9 +14,15 @@
 //!
 //! Levels are built from left to right; where a right child is missing, 32 zero bytes stand for it. Leaves are level
 //! 0; level 1 are first parents, the levels above inner parents, and the level with one node is the root. A tree of one
-//! or two leaves is a root over leaves. The tag at the end separates the kinds of nodes (all messages of one kind have
+//! or two leaves is a root over leaves. With `iterations` = t, a leaf is hashed t times in all. The tag at the end separates the kinds of nodes (all messages of one kind have
 //! one length), and it keeps the second block of a parent constant, which saves its message schedule. Ten lines of
 //! Python compute the same root: `docs/merkle.py`.
+//!
+//! # What a proof says
+//!
+//! The prover knows leaves and a length of 64 bits that hash to the root. For a root that the verifier computed from a
+//! file, SHA-256 makes them the file's own. For a root that comes from the prover alone, note what is *not* checked: that
+//! the length fits the number of leaves, and that the last leaf is filled up with zeros.
 //!
 //! # The subcircuits
 //!
@@ -40,6 +46,9 @@ use std::borrow::Cow;
 
 /// Digest that stands for a missing right child.
 const EMPTY: [u8; DIGEST] = [0; DIGEST];
+
+/// Ends the message of a leaf's later iterations; nodes end in the tags 0 to 3.
+const ITERATION_TAG: u8 = 4;
 
 /// The Merkle tree circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +132,7 @@ struct Node {
 impl Merkle {
     /// A tree for a file of `length` bytes in leaves of `leaf_bytes`.
     pub fn for_length(length: usize, leaf_bytes: usize) -> Self {
+        let leaf_bytes = leaf_bytes.max(1);
         Self { leaves: length.div_ceil(leaf_bytes).max(1), leaf_bytes, iterations: 1, extra_wires: 0 }
     }
 
@@ -162,6 +172,9 @@ impl Merkle {
     }
 
     fn build(&self) -> Result<(Layout, Wires), LayoutError> {
+        if self.leaves == 0 || self.leaf_bytes == 0 || self.iterations == 0 {
+            return Err(LayoutError::Empty);
+        }
         let mut layout = Layout::builder();
         let kinds = self.kinds();
         let types: Vec<_> = kinds.iter().map(|k| layout.subcircuit_type(k.name(), self.slots(*k))).collect();
@@ -186,11 +199,13 @@ impl Merkle {
 
         let place_extra = |layout: &mut LayoutBuilder, i: usize, instance, first: usize| {
             for j in 0..self.extra_wires {
-                if i > 0 {
-                    layout.read(instance, first + j, extra[i - 1][j]);
+                match i.checked_sub(1) {
+                    Some(before) => layout.read(instance, first + j, extra[before][j]),
+                    None => layout.unused(instance, first + j),
                 }
-                if i + 1 < count {
-                    layout.write(instance, first + self.extra_wires + j, extra[i][j]);
+                match extra.get(i) {
+                    Some(wires) => layout.write(instance, first + self.extra_wires + j, wires[j]),
+                    None => layout.unused(instance, first + self.extra_wires + j),
                 }
             }
         };
@@ -211,9 +226,10 @@ impl Merkle {
         }
         if let Some(kind) = kind_type(Kind::Padding) {
             let instance = layout.instance(kind);
-            if let Some(empty) = empty {
-                (0..2).for_each(|half| layout.write(instance, half, empty[half]));
-            }
+            (0..2).for_each(|half| match empty {
+                Some(empty) => layout.write(instance, half, empty[half]),
+                None => layout.unused(instance, half),
+            });
             place_extra(&mut layout, nodes.len(), instance, Kind::Padding.digest_slots());
         }
         Ok((layout.build()?, Wires { digests, empty, extra }))
@@ -231,7 +247,7 @@ impl Merkle {
     }
 
     fn check_length(&self, file: &[u8]) -> Result<(), CircuitError> {
-        let leaves = file.len().div_ceil(self.leaf_bytes).max(1);
+        let leaves = file.len().div_ceil(self.leaf_bytes.max(1)).max(1);
         if leaves == self.leaves {
             return Ok(());
         }
@@ -253,7 +269,8 @@ impl Merkle {
             let digest = match node.children {
                 None => {
                     let first: [u8; DIGEST] = Sha256::new().chain_update(self.leaf(file, i)).chain_update([0]).finalize().into();
-                    (1..self.iterations).fold(first, |d, _| Sha256::digest(d).into())
+                    (1..self.iterations)
+                        .fold(first, |d, _| Sha256::new().chain_update(d).chain_update([ITERATION_TAG]).finalize().into())
                 }
                 Some((left, right)) => {
                     let right = right.map_or(EMPTY, |i| digests[i]);
@@ -355,7 +372,7 @@ impl Circuit for Merkle {
                 });
                 let mut digest = Message::new().witness(&cs, self.leaf_bytes, bytes)?.constant(&[0]).sha256(&cs)?;
                 for _ in 1..self.iterations {
-                    digest = Message::new().digest(&digest).sha256(&cs)?;
+                    digest = Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
                 }
                 digest
             }
@@ -396,7 +413,7 @@ fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
 
 impl Named for Merkle {
     const NAME: &'static str = "merkle";
-    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows a file with this root";
+    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows data that hashes to this root";
     const INPUT: &'static str = "any file";
     const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
     const PARAMETERS: &'static [Parameter] = &[
@@ -407,12 +424,24 @@ impl Named for Merkle {
     ];
 
     fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
-        Ok(Self {
+        let circuit = Self {
             leaves: in_range(Self::NAME, parameters, "leaves", 1..=1 << 24, "1..2^24")?,
             leaf_bytes: in_range(Self::NAME, parameters, "leaf-bytes", 1..=1 << 18, "1..2^18")?,
             iterations: in_range(Self::NAME, parameters, "iterations", 1..=1 << 12, "1..2^12")?,
             extra_wires: in_range(Self::NAME, parameters, "extra-wires", 0..=1 << 16, "0..2^16")?,
-        })
+        };
+        // Each alone is in range; together they must not ask for more than any machine has.
+        let blocks = (circuit.leaf_bytes + 9).div_ceil(64) + circuit.iterations - 1;
+        let wires = 2 * circuit.leaves * (circuit.extra_wires + 2);
+        let too_large = |name, value, range| Err(ParameterError::Range { circuit: Self::NAME, name, value, range });
+        if blocks > 1 << 12 {
+            return too_large("leaf-bytes", circuit.leaf_bytes as u64, "a range with at most 4096 SHA-256 blocks a leaf");
+        }
+        if wires > 1 << 27 {
+            let range = "a range with at most 2^27 shared wires in all (2 leaves (extra-wires + 2))";
+            return too_large("extra-wires", circuit.extra_wires as u64, range);
+        }
+        Ok(circuit)
     }
 
     fn fit(parameters: &mut Parameters, file: &[u8]) {

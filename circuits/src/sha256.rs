@@ -108,8 +108,12 @@ impl Word {
         Ok(Self { value, bits })
     }
 
-    fn is_constant(&self) -> bool {
-        self.bits.iter().all(|b| matches!(b, Bit::Constant(_)))
+    /// The value, if all bits are constants; known at setup, too.
+    fn as_constant(&self) -> Option<u32> {
+        self.bits.iter().rev().try_fold(0, |w, bit| match bit {
+            Bit::Constant(b) => Some(w << 1 | u32::from(*b)),
+            _ => None,
+        })
     }
 
     fn rotate_right(&self, n: usize) -> Self {
@@ -207,10 +211,10 @@ impl Word {
 
     /// The sum modulo 2^32: 32 bits and carries, each boolean, and one row that adds up.
     fn sum(cs: &Cs, words: &[&Self]) -> Result<Self, SynthesisError> {
-        let total = words.iter().try_fold(0u64, |sum, w| Some(sum + u64::from(w.value?)));
-        if words.iter().all(|w| w.is_constant()) {
-            return Ok(Self::constant(missing(total)? as u32));
+        if let Some(total) = words.iter().try_fold(0u32, |sum, w| Some(sum.wrapping_add(w.as_constant()?))) {
+            return Ok(Self::constant(total));
         }
+        let total = words.iter().try_fold(0u64, |sum, w| Some(sum + u64::from(w.value?)));
         let width = 32 + (words.len() as u32).next_power_of_two().trailing_zeros() as usize;
         let mut digits = Vec::with_capacity(width);
         for i in 0..width {
@@ -371,6 +375,7 @@ pub fn digest_halves(digest: &[u8; DIGEST]) -> [Fr; 2] {
 /// # Errors
 /// What the constraint system says.
 pub fn enforce_half(cs: &Cs, words: &[Word], wire: Variable) -> Result<(), SynthesisError> {
+    let _span = tracing::info_span!(target: "gr1cs", "enforce_half").entered();
     let left = || {
         let mut lc = Vec::with_capacity(130);
         let mut factor = Fr::ONE;

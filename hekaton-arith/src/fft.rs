@@ -31,8 +31,10 @@ pub struct Domain {
 impl Domain {
     /// The domain of `size` elements; a power of two, at most 2^31 (the coset needs a root of order 2 N).
     pub fn new(size: usize) -> Result<Self, DomainError> {
-        let valid = size.is_power_of_two() && size <= 1 << 31;
-        let double = Fr::get_root_of_unity(2 * size as u64).filter(|_| valid).ok_or(DomainError(size))?;
+        if !size.is_power_of_two() || size > 1 << 31 {
+            return Err(DomainError(size));
+        }
+        let double = Fr::get_root_of_unity(2 * size as u64).ok_or(DomainError(size))?;
         let root = double.square();
         let twiddles = powers(root, (size / 2).max(1));
         // w^-i = -w^(N/2 - i)

@@ -278,7 +278,7 @@ fn scalar_encoding_is_canonical() {
 
 #[test]
 fn domain_sizes_are_checked() {
-    for bad in [0usize, 3, 12, 1 << 32] {
+    for bad in [0usize, 3, 12, 1 << 32, 1 << 63, usize::MAX] {
         assert_eq!(Domain::new(bad).map(|d| d.size()), Err(DomainError(bad)));
     }
 }

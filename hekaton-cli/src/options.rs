@@ -114,6 +114,9 @@ pub(crate) struct Verify {
     /// The public values, as `hekaton hash` prints them
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
+    /// Accept keys made for tests, under which anybody can forge
+    #[arg(long, hide = true)]
+    pub(crate) accept_test_keys: bool,
 }
 
 #[derive(Debug, Args)]

@@ -20,14 +20,11 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     let load = start.elapsed();
     let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
     let (circuit, _) = AnyCircuit::new(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
-    let randomness = match command.insecure_seed {
-        None => Randomness::fresh().or_fail(exit::FAILED)?,
-        Some(seed) => {
-            eprintln!("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
-            Randomness::seeded_not_zero_knowledge(seed)
-        }
-    };
-    let mut options = ProveOptions::with_randomness(randomness);
+    let mut options = ProveOptions::new();
+    if let Some(seed) = command.insecure_seed {
+        eprintln!("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
+        options.randomness = Some(Randomness::seeded_not_zero_knowledge(seed));
+    }
     options.check_constraints = !command.no_check;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let threads = hekaton_core::engine::Pool::threads(&engine);

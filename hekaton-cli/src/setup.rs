@@ -4,7 +4,7 @@ use crate::exit::{self, Failure, OrFail};
 use crate::options::Setup;
 use crate::output;
 use crate::progress::Display;
-use circuits::{AnyCircuit, with_circuit};
+use circuits::{AnyCircuit, Named, with_circuit};
 use hekaton_core::{KeyDirectory, LocalEngine, SetupError, SetupOptions, setup};
 use serde_json::json;
 use std::time::Instant;
@@ -14,6 +14,10 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
     let file = command.file.as_deref().map(exit::read).transpose()?;
     let given = command.circuit.parameters.iter().cloned().collect();
     let (circuit, parameters) = AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    if let Some(file) = &file {
+        // parameters given beside --for must fit the file: find out before the work
+        with_circuit!(&circuit, circuit => circuit.input(file).map(|_| ())).or_fail(exit::USAGE)?;
+    }
     let parameters = json!(parameters).to_string();
     let mut options = SetupOptions::new(&command.circuit.circuit, parameters);
     options.zero_knowledge = !command.no_zero_knowledge;

@@ -4,12 +4,16 @@ use crate::exit::{self, Failure, OrFail};
 use crate::options::Verify;
 use crate::output;
 use circuits::AnyCircuit;
-use hekaton_core::{VerifyError, VerifyingKey, verify};
+use hekaton_core::{Trust, VerifyError, VerifyingKey, verify};
 use serde_json::json;
 use std::time::Instant;
 
 pub(crate) fn run(command: &Verify, json: bool) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
+    if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
+        let message = format!("{}: {}: a proof under them says nothing", command.key.display(), key.trust.statement());
+        return Err(Failure::new(exit::REFUSED, message));
+    }
     let proof = exit::read(&command.proof)?;
     let public = AnyCircuit::read_public(&key.circuit, &command.public).ok_or_else(|| {
         let why = "this program does not know how its public values are written";

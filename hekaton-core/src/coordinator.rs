@@ -31,6 +31,9 @@ pub enum CoordinatorError {
         /// Layout digest of the circuit.
         found: String,
     },
+    /// Keys of different setups were put together.
+    #[error("verifying key, aggregation key and proving keys do not belong to one setup: run setup again")]
+    MixedKeys,
     /// `execute` failed.
     #[error("execute: {0}")]
     Execute(CircuitError),
@@ -90,6 +93,8 @@ pub struct Coordinator<'a, C: Circuit> {
     starts: Vec<usize>,
     values: WireValues,
     trace: C::Trace,
+    /// digest of key and shared values, as two field elements
+    execution: [Fr; 2],
     public_values: Vec<Fr>,
 }
 
@@ -112,13 +117,34 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
             let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
             return Err(CoordinatorError::ForeignKeys { expected, found });
         }
+        let types = keys.aggregation.type_of()?;
+        let n = wiring.instances();
+        let fits = keys.verifying.instances == n as u64
+            && keys.aggregation.instances() == n
+            && types == wiring.type_of
+            && keys.types.len() == wiring.types.len()
+            && keys.types.iter().zip(&wiring.types).all(|(key, kind)| key.slots() == kind.slots)
+            && keys.verifying.public == wiring.public;
+        if !fits {
+            return Err(CoordinatorError::MixedKeys);
+        }
         let mut values = WireValues::new(&layout);
         let trace = circuit.execute(input, &mut values).map_err(CoordinatorError::Execute)?;
         values.check_complete(&layout)?;
         let public_values = values.public(&layout);
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 execution");
+        hasher.update(&keys.verifying.digest());
+        for value in values.all() {
+            hasher.update(&hekaton_arith::fr_to_bytes(&value));
+        }
+        let digest = hasher.finalize();
+        let execution = [0, 16].map(|at| {
+            let half = &digest.as_bytes()[at..at + 16];
+            Fr::from(half.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)))
+        });
         let starts = wiring.starts();
         let shared = Shared::new(&keys.aggregation, keys.verifying.k);
-        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, trace, public_values })
+        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, trace, execution, public_values })
     }
 
     /// n.
@@ -154,6 +180,11 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         order
     }
 
+    /// Masks are drawn anew for every key and every execution.
+    fn mask_randomness(&self, randomness: &Randomness) -> Randomness {
+        randomness.bound_to("execution", &self.execution)
+    }
+
     /// The job of one instance; with its private input for the prove round.
     ///
     /// # Errors
@@ -162,7 +193,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         let id = InstanceId(instance as u32);
         let kind = self.wiring.type_of[instance];
         let values = match self.wiring.masked {
-            true => self.values.masked_slots(&self.layout, id, randomness),
+            true => self.values.masked_slots(&self.layout, id, &self.mask_randomness(randomness)),
             false => self.values.slots(&self.layout, id),
         };
         let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
@@ -264,7 +295,7 @@ impl<C: Circuit> Proven<'_, C> {
     }
 }
 
-/// Sorts answers by instance; each instance must have answered once, with points of the group.
+/// Sorts answers by instance; each instance must have answered once.
 fn one_each<T>(round: &'static str, n: usize, mut answers: Vec<T>, instance: impl Fn(&T) -> usize) -> Result<Vec<T>, CoordinatorError> {
     answers.sort_by_key(&instance);
     for (i, answer) in answers.iter().enumerate() {

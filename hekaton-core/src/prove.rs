@@ -18,25 +18,28 @@ const ATTEMPTS: u32 = 4;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProveOptions {
-    /// The run's randomness.
-    pub randomness: Randomness,
+    /// The run's randomness; `None` (default) draws it fresh for each run.
+    pub randomness: Option<Randomness>,
     /// Whether each prover checks its witness against the constraints before it proves (default; costs about 1 %).
     /// A wrong witness is then named at once; without, the coordinator finds it after the aggregation.
     pub check_constraints: bool,
 }
 
+impl Default for ProveOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl ProveOptions {
-    /// Zero-knowledge proofs with fresh randomness.
-    ///
-    /// # Errors
-    /// When the operating system gives no randomness.
-    pub fn new() -> Result<Self, getrandom::Error> {
-        Ok(Self::with_randomness(Randomness::fresh()?))
+    /// Zero-knowledge proofs, fresh randomness for each run.
+    pub fn new() -> Self {
+        Self { randomness: None, check_constraints: true }
     }
 
-    /// Proofs with given randomness.
+    /// Proofs with given randomness: for tests, and for going on with an interrupted run of the same input.
     pub fn with_randomness(randomness: Randomness) -> Self {
-        Self { randomness, check_constraints: true }
+        Self { randomness: Some(randomness), ..Self::new() }
     }
 
     /// Switches the provers' own check of their witness off.
@@ -57,6 +60,9 @@ pub enum ProveError {
     /// A worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// No randomness.
+    #[error("the operating system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
 }
 
 impl ProveError {
@@ -149,7 +155,7 @@ pub(crate) fn prove_with<C: Circuit>(
     progress: &(dyn Fn(Progress) + Sync),
     sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
 ) -> Result<Run, ProveError> {
-    let mut randomness = options.randomness.clone();
+    let mut randomness = options.randomness.clone().map_or_else(Randomness::fresh, Ok)?;
     let mut attempt = 1;
     loop {
         match prove_once(circuit, input, keys, engine, options, &randomness, progress, sponge(attempt)) {

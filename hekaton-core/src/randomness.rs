@@ -1,9 +1,11 @@
 //! The secret randomness of a run: one seed, and a pseudorandom function of subcircuit and purpose.
 //!
-//! Every random scalar is `PRF(seed, attempt, purpose, index)`, so a job gives the same result wherever and however
-//! often it is done.
+//! Every random scalar is `PRF(seed, attempt, context, purpose, index)`, so a job gives the same result wherever and
+//! however often it is done. The context is what the scalar hides: masks depend on the key and all shared values, k_D on
+//! the subcircuit's values, s and x on the challenges besides. So even a seed that is used for two runs by mistake gives
+//! them different randomness, unless the runs are the same.
 
-use hekaton_arith::{Fr, fr_from_uniform};
+use hekaton_arith::{Fr, fr_from_uniform, fr_to_bytes};
 use zeroize::Zeroizing;
 
 /// What a random scalar is for.
@@ -24,6 +26,7 @@ pub(crate) enum Purpose {
 pub struct Randomness {
     seed: Zeroizing<[u8; 32]>,
     attempt: u32,
+    context: [u8; 32],
     seeded: bool,
 }
 
@@ -41,7 +44,7 @@ impl Randomness {
     pub fn fresh() -> Result<Self, getrandom::Error> {
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut())?;
-        Ok(Self { seed, attempt: 0, seeded: false })
+        Ok(Self { seed, attempt: 0, context: [0; 32], seeded: false })
     }
 
     /// **For tests only: proofs made with it are NOT zero-knowledge**, because whoever knows the seed can undo the
@@ -50,7 +53,7 @@ impl Randomness {
     pub fn seeded_not_zero_knowledge(seed: u64) -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        Self { seed: bytes, attempt: 0, seeded: true }
+        Self { seed: bytes, attempt: 0, context: [0; 32], seeded: true }
     }
 
     /// Whether this is the mode for tests.
@@ -63,10 +66,21 @@ impl Randomness {
         Self { attempt: self.attempt + 1, ..self.clone() }
     }
 
+    /// The same randomness in a narrower context.
+    pub(crate) fn bound_to(&self, label: &'static str, values: &[Fr]) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 randomness context");
+        hasher.update(&self.context).update(&(label.len() as u64).to_le_bytes()).update(label.as_bytes());
+        for value in values {
+            hasher.update(&fr_to_bytes(value));
+        }
+        Self { context: *hasher.finalize().as_bytes(), ..self.clone() }
+    }
+
     pub(crate) fn scalar(&self, purpose: Purpose, index: u64) -> Fr {
         let mut hasher = blake3::Hasher::new_keyed(&self.seed);
         hasher.update(b"hekaton-v1 randomness");
         hasher.update(&self.attempt.to_le_bytes());
+        hasher.update(&self.context);
         hasher.update(&[purpose as u8]);
         hasher.update(&index.to_le_bytes());
         let mut bytes = Zeroizing::new([0; 64]);
@@ -87,6 +101,10 @@ mod tests {
         assert_ne!(x, a.scalar(Purpose::Mask, 8));
         assert_ne!(x, a.scalar(Purpose::Commitment, 7));
         assert_ne!(x, a.next_attempt().scalar(Purpose::Mask, 7));
+        let bound = a.bound_to("values", &[Fr::from(1u64)]);
+        assert_ne!(x, bound.scalar(Purpose::Mask, 7));
+        assert_ne!(bound.scalar(Purpose::Mask, 7), a.bound_to("values", &[Fr::from(2u64)]).scalar(Purpose::Mask, 7));
+        assert_ne!(bound.scalar(Purpose::Mask, 7), a.bound_to("other", &[Fr::from(1u64)]).scalar(Purpose::Mask, 7));
         assert_ne!(x, Randomness::seeded_not_zero_knowledge(2).scalar(Purpose::Mask, 7));
         assert_ne!(
             Randomness::fresh().unwrap().scalar(Purpose::Mask, 7),

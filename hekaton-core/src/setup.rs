@@ -7,7 +7,7 @@ use crate::keys::{AggregationKey, KeyDirectoryError, KeyFileError, KeySink, Mani
 use crate::mirage::{
     MirageKeyError, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type, setup_type,
 };
-use crate::verifying_key::{Trust, VerifyingKey};
+use crate::verifying_key::{Trust, VerifyingKey, VerifyingKeyError};
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_uniform, inner_product, pairing, powers};
 use zeroize::Zeroizing;
@@ -64,6 +64,9 @@ pub enum SetupError {
     /// A type would be unsound.
     #[error(transparent)]
     Type(#[from] TypeError),
+    /// The verifying key would be unreadable.
+    #[error("the verifying key can't be written: {0}")]
+    VerifyingKey(#[from] VerifyingKeyError),
     /// The keys can't be kept.
     #[error(transparent)]
     Keys(#[from] KeyDirectoryError),
@@ -129,7 +132,7 @@ impl Secrets {
 
     fn check(&self) -> Result<(), TypeError> {
         let s = &self.shared;
-        let delta_eta: Vec<Fr> = self.types.iter().flat_map(|t| [t.delta, t.eta]).collect();
+        let delta_eta: Zeroizing<Vec<Fr>> = Zeroizing::new(self.types.iter().flat_map(|t| [t.delta, t.eta]).collect());
         check_secrets(&[s.alpha, s.beta, s.tau, s.kappa, *self.phi, *self.psi], &delta_eta, s.gamma)
     }
 }
@@ -188,7 +191,7 @@ pub(crate) fn setup_wiring(
     let padded = n.next_power_of_two();
     let bases = crate::mirage::Bases::new(1 << 17);
     let mut entries = Vec::new();
-    let mut logs = Vec::new();
+    let mut logs: Vec<(Zeroizing<Vec<Fr>>, Fr)> = Vec::new();
     let mut elements: Vec<[G2Point; 3]> = Vec::new();
     let mut counts = vec![0usize; wiring.types.len()];
     wiring.type_of.iter().for_each(|kind| counts[*kind as usize] += 1);
@@ -208,7 +211,7 @@ pub(crate) fn setup_wiring(
             digest: hex::encode(digest),
         });
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
-        logs.push((output.ic, output.theta));
+        logs.push((Zeroizing::new(output.ic), output.theta));
     }
 
     progress(&format!("aggregation key for {n} subcircuits"));
@@ -237,7 +240,7 @@ pub(crate) fn setup_wiring(
 
     // The key's commitments, in the exponent: v_i = psi^2i, w_i = phi^2i.
     let one = pairing(&G1Point::generator(), &G2Point::generator());
-    let even = |powers: &[Fr]| powers.iter().copied().step_by(2).take(n).collect::<Vec<_>>();
+    let even = |powers: &[Fr]| Zeroizing::new(powers.iter().copied().step_by(2).take(n).collect::<Vec<_>>());
     let (v, w) = (even(&psi), even(&phi));
     let commit = |key: &[Fr], values: &dyn Fn(usize) -> Fr| -> Gt {
         one.mul(&key.iter().enumerate().fold(Fr::zero(), |sum, (i, k)| sum + *k * values(i)))
@@ -247,7 +250,7 @@ pub(crate) fn setup_wiring(
     let verifying = VerifyingKey {
         circuit: options.circuit.clone(),
         parameters: options.parameters.clone(),
-        trust: Trust::SingleParty,
+        trust: if options.insecure_seed.is_some() { Trust::InsecureSeed } else { Trust::SingleParty },
         zero_knowledge: wiring.masked,
         instances: n as u64,
         types: wiring.types.len() as u32,
@@ -266,6 +269,8 @@ pub(crate) fn setup_wiring(
         psi_1: bases.one_g1(*secrets.psi),
         phi_2: bases.one_g2(*secrets.phi),
     };
+    // What the reader would refuse must not be written: too many public wires, too long a name.
+    VerifyingKey::from_bytes(&verifying.to_bytes())?;
     let manifest = Manifest::new(&verifying, entries);
     sink.finish(aggregation, verifying.clone(), manifest)?;
     Ok(verifying)

@@ -82,7 +82,9 @@ impl<S: Sponge> Schedule<S> {
         self.sponge.absorb("V_e", v_e);
         let r = loop {
             let r = self.scalar("r");
-            if !r.is_zero() && r != Fr::ONE && r.pow([self.instances]) != Fr::ONE {
+            // no key has 0 instances; if one is made to, it must not end in a loop
+            let excluded = r.is_zero() || r == Fr::ONE || r.pow([self.instances]) == Fr::ONE;
+            if !excluded || self.instances == 0 {
                 break r;
             }
         };

@@ -31,6 +31,8 @@ pub enum VerifyingKeyError {
 pub enum Trust {
     /// One party ran the setup and knew the trapdoors while it ran.
     SingleParty,
+    /// The trapdoors come from a number: keys for tests, under which anybody can forge.
+    InsecureSeed,
 }
 
 impl Trust {
@@ -40,6 +42,7 @@ impl Trust {
             Self::SingleParty => {
                 "keys from a single-party setup: whoever ran it could have kept the trapdoors and forge proofs"
             }
+            Self::InsecureSeed => "TEST KEYS with trapdoors from a seed: anybody can forge proofs",
         }
     }
 }
@@ -100,8 +103,10 @@ impl VerifyingKey {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        let Trust::SingleParty = self.trust;
-        out.push(1);
+        out.push(match self.trust {
+            Trust::SingleParty => 1,
+            Trust::InsecureSeed => 2,
+        });
         out.push(u8::from(self.zero_knowledge));
         put_string(&mut out, &self.circuit);
         put_string(&mut out, &self.parameters);
@@ -139,6 +144,7 @@ impl VerifyingKey {
     fn read_body(mut reader: Reader<'_>) -> Result<Self, DecodeError> {
         let trust = match reader.array::<1>("trust")? {
             [1] => Trust::SingleParty,
+            [2] => Trust::InsecureSeed,
             [other] => return Err(reader.invalid("trust", 1, format_args!("{other} is not known"))),
         };
         let zero_knowledge = match reader.array::<1>("zero-knowledge flag")? {

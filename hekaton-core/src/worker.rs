@@ -89,7 +89,7 @@ impl<'a, C: Circuit> Worker<'a, C> {
     /// When the job does not fit the keys.
     pub fn commit(self, job: Job<C::Private>) -> Result<(CommittedSubcircuit<'a, C>, Commitment), WorkerError> {
         let key = self.key(&job)?;
-        let k_d = self.randomness.scalar(Purpose::Commitment, job.instance as u64);
+        let k_d = self.commitment_randomness(&job.values).scalar(Purpose::Commitment, job.instance as u64);
         let d = mirage::commit(key, &job.values, k_d)?;
         let response = Commitment { instance: job.instance, d };
         Ok((CommittedSubcircuit { worker: self, job }, response))
@@ -127,7 +127,7 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
         let variables = key.shape.variables as usize;
         let z = synthesize_witness(worker.circuit, kind, key.name(), masks, &prefix, private, variables)
             .map_err(|source| WorkerError::Synthesize { instance, source })?;
-        let proof = mirage::prove(key, &z, &worker.blinding(instance as u64), worker.check_constraints).map_err(|e| match e {
+        let proof = mirage::prove(key, &z, &worker.blinding(instance as u64, &job.values, round), worker.check_constraints).map_err(|e| match e {
             mirage::ProverError::Unsatisfied(source) => {
                 WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
             }
@@ -138,12 +138,17 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
 }
 
 impl<C> Worker<'_, C> {
-    fn blinding(&self, instance: u64) -> Blinding {
-        let scalar = |purpose| self.randomness.scalar(purpose, instance);
-        let multiplicative = scalar(Purpose::ProofMultiplicative);
+    fn commitment_randomness(&self, values: &[Fr]) -> Randomness {
+        self.randomness.bound_to("values of a subcircuit", values)
+    }
+
+    fn blinding(&self, instance: u64, values: &[Fr], round: &ProveRound) -> Blinding {
+        let of_values = self.commitment_randomness(values);
+        let of_round = of_values.bound_to("challenges", &[round.memory.g, round.memory.b]);
+        let multiplicative = of_round.scalar(Purpose::ProofMultiplicative, instance);
         Blinding {
-            commitment: scalar(Purpose::Commitment),
-            additive: scalar(Purpose::ProofAdditive),
+            commitment: of_values.scalar(Purpose::Commitment, instance),
+            additive: of_round.scalar(Purpose::ProofAdditive, instance),
             multiplicative: if multiplicative.is_zero() { Fr::ONE } else { multiplicative },
         }
     }

@@ -164,7 +164,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
             at += same;
         }
         rates.push(std::time::Duration::from_secs_f64(seconds));
-        let prove_options = ProveOptions::new()?;
+        let prove_options = ProveOptions::new();
         let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options, &|_| {}));
         let run = run?;
         eprintln!("whole run: {:.2?} (phases {:.2?}), {} subcircuits, {} constraints", t, run.times, run.instances, run.constraints);

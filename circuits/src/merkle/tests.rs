@@ -13,7 +13,7 @@ fn reference_root(file: &[u8], leaf_bytes: usize, iterations: usize) -> Vec<u8> 
     data.resize(leaves * leaf_bytes, 0);
     let mut level: Vec<Vec<u8>> = data.chunks(leaf_bytes).map(|leaf| h(&[leaf, &[0]])).collect();
     for _ in 1..iterations {
-        level = level.iter().map(|d| h(&[d])).collect();
+        level = level.iter().map(|d| h(&[d, &[4]])).collect();
     }
     let mut tag = 1u8;
     while level.len() > 2 {
@@ -88,4 +88,86 @@ fn roots_as_text() {
     assert_eq!(Merkle::show(&Merkle::read(&text).unwrap()), text);
     assert!(Merkle::read(&text[1..]).is_err());
     assert!(Merkle::read("xyz").is_err());
+}
+
+/// A prover that lies to the gadgets: the wrapped circuit with another private input for one instance.
+struct Lying {
+    inner: Merkle,
+    instance: usize,
+    lie: fn(&mut Private),
+}
+
+impl Circuit for Lying {
+    type Input = [u8];
+    type Trace = Tree;
+    type Private = Private;
+    fn layout(&self) -> Result<Layout, LayoutError> {
+        self.inner.layout()
+    }
+    fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
+        self.inner.execute(file, values)
+    }
+    fn private_input(&self, file: &[u8], tree: &Tree, instance: InstanceId) -> Result<Private, CircuitError> {
+        let mut private = self.inner.private_input(file, tree, instance)?;
+        if instance.index() == self.instance {
+            (self.lie)(&mut private);
+        }
+        Ok(private)
+    }
+    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Private>) -> Result<(), SynthesisError> {
+        self.inner.synthesize(subcircuit, private)
+    }
+}
+
+/// A wrong leaf, child or length breaks a constraint, and `check` names instance, type, constraint, label and wires.
+#[test]
+fn lies_are_found_and_named() {
+    use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
+    use tracing_subscriber::layer::SubscriberExt;
+    let file = file(90);
+    let inner = Merkle::for_length(90, 20);
+    let violation = |instance, lie| {
+        let subscriber = tracing_subscriber::registry().with(ConstraintLayer::new(TracingMode::OnlyConstraints));
+        let report =
+            tracing::subscriber::with_default(subscriber, || check(&Lying { inner, instance, lie }, &file, |_, _| {}).unwrap());
+        assert_eq!(report.violations.len(), 1, "instance {instance}");
+        report.violations[0].clone()
+    };
+    // 5 leaves, 3 first parents, 2 inner parents, the root
+    let leaf = violation(2, |p| {
+        if let Private::Leaf(bytes) = p {
+            bytes[0] ^= 1;
+        }
+    });
+    assert_eq!((leaf.instance, leaf.kind.as_str()), (2, "leaf"));
+    assert_eq!(leaf.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["digest[4]"]);
+    let child = violation(6, |p| {
+        if let Private::Node { left, .. } = p {
+            left[31] ^= 1;
+        }
+    });
+    assert_eq!((child.instance, child.kind.as_str()), (6, "first-parent"));
+    assert_eq!(child.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["digest[5]"]);
+    let length = violation(10, |p| {
+        if let Private::Node { length, .. } = p {
+            *length += 1;
+        }
+    });
+    assert_eq!((length.instance, length.kind.as_str()), (10, "root"));
+    assert_eq!(length.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["root[0]"]);
+    assert!(length.label.contains("enforce_half"), "{}", length.label);
+    assert!(length.to_string().contains("instance 10 (type 'root'), constraint"));
+}
+
+#[test]
+fn parameters_are_bounded_together() {
+    let with = |leaves: u64, leaf_bytes: u64, iterations: u64, extra: u64| {
+        let pairs = [("leaves", leaves), ("leaf-bytes", leaf_bytes), ("iterations", iterations), ("extra-wires", extra)];
+        Merkle::with(&pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+    };
+    assert!(with(10, 512, 1, 0).is_ok());
+    assert!(with(0, 512, 1, 0).is_err());
+    assert!(with(1 << 24, 512, 1, 1 << 16).is_err());
+    assert!(with(1, 1 << 18, 1 << 12, 0).is_err());
+    assert!(Merkle { leaves: 1, leaf_bytes: 0, iterations: 1, extra_wires: 0 }.layout().is_err());
 }

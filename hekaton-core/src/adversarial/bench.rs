@@ -59,10 +59,17 @@ impl Circuit for Squares {
         wires.push(self.public.then(|| layout.public_output("w", n as u64)));
         for (i, kind) in self.kinds.iter().enumerate() {
             let instance = layout.instance(types[*kind]);
-            wires[i].into_iter().for_each(|w| layout.read(instance, 0, w));
-            wires[i + 1].into_iter().for_each(|w| layout.write(instance, 1, w));
-            if i > 0 {
-                wires[1].into_iter().for_each(|w| layout.read(instance, 2, w));
+            match wires[i] {
+                Some(w) => layout.read(instance, 0, w),
+                None => layout.unused(instance, 0),
+            }
+            match wires[i + 1] {
+                Some(w) => layout.write(instance, 1, w),
+                None => layout.unused(instance, 1),
+            }
+            match wires[1].filter(|_| i > 0) {
+                Some(w) => layout.read(instance, 2, w),
+                None => layout.unused(instance, 2),
             }
         }
         if self.lonely {

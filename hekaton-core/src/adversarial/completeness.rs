@@ -76,9 +76,9 @@ impl Circuit for FanOut {
         layout.write(instance, 1, public);
         for chunk in 0..self.readers.div_ceil(self.slots) {
             let instance = layout.instance(reader);
-            for slot in 0..self.slots.min(self.readers - chunk * self.slots) {
-                layout.read(instance, slot, wire);
-            }
+            let used = self.slots.min(self.readers - chunk * self.slots);
+            (0..used).for_each(|slot| layout.read(instance, slot, wire));
+            (used..self.slots).for_each(|slot| layout.unused(instance, slot));
         }
         layout.build()
     }

@@ -295,8 +295,8 @@ fn a49_bad_answers_are_named() {
     // answers that are not one for each instance
     for (result, why) in [
         (run(&|c, _| c[4].instance = 3), "expected the answer of instance 4"),
-        (run(&|c, _| drop(c.pop())), "4 answers for 5"),
-        (run(&|_, r| drop(r.remove(0))), "expected the answer of instance 0"),
+        (run(&|c, _| c.truncate(4)), "4 answers for 5"),
+        (run(&|_, r| *r = r.split_off(1)), "expected the answer of instance 0"),
         (run(&|_, r| r[0].instance = 9), "expected the answer of instance 0"),
     ] {
         let error = result.unwrap_err();

@@ -1,7 +1,7 @@
 //! Numbers 6, 11, 29 and 20d's wiring: what setup refuses.
 
 use super::bench::{Squares, squares};
-use crate::circuit::{Circuit, Layout, LayoutError, R1cs, WireName, Writer, synthesize_r1cs};
+use crate::circuit::{Circuit, InstanceId, Layout, LayoutError, R1cs, WireName, Writer, synthesize_r1cs};
 use crate::keys::MemoryKeys;
 use crate::mirage::{Partition, TypeError, check_secrets, check_type};
 use crate::setup::{Secrets, SetupError, SetupOptions, setup_wiring};
@@ -95,6 +95,20 @@ fn layout_errors_name_wire_and_instances() {
         l.read(a, 1, w);
     });
     assert!(matches!(error, LayoutError::NoSuchSlot { slots: 1, slot: 1, .. }));
+    let error = build(&|l| {
+        let t = l.subcircuit_type("t", 2);
+        let (_, a, w) = (l.instance(t), l.instance(t), l.public_input("w", 0));
+        (0..2).for_each(|slot| l.unused(InstanceId(0), slot));
+        l.read(a, 0, w);
+    });
+    assert_eq!(error, LayoutError::EmptySlot { instance: 1, type_name: "t".into(), slot: 1 });
+    let error = build(&|l| {
+        let t = l.subcircuit_type("t", 1);
+        let (a, w) = (l.instance(t), l.public_input("w", 0));
+        l.read(a, 0, w);
+        l.unused(a, 0);
+    });
+    assert!(matches!(error, LayoutError::SlotTwice { .. }));
     assert_eq!(build(&|_| {}), LayoutError::Empty);
     let unused = build(&|l| {
         let t = l.subcircuit_type("t", 0);
@@ -171,7 +185,7 @@ fn rows_of_the_memory_check() {
     };
     let one = Fr::ONE;
     assert!(matches!(refuse(&|r| r.rows[2][0].push((one, 0))), TypeError::Row { row: 0, .. }));
-    assert!(matches!(refuse(&|r| drop(r.rows[0][0].pop())), TypeError::Row { row: 0, .. }));
+    assert!(matches!(refuse(&|r| { r.rows[0][0].pop(); }), TypeError::Row { row: 0, .. }));
     assert!(matches!(refuse(&|r| r.rows[0][0][0].0 = Fr::from(2u64)), TypeError::Row { row: 0, .. }));
     assert!(matches!(refuse(&|r| r.rows[0][2].push((one, v))), TypeError::Row { row: 2, .. }));
     assert!(matches!(refuse(&|r| r.rows[1][1][0].1 += 1), TypeError::Row { row: 1, .. }));
@@ -179,12 +193,13 @@ fn rows_of_the_memory_check() {
     // e in another row, in each matrix; and a preprocessed wire in an author's row
     for m in 0..3 {
         assert!(matches!(refuse(&|r| r.rows[m][last].push((one, e))), TypeError::ReservedWire { wire: "the sum e", .. }));
-        for wire in [1, 2, v - 1] {
+        // g, x, mu, masks, u
+        for wire in [1, 2, v - 1, e - 1, e - 2, e + 1, e + 5] {
             assert!(matches!(refuse(&|r| r.rows[m][last].push((one, wire))), TypeError::ReservedWire { .. }));
         }
     }
     // also without shared wires row 0 must be there
-    let empty = R1cs { name: "t".into(), slots: 0, variables: 3, rows: [vec![], vec![], vec![]] };
+    let empty = R1cs { name: "t".into(), slots: 0, masks: 0, variables: 3, rows: [vec![], vec![], vec![]] };
     assert!(matches!(check_type(&empty), Err(TypeError::Row { row: 0, .. })));
 }
 
@@ -226,7 +241,7 @@ fn a29_shared_secrets_and_e_in_the_l_query() {
 /// Authors' mistakes that would break the frame: public inputs of their own.
 #[test]
 fn circuits_that_leave_the_frame() {
-    use crate::circuit::{CircuitError, InstanceId, Subcircuit, SynthesizeError, WireValues};
+    use crate::circuit::{CircuitError, Subcircuit, SynthesizeError, WireValues};
     use ark_relations::gr1cs::SynthesisError;
     struct PublicInputs;
     impl Circuit for PublicInputs {

@@ -17,8 +17,9 @@ const INPUT: u64 = 5;
 #[test]
 fn a51_proofs_share_nothing() {
     let bench = squares();
+    // one set of options serves several runs: randomness is drawn for each
+    let options = ProveOptions::new();
     let run = || {
-        let options = ProveOptions::new().unwrap();
         prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap()
     };
     let (a, b) = (run(), run());
@@ -31,6 +32,36 @@ fn a51_proofs_share_nothing() {
         }
         assert_ne!(a, b, "{field:?}");
     }
+}
+
+/// A seed that is used twice by mistake: two executions share no element, nor do two keys.
+#[test]
+fn one_seed_for_two_executions() {
+    let bench = squares();
+    let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
+    let run = |input: u64| prove(&bench.circuit, &Fr::from(input), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+    let (a, b) = (run(INPUT), run(INPUT + 1));
+    assert_eq!(a.proof, run(INPUT).proof);
+    for field in [ProofField::CmD, ProofField::CmA, ProofField::CmB, ProofField::CmC, ProofField::Ve] {
+        assert_ne!(field_of(&bench, a.proof.as_bytes(), field), field_of(&bench, b.proof.as_bytes(), field));
+    }
+    // k_D and s, x depend on what they hide, so no difference of two subcircuits cancels the blinding
+    use crate::coordinator::Coordinator;
+    use crate::worker::Worker;
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let worker = Worker::new(&bench.circuit, &bench.keys.types, true, &randomness, true);
+    let d = |input: u64| {
+        let input = Fr::from(input);
+        let coordinator = Coordinator::new(&bench.circuit, &input, &bench.keys).unwrap();
+        let job = coordinator.job(1, &randomness, true).unwrap();
+        let values = job.values.clone();
+        (worker.commit(job).unwrap().1.d, values)
+    };
+    let ((d1, v1), (d2, v2)) = (d(INPUT), d(INPUT + 1));
+    assert_ne!(v1[3], v2[3], "masks differ");
+    let difference: Vec<Fr> = v1.iter().zip(&v2).map(|(a, b)| *a - b).collect();
+    let key = &bench.keys.types[bench.wiring.type_of[1] as usize];
+    assert_ne!(d1.sub(&d2), G1Point::msm(key.d_query().unwrap(), &difference), "k_D differs");
 }
 
 /// V_e that follows from a guess of all shared values, masks included as the guesser would take them (zero).
@@ -56,7 +87,7 @@ fn a52_masks() {
     for masked in [false, true] {
         let bench = Bench::new(Squares { public: false, ..Squares::new(&[0, 1, 1, 0, 1]) }, masked);
         assert_eq!(bench.keys.verifying.zero_knowledge, masked);
-        let options = ProveOptions::new().unwrap();
+        let options = ProveOptions::new();
         let run = prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
         let proof = run.proof.as_bytes();
         let true_ledger = field_of(&bench, proof, ProofField::Ve);
@@ -162,6 +193,7 @@ fn a53_shares_are_uniform() {
 fn defaults() {
     assert!(crate::SetupOptions::new("x", "{}").zero_knowledge);
     assert!(!crate::SetupOptions::new("x", "{}").without_zero_knowledge().zero_knowledge);
-    assert!(!ProveOptions::new().unwrap().randomness.is_seeded());
+    assert!(ProveOptions::new().randomness.is_none());
+    assert!(!Randomness::fresh().unwrap().is_seeded());
     assert!(Randomness::seeded_not_zero_knowledge(1).is_seeded());
 }

@@ -93,8 +93,9 @@ pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut
     let wiring = layout.wiring(false);
     let starts = wiring.starts();
     let mut report = CheckReport { public_values: values.public(&layout), ..CheckReport::default() };
-    // Any challenges will do: a pole is as unlikely as in a proof.
-    let memory = MemoryChallenges { g: Fr::from(u128::MAX - 58), b: Fr::from(u128::MAX - 172) };
+    // Any challenges will do; where they meet a pole, the next ones.
+    let b = Fr::from(u128::MAX - 172);
+    let challenges = |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
     for instance in layout.instance_ids() {
         let kind = layout.type_of(instance);
         let name = layout.type_name(kind);
@@ -103,9 +104,10 @@ pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut
             .map_err(|source| CheckError::PrivateInput { instance: instance.index(), source })?;
         let slots = &wiring.slots[starts[instance.index()]..][..layout.slots(kind)];
         let inside = |source| CheckError::Synthesize { instance: instance.index(), source };
-        let Ok(prefix) = Prefix::new(slots, &values.slots(&layout, instance), &memory) else {
-            continue; // a value equal to -g - b a: not an error of the circuit
-        };
+        let slot_values = values.slots(&layout, instance);
+        // s slots have at most s poles, so one of s + 1 challenges has none
+        let prefix = (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, &slot_values, &challenges(i)).ok());
+        let Some(prefix) = prefix else { continue };
         let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
         let cs = synthesize(circuit, kind, name, slots.len(), 0, mode, Some(&prefix), Some(&private)).map_err(inside)?;
         cs.finalize();

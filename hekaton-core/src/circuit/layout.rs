@@ -4,6 +4,9 @@ use super::wiring::{Wiring, WiringType};
 use crate::verifying_key::PublicWire;
 use std::collections::HashSet;
 
+/// The most instances, slots and wires of a layout.
+const LIMIT: usize = 1 << 31;
+
 /// A subcircuit type of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(crate) u32);
@@ -112,11 +115,23 @@ pub enum LayoutError {
         /// Its writer.
         writer: Writer,
     },
+    /// A slot with neither a wire nor a word that it stays empty.
+    #[error(
+        "slot {slot} of instance {instance} (type '{type_name}') holds no wire, so the prover may choose its value freely: read or write a wire there, or say unused()"
+    )]
+    EmptySlot {
+        /// The instance.
+        instance: usize,
+        /// Its type.
+        type_name: String,
+        /// The slot.
+        slot: usize,
+    },
     /// A wire in no slot at all.
     #[error("wire {0} is declared but used in no slot")]
     UnusedWire(WireName),
     /// Too many of something.
-    #[error("the layout has more than 2^32 - 1 {0}")]
+    #[error("the layout has more than 2^31 {0}")]
     TooMany(&'static str),
 }
 
@@ -160,12 +175,32 @@ pub(crate) struct TypeSpec {
     pub(crate) slots: usize,
 }
 
+/// What is in a slot of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// nothing was said
+    Empty,
+    /// deliberately nothing
+    Unused,
+    Reads(u32),
+    Writes(u32),
+}
+
+impl Slot {
+    fn wire(self) -> Option<u32> {
+        match self {
+            Self::Reads(wire) | Self::Writes(wire) => Some(wire),
+            _ => None,
+        }
+    }
+}
+
 /// Collects a layout; [`LayoutBuilder::build`] checks it.
 #[derive(Clone, Debug, Default)]
 pub struct LayoutBuilder {
     types: Vec<TypeSpec>,
     instances: Vec<u32>,
-    slots: Vec<Option<(u32, bool)>>,
+    slots: Vec<Slot>,
     starts: Vec<usize>,
     wires: Vec<Wire>,
     error: Option<LayoutError>,
@@ -189,12 +224,13 @@ impl LayoutBuilder {
     /// Declares an instance of a type.
     pub fn instance(&mut self, kind: TypeId) -> InstanceId {
         let slots = self.types.get(kind.index()).map_or(0, |t| t.slots);
-        self.starts.push(self.slots.len());
-        self.slots.resize(self.slots.len() + slots, None);
-        self.instances.push(kind.0);
-        if self.instances.len() >= u32::MAX as usize {
-            self.fail(LayoutError::TooMany("instances"));
+        if self.instances.len() >= LIMIT || self.slots.len() + slots > LIMIT {
+            self.fail(LayoutError::TooMany("instances or slots"));
+            return InstanceId(0); // build() reports the error; nothing grows any more
         }
+        self.starts.push(self.slots.len());
+        self.slots.resize(self.slots.len() + slots, Slot::Empty);
+        self.instances.push(kind.0);
         InstanceId(self.instances.len() as u32 - 1)
     }
 
@@ -223,16 +259,37 @@ impl LayoutBuilder {
         self.place(instance, slot, wire, false);
     }
 
+    /// Leaves a slot of an instance empty. The prover may then choose its value as far as the type's constraints let it:
+    /// make sure that nothing depends on it.
+    pub fn unused(&mut self, instance: InstanceId, slot: usize) {
+        let kind = &self.types[self.instances[instance.index()] as usize];
+        if slot >= kind.slots {
+            let (type_name, slots) = (kind.name.clone(), kind.slots);
+            let wire = WireName("unused", 0);
+            return self.fail(LayoutError::NoSuchSlot { instance: instance.index(), type_name, slots, slot, wire });
+        }
+        let place = &mut self.slots[self.starts[instance.index()] + slot];
+        match place.wire() {
+            None => *place = Slot::Unused,
+            Some(first) => {
+                let first = self.wires[first as usize].name;
+                let second = WireName("unused", 0);
+                self.fail(LayoutError::SlotTwice { instance: instance.index(), slot, first, second });
+            }
+        }
+    }
+
     fn add_wire(&mut self, name: WireName, visibility: Visibility) -> WireId {
         let (writer, readers) = match visibility {
             Visibility::Private => (None, 0),
             Visibility::PublicInput => (Some(Writer::Verifier), 0),
             Visibility::PublicOutput => (None, 1),
         };
-        self.wires.push(Wire { name, visibility, writer, readers, first_reader: None });
-        if self.wires.len() >= u32::MAX as usize {
+        if self.wires.len() >= LIMIT {
             self.fail(LayoutError::TooMany("wires"));
+            return WireId(0);
         }
+        self.wires.push(Wire { name, visibility, writer, readers, first_reader: None });
         WireId(self.wires.len() as u32 - 1)
     }
 
@@ -245,11 +302,11 @@ impl LayoutBuilder {
             return self.fail(LayoutError::NoSuchSlot { instance: instance.index(), type_name, slots, slot, wire: name });
         }
         let place = self.starts[instance.index()] + slot;
-        if let Some((first, _)) = self.slots[place] {
-            let first = self.wires[first as usize].name;
+        if self.slots[place] != Slot::Empty {
+            let first = self.slots[place].wire().map_or(WireName("unused", 0), |first| self.wires[first as usize].name);
             return self.fail(LayoutError::SlotTwice { instance: instance.index(), slot, first, second: name });
         }
-        self.slots[place] = Some((wire.0, writes));
+        self.slots[place] = if writes { Slot::Writes(wire.0) } else { Slot::Reads(wire.0) };
         let entry = &mut self.wires[wire.index()];
         if writes {
             let second = Writer::Instance(instance.index());
@@ -291,6 +348,11 @@ impl LayoutBuilder {
                 _ => {}
             }
         }
+        if let Some(place) = self.slots.iter().position(|slot| *slot == Slot::Empty) {
+            let instance = self.starts.partition_point(|start| *start <= place) - 1;
+            let type_name = self.types[self.instances[instance] as usize].name.clone();
+            return Err(LayoutError::EmptySlot { instance, type_name, slot: place - self.starts[instance] });
+        }
         let Self { types, instances, slots, starts, wires, .. } = self;
         Ok(Layout { types, instances, slots, starts, wires })
     }
@@ -301,7 +363,7 @@ impl LayoutBuilder {
 pub struct Layout {
     pub(crate) types: Vec<TypeSpec>,
     instances: Vec<u32>,
-    slots: Vec<Option<(u32, bool)>>,
+    slots: Vec<Slot>,
     starts: Vec<usize>,
     pub(crate) wires: Vec<Wire>,
 }
@@ -361,7 +423,7 @@ impl Layout {
     pub fn wires_of(&self, instance: InstanceId) -> impl Iterator<Item = Option<WireId>> + '_ {
         let start = self.starts[instance.index()];
         let count = self.slots(self.type_of(instance));
-        self.slots[start..start + count].iter().map(|slot| slot.map(|(wire, _)| WireId(wire)))
+        self.slots[start..start + count].iter().map(|slot| slot.wire().map(WireId))
     }
 
     /// The public wires in the order of the public values.
@@ -383,9 +445,9 @@ impl Layout {
             let count = self.types[self.instances[i] as usize].slots;
             for slot in &self.slots[start..start + count] {
                 let (address, multiplicity) = match slot {
-                    None => (0, 0),
-                    Some((wire, true)) => (u64::from(*wire) + 1, self.wires[*wire as usize].readers as i64),
-                    Some((wire, false)) => (u64::from(*wire) + 1, -1),
+                    Slot::Empty | Slot::Unused => (0, 0),
+                    Slot::Writes(wire) => (u64::from(*wire) + 1, self.wires[*wire as usize].readers as i64),
+                    Slot::Reads(wire) => (u64::from(*wire) + 1, -1),
                 };
                 wiring.push_slot(address, multiplicity);
             }

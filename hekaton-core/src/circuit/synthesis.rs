@@ -227,8 +227,10 @@ pub(crate) fn synthesize<C: Circuit>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct R1cs {
     pub(crate) name: String,
-    /// s
+    /// s, the masks included
     pub(crate) slots: usize,
+    /// how many of them, at the end, are masks
+    pub(crate) masks: usize,
     /// number of variables
     pub(crate) variables: usize,
     /// a, b, c: rows of (coefficient, variable)
@@ -267,7 +269,7 @@ pub(crate) fn synthesize_r1cs<C: Circuit>(
     let r1cs = matrices.remove(R1CS_PREDICATE_LABEL).and_then(|m| <[_; 3]>::try_from(m).ok());
     let rows = r1cs.ok_or_else(|| SynthesizeError::Predicate { kind: name.to_owned() })?;
     let variables = cs.num_instance_variables() + cs.num_witness_variables();
-    Ok(R1cs { name: name.to_owned(), slots, variables, rows })
+    Ok(R1cs { name: name.to_owned(), slots, masks, variables, rows })
 }
 
 /// The full assignment of one instance, without building any matrix.

@@ -57,6 +57,11 @@ impl WireValues {
         layout.public_wires().map(|w| self.get(w).unwrap_or_default()).collect()
     }
 
+    /// All values, for binding randomness to an execution.
+    pub(crate) fn all(&self) -> Vec<Fr> {
+        self.values.iter().map(|v| v.unwrap_or_default()).collect()
+    }
+
     /// The values in the slots of an instance.
     pub(crate) fn slots(&self, layout: &Layout, instance: InstanceId) -> Vec<Fr> {
         let value = |(slot, wire): (usize, Option<WireId>)| match wire {

@@ -61,7 +61,8 @@ pub struct Manifest {
 impl Manifest {
     /// Constraints of all subcircuits together.
     pub fn total_constraints(&self) -> u64 {
-        self.types.iter().map(|t| t.constraints as u64 * t.instances as u64).sum()
+        let each = self.types.iter().map(|t| (t.constraints as u64).saturating_mul(t.instances as u64));
+        each.fold(0, u64::saturating_add)
     }
 }
 
@@ -259,6 +260,16 @@ impl KeyDirectory {
                 expected: manifest.verifying_key_digest,
                 found,
             });
+        }
+        let parameters = serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);
+        let same = manifest.types.len() == verifying.types as usize
+            && manifest.instances as u64 == verifying.instances
+            && manifest.circuit == verifying.circuit
+            && manifest.parameters == parameters
+            && manifest.zero_knowledge == verifying.zero_knowledge;
+        if !same {
+            let why = "circuit, parameters or sizes are not those of verifying.key".to_owned();
+            return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
         }
         let mut types = Vec::with_capacity(manifest.types.len());
         for entry in &manifest.types {

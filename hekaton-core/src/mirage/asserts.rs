@@ -51,7 +51,7 @@ pub enum TypeError {
         parts: usize,
     },
     /// Too many constraints or variables.
-    #[error("type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28")]
+    #[error("type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28, and 2^32 matrix entries")]
     Size {
         /// The type.
         kind: String,
@@ -110,7 +110,8 @@ fn same_row(found: &Row, expected: &[usize]) -> bool {
 pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
-    if constraints > 1 << 28 || variables > 1 << 28 {
+    let entries = r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
+    if constraints > 1 << 28 || variables > 1 << 28 || entries > u32::MAX as usize {
         return Err(TypeError::Size { kind: kind(), constraints, variables });
     }
     let s = r1cs.slots;
@@ -134,6 +135,8 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
             let wire = match *variable {
                 v if v == e => "the sum e",
                 v if (1..r1cs.public()).contains(&v) => "a preprocessed wire",
+                v if (e - r1cs.masks..e).contains(&v) => "a mask",
+                v if (e + 1..e + 1 + s).contains(&v) => "an inverse of the memory check",
                 _ => continue,
             };
             return Err(TypeError::ReservedWire { kind: kind(), row, wire });
@@ -192,7 +195,7 @@ pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Resul
     if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
         return Err(TypeError::Secrets("one of them is zero"));
     }
-    let mut all: Vec<Fr> = delta_eta.iter().copied().chain([gamma]).collect();
+    let mut all = zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
     all.sort_unstable();
     if all.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(TypeError::Secrets("delta, eta and gamma of all types must be pairwise distinct"));

@@ -2,6 +2,7 @@
 
 use super::matrix::Matrix;
 use crate::keys::sections::{KeyFileError, Sections};
+use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Scalars, fr_from_bytes};
 
 /// Numbers of a type, in the section `shape`.
@@ -70,6 +71,11 @@ impl ProvingKey {
         let bad = |section: &'static str, why: String| sections.damaged(section, why);
         let shape: Shape = *sections.one("shape")?;
         let elements: Elements = *sections.one("elements")?;
+        // Before anything is allocated by a number from the file: the number must match what the file has.
+        let h = sections.get::<G1Point>("h")?.len() as u64;
+        if h != shape.domain {
+            return Err(bad("h", format!("{h} points for a domain of {}", shape.domain)).into());
+        }
         let domain = Domain::new(shape.domain as usize).map_err(|e| bad("shape", e.to_string()))?;
         let limit = u64::from(u32::MAX);
         if shape.constraints > shape.domain || shape.variables > limit || shape.slots > shape.variables / 4 + 1 {
@@ -78,6 +84,9 @@ impl ProvingKey {
         let mut coefficients = Vec::new();
         for bytes in sections.get::<[u8; 32]>("coefficients")? {
             coefficients.push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
+        }
+        if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
+            return Err(bad("coefficients", "the table must begin with 1 and -1".into()).into());
         }
         let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
         key.check_lengths()?;

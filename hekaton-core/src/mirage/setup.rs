@@ -10,7 +10,7 @@ use hekaton_arith::{
     Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, fr_to_bytes, pairing, powers,
 };
 use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The secrets that all types share.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -102,28 +102,37 @@ pub(crate) fn setup_type(r1cs: &R1cs, shared: &SharedSecrets, secrets: &TypeSecr
     let n = domain.size() as u64;
     let SharedSecrets { alpha, beta, tau, .. } = *shared;
     let t = tau.pow([n]) - Fr::ONE;
-    let mut inverses = [secrets.delta, secrets.eta, shared.gamma, shared.kappa, t * (t + Fr::from(2u64)), Fr::from(2u64)];
+    let mut inverses = Zeroizing::new([
+        secrets.delta,
+        secrets.eta,
+        shared.gamma,
+        shared.kappa,
+        t * (t + Fr::from(2u64)),
+        Fr::from(2u64),
+    ]);
     if inverses.iter().any(Zero::is_zero) {
         return Err(TypeError::Secrets("one is zero, or tau is a root of unity"));
     }
-    batch_invert(&mut inverses);
-    let [delta_inverse, eta_inverse, gamma_inverse, kappa_inverse, _, half] = inverses;
+    batch_invert(inverses.as_mut());
+    let [delta_inverse, eta_inverse, gamma_inverse, kappa_inverse, _, half] = *inverses;
 
-    let l = lagrange(&domain, tau, Fr::ONE);
-    let [a, b, c] = [0, 1, 2].map(|m| columns(&r1cs.rows[m], &l, r1cs.variables));
-    let p: Vec<Fr> = (0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect();
+    let l = Zeroizing::new(lagrange(&domain, tau, Fr::ONE));
+    let [a, b, c] = [0, 1, 2].map(|m| Zeroizing::new(columns(&r1cs.rows[m], &l, r1cs.variables)));
+    let p: Zeroizing<Vec<Fr>> =
+        Zeroizing::new((0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect());
     let parts = Partition::new(r1cs);
     parts.check(&r1cs.name, r1cs.variables)?;
 
     let half_t = half * t;
-    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| range.map(f).collect::<Vec<_>>();
+    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| Zeroizing::new(range.map(f).collect::<Vec<_>>());
     let d = scaled(parts.committed.clone(), &|j| p[j] * eta_inverse);
     let l_query = scaled(parts.aux.clone(), &|j| (p[j] + c[j] * half_t) * delta_inverse);
     let factor = -half_t * delta_inverse;
-    let mut h = lagrange(&domain, tau, domain.shift());
+    let mut h = Zeroizing::new(lagrange(&domain, tau, domain.shift()));
     h.iter_mut().for_each(|x| *x *= factor);
-    let nonzero = |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Vec<Fr>) {
-        range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip()
+    let nonzero = |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
+        let (variables, values) = range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
+        (variables, Zeroizing::new(values))
     };
     let (a_variables, a) = nonzero(&a, 0..r1cs.variables);
     let (b_variables, b) = nonzero(&b, 0..r1cs.variables);
