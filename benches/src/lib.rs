@@ -46,7 +46,9 @@ impl Line<'_> {
             });
             println!("{line}");
         } else {
-            println!("{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}");
+            println!(
+                "{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}"
+            );
         }
     }
 }
@@ -82,15 +84,14 @@ pub fn private_memory() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The highest private memory while `f` runs, above what there was before; sampled every 2 ms.
-pub fn peak_memory<R: Send>(f: impl FnOnce() -> R + Send) -> (u64, R) {
-    let before = private_memory();
+/// The highest private memory while `f` runs, above `before`; sampled every millisecond.
+pub fn peak_memory<R>(before: u64, f: impl FnOnce() -> R) -> (u64, R) {
     let (peak, stop) = (AtomicU64::new(before), AtomicBool::new(false));
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 peak.fetch_max(private_memory(), Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(2));
+                std::thread::sleep(Duration::from_millis(1));
             }
         });
         let result = f();

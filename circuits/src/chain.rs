@@ -25,8 +25,8 @@
 
 use crate::registry::{Named, Parameter, ParameterError, Parameters, in_range};
 use ark_ff::{AdditiveGroup, Field, PrimeField};
-use ark_r1cs_std::fields::fp::FpVar;
 use ark_r1cs_std::eq::EqGadget;
+use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_core::Fr;
 use hekaton_core::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues};
@@ -182,7 +182,9 @@ mod tests {
         assert_eq!(number("007").unwrap(), Fr::from(7u64));
         assert_eq!(number(" 0 ").unwrap(), Fr::ZERO);
         assert_eq!(number(&(-Fr::ONE).into_bigint().to_string()).unwrap(), -Fr::ONE);
-        for bad in ["", "x", "-1", "1.5", "52435875175126190479447740508185965837690552500527637822603658699938581184513"] {
+        for bad in
+            ["", "x", "-1", "1.5", "52435875175126190479447740508185965837690552500527637822603658699938581184513"]
+        {
             assert!(number(bad).is_err(), "{bad}");
         }
         assert_eq!(Chain::read("2,3").unwrap(), vec![Fr::from(2u64), Fr::from(3u64)]);

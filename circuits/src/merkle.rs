@@ -181,7 +181,8 @@ impl Merkle {
         let kind_type = |kind: Kind| kinds.iter().position(|k| *k == kind).map(|i| types[i]);
         let nodes = self.nodes();
         let last = nodes.len() - 1;
-        let pair = |layout: &mut LayoutBuilder, name, i: usize| [0, 1].map(|half| layout.wire(name, 2 * i as u64 + half));
+        let pair =
+            |layout: &mut LayoutBuilder, name, i: usize| [0, 1].map(|half| layout.wire(name, 2 * i as u64 + half));
         let mut digests = Vec::with_capacity(nodes.len());
         for i in 0..nodes.len() {
             digests.push(if i == last {
@@ -268,9 +269,11 @@ impl Merkle {
         for (i, node) in nodes.iter().enumerate() {
             let digest = match node.children {
                 None => {
-                    let first: [u8; DIGEST] = Sha256::new().chain_update(self.leaf(file, i)).chain_update([0]).finalize().into();
-                    (1..self.iterations)
-                        .fold(first, |d, _| Sha256::new().chain_update(d).chain_update([ITERATION_TAG]).finalize().into())
+                    let first: [u8; DIGEST] =
+                        Sha256::new().chain_update(self.leaf(file, i)).chain_update([0]).finalize().into();
+                    (1..self.iterations).fold(first, |d, _| {
+                        Sha256::new().chain_update(d).chain_update([ITERATION_TAG]).finalize().into()
+                    })
                 }
                 Some((left, right)) => {
                     let right = right.map_or(EMPTY, |i| digests[i]);
@@ -378,7 +381,9 @@ impl Circuit for Merkle {
             }
             (_, None | Some(Private::Node { .. })) => {
                 let (left, right, length) = match private {
-                    Some(Private::Node { left, right, length }) => (Some(*left), Some(*right), Some(length.to_be_bytes())),
+                    Some(Private::Node { left, right, length }) => {
+                        (Some(*left), Some(*right), Some(length.to_be_bytes()))
+                    }
                     _ => (None, None, None),
                 };
                 let left = digest_from_wires(&cs, [wire(2)?, wire(3)?], left)?;
@@ -418,9 +423,17 @@ impl Named for Merkle {
     const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
     const PARAMETERS: &'static [Parameter] = &[
         Parameter { name: "leaves", help: "number of leaves; follows from a file given to setup", default: None },
-        Parameter { name: "leaf-bytes", help: "bytes a leaf; 26,200 constraints for each 64 bytes", default: Some(512) },
+        Parameter {
+            name: "leaf-bytes",
+            help: "bytes a leaf; 26,200 constraints for each 64 bytes",
+            default: Some(512),
+        },
         Parameter { name: "iterations", help: "SHA-256 iterations a leaf, for scaling experiments", default: Some(1) },
-        Parameter { name: "extra-wires", help: "more shared wires a subcircuit, for scaling experiments", default: Some(0) },
+        Parameter {
+            name: "extra-wires",
+            help: "more shared wires a subcircuit, for scaling experiments",
+            default: Some(0),
+        },
     ];
 
     fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
@@ -435,7 +448,11 @@ impl Named for Merkle {
         let wires = 2 * circuit.leaves * (circuit.extra_wires + 2);
         let too_large = |name, value, range| Err(ParameterError::Range { circuit: Self::NAME, name, value, range });
         if blocks > 1 << 12 {
-            return too_large("leaf-bytes", circuit.leaf_bytes as u64, "a range with at most 4096 SHA-256 blocks a leaf");
+            return too_large(
+                "leaf-bytes",
+                circuit.leaf_bytes as u64,
+                "a range with at most 4096 SHA-256 blocks a leaf",
+            );
         }
         if wires > 1 << 27 {
             let range = "a range with at most 2^27 shared wires in all (2 leaves (extra-wires + 2))";

@@ -99,7 +99,8 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     fn fold_pairs(points: &[Self], x: &Fr) -> Vec<Self> {
         assert!(points.len().is_multiple_of(2), "folding an odd number of points");
         let (bytes, bits) = canonical(x);
-        let folded = points.chunks_exact(2).map(|pair| portable::add_mixed(&portable::mul(&pair[1], &bytes, bits), &pair[0]));
+        let folded =
+            points.chunks_exact(2).map(|pair| portable::add_mixed(&portable::mul(&pair[1], &bytes, bits), &pair[0]));
         portable::normalise(&folded.collect::<Vec<_>>())
     }
 

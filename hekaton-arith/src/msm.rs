@@ -79,7 +79,8 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
         let points: Vec<&G> = scalars.small.iter().map(|(i, _)| base(i)).collect();
         let longest = scalars.small.iter().fold(0, |acc, (_, x)| acc | x);
         let bits = SMALL_BITS - longest.leading_zeros() as usize;
-        let bytes: Vec<u8> = scalars.small.iter().flat_map(|(_, x)| x.to_le_bytes().into_iter().take(bits.div_ceil(8))).collect();
+        let bytes: Vec<u8> =
+            scalars.small.iter().flat_map(|(_, x)| x.to_le_bytes().into_iter().take(bits.div_ceil(8))).collect();
         parts.push(portable::pippenger(&points, &bytes, bits));
     }
     if !scalars.full.is_empty() {

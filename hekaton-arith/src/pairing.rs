@@ -28,8 +28,7 @@ impl MillerLoop {
 
     /// [`MillerLoop::new`] over an iterator of pairs.
     pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = (&'a G1Point, &'a G2Point)>) -> Self {
-        let (a, b): (Vec<_>, Vec<_>) =
-            pairs.into_iter().filter(|(a, b)| !a.is_identity() && !b.is_identity()).unzip();
+        let (a, b): (Vec<_>, Vec<_>) = pairs.into_iter().filter(|(a, b)| !a.is_identity() && !b.is_identity()).unzip();
         if a.is_empty() { Self::one() } else { Self(portable::miller_loop(&a, &b)) }
     }
 

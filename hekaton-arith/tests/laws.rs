@@ -33,10 +33,7 @@ fn point<G: Group>() -> impl Strategy<Value = G> {
     prop_oneof![small_point::<G>(), scalar().prop_map(|x| G::generator().mul(&x))]
 }
 
-fn naive<P: CurveGroup<ScalarField = Fr>>(bases: &[P::Affine], scalars: &[Fr]) -> P::Affine
-where
-    P: VariableBaseMSM,
-{
+fn naive<P: CurveGroup<ScalarField = Fr> + VariableBaseMSM>(bases: &[P::Affine], scalars: &[Fr]) -> P::Affine {
     bases.iter().zip(scalars).map(|(b, s)| *b * s).sum::<P>().into_affine()
 }
 
@@ -329,7 +326,8 @@ fn prepared_scalars_serve_sub_vectors() {
     let values: Vec<Fr> = (0..50u64).map(|i| Fr::from(i * i * i * i).pow([1 + i % 7])).collect();
     let indices = [3u32, 0, 1, 49, 17, 17];
     let chosen: Vec<Fr> = indices.iter().map(|i| values[*i as usize]).collect();
-    let bases: Vec<G1Point> = (0..6u64).map(|i| (ark_bls12_381::G1Projective::generator() * Fr::from(i)).into_affine().into()).collect();
+    let bases: Vec<G1Point> =
+        (0..6u64).map(|i| (ark_bls12_381::G1Projective::generator() * Fr::from(i)).into_affine().into()).collect();
     let prepared = Scalars::select(&values, &indices);
     assert_eq!(prepared.len(), 6);
     assert!(!prepared.is_empty());

@@ -55,7 +55,10 @@ fn file(path: &Path) -> Result<(Value, String), Failure> {
         b"HEKATNKY" => key_file(path),
         _ => Err(Failure::new(
             BAD_FILE,
-            format!("{} is none of our files: it is no proof, verifying key, proving key or aggregation key", path.display()),
+            format!(
+                "{} is none of our files: it is no proof, verifying key, proving key or aggregation key",
+                path.display()
+            ),
         )),
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     write(&path, run.proof.as_bytes())?;
     let public = AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default();
     let zero_knowledge = manifest.zero_knowledge && command.insecure_seed.is_none();
-    let report = Report { run: &run, load, total: start.elapsed(), threads, public: &public, proof: &path, zero_knowledge };
+    let report =
+        Report { run: &run, load, total: start.elapsed(), threads, public: &public, proof: &path, zero_knowledge };
     output::result(json, &report.object(), &report.table(&command.keys));
     Ok(())
 }
@@ -127,13 +128,21 @@ impl Report<'_> {
         let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
         row("subcircuits", output::count(self.run.instances as u64));
         let rate = output::count(self.rate().round() as u64);
-        row("constraints", format!("{}, {rate} a core-second on {} threads", output::count(self.run.constraints), self.threads));
+        row(
+            "constraints",
+            format!("{}, {rate} a core-second on {} threads", output::count(self.run.constraints), self.threads),
+        );
         row("peak memory", output::peak_memory().map_or_else(|| "unknown".into(), output::bytes));
         row("zero knowledge", if self.zero_knowledge { "yes".into() } else { "NO".into() });
         row("public values", self.public.to_owned());
         row("proof", format!("{} ({})", self.proof.display(), output::bytes(self.run.proof.as_bytes().len() as u64)));
         let key = keys.join("verifying.key");
-        out += &format!("\nverify it with\n  hekaton verify {} --key {} --public {}", self.proof.display(), key.display(), self.public);
+        out += &format!(
+            "\nverify it with\n  hekaton verify {} --key {} --public {}",
+            self.proof.display(),
+            key.display(),
+            self.public
+        );
         out
     }
 }

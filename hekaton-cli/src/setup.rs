@@ -13,7 +13,8 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let file = command.file.as_deref().map(exit::read).transpose()?;
     let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, parameters) = AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let (circuit, parameters) =
+        AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
     if let Some(file) = &file {
         // parameters given beside --for must fit the file: find out before the work
         with_circuit!(&circuit, circuit => circuit.input(file).map(|_| ())).or_fail(exit::USAGE)?;

@@ -50,7 +50,11 @@ pub(crate) fn run(command: &Verify, json: bool) -> Result<(), Failure> {
 
 fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {
     if path.is_dir() {
-        let message = format!("{} is a directory: --key takes a file, perhaps {}", path.display(), path.join("verifying.key").display());
+        let message = format!(
+            "{} is a directory: --key takes a file, perhaps {}",
+            path.display(),
+            path.join("verifying.key").display()
+        );
         return Err(Failure::new(exit::BAD_FILE, message));
     }
     let bytes = exit::read(path)?;

@@ -3,8 +3,8 @@
 //! One type for each state; each step consumes the one before, so a step out of order does not compile:
 //! [`Coordinator`] → commit round → [`Committed`] → prove round → [`Proven`] → [`Proof`].
 
-use crate::aggregation::prover::Committing;
 use crate::aggregation::block::Shared;
+use crate::aggregation::prover::Committing;
 use crate::aggregation::{Proof, VerifyError, public_sum, verify};
 use crate::circuit::wiring::Wiring;
 use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, ValuesError, WireValues};
@@ -24,7 +24,9 @@ pub enum CoordinatorError {
     #[error("layout: {0}")]
     Layout(#[from] LayoutError),
     /// The keys were made for another circuit or other parameters.
-    #[error("the keys are for another layout than this circuit has with these parameters (digest {expected} in the keys, {found} here): run setup for it")]
+    #[error(
+        "the keys are for another layout than this circuit has with these parameters (digest {expected} in the keys, {found} here): run setup for it"
+    )]
     ForeignKeys {
         /// Layout digest in the verifying key.
         expected: String,
@@ -189,7 +191,12 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
     ///
     /// # Errors
     /// When the circuit has no private input for it.
-    pub fn job(&self, instance: usize, randomness: &Randomness, with_private: bool) -> Result<Job<C::Private>, CoordinatorError> {
+    pub fn job(
+        &self,
+        instance: usize,
+        randomness: &Randomness,
+        with_private: bool,
+    ) -> Result<Job<C::Private>, CoordinatorError> {
         let id = InstanceId(instance as u32);
         let kind = self.wiring.type_of[instance];
         let values = match self.wiring.masked {
@@ -210,7 +217,11 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
     ///
     /// # Errors
     /// When they are not one for each instance.
-    pub fn committed(&'a self, commitments: Vec<Commitment>, pool: &impl Pool) -> Result<Committed<'a, C>, CoordinatorError> {
+    pub fn committed(
+        &'a self,
+        commitments: Vec<Commitment>,
+        pool: &impl Pool,
+    ) -> Result<Committed<'a, C>, CoordinatorError> {
         self.committed_with(Box::new(Merlin::new()), commitments, pool)
     }
 
@@ -296,7 +307,12 @@ impl<C: Circuit> Proven<'_, C> {
 }
 
 /// Sorts answers by instance; each instance must have answered once.
-fn one_each<T>(round: &'static str, n: usize, mut answers: Vec<T>, instance: impl Fn(&T) -> usize) -> Result<Vec<T>, CoordinatorError> {
+fn one_each<T>(
+    round: &'static str,
+    n: usize,
+    mut answers: Vec<T>,
+    instance: impl Fn(&T) -> usize,
+) -> Result<Vec<T>, CoordinatorError> {
     answers.sort_by_key(&instance);
     for (i, answer) in answers.iter().enumerate() {
         if instance(answer) != i {

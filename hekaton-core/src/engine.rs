@@ -86,8 +86,7 @@ impl Engine for LocalEngine {
             }
             results
         };
-        let mut results: Vec<(usize, Result<R, E>)> =
-            self.pool.broadcast(worker).into_iter().flatten().collect();
+        let mut results: Vec<(usize, Result<R, E>)> = self.pool.broadcast(worker).into_iter().flatten().collect();
         results.sort_by_key(|(place, _)| *place);
         results.into_iter().map(|(_, result)| result).collect()
     }

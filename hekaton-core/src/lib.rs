@@ -55,10 +55,9 @@ pub use prove::{Phase, Progress, ProveError, ProveOptions, Run, prove};
 #[cfg(feature = "prover")]
 pub use randomness::Randomness;
 #[cfg(feature = "prover")]
-pub use transcript::MemoryChallenges;
-#[cfg(feature = "prover")]
 pub use setup::{SetupError, SetupOptions, setup};
-
+#[cfg(feature = "prover")]
+pub use transcript::MemoryChallenges;
 
 #[cfg(all(test, feature = "prover"))]
 mod adversarial;

@@ -190,7 +190,8 @@ fn prove_once<C: Circuit>(
     let coordinator = Coordinator::new(circuit, input, keys)?;
     let n = coordinator.instances();
     let order = coordinator.order();
-    let worker = Worker::new(circuit, &keys.types, keys.verifying.zero_knowledge, randomness, options.check_constraints);
+    let worker =
+        Worker::new(circuit, &keys.types, keys.verifying.zero_knowledge, randomness, options.check_constraints);
     progress(Progress::Step(Phase::Execute, 0));
     lap();
 

@@ -16,7 +16,9 @@ pub enum VerifyingKeyError {
     #[error("not a Hekaton verifying key (it does not start with its magic bytes)")]
     Magic,
     /// Written by another version of the software.
-    #[error("verifying key of format version {found}; this program reads version {VERSION}: use the program that made it, or run setup again")]
+    #[error(
+        "verifying key of format version {found}; this program reads version {VERSION}: use the program that made it, or run setup again"
+    )]
     Version {
         /// The version in the file.
         found: u16,
@@ -149,7 +151,9 @@ impl VerifyingKey {
         };
         let zero_knowledge = match reader.array::<1>("zero-knowledge flag")? {
             [flag @ (0 | 1)] => flag == 1,
-            [other] => return Err(reader.invalid("zero-knowledge flag", 1, format_args!("{other} is neither 0 nor 1"))),
+            [other] => {
+                return Err(reader.invalid("zero-knowledge flag", 1, format_args!("{other} is neither 0 nor 1")));
+            }
         };
         let circuit = reader.string(MAX_TEXT, "circuit name")?;
         let parameters = reader.string(MAX_TEXT, "circuit parameters")?;
@@ -175,7 +179,11 @@ impl VerifyingKey {
             let star = multiplicity == -1 || (1..1 << 32).contains(&multiplicity);
             let ordered = public.last().is_none_or(|last| last.address < address);
             if address == 0 || !star || !ordered {
-                return Err(reader.invalid("public wire", 16, "addresses must rise from 1, multiplicities be -1 or 1..2^32"));
+                return Err(reader.invalid(
+                    "public wire",
+                    16,
+                    "addresses must rise from 1, multiplicities be -1 or 1..2^32",
+                ));
             }
             public.push(PublicWire { address, multiplicity });
         }
@@ -183,9 +191,8 @@ impl VerifyingKey {
         for code in &mut codes {
             *code = reader.array("target group element")?;
         }
-        let gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
-            reader.invalid("target group element", (8 - i) * Gt::COMPRESSED, e)
-        })?;
+        let gt = Gt::decompress_all(&codes)
+            .map_err(|(i, e)| reader.invalid("target group element", (8 - i) * Gt::COMPRESSED, e))?;
         let (k, psi_1, phi_2) = (reader.point("K")?, reader.point("[psi]_1")?, reader.point("[phi]_2")?);
         if G1Point::is_identity(&k) || G1Point::is_identity(&psi_1) || G2Point::is_identity(&phi_2) {
             return Err(reader.invalid("K, [psi]_1, [phi]_2", 192, "none of them may be the point at infinity"));
@@ -221,15 +228,6 @@ impl VerifyingKey {
     }
 
     fn gt_elements(&self) -> [Gt; 8] {
-        [
-            self.cm_st,
-            self.cm_sg,
-            self.cm_sb,
-            self.cm_gamma,
-            self.cm_delta,
-            self.cm_eta,
-            self.cm_theta,
-            self.alpha_beta,
-        ]
+        [self.cm_st, self.cm_sg, self.cm_sb, self.cm_gamma, self.cm_delta, self.cm_eta, self.cm_theta, self.alpha_beta]
     }
 }

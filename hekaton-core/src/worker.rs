@@ -79,7 +79,13 @@ pub struct CommittedSubcircuit<'a, C: Circuit> {
 
 impl<'a, C: Circuit> Worker<'a, C> {
     /// A worker over the keys of all types.
-    pub fn new(circuit: &'a C, keys: &'a [ProvingKey], masked: bool, randomness: &'a Randomness, check_constraints: bool) -> Self {
+    pub fn new(
+        circuit: &'a C,
+        keys: &'a [ProvingKey],
+        masked: bool,
+        randomness: &'a Randomness,
+        check_constraints: bool,
+    ) -> Self {
         Self { circuit, keys, masked, randomness, check_constraints }
     }
 
@@ -120,19 +126,22 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
         let Self { worker, job } = self;
         let instance = job.instance;
         let key = worker.key(&job)?;
-        let private = job.private.as_ref().ok_or_else(|| WorkerError::Job { instance, why: "no private input".into() })?;
+        let private =
+            job.private.as_ref().ok_or_else(|| WorkerError::Job { instance, why: "no private input".into() })?;
         let prefix = Prefix::new(&job.slots, &job.values, &round.memory).map_err(|_| WorkerError::Pole { instance })?;
         let masks = if worker.masked { 2 } else { 0 };
         let kind = TypeId(job.kind as u32);
         let variables = key.shape.variables as usize;
         let z = synthesize_witness(worker.circuit, kind, key.name(), masks, &prefix, private, variables)
             .map_err(|source| WorkerError::Synthesize { instance, source })?;
-        let proof = mirage::prove(key, &z, &worker.blinding(instance as u64, &job.values, round), worker.check_constraints).map_err(|e| match e {
-            mirage::ProverError::Unsatisfied(source) => {
-                WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
-            }
-            mirage::ProverError::Key(e) => e.into(),
-        })?;
+        let proof =
+            mirage::prove(key, &z, &worker.blinding(instance as u64, &job.values, round), worker.check_constraints)
+                .map_err(|e| match e {
+                    mirage::ProverError::Unsatisfied(source) => {
+                        WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
+                    }
+                    mirage::ProverError::Key(e) => e.into(),
+                })?;
         Ok(ProofResponse { instance, proof })
     }
 }

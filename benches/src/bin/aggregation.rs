@@ -93,7 +93,9 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
     };
     line.print(options.json);
     let ours = median(verifications).as_secs_f64() * 1e3;
-    Line { bench: "verification", ours, threads: 1, rival: "limit", theirs: 30.0, unit: "ms", ..line }.print(options.json);
-    Line { bench: "proof", ours: bytes as f64, threads: 1, rival: "limit", theirs: 24_000.0, unit: "bytes", ..line }.print(options.json);
+    Line { bench: "verification", ours, threads: 1, rival: "limit", theirs: 30.0, unit: "ms", ..line }
+        .print(options.json);
+    Line { bench: "proof", ours: bytes as f64, threads: 1, rival: "limit", theirs: 24_000.0, unit: "bytes", ..line }
+        .print(options.json);
     Ok(())
 }

@@ -26,7 +26,9 @@ fn reference_root(file: &[u8], leaf_bytes: usize, iterations: usize) -> Vec<u8> 
 
 #[test]
 fn roots_follow_the_definition() {
-    for (len, leaf_bytes, iterations) in [(0, 10, 1), (1, 10, 1), (20, 10, 3), (21, 10, 1), (55, 10, 1), (170, 10, 2), (1234, 100, 1)] {
+    for (len, leaf_bytes, iterations) in
+        [(0, 10, 1), (1, 10, 1), (20, 10, 3), (21, 10, 1), (55, 10, 1), (170, 10, 2), (1234, 100, 1)]
+    {
         let file = file(len);
         let circuit = Merkle { iterations, ..Merkle::for_length(len, leaf_bytes) };
         assert_eq!(circuit.root(&file).unwrap().to_vec(), reference_root(&file, leaf_bytes, iterations), "{len} bytes");
@@ -128,8 +130,9 @@ fn lies_are_found_and_named() {
     let inner = Merkle::for_length(90, 20);
     let violation = |instance, lie| {
         let subscriber = tracing_subscriber::registry().with(ConstraintLayer::new(TracingMode::OnlyConstraints));
-        let report =
-            tracing::subscriber::with_default(subscriber, || check(&Lying { inner, instance, lie }, &file, |_, _| {}).unwrap());
+        let report = tracing::subscriber::with_default(subscriber, || {
+            check(&Lying { inner, instance, lie }, &file, |_, _| {}).unwrap()
+        });
         assert_eq!(report.violations.len(), 1, "instance {instance}");
         report.violations[0].clone()
     };
@@ -162,7 +165,8 @@ fn lies_are_found_and_named() {
 #[test]
 fn parameters_are_bounded_together() {
     let with = |leaves: u64, leaf_bytes: u64, iterations: u64, extra: u64| {
-        let pairs = [("leaves", leaves), ("leaf-bytes", leaf_bytes), ("iterations", iterations), ("extra-wires", extra)];
+        let pairs =
+            [("leaves", leaves), ("leaf-bytes", leaf_bytes), ("iterations", iterations), ("extra-wires", extra)];
         Merkle::with(&pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
     };
     assert!(with(10, 512, 1, 0).is_ok());

@@ -24,7 +24,7 @@ fn plus_generator(bench: &Bench<Squares>, proof: &[u8], field: ProofField) -> Ve
     with_field(bench, proof, field, &changed)
 }
 
-/// 31. Each field of the proof plus a generator, one at a time: with frozen challenges it fails in exactly the equations
+/// Number 31: Each field of the proof plus a generator, one at a time: with frozen challenges it fails in exactly the equations
 /// that it is in, so each equation is the only one that refuses some forged field; in normal mode it is refused as well.
 #[test]
 fn a31_each_field_changed() {
@@ -60,7 +60,7 @@ fn a31_each_field_changed() {
     assert_eq!(alone.len(), 5, "every equation alone refuses some field");
 }
 
-/// 33. A false statement whose sum is repaired by an e at a pad. Guards: the truncation of Theta' to n subcircuits. The
+/// Number 33: A false statement whose sum is repaired by an e at a pad. Guards: the truncation of Theta' to n subcircuits. The
 /// control: with the truncation taken out on both sides the false proof is accepted.
 #[test]
 fn a33_share_planted_at_a_pad() {
@@ -88,7 +88,7 @@ fn a33_share_planted_at_a_pad() {
     cheater.assert_fails(&forged, &[KeyW]);
 }
 
-/// 34. A and B at a pad are not zero. Guards: Z* has no term for pads.
+/// Number 34: A and B at a pad are not zero. Guards: Z* has no term for pads.
 #[test]
 fn a34_proof_at_a_pad() {
     let bench = squares();
@@ -102,7 +102,7 @@ fn a34_proof_at_a_pad() {
     assert_eq!(bench.verify(&cheater.public, &proof), Ok(()));
 }
 
-/// 35. Cross terms chosen after s1, s2, s3 repair any false statement. Guards: X_j is absorbed before s_j. The control:
+/// Number 35: Cross terms chosen after s1, s2, s3 repair any false statement. Guards: X_j is absorbed before s_j. The control:
 /// with challenges that don't depend on X_j the forgery passes.
 #[test]
 fn a35_cross_terms_after_their_challenge() {
@@ -126,7 +126,7 @@ fn a35_cross_terms_after_their_challenge() {
     }
 }
 
-/// 36. cm_C or V_e changed after r (and all later challenges) to repair T. Guards: they are absorbed before r.
+/// Number 36: cm_C or V_e changed after r (and all later challenges) to repair T. Guards: they are absorbed before r.
 #[test]
 fn a36_commitments_after_r() {
     let bench = squares();
@@ -167,7 +167,7 @@ fn a36_commitments_after_r() {
     assert!(bench.verify(&cheater.public, &forged).is_err());
 }
 
-/// 37. A verifying key with one changed commitment or number: another digest, so the proof is foreign; with the digest
+/// Number 37: A verifying key with one changed commitment or number: another digest, so the proof is foreign; with the digest
 /// in the proof's header adapted, the transcript moves.
 #[test]
 fn a37_changed_verifying_key() {
@@ -199,11 +199,14 @@ fn a37_changed_verifying_key() {
         assert!(matches!(verdict, Err(VerifyError::Proof(ProofError::ForeignKey { .. }))), "change {i}");
         let mut adapted = proof.clone();
         adapted[10..42].copy_from_slice(&vk.digest());
-        assert!(matches!(crate::verify(&vk, &cheater.public, &adapted), Err(VerifyError::Equations { .. })), "change {i}");
+        assert!(
+            matches!(crate::verify(&vk, &cheater.public, &adapted), Err(VerifyError::Equations { .. })),
+            "change {i}"
+        );
     }
 }
 
-/// 38. delta of the prover's own making, with C made for it: Z and T balance. Guards: cm_delta of the key, in U.
+/// Number 38: delta of the prover's own making, with C made for it: Z and T balance. Guards: cm_delta of the key, in U.
 #[test]
 fn a38_own_delta() {
     let bench = squares();
@@ -221,7 +224,7 @@ fn a38_own_delta() {
     honest.assert_fails(&proof, &[U]);
 }
 
-/// 39. v_f, w_f replaced consistently with L_f and R_f: T, U and Z hold. Guards: both KZG openings.
+/// Number 39: v_f, w_f replaced consistently with L_f and R_f: T, U and Z hold. Guards: both KZG openings.
 #[test]
 fn a39_keys_replaced_consistently() {
     let bench = squares();
@@ -241,7 +244,7 @@ fn a39_keys_replaced_consistently() {
     assert!(bench.verify(&cheater.public, &forged).is_err());
 }
 
-/// 40. W_r scaled, or made for n + 1 subcircuits. Guards: f_W in the opening of w.
+/// Number 40: W_r scaled, or made for n + 1 subcircuits. Guards: f_W in the opening of w.
 #[test]
 fn a40_other_ledger_key() {
     let bench = squares();
@@ -263,7 +266,7 @@ fn a40_other_ledger_key() {
     }
 }
 
-/// 41. pi_v for another point than z. Guards: the point in the opening of v.
+/// Number 41: pi_v for another point than z. Guards: the point in the opening of v.
 #[test]
 fn a41_opening_at_another_point() {
     let bench = squares();
@@ -294,7 +297,7 @@ fn a41_opening_at_another_point() {
     cheater.assert_fails(other.as_bytes(), &[KeyV, KeyW]);
 }
 
-/// 42. Subcircuits are proven under different challenges and an average is claimed. Guards: S_i for each instance.
+/// Number 42: Subcircuits are proven under different challenges and an average is claimed. Guards: S_i for each instance.
 #[test]
 fn a42_different_challenges_averaged() {
     let bench = squares();
@@ -309,7 +312,7 @@ fn a42_different_challenges_averaged() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 43. A proof replayed under another key, or for other public values. Guards: both are in the transcript.
+/// Number 43: A proof replayed under another key, or for other public values. Guards: both are in the transcript.
 #[test]
 fn a43_replay() {
     let bench = squares();
@@ -332,7 +335,7 @@ fn a43_replay() {
     assert!(bench.verify(&another.public, &proof).is_err());
 }
 
-/// 48. Why T, U and Z stay apart: commitments that are merged can be opened to something else. Unit tests of the keys.
+/// Number 48: Why T, U and Z stay apart: commitments that are merged can be opened to something else. Unit tests of the keys.
 #[test]
 fn a48_merged_commitments_are_not_binding() {
     let bench = squares();
@@ -365,7 +368,7 @@ fn a48_merged_commitments_are_not_binding() {
     assert_eq!(pairing(&g, &vk.phi_2), pairing(&key.phi().unwrap()[1], &G2Point::generator()));
 }
 
-/// 48a. z^2 = r, where f_W has its removable pole, is no special case; and with n = 1 the openings are the neutral
+/// Number 48a: z^2 = r, where f_W has its removable pole, is no special case; and with n = 1 the openings are the neutral
 /// element and are accepted.
 #[test]
 fn a48a_corner_cases_of_the_openings() {

@@ -4,7 +4,9 @@ use crate::aggregation::block::{ProofVectors, Shared, padded_commitments};
 use crate::aggregation::prover::{Committing, Tamper};
 use crate::aggregation::{Equation, VerifyError, examine, verify};
 use crate::circuit::wiring::Wiring;
-use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Prefix, Subcircuit, WireValues, synthesize_witness};
+use crate::circuit::{
+    Circuit, CircuitError, InstanceId, Layout, LayoutError, Prefix, Subcircuit, WireValues, synthesize_witness,
+};
 use crate::engine::LocalEngine;
 use crate::keys::{MemoryKeys, ProverKeys};
 use crate::messages::{Commitment, ProofResponse};
@@ -104,7 +106,8 @@ impl Circuit for Squares {
     fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Fr>) -> Result<(), SynthesisError> {
         let kind = subcircuit.kind().index();
         if subcircuit.slots().is_empty() {
-            let root = FpVar::new_witness(subcircuit.cs(), || private.copied().ok_or(SynthesisError::AssignmentMissing))?;
+            let root =
+                FpVar::new_witness(subcircuit.cs(), || private.copied().ok_or(SynthesisError::AssignmentMissing))?;
             return (&root * &root).enforce_equal(&FpVar::constant(Fr::from(49u64)));
         }
         let input = subcircuit.slot(0)?;
@@ -189,7 +192,11 @@ impl<'b, C: Circuit> Cheater<'b, C> {
             values: bench.layout.instance_ids().map(slot_values).collect(),
             slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
             public: values.public(&bench.layout),
-            private: bench.layout.instance_ids().map(|i| bench.circuit.private_input(input, &trace, i).unwrap()).collect(),
+            private: bench
+                .layout
+                .instance_ids()
+                .map(|i| bench.circuit.private_input(input, &trace, i).unwrap())
+                .collect(),
             randomness,
         }
     }
@@ -247,8 +254,14 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     }
 
     /// Commits, with any sponge.
-    pub(crate) fn begin<'s, S: Sponge>(&'s self, shared: &'s Shared<'s>, sponge: S, d: &[G1Point]) -> Committing<'s, S> {
-        Committing::from_padded(shared, &self.bench.keys.verifying, sponge, &self.public, d, &self.bench.engine).unwrap()
+    pub(crate) fn begin<'s, S: Sponge>(
+        &'s self,
+        shared: &'s Shared<'s>,
+        sponge: S,
+        d: &[G1Point],
+    ) -> Committing<'s, S> {
+        Committing::from_padded(shared, &self.bench.keys.verifying, sponge, &self.public, d, &self.bench.engine)
+            .unwrap()
     }
 
     /// Everything after the changes made so far, then `change` on the proofs before they are aggregated.
@@ -298,7 +311,12 @@ pub(crate) fn failing(sponge: impl Sponge, vk: &crate::VerifyingKey, public: &[F
 }
 
 /// Replaces the field of a proof.
-pub(crate) fn with_field(bench: &Bench<impl Circuit>, proof: &[u8], field: crate::aggregation::Field, code: &[u8]) -> Vec<u8> {
+pub(crate) fn with_field(
+    bench: &Bench<impl Circuit>,
+    proof: &[u8],
+    field: crate::aggregation::Field,
+    code: &[u8],
+) -> Vec<u8> {
     let mut out = proof.to_vec();
     let (at, len) = place(bench, field);
     assert_eq!(code.len(), len);

@@ -1,11 +1,11 @@
 //! Number 54: honest proofs are accepted, for every shape of layout. Also 50: one seed, any number of threads.
 
 use super::bench::{Bench, Cheater, Squares};
+use crate::VerifyError;
 use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues};
 use crate::engine::LocalEngine;
 use crate::prove::{ProveOptions, prove};
 use crate::randomness::Randomness;
-use crate::VerifyError;
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;

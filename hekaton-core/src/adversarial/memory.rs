@@ -1,16 +1,16 @@
 //! Numbers 1 to 13: the circuit and its memory check.
 
-use super::bench::{Cheater, squares};
 use super::bench::{Bench, Squares};
+use super::bench::{Cheater, squares};
 use crate::aggregation::Equation::{T, Z};
 use crate::circuit::Prefix;
 use crate::engine::LocalEngine;
+use crate::messages::{Job, ProveRound};
 use crate::mirage;
-use crate::prove::{ProveOptions, Progress, prove_with};
+use crate::prove::{Progress, ProveOptions, prove_with};
 use crate::randomness::Randomness;
 use crate::transcript::{MemoryChallenges, Merlin, Sponge};
 use crate::worker::{Worker, WorkerError};
-use crate::messages::{Job, ProveRound};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, fr_to_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ fn step(kind: usize, w: Fr) -> Fr {
     Squares::step(kind, w)
 }
 
-/// 1. A reader uses another value than the writer; all local constraints hold, the end of the chain and the public
+/// Number 1: A reader uses another value than the writer; all local constraints hold, the end of the chain and the public
 /// output follow the lie. Guards: the sum of the memory check in Z.
 #[test]
 fn a01_reader_uses_another_value() {
@@ -36,7 +36,7 @@ fn a01_reader_uses_another_value() {
     cheater.assert_fails(&cheater.finish(), &[Z]);
 }
 
-/// 2. A reader's witness uses another address, where another value lies. Guards: preprocessed addresses in S_i.
+/// Number 2: A reader's witness uses another address, where another value lies. Guards: preprocessed addresses in S_i.
 #[test]
 fn a02_reader_uses_another_address() {
     let bench = squares();
@@ -50,24 +50,22 @@ fn a02_reader_uses_another_address() {
     cheater.assert_fails(&cheater.finish(), &[Z]);
 }
 
-/// 3. The whole chain runs from another input; the public values are kept. Guards: the verifier's P_pub.
+/// Number 3: The whole chain runs from another input; the public values are kept. Guards: the verifier's P_pub.
 #[test]
 fn a03_public_values_kept() {
     let bench = squares();
     let honest = Cheater::new(&bench, &Fr::from(INPUT));
-    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT + 1));
     // each single public value, and both
     for keep in [[true, true], [true, false], [false, true]] {
-        for i in 0..2 {
-            if keep[i] {
-                cheater.public[i] = honest.public[i];
-            }
+        let mut cheater = Cheater::new(&bench, &Fr::from(INPUT + 1));
+        for (i, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
+            cheater.public[i] = honest.public[i];
         }
         cheater.assert_fails(&cheater.finish(), &[Z]);
     }
 }
 
-/// 4. w_1 has several readers; one of them keeps the true value, another does not. Guards: one value an address.
+/// Number 4: w_1 has several readers; one of them keeps the true value, another does not. Guards: one value an address.
 #[test]
 fn a04_one_of_several_readers_lies() {
     let bench = squares();
@@ -78,7 +76,7 @@ fn a04_one_of_several_readers_lies() {
     }
 }
 
-/// 5. A multiplicity is changed in the witness. Guards: preprocessed multiplicities in S_i.
+/// Number 5: A multiplicity is changed in the witness. Guards: preprocessed multiplicities in S_i.
 #[test]
 fn a05_multiplicity_changed() {
     let bench = squares();
@@ -89,7 +87,7 @@ fn a05_multiplicity_changed() {
     }
 }
 
-/// 7. An unused slot contributes to the sum. Guards: its fingerprint row with mu = 0.
+/// Number 7: An unused slot contributes to the sum. Guards: its fingerprint row with mu = 0.
 #[test]
 fn a07_unused_slot_contributes() {
     let bench = squares();
@@ -162,7 +160,7 @@ fn put(vectors: &mut crate::aggregation::block::ProofVectors, i: usize, proof: m
     (vectors.a[i], vectors.b[i], vectors.c[i], vectors.e[i]) = (proof.a, proof.b, proof.c, proof.e);
 }
 
-/// 9. A committed value is changed after g and b are known, D is kept. Guards: D in the Mirage equation.
+/// Number 9: A committed value is changed after g and b are known, D is kept. Guards: D in the Mirage equation.
 #[test]
 fn a09_value_changed_after_the_challenges() {
     let bench = squares();
@@ -185,7 +183,7 @@ fn a09_value_changed_after_the_challenges() {
     cheater.assert_fails(proof.as_bytes(), &[T, Z]);
 }
 
-/// 10. The proofs use other challenges (g, b). Guards: S_i = St_i + g Sg_i + b Sb_i with the verifier's g and b.
+/// Number 10: The proofs use other challenges (g, b). Guards: S_i = St_i + g Sg_i + b Sb_i with the verifier's g and b.
 #[test]
 fn a10_other_challenges() {
     let bench = squares();
@@ -199,7 +197,7 @@ fn a10_other_challenges() {
     }
 }
 
-/// 13. The challenges hit a pole: the worker says so, the run starts again with other randomness, and its proof holds.
+/// Number 13: The challenges hit a pole: the worker says so, the run starts again with other randomness, and its proof holds.
 /// Guards: the pole check in `Prefix::new`, and the restart.
 #[test]
 fn a13_pole() {
@@ -253,7 +251,8 @@ fn a13_pole() {
                 restarts.fetch_add(1, Ordering::Relaxed);
             }
         };
-        let run = prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &progress, &sponge).unwrap();
+        let run =
+            prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &progress, &sponge).unwrap();
         assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
         assert_eq!((restarts.into_inner(), attempts.into_inner()), (1, 2));
         // everything was drawn anew: the commitment differs from that of the first attempt with the same seed

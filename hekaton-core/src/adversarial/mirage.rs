@@ -3,6 +3,7 @@
 use super::bench::{Bench, Cheater, Squares, squares, with_field};
 use crate::aggregation::Equation::{T, Z};
 use crate::aggregation::Field as ProofField;
+use crate::aggregation::block::ProofVectors;
 use crate::coordinator::{Coordinator, CoordinatorError, bad_subcircuits};
 use crate::encoding::Encode;
 use crate::engine::Engine;
@@ -28,7 +29,8 @@ fn statements(cheater: &Cheater<'_, Squares>, memory: &MemoryChallenges) -> Vec<
         .collect()
 }
 
-const MEMORY: fn() -> MemoryChallenges = || MemoryChallenges { g: Fr::from(123_456_789u64), b: Fr::from(987_654_321u64) };
+const MEMORY: fn() -> MemoryChallenges =
+    || MemoryChallenges { g: Fr::from(123_456_789u64), b: Fr::from(987_654_321u64) };
 
 /// The single equation holds for every type and fails when any of its elements changes.
 #[test]
@@ -67,7 +69,7 @@ fn single_proofs() {
     assert_eq!(verifier.find_bad(&bad, &mut random), vec![1, 3]);
 }
 
-/// 21. A wrong witness in each type. Guards: the Mirage equation in Z; the prover's own check names the row.
+/// Number 21: A wrong witness in each type. Guards: the Mirage equation in Z; the prover's own check names the row.
 #[test]
 fn a21_wrong_witness() {
     let bench = squares();
@@ -86,7 +88,7 @@ fn a21_wrong_witness() {
     }
 }
 
-/// 22. A proof of one type in a slot of another. Guards: delta, eta and S of each instance's type.
+/// Number 22: A proof of one type in a slot of another. Guards: delta, eta and S of each instance's type.
 #[test]
 fn a22_proof_of_another_type() {
     let bench = squares();
@@ -101,13 +103,20 @@ fn a22_proof_of_another_type() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 23. Two proofs of one type are swapped, with or without their D. Guards: the powers of r, S_i of each instance.
+fn swap_proofs(v: &mut ProofVectors) {
+    v.a.swap(1, 2);
+    v.b.swap(1, 2);
+    v.c.swap(1, 2);
+    v.e.swap(1, 2);
+}
+
+/// Number 23: Two proofs of one type are swapped, with or without their D. Guards: the powers of r, S_i of each instance.
 #[test]
 fn a23_proofs_swapped() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
     let proof = cheater.finish_with(|_, v| {
-        (v.a.swap(1, 2), v.b.swap(1, 2), v.c.swap(1, 2), v.e.swap(1, 2));
+        swap_proofs(v);
     });
     cheater.assert_fails(&proof, &[Z]);
     let proof = cheater.finish_with(|_, v| v.c.swap(1, 2));
@@ -117,12 +126,12 @@ fn a23_proofs_swapped() {
     d.swap(1, 2);
     let committing = cheater.begin(&shared, Merlin::new(), &d);
     let mut v = cheater.proofs(&committing.memory());
-    (v.a.swap(1, 2), v.b.swap(1, 2), v.c.swap(1, 2), v.e.swap(1, 2));
+    swap_proofs(&mut v);
     let proof = committing.finish_vectors(&v, &bench.engine).unwrap();
     cheater.assert_fails(proof.as_bytes(), &[Z]);
 }
 
-/// 24. D + t [delta] without the correction of C: before the commitment it fails in Z, after it in T and Z.
+/// Number 24: D + t [delta] without the correction of C: before the commitment it fails in Z, after it in T and Z.
 /// With the correction it is only another blinding. Guards: D under cm_D.
 #[test]
 fn a24_d_shifted() {
@@ -149,7 +158,7 @@ fn a24_d_shifted() {
     assert_eq!(bench.verify(&cheater.public, &run(true, true)), Ok(()));
 }
 
-/// 25. D += t A, B += t eta after the challenge: the Mirage equation holds, the commitment does not. Guards: T.
+/// Number 25: D += t A, B += t eta after the challenge: the Mirage equation holds, the commitment does not. Guards: T.
 #[test]
 fn a25_d_and_b_changed_together() {
     let bench = squares();
@@ -172,7 +181,7 @@ fn a25_d_and_b_changed_together() {
     cheater.assert_fails(proof.as_bytes(), &[T]);
 }
 
-/// 26. e_i + 5, e_j - 5. Guards: e_i in each subcircuit's equation, not only their sum.
+/// Number 26: e_i + 5, e_j - 5. Guards: e_i in each subcircuit's equation, not only their sum.
 #[test]
 fn a26_shares_shifted() {
     let bench = squares();
@@ -184,7 +193,7 @@ fn a26_shares_shifted() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 27. V_e with a component in Theta or beta: no longer `sum e_i v_i`. Guards: cm_E = e(K, V_e) inside T.
+/// Number 27: V_e with a component in Theta or beta: no longer `sum e_i v_i`. Guards: cm_E = e(K, V_e) inside T.
 #[test]
 fn a27_ledger_element_with_foreign_components() {
     let bench = squares();
@@ -205,7 +214,7 @@ fn a27_ledger_element_with_foreign_components() {
     }
 }
 
-/// 28. Two types whose domains are equally large, with swapped e. Guards: E = e K against the type's own row.
+/// Number 28: Two types whose domains are equally large, with swapped e. Guards: E = e K against the type's own row.
 #[test]
 fn a28_swapped_shares_of_equal_domains() {
     let bench = Bench::new(Squares::new(&[0, 2, 2, 0, 1]), true);
@@ -216,7 +225,7 @@ fn a28_swapped_shares_of_equal_domains() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 30. A or C at infinity; the zero proof. Guards: alpha beta in Z.
+/// Number 30: A or C at infinity; the zero proof. Guards: alpha beta in Z.
 #[test]
 fn a30_infinity() {
     let bench = squares();
@@ -234,7 +243,7 @@ fn a30_infinity() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 30a. A type with s = 0: its witness is checked like any other, and its e must be 0.
+/// Number 30a: A type with s = 0: its witness is checked like any other, and its e must be 0.
 #[test]
 fn a30a_no_shared_wires() {
     let bench = Bench::new(Squares { lonely: true, ..Squares::new(&[0, 1]) }, false);

@@ -59,7 +59,7 @@ fn a32_a47_lengths_and_headers() {
     assert_eq!(refused(&magic), ProofError::Magic);
 }
 
-/// 44. A public value that is not below r, missing, or extra.
+/// Number 44: A public value that is not below r, missing, or extra.
 #[test]
 fn a44_public_values() {
     let (bench, public, proof) = honest();
@@ -71,7 +71,7 @@ fn a44_public_values() {
     assert!(fr_from_bytes(&[0xff; 32]).is_err());
 }
 
-/// 45. Points off the curve, outside the subgroup, not canonical: each point field says so.
+/// Number 45: Points off the curve, outside the subgroup, not canonical: each point field says so.
 #[test]
 fn a45_points() {
     let (bench, public, proof) = honest();
@@ -91,7 +91,9 @@ fn a45_points() {
             (code[0], code[len - 1]) = (0x80, x);
             let forged = with_field(&bench, &proof, field, &code);
             match bench.verify(&public, &forged) {
-                Err(VerifyError::Proof(ProofError::Element(e))) if e.to_string().contains("not on the curve") => off_curve = true,
+                Err(VerifyError::Proof(ProofError::Element(e))) if e.to_string().contains("not on the curve") => {
+                    off_curve = true
+                }
                 Err(VerifyError::Proof(ProofError::Element(e))) if e.to_string().contains("subgroup") => outside = true,
                 other => panic!("{field:?} with x = {x}: {other:?}"),
             }
@@ -107,7 +109,7 @@ fn a45_points() {
     }
 }
 
-/// 46. GT elements: zero, not cyclotomic, of another order; the codes of 1 and -1.
+/// Number 46: GT elements: zero, not cyclotomic, of another order; the codes of 1 and -1.
 #[test]
 fn a46_target_group_elements() {
     let (bench, public, proof) = honest();
@@ -143,10 +145,18 @@ fn verifying_keys() {
     assert_eq!(VerifyingKey::from_bytes(&version), Err(VerifyingKeyError::Version { found: 9 }));
     for cut in 8..bytes.len() {
         if cut < 200 || cut % 97 == 0 || cut + 10 > bytes.len() {
-            assert!(matches!(VerifyingKey::from_bytes(&bytes[..cut]), Err(VerifyingKeyError::Decode(_))), "cut at {cut}");
+            assert!(
+                matches!(VerifyingKey::from_bytes(&bytes[..cut]), Err(VerifyingKeyError::Decode(_))),
+                "cut at {cut}"
+            );
         }
     }
-    assert!(VerifyingKey::from_bytes(&[&bytes[..], &[0]].concat()).unwrap_err().to_string().contains("follow after the end"));
+    assert!(
+        VerifyingKey::from_bytes(&[&bytes[..], &[0]].concat())
+            .unwrap_err()
+            .to_string()
+            .contains("follow after the end")
+    );
     let broken = |change: &dyn Fn(&mut VerifyingKey), why: &str| {
         let mut other = vk.clone();
         change(&mut other);

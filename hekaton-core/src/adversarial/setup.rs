@@ -15,7 +15,7 @@ fn r1cs() -> R1cs {
     synthesize_r1cs(&circuit, kind, "squares-0", 5, 2).unwrap()
 }
 
-/// 6. A wiring with a zero-sum proper subset, two writers, and every other pattern that is no star.
+/// Number 6: A wiring with a zero-sum proper subset, two writers, and every other pattern that is no star.
 #[test]
 fn a06_multiplicities_that_are_no_star() {
     let bench = squares();
@@ -30,7 +30,8 @@ fn a06_multiplicities_that_are_no_star() {
         // and setup refuses it
         let options = SetupOptions::new("test", "{}").with_insecure_seed(1);
         let secrets = Secrets::draw(2, Some(1)).unwrap();
-        let result = setup_wiring(&bad, std::iter::empty(), &secrets, &options, &mut MemoryKeys::default(), &mut |_| {});
+        let result =
+            setup_wiring(&bad, std::iter::empty(), &secrets, &options, &mut MemoryKeys::default(), &mut |_| {});
         assert!(matches!(result, Err(SetupError::Star(_))));
     };
     // w_1 has 4 readers besides; two writers of half each: {w, r, r} twice sums to zero in proper subsets
@@ -61,7 +62,8 @@ fn layout_errors_name_wire_and_instances() {
         l.write(b, 1, w);
         l.read(b, 0, w);
     });
-    let two = LayoutError::TwoWriters { wire: WireName("w", 7), first: Writer::Instance(0), second: Writer::Instance(1) };
+    let two =
+        LayoutError::TwoWriters { wire: WireName("w", 7), first: Writer::Instance(0), second: Writer::Instance(1) };
     assert_eq!(error, two);
     assert_eq!(error.to_string(), "wire w[7] has two writers: instance 0 and instance 1");
     let error = build(&|l| {
@@ -132,7 +134,7 @@ fn layout_errors_name_wire_and_instances() {
     assert_eq!(error, LayoutError::UnusedWire(WireName("w", 3)));
 }
 
-/// 11. A committed wire in no constraint; two equal committed columns; one a combination of two others.
+/// Number 11: A committed wire in no constraint; two equal committed columns; one a combination of two others.
 #[test]
 fn a11_unbound_committed_wires() {
     let good = r1cs();
@@ -156,12 +158,8 @@ fn a11_unbound_committed_wires() {
     equal[4] = vec![];
     assert!(matches!(rank(&bare(equal)), Err(TypeError::Rank { slot: 4, .. })));
     // column 2 = column 0 + 2 column 1, nothing private to any of them
-    let dependent = vec![
-        vec![(one, v), (one, v + 2)],
-        vec![(one, v + 1), (two, v + 2)],
-        vec![(one, v + 3)],
-        vec![(one, v + 4)],
-    ];
+    let dependent =
+        vec![vec![(one, v), (one, v + 2)], vec![(one, v + 1), (two, v + 2)], vec![(one, v + 3)], vec![(one, v + 4)]];
     assert!(matches!(rank(&bare(dependent.clone())), Err(TypeError::Rank { slot: 2, .. })));
     // the same shape with full rank
     let mut full = dependent;
@@ -185,14 +183,22 @@ fn rows_of_the_memory_check() {
     };
     let one = Fr::ONE;
     assert!(matches!(refuse(&|r| r.rows[2][0].push((one, 0))), TypeError::Row { row: 0, .. }));
-    assert!(matches!(refuse(&|r| { r.rows[0][0].pop(); }), TypeError::Row { row: 0, .. }));
+    assert!(matches!(
+        refuse(&|r| {
+            r.rows[0][0].pop();
+        }),
+        TypeError::Row { row: 0, .. }
+    ));
     assert!(matches!(refuse(&|r| r.rows[0][0][0].0 = Fr::from(2u64)), TypeError::Row { row: 0, .. }));
     assert!(matches!(refuse(&|r| r.rows[0][2].push((one, v))), TypeError::Row { row: 2, .. }));
     assert!(matches!(refuse(&|r| r.rows[1][1][0].1 += 1), TypeError::Row { row: 1, .. }));
     assert!(matches!(refuse(&|r| r.rows[2][3] = vec![]), TypeError::Row { row: 3, .. }));
     // e in another row, in each matrix; and a preprocessed wire in an author's row
     for m in 0..3 {
-        assert!(matches!(refuse(&|r| r.rows[m][last].push((one, e))), TypeError::ReservedWire { wire: "the sum e", .. }));
+        assert!(matches!(
+            refuse(&|r| r.rows[m][last].push((one, e))),
+            TypeError::ReservedWire { wire: "the sum e", .. }
+        ));
         // g, x, mu, masks, u
         for wire in [1, 2, v - 1, e - 1, e - 2, e + 1, e + 5] {
             assert!(matches!(refuse(&|r| r.rows[m][last].push((one, wire))), TypeError::ReservedWire { .. }));
@@ -203,13 +209,18 @@ fn rows_of_the_memory_check() {
     assert!(matches!(check_type(&empty), Err(TypeError::Row { row: 0, .. })));
 }
 
-/// 29. Setup asked to share a delta or an eta, with a zero secret, or with e in the L query.
+/// Number 29: Setup asked to share a delta or an eta, with a zero secret, or with e in the L query.
 #[test]
 fn a29_shared_secrets_and_e_in_the_l_query() {
     let x = |i: u64| Fr::from(i);
     let shared = [x(2), x(3), x(4)];
     assert_eq!(check_secrets(&shared, &[x(10), x(11), x(12), x(13)], x(14)), Ok(()));
-    for bad in [[x(10), x(11), x(10), x(13)], [x(10), x(11), x(12), x(11)], [x(10), x(10), x(12), x(13)], [x(14), x(11), x(12), x(13)]] {
+    for bad in [
+        [x(10), x(11), x(10), x(13)],
+        [x(10), x(11), x(12), x(11)],
+        [x(10), x(10), x(12), x(13)],
+        [x(14), x(11), x(12), x(13)],
+    ] {
         assert!(matches!(check_secrets(&shared, &bad, x(14)), Err(TypeError::Secrets(_))));
     }
     assert!(check_secrets(&[x(2), Fr::zero()], &[x(10), x(11)], x(14)).is_err());
@@ -233,7 +244,10 @@ fn a29_shared_secrets_and_e_in_the_l_query() {
     let mut parts = Partition::new(&good);
     assert_eq!(parts.check("t", good.variables), Ok(()));
     parts.aux = parts.e..good.variables;
-    assert_eq!(parts.check("t", good.variables), Err(TypeError::Partition { kind: "t".into(), variable: good.e(), parts: 2 }));
+    assert_eq!(
+        parts.check("t", good.variables),
+        Err(TypeError::Partition { kind: "t".into(), variable: good.e(), parts: 2 })
+    );
     parts.aux = parts.e + 2..good.variables;
     assert!(matches!(parts.check("t", good.variables), Err(TypeError::Partition { parts: 0, .. })));
 }

@@ -13,15 +13,13 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group};
 
 const INPUT: u64 = 5;
 
-/// 51. Two proofs of one statement share no element.
+/// Number 51: Two proofs of one statement share no element.
 #[test]
 fn a51_proofs_share_nothing() {
     let bench = squares();
     // one set of options serves several runs: randomness is drawn for each
     let options = ProveOptions::new();
-    let run = || {
-        prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap()
-    };
+    let run = || prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
     let (a, b) = (run(), run());
     assert_eq!(a.public_values, b.public_values);
     for field in fields(bench.keys.verifying.rounds()) {
@@ -39,7 +37,8 @@ fn a51_proofs_share_nothing() {
 fn one_seed_for_two_executions() {
     let bench = squares();
     let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
-    let run = |input: u64| prove(&bench.circuit, &Fr::from(input), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+    let run =
+        |input: u64| prove(&bench.circuit, &Fr::from(input), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
     let (a, b) = (run(INPUT), run(INPUT + 1));
     assert_eq!(a.proof, run(INPUT).proof);
     for field in [ProofField::CmD, ProofField::CmA, ProofField::CmB, ProofField::CmC, ProofField::Ve] {
@@ -81,7 +80,7 @@ fn guessed_ledger(cheater: &Cheater<'_, Squares>, proof: &[u8]) -> Vec<u8> {
     G2Point::msm(&v, &shares).encode()
 }
 
-/// 52. With masks off, a guess of the witness is confirmed from V_e; with masks on it is not.
+/// Number 52: With masks off, a guess of the witness is confirmed from V_e; with masks on it is not.
 #[test]
 fn a52_masks() {
     for masked in [false, true] {
@@ -98,7 +97,7 @@ fn a52_masks() {
     }
 }
 
-/// 53. A simulated proof, made with the trapdoors and without any witness, is accepted.
+/// Number 53: A simulated proof, made with the trapdoors and without any witness, is accepted.
 #[test]
 fn a53_simulated_proof_is_accepted() {
     let bench = squares();
@@ -156,7 +155,7 @@ fn a53_simulated_proof_is_accepted() {
     assert!(bench.verify(&cheater.public, proof.as_bytes()).is_err());
 }
 
-/// 53. The shares e_i of masked proofs are uniform on their hyperplane: chi-square over the low bits of n - 1 of them.
+/// Number 53: The shares e_i of masked proofs are uniform on their hyperplane: chi-square over the low bits of n - 1 of them.
 #[test]
 fn a53_shares_are_uniform() {
     let bench = squares();
@@ -166,13 +165,13 @@ fn a53_shares_are_uniform() {
     let runs = 1600;
     for seed in 0..runs {
         cheater.randomness = Randomness::seeded_not_zero_knowledge(seed);
-        for i in 0..4 {
+        for (i, counts) in counts.iter_mut().enumerate() {
             let mut values = cheater.values[i].clone();
             let mask = |j: u64| cheater.randomness.scalar(crate::randomness::Purpose::Mask, j);
             values[3] = if i == 0 { Fr::zero() } else { mask(i as u64 - 1) };
             values[4] = mask(i as u64);
             let e = crate::circuit::Prefix::new(&cheater.slots[i], &values, &memory).unwrap().e;
-            counts[i][(e.into_bigint().0[0] & 15) as usize] += 1;
+            counts[(e.into_bigint().0[0] & 15) as usize] += 1;
         }
     }
     let expected = runs as f64 / 16.0;

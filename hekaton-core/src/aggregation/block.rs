@@ -170,7 +170,11 @@ impl<'s> ProvenBlock<'s> {
     }
 
     /// Phase C: given r and the memory challenges.
-    pub(crate) fn weigh(self, r: Fr, memory: &MemoryChallenges) -> Result<(WeightedBlock<'s>, BlockSums), KeyFileError> {
+    pub(crate) fn weigh(
+        self,
+        r: Fr,
+        memory: &MemoryChallenges,
+    ) -> Result<(WeightedBlock<'s>, BlockSums), KeyFileError> {
         let size = self.range.len();
         let start = self.range.start as u64;
         let r_inverse = r.inverse().unwrap_or_default();
@@ -204,10 +208,11 @@ impl<'s> ProvenBlock<'s> {
         };
         let (s_t, s_b) = (sums(st), sums(sb));
         let counts = members.iter().map(|list| Fr::from(list.len() as u64));
-        let s_by_type = (members.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(|((list, g), (t, b))| {
-            let weight = pick(st, list).1;
-            G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
-        });
+        let s_by_type =
+            (members.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(|((list, g), (t, b))| {
+                let weight = pick(st, list).1;
+                G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
+            });
         let s = Sums {
             by_type: s_by_type.collect(),
             plain: G1Point::sum(&[
@@ -217,7 +222,10 @@ impl<'s> ProvenBlock<'s> {
             ]),
         };
         let e = Sums {
-            by_type: members.iter().map(|m| m.iter().map(|i| self.e[*i as usize] * weights[*i as usize]).sum()).collect(),
+            by_type: members
+                .iter()
+                .map(|m| m.iter().map(|i| self.e[*i as usize] * weights[*i as usize]).sum())
+                .collect(),
             plain: self.e[..ledger].iter().sum(),
         };
         let sums = BlockSums {
@@ -320,7 +328,10 @@ impl FoldingBlock {
         let (r_even, r_odd) = halves(&self.r);
         let (r_even, r_odd): (Vec<_>, Vec<_>) = (r_even.collect(), r_odd.collect());
         let (v_even, v_odd) = halves(&self.v);
-        fn product<'a>(a: impl IntoIterator<Item = &'a G1Point>, b: impl IntoIterator<Item = &'a G2Point>) -> MillerLoop {
+        fn product<'a>(
+            a: impl IntoIterator<Item = &'a G1Point>,
+            b: impl IntoIterator<Item = &'a G2Point>,
+        ) -> MillerLoop {
             MillerLoop::of_pairs(a.into_iter().zip(b))
         }
         [

@@ -18,7 +18,9 @@ pub enum ProofError {
     #[error("not a Hekaton proof (it does not start with its magic bytes)")]
     Magic,
     /// Another version.
-    #[error("proof of format version {found}; this program reads version {VERSION}: verify with the program that made it")]
+    #[error(
+        "proof of format version {found}; this program reads version {VERSION}: verify with the program that made it"
+    )]
     Version {
         /// The version in the file.
         found: u16,

@@ -112,7 +112,8 @@ impl<'s, S: Sponge> Committing<'s, S> {
     #[cfg(test)]
     pub(crate) fn with_other_d(mut self, d: &[G1Point]) -> Result<Self, KeyFileError> {
         let ranges = cut(self.shared.padded(), 1);
-        self.blocks = ranges.into_iter().map(|range| CommittedBlock::new(self.shared, range, d)).collect::<Result<_, _>>()?;
+        self.blocks =
+            ranges.into_iter().map(|range| CommittedBlock::new(self.shared, range, d)).collect::<Result<_, _>>()?;
         Ok(self)
     }
 
@@ -268,30 +269,29 @@ impl CrossTerms<'_> {
     /// X2+ = P2*Q1, X2- = P1*Q2.
     fn second(&self, s1: Fr, s1_inverse: Fr) -> (Gt, Gt) {
         let h = G2Point::generator();
-        let p2: Vec<G1Point> =
-            self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
+        let p2: Vec<G1Point> = self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
         let p1: Vec<G1Point> =
             self.sums.s.by_type.iter().zip(&self.sums.c.by_type).map(|(s, c)| s.add(&c.mul(&s1))).collect();
         // Q1 = gamma + s1^-1 delta, Q2 = eta + s1^-1 Theta'
         let q1: Vec<G2Point> = self.elements.iter().map(|e| self.gamma.add(&e[0].mul(&s1_inverse))).collect();
         let q2: Vec<G2Point> = self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
-        let minus = MillerLoop::new(&p1, &q2)
-            .combine(&MillerLoop::new(&[plain.mul(&(-self.zeta * s1_inverse))], &[h]));
+        let minus = MillerLoop::new(&p1, &q2).combine(&MillerLoop::new(&[plain.mul(&(-self.zeta * s1_inverse))], &[h]));
         (MillerLoop::new(&p2, &q1).finish(), minus.finish())
     }
 
     /// The part of Q that depends on the type alone: `gamma + s1^-1 delta + s2^-1 eta + (s1 s2)^-1 Theta`.
     fn q(&self, s1_inverse: Fr, s2_inverse: Fr) -> Vec<G2Point> {
         let scalars = [Fr::ONE, s1_inverse, s2_inverse, s1_inverse * s2_inverse];
-        self.elements.iter().map(|[delta, eta, theta]| G2Point::msm(&[self.gamma, *delta, *eta, *theta], &scalars)).collect()
+        self.elements
+            .iter()
+            .map(|[delta, eta, theta]| G2Point::msm(&[self.gamma, *delta, *eta, *theta], &scalars))
+            .collect()
     }
 
     /// X3- = A'*Q.
     fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> Gt {
         let ledger = self.sums.a.plain.mul(&(-self.zeta * s1_s2_inverse));
-        MillerLoop::new(&self.sums.a.by_type, q)
-            .combine(&MillerLoop::new(&[ledger], &[G2Point::generator()]))
-            .finish()
+        MillerLoop::new(&self.sums.a.by_type, q).combine(&MillerLoop::new(&[ledger], &[G2Point::generator()])).finish()
     }
 }

@@ -79,7 +79,12 @@ pub fn verify(vk: &VerifyingKey, public_values: &[Fr], proof: &[u8]) -> Result<(
 }
 
 /// [`verify`] over any sponge.
-pub(crate) fn verify_with(sponge: impl Sponge, vk: &VerifyingKey, public_values: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
+pub(crate) fn verify_with(
+    sponge: impl Sponge,
+    vk: &VerifyingKey,
+    public_values: &[Fr],
+    proof: &[u8],
+) -> Result<(), VerifyError> {
     let digest = vk.digest();
     let proof = Decoded::parse(proof, vk, &digest)?;
     let statement = Statement::new(sponge, vk, &digest, public_values, &proof, vk.instances)?;
@@ -210,7 +215,19 @@ impl<'a> Statement<'a> {
         }
         let v_value = fold_value(&x_inverse, z.square() * r_inverse);
         let w_value = fold_value(&x, z.square()) + rho * geometric_value(z.square() * r_inverse, ledger);
-        Ok(Self { vk, public_sum, zeta, s, s_product_inverse, z, rho, merging, v_value, w_value, targets: [t, u, target_z] })
+        Ok(Self {
+            vk,
+            public_sum,
+            zeta,
+            s,
+            s_product_inverse,
+            z,
+            rho,
+            merging,
+            v_value,
+            w_value,
+            targets: [t, u, target_z],
+        })
     }
 
     /// The five equations at once.

@@ -85,7 +85,11 @@ pub struct CheckReport {
 ///
 /// # Errors
 /// When the circuit itself fails; unsatisfied constraints are in the report.
-pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut(usize, usize)) -> Result<CheckReport, CheckError> {
+pub fn check<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<CheckReport, CheckError> {
     let layout = circuit.layout()?;
     let mut values = WireValues::new(&layout);
     let trace = circuit.execute(input, &mut values).map_err(CheckError::Execute)?;
@@ -109,7 +113,8 @@ pub fn check<C: Circuit>(circuit: &C, input: &C::Input, mut progress: impl FnMut
         let prefix = (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, &slot_values, &challenges(i)).ok());
         let Some(prefix) = prefix else { continue };
         let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
-        let cs = synthesize(circuit, kind, name, slots.len(), 0, mode, Some(&prefix), Some(&private)).map_err(inside)?;
+        let cs =
+            synthesize(circuit, kind, name, slots.len(), 0, mode, Some(&prefix), Some(&private)).map_err(inside)?;
         cs.finalize();
         let gadget = |source| inside(SynthesizeError::Gadget { kind: name.to_owned(), source });
         let matrices = cs.to_matrices().map_err(gadget)?;

@@ -299,7 +299,13 @@ impl LayoutBuilder {
         let name = self.wires[wire.index()].name;
         if slot >= spec.slots {
             let (type_name, slots) = (spec.name.clone(), spec.slots);
-            return self.fail(LayoutError::NoSuchSlot { instance: instance.index(), type_name, slots, slot, wire: name });
+            return self.fail(LayoutError::NoSuchSlot {
+                instance: instance.index(),
+                type_name,
+                slots,
+                slot,
+                wire: name,
+            });
         }
         let place = self.starts[instance.index()] + slot;
         if self.slots[place] != Slot::Empty {
@@ -341,7 +347,9 @@ impl LayoutBuilder {
         }
         for wire in &self.wires {
             match (wire.writer, wire.readers, wire.first_reader) {
-                (None, _, Some(reader)) => return Err(LayoutError::NoWriter { wire: wire.name, reader: reader as usize }),
+                (None, _, Some(reader)) => {
+                    return Err(LayoutError::NoWriter { wire: wire.name, reader: reader as usize });
+                }
                 (None, _, None) => return Err(LayoutError::UnusedWire(wire.name)),
                 (Some(writer), 0, _) => return Err(LayoutError::NoReader { wire: wire.name, writer }),
                 (Some(_), readers, _) if readers >= 1 << 32 => return Err(LayoutError::TooMany("readers of one wire")),

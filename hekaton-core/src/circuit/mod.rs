@@ -52,7 +52,12 @@ pub trait Circuit: Sync {
     ///
     /// # Errors
     /// Whatever is wrong with the input.
-    fn private_input(&self, input: &Self::Input, trace: &Self::Trace, instance: InstanceId) -> Result<Self::Private, CircuitError>;
+    fn private_input(
+        &self,
+        input: &Self::Input,
+        trace: &Self::Trace,
+        instance: InstanceId,
+    ) -> Result<Self::Private, CircuitError>;
 
     /// The constraints of one subcircuit. At setup `private` is `None` and no variable has a value; the constraints
     /// must be the same for all instances of a type.

@@ -4,14 +4,14 @@
 //! rest: `u_1..u_s` and the author's own. Rows: row 0 `(sum u_j) 1 = e`, rows 1..s `(g + v_j + x_j) u_j = mu_j`, then
 //! the author's.
 
-use super::layout::TypeId;
 use super::Circuit;
+use super::layout::TypeId;
 use crate::transcript::MemoryChallenges;
 use ark_ff::{Field, Zero};
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{
-    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, LinearCombination, OptimizationGoal, R1CS_PREDICATE_LABEL, SynthesisError,
-    SynthesisMode, Variable,
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, LinearCombination, OptimizationGoal,
+    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode, Variable,
 };
 use hekaton_arith::Fr;
 
@@ -152,9 +152,8 @@ fn lay_prefix(
         let fingerprint = || LinearCombination(vec![(Fr::ONE, g), (Fr::ONE, v[j]), (Fr::ONE, x[j])]);
         cs.enforce_r1cs_constraint(fingerprint, || u[j].into(), || mu[j].into())?;
     }
-    let visible = (0..slots - masks).map(|j| {
-        FpVar::Var(AllocatedFp::new(prefix.map(|p| p.committed[j]), v[j], cs.clone()))
-    });
+    let visible =
+        (0..slots - masks).map(|j| FpVar::Var(AllocatedFp::new(prefix.map(|p| p.committed[j]), v[j], cs.clone())));
     Ok(Subcircuit { kind, cs: cs.clone(), slots: visible.collect() })
 }
 

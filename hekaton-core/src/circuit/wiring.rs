@@ -24,7 +24,9 @@ pub(crate) struct Wiring {
 
 /// What is wrong with a wiring: the star condition does not hold at an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("address {address}: {why}; a shared wire needs one writer whose multiplicity is its number of readers, each reader -1")]
+#[error(
+    "address {address}: {why}; a shared wire needs one writer whose multiplicity is its number of readers, each reader -1"
+)]
 pub struct StarError {
     /// The address.
     pub address: u64,

@@ -114,7 +114,12 @@ impl AggregationKey {
 
     /// The verifier of single proofs.
     pub(crate) fn mirage_verifier(&self, vk: &VerifyingKey) -> Result<MirageVerifier, KeyFileError> {
-        Ok(MirageVerifier { alpha_beta: vk.alpha_beta, k: vk.k, gamma: *self.gamma()?, types: self.elements()?.to_vec() })
+        Ok(MirageVerifier {
+            alpha_beta: vk.alpha_beta,
+            k: vk.k,
+            gamma: *self.gamma()?,
+            types: self.elements()?.to_vec(),
+        })
     }
 }
 

@@ -101,7 +101,9 @@ pub enum KeyDirectoryError {
         why: String,
     },
     /// A manifest of another version.
-    #[error("{path} has format version {found}, this program reads version {FORMAT_VERSION}: use the program that wrote it, or run setup again")]
+    #[error(
+        "{path} has format version {found}, this program reads version {FORMAT_VERSION}: use the program that wrote it, or run setup again"
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -144,7 +146,12 @@ pub trait KeySink {
 
     /// Takes the keys that belong to all types, and the manifest.
     #[doc(hidden)]
-    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, manifest: Manifest) -> Result<(), KeyDirectoryError>;
+    fn finish(
+        &mut self,
+        aggregation: AggregationKey,
+        verifying: VerifyingKey,
+        manifest: Manifest,
+    ) -> Result<(), KeyDirectoryError>;
 }
 
 /// Keys kept in memory, for tests and for small circuits in a library.
@@ -169,7 +176,12 @@ impl KeySink for MemoryKeys {
         Ok(([0; 32], bytes))
     }
 
-    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, manifest: Manifest) -> Result<(), KeyDirectoryError> {
+    fn finish(
+        &mut self,
+        aggregation: AggregationKey,
+        verifying: VerifyingKey,
+        manifest: Manifest,
+    ) -> Result<(), KeyDirectoryError> {
         self.rest = Some((aggregation, verifying, manifest));
         Ok(())
     }
@@ -308,7 +320,12 @@ impl KeySink for KeyDirectory {
         Ok((key.sections().write(&file)?, key.bytes()))
     }
 
-    fn finish(&mut self, aggregation: AggregationKey, verifying: VerifyingKey, mut manifest: Manifest) -> Result<(), KeyDirectoryError> {
+    fn finish(
+        &mut self,
+        aggregation: AggregationKey,
+        verifying: VerifyingKey,
+        mut manifest: Manifest,
+    ) -> Result<(), KeyDirectoryError> {
         let dir = self.building().to_owned();
         manifest.aggregation_key_digest = hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);
         write_file(&dir.join("verifying.key"), &verifying.to_bytes()).map_err(io(&dir))?;

@@ -11,7 +11,7 @@
 //! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
 
 use super::map::map;
-use bytemuck::{AnyBitPattern, NoUninit, Pod};
+use bytemuck::{NoUninit, Pod};
 use memmap2::Mmap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -44,7 +44,9 @@ pub enum KeyFileError {
         path: PathBuf,
     },
     /// Another version.
-    #[error("{path} has format version {found}, this program reads version {VERSION}: use the program that wrote it, or run setup again")]
+    #[error(
+        "{path} has format version {found}, this program reads version {VERSION}: use the program that wrote it, or run setup again"
+    )]
     Version {
         /// The file.
         path: PathBuf,
@@ -144,13 +146,11 @@ impl Sections {
     }
 
     /// A section as a slice, in place.
-    pub(crate) fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError>
-    where
-        T: AnyBitPattern,
-    {
+    pub(crate) fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
         let section = self.sections.iter().find(|s| s.name == name);
         let section = section.ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
-        bytemuck::try_cast_slice(section.bytes()).map_err(|e| self.damaged(name, format!("not a whole number of elements ({e})")))
+        bytemuck::try_cast_slice(section.bytes())
+            .map_err(|e| self.damaged(name, format!("not a whole number of elements ({e})")))
     }
 
     /// A section with exactly one element.
@@ -253,7 +253,8 @@ type Table = (Arc<Mmap>, Vec<Entry>, String, [u8; 32]);
 
 fn open_table(path: &Path) -> Result<Table, KeyFileError> {
     let io = |source| KeyFileError::Io { path: path.to_owned(), source };
-    let damaged = |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
+    let damaged =
+        |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.is_dir() {
         return Err(io(std::io::Error::other("is a directory, expected a key file")));

@@ -51,7 +51,9 @@ pub enum TypeError {
         parts: usize,
     },
     /// Too many constraints or variables.
-    #[error("type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28, and 2^32 matrix entries")]
+    #[error(
+        "type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28, and 2^32 matrix entries"
+    )]
     Size {
         /// The type.
         kind: String,
@@ -98,6 +100,12 @@ impl Partition {
 
 type Row = Vec<(Fr, usize)>;
 
+/// Matrix and row.
+type Place = (usize, usize);
+
+/// The coefficients of one variable.
+type Column = BTreeMap<Place, Fr>;
+
 fn same_row(found: &Row, expected: &[usize]) -> bool {
     let mut variables: Vec<usize> = found.iter().map(|(_, i)| *i).collect();
     variables.sort_unstable();
@@ -122,10 +130,11 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
     if !sum_row {
         return Err(TypeError::Row { kind: kind(), row: 0, expected: "(sum u) 1 = e" });
     }
-    for j in 0..s {
+    for (j, u) in u.iter().enumerate() {
         let (x, mu, v) = (2 + j, 2 + s + j, r1cs.public() + j);
         let row = j + 1;
-        let holds = constraints > row && same_row(&a[row], &[1, x, v]) && same_row(&b[row], &[u[j]]) && same_row(&c[row], &[mu]);
+        let holds =
+            constraints > row && same_row(&a[row], &[1, x, v]) && same_row(&b[row], &[*u]) && same_row(&c[row], &[mu]);
         if !holds {
             return Err(TypeError::Row { kind: kind(), row, expected: "(g + v + x) u = mu" });
         }
@@ -151,7 +160,7 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
 pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
     let committed = r1cs.public()..r1cs.e();
     // columns: (matrix, row) -> coefficient
-    let mut columns: Vec<BTreeMap<(usize, usize), Fr>> = vec![BTreeMap::new(); committed.len()];
+    let mut columns: Vec<Column> = vec![BTreeMap::new(); committed.len()];
     for (m, rows) in r1cs.rows.iter().enumerate() {
         for (row, terms) in rows.iter().enumerate() {
             for (k, variable) in terms {
@@ -169,7 +178,7 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
             *users.entry(*place).or_default() += 1;
         }
     }
-    let mut reduced: Vec<((usize, usize), BTreeMap<(usize, usize), Fr>)> = Vec::new();
+    let mut reduced: Vec<(Place, Column)> = Vec::new();
     for (slot, mut column) in columns.into_iter().enumerate() {
         if column.keys().any(|place| users[place] == 1) {
             continue;

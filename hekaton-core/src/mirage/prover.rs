@@ -79,13 +79,8 @@ pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool
     let elements = &key.elements;
     let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
     let b0 = G2Point::sum(&[elements.beta_2, key.b_query()?.evaluate(z), elements.delta_2.mul(&blinding.additive)]);
-    let c = G1Point::sum(&[
-        l_part,
-        x_part,
-        h_part,
-        a0.mul(&blinding.additive),
-        elements.eta_1.mul(&-blinding.commitment),
-    ]);
+    let c =
+        G1Point::sum(&[l_part, x_part, h_part, a0.mul(&blinding.additive), elements.eta_1.mul(&-blinding.commitment)]);
     let x = blinding.multiplicative;
     let x_inverse = x.inverse().unwrap_or_default();
     Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[e] })

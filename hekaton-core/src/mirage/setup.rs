@@ -96,8 +96,14 @@ fn columns(rows: &[Vec<(Fr, usize)>], lagrange: &[Fr], variables: usize) -> Vec<
 }
 
 /// Setup of one type from its checked R1CS.
-pub(crate) fn setup_type(r1cs: &R1cs, shared: &SharedSecrets, secrets: &TypeSecrets, bases: &Bases) -> Result<TypeOutput, TypeError> {
-    let size = || TypeError::Size { kind: r1cs.name.clone(), constraints: r1cs.constraints(), variables: r1cs.variables };
+pub(crate) fn setup_type(
+    r1cs: &R1cs,
+    shared: &SharedSecrets,
+    secrets: &TypeSecrets,
+    bases: &Bases,
+) -> Result<TypeOutput, TypeError> {
+    let size =
+        || TypeError::Size { kind: r1cs.name.clone(), constraints: r1cs.constraints(), variables: r1cs.variables };
     let domain = Domain::new(r1cs.constraints().next_power_of_two()).map_err(|_| size())?;
     let n = domain.size() as u64;
     let SharedSecrets { alpha, beta, tau, .. } = *shared;
@@ -124,7 +130,8 @@ pub(crate) fn setup_type(r1cs: &R1cs, shared: &SharedSecrets, secrets: &TypeSecr
     parts.check(&r1cs.name, r1cs.variables)?;
 
     let half_t = half * t;
-    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| Zeroizing::new(range.map(f).collect::<Vec<_>>());
+    let scaled =
+        |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| Zeroizing::new(range.map(f).collect::<Vec<_>>());
     let d = scaled(parts.committed.clone(), &|j| p[j] * eta_inverse);
     let l_query = scaled(parts.aux.clone(), &|j| (p[j] + c[j] * half_t) * delta_inverse);
     let factor = -half_t * delta_inverse;
@@ -143,7 +150,9 @@ pub(crate) fn setup_type(r1cs: &R1cs, shared: &SharedSecrets, secrets: &TypeSecr
     let theta_2 = bases.one_g2(theta);
     // e(K, Theta) = e([L_0]_1, H): theta is what the e wire's only row makes of it
     let k = bases.one_g1(shared.kappa);
-    if k.is_identity() || MillerLoop::new(&[k], &[theta_2]).finish() != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator()) {
+    if k.is_identity()
+        || MillerLoop::new(&[k], &[theta_2]).finish() != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator())
+    {
         return Err(TypeError::Secrets("e(K, Theta) is not e([L_0]_1, H)"));
     }
 

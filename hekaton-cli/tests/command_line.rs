@@ -1,0 +1,259 @@
+//! The command line as a user would use it, wrong turns included.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn hekaton(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hekaton")).args(args).output().expect("the program starts")
+}
+
+fn ok(args: &[&str]) -> String {
+    let output = hekaton(args);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{args:?}\n{out}\n{err}");
+    out.into_owned()
+}
+
+/// Runs a command that must fail with this code and say this.
+#[track_caller]
+fn fails(code: i32, says: &str, args: &[&str]) {
+    let output = hekaton(args);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}\n{err}");
+    assert!(err.contains(says), "expected '{says}' in: {err}");
+    assert!(!err.contains("panicked"), "{err}");
+}
+
+/// A file with keys and a proof, made once.
+struct Fixture {
+    dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_string_lossy().into_owned()
+    }
+
+    /// A copy of a file with a change.
+    fn changed(&self, name: &str, to: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut bytes = std::fs::read(self.path(name)).unwrap();
+        change(&mut bytes);
+        std::fs::write(self.path(to), bytes).unwrap();
+        self.path(to)
+    }
+}
+
+/// Leaves of 20 bytes: one SHA-256 block each, so that all of it is quick. Five leaves have all five types.
+fn fixture() -> &'static Fixture {
+    static FIXTURE: OnceLock<Fixture> = OnceLock::new();
+    FIXTURE.get_or_init(|| {
+        let f = Fixture { dir: tempfile::tempdir().unwrap() };
+        std::fs::write(f.path("file"), (0..93u8).collect::<Vec<_>>()).unwrap();
+        let (file, keys, proof) = (f.path("file"), f.path("keys"), f.path("proof"));
+        let text = ok(&["setup", "merkle", "-p", "leaf-bytes=20", "--for", &file, "--keys", &keys]);
+        assert!(text.contains("inner-parent") && text.contains("trust: ") && text.contains("12 subcircuits"), "{text}");
+        let text = ok(&["prove", &file, "--keys", &keys, "--proof", &proof]);
+        assert!(
+            text.contains("a core-second") && text.contains("peak memory") && text.contains("zero knowledge   yes")
+        );
+        f
+    })
+}
+
+fn root() -> String {
+    let f = fixture();
+    ok(&["hash", &f.path("file"), "-p", "leaf-bytes=20"]).trim().to_owned()
+}
+
+#[test]
+fn a_proof_holds_elsewhere() {
+    let f = fixture();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copy = |name: &str, to: &str| -> PathBuf {
+        let to = elsewhere.path().join(to);
+        std::fs::copy(f.path(name), &to).unwrap();
+        to
+    };
+    let (key, proof) = (copy("keys/verifying.key", "k"), copy("proof", "p"));
+    let args = |json: bool| {
+        let mut args = vec!["verify", proof.to_str().unwrap(), "--key", key.to_str().unwrap(), "--public"];
+        let root: &'static str = Box::leak(root().into_boxed_str());
+        args.push(root);
+        if json {
+            args.push("--json");
+        }
+        args
+    };
+    let text = ok(&args(false));
+    assert!(text.contains("the proof holds") && text.contains("forge proofs"), "{text}");
+    let object: Value = serde_json::from_str(&ok(&args(true))).unwrap();
+    assert_eq!((&object["ok"], &object["subcircuits"]), (&Value::from(true), &Value::from(12)));
+    assert!(object["trust"].as_str().unwrap().contains("forge"));
+    // the root from the key directory's parameters is the same
+    assert_eq!(ok(&["hash", &f.path("file"), "--keys", &f.path("keys")]).trim(), root());
+}
+
+#[test]
+fn python_computes_the_same_root() {
+    let f = fixture();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/merkle.py");
+    for (len, leaf, iterations) in [(93usize, 20, 1), (0, 7, 1), (14, 7, 2), (512, 3, 1)] {
+        let name = f.path(&format!("python-{len}-{leaf}"));
+        std::fs::write(&name, (0..len).map(|i| (i % 251) as u8).collect::<Vec<_>>()).unwrap();
+        let (leaf, iterations) = (leaf.to_string(), iterations.to_string());
+        let output = Command::new("python3").arg(&script).args([&name, &leaf, &iterations]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let (leaf, iterations) = (format!("leaf-bytes={leaf}"), format!("iterations={iterations}"));
+        let ours = ok(&["hash", &name, "-p", &leaf, "-p", &iterations]);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), ours, "{len} bytes");
+    }
+}
+
+#[test]
+fn wrong_root_wrong_key_wrong_proof() {
+    let f = fixture();
+    let (key, proof, root) = (f.path("keys/verifying.key"), f.path("proof"), root());
+    let verify = |proof: &str, key: &str, public: &str| -> Vec<String> {
+        ["verify", proof, "--key", key, "--public", public].map(str::to_owned).to_vec()
+    };
+    let fails =
+        |code, says: &str, args: Vec<String>| fails(code, says, &args.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut other_root = root.clone().into_bytes();
+    other_root[0] = if other_root[0] == b'0' { b'1' } else { b'0' };
+    let other_root = String::from_utf8(other_root).unwrap();
+    fails(1, "the proof does not hold", verify(&proof, &key, &other_root));
+    fails(2, "64 hexadecimal digits", verify(&proof, &key, "abc"));
+    fails(3, "proof for this key has", verify(&f.changed("proof", "short", |b| b.truncate(b.len() - 1)), &key, &root));
+    fails(3, "proof for this key has", verify(&f.changed("proof", "long", |b| b.push(0)), &key, &root));
+    fails(3, "malformed proof", verify(&f.changed("proof", "gt", |b| b[60] ^= 1), &key, &root));
+    fails(3, "format version 9", verify(&f.changed("proof", "version", |b| b[8] = 9), &key, &root));
+    fails(3, "belongs to the verifying key", verify(&f.changed("proof", "digest", |b| b[20] ^= 1), &key, &root));
+    fails(3, "not a Hekaton proof", verify(&f.path("file"), &key, &root));
+    fails(3, "not a Hekaton verifying key", verify(&proof, &proof, &root));
+    fails(
+        3,
+        "damaged verifying key",
+        verify(&proof, &f.changed("keys/verifying.key", "bad.key", |b| b.truncate(900)), &root),
+    );
+    fails(3, "No such file", verify(&f.path("nowhere"), &key, &root));
+    fails(3, "No such file", verify(&proof, &f.path("nowhere"), &root));
+    fails(3, "is a directory", verify(&f.path("keys"), &key, &root));
+    fails(3, "perhaps", verify(&proof, &f.path("keys"), &root));
+    // every error is an object with --json, too
+    let mut args = verify(&proof, &key, &other_root);
+    args.push("--json".into());
+    let output = hekaton(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&object["ok"], &object["exit_code"]), (&Value::from(false), &Value::from(1)));
+}
+
+#[test]
+fn wrong_turns_before_proving() {
+    let f = fixture();
+    let (file, keys) = (f.path("file"), f.path("keys"));
+    fails(3, "already holds keys", &["setup", "merkle", "--for", &file, "--keys", &keys]);
+    fails(2, "there is no circuit 'markle'", &["setup", "markle", "--keys", &f.path("k")]);
+    fails(2, "needs the parameter 'leaves'", &["setup", "merkle", "--keys", &f.path("k")]);
+    fails(2, "no parameter 'leafs'", &["setup", "merkle", "-p", "leafs=2", "--keys", &f.path("k")]);
+    fails(2, "must be in", &["setup", "merkle", "-p", "leaves=0", "--keys", &f.path("k")]);
+    fails(2, "NAME=VALUE", &["setup", "merkle", "-p", "leaves", "--keys", &f.path("k")]);
+    fails(2, "run setup for this file", &["setup", "merkle", "--for", &file, "-p", "leaves=3", "--keys", &f.path("k")]);
+    fails(3, "No such file", &["setup", "merkle", "--for", &f.path("nowhere"), "--keys", &f.path("k")]);
+    assert!(!Path::new(&f.path("k")).exists());
+    fails(3, "No such file", &["prove", &f.path("nowhere"), "--keys", &keys]);
+    fails(3, "is a directory", &["prove", &keys, "--keys", &keys]);
+    fails(3, "is no key directory", &["prove", &file, "--keys", &file]);
+    fails(3, "it does not exist", &["prove", &file, "--keys", &f.path("nowhere")]);
+    fails(3, "is a directory", &["prove", &file, "--keys", &keys, "--proof", &keys]);
+    fails(3, "can't write the proof", &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")]);
+    let other = f.changed("file", "other", |b| b.extend([0; 50]));
+    fails(4, "run setup for this file", &["prove", &other, "--keys", &keys]);
+    fails(2, "unrecognized subcommand", &["proof"]);
+    fails(2, "--keys", &["prove", &file]);
+    fails(2, "invalid value", &["prove", &file, "--keys", &keys, "--threads", "0"]);
+    assert!(!Path::new(&f.path("file.proof")).exists(), "no proof was written");
+}
+
+#[test]
+fn a_damaged_key_is_named() {
+    let f = fixture();
+    let copy = f.path("copied-keys");
+    std::fs::create_dir_all(format!("{copy}/types")).unwrap();
+    for name in ["manifest.json", "verifying.key", "aggregation.key"] {
+        std::fs::copy(f.path("keys") + "/" + name, format!("{copy}/{name}")).unwrap();
+    }
+    for entry in std::fs::read_dir(f.path("keys") + "/types").unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), format!("{copy}/types/{}", entry.file_name().to_string_lossy())).unwrap();
+    }
+    let leaf = format!("{copy}/types/leaf.pk");
+    let mut bytes = std::fs::read(&leaf).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&leaf, bytes).unwrap();
+    let file = f.path("file");
+    fails(3, "leaf.pk is damaged (section", &["prove", &file, "--keys", &copy, "--proof", &f.path("p2")]);
+    fails(3, "DAMAGED", &["inspect", &leaf]);
+    assert!(!Path::new(&f.path("p2")).exists());
+}
+
+#[test]
+fn inspect_knows_all_our_files() {
+    let f = fixture();
+    assert!(ok(&["inspect", &f.path("keys")]).contains("forge"));
+    assert!(ok(&["inspect", &f.path("keys/verifying.key")]).contains("forge"));
+    assert!(ok(&["inspect", &f.path("keys/aggregation.key")]).contains("section phi"));
+    assert!(ok(&["inspect", &f.path("keys/types/leaf.pk")]).contains("proving key"));
+    assert!(ok(&["inspect", &f.path("proof")]).contains("9 to 16 subcircuits"));
+    fails(3, "is none of our files", &["inspect", &f.path("file")]);
+    for name in ["keys", "keys/verifying.key", "keys/aggregation.key", "proof"] {
+        let object: Value = serde_json::from_str(&ok(&["inspect", "--json", &f.path(name)])).unwrap();
+        assert_eq!(object["ok"], Value::from(true), "{name}");
+    }
+}
+
+#[test]
+fn circuits_check_and_help() {
+    let f = fixture();
+    let text = ok(&["circuits"]);
+    assert!(text.contains("merkle") && text.contains("chain") && text.contains("leaf-bytes"));
+    let object: Value = serde_json::from_str(&ok(&["circuits", "--json"])).unwrap();
+    assert_eq!(object["circuits"].as_array().map(Vec::len), Some(2));
+    let text = ok(&["check", "merkle", &f.path("file"), "-p", "leaf-bytes=20"]);
+    assert!(text.contains("of 12 subcircuits hold") && text.contains(&root()), "{text}");
+    let help = ok(&["--help"]);
+    assert!(help.contains("Exit codes") && help.contains("hekaton setup merkle"));
+    assert!(ok(&["--version"]).starts_with("hekaton "));
+}
+
+/// The other circuit, without zero knowledge, with the keys and proofs of tests, which are not taken for real ones.
+#[test]
+fn chain_and_test_keys() {
+    let f = fixture();
+    let (x, keys, proof) = (f.path("x"), f.path("chain-keys"), f.path("chain-proof"));
+    std::fs::write(&x, "7\n").unwrap();
+    let setup =
+        ["setup", "chain", "-p", "links=3", "-p", "steps=5", "--insecure-seed", "1", "--no-zero-knowledge", "--keys"];
+    ok(&[&setup[..], &[&keys]].concat());
+    let run: Value =
+        serde_json::from_str(&ok(&["prove", &x, "--keys", &keys, "--proof", &proof, "--json", "--threads", "2"]))
+            .unwrap();
+    assert_eq!((&run["zero_knowledge"], &run["subcircuits"]), (&Value::from(false), &Value::from(3)));
+    assert_eq!(run["phases"].as_array().map(Vec::len), Some(4));
+    let public = run["public"].as_str().unwrap();
+    assert_eq!(public, ok(&["hash", &x, "--keys", &keys]).trim());
+    let key = format!("{keys}/verifying.key");
+    let verify = ["verify", &proof, "--key", &key, "--public", public];
+    fails(1, "TEST KEYS", &verify);
+    assert!(ok(&[&verify[..], &["--accept-test-keys"]].concat()).contains("the proof holds"));
+    // a second run over the first replaces the proof; with one seed it has the same bytes
+    let seeded = ["prove", &x, "--keys", &keys, "--proof", &proof, "--insecure-seed", "4"];
+    ok(&seeded);
+    let first = std::fs::read(&proof).unwrap();
+    ok(&seeded);
+    assert_eq!(std::fs::read(&proof).unwrap(), first);
+    std::fs::write(&x, "not a number").unwrap();
+    fails(4, "no decimal number", &["prove", &x, "--keys", &keys]);
+}
