@@ -12,6 +12,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const BAD_FILE: u8 = 3;
 /// The run failed: the input does not fit, a witness is wrong, the disk is full.
 pub(crate) const FAILED: u8 = 4;
+/// Ended by Ctrl-C or SIGTERM; nothing was written.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 /// For `--help`.
 pub(crate) const HELP: &str = "Exit codes:
@@ -19,7 +21,8 @@ pub(crate) const HELP: &str = "Exit codes:
   1  verify: the proof does not hold; check: a constraint does not hold
   2  the command line is wrong
   3  a file can't be used: missing, damaged, of another version or another setup
-  4  the run failed: the input does not fit, a witness is wrong, a disk is full";
+  4  the run failed: the input does not fit, a witness is wrong, a disk is full
+  130  interrupted; nothing was written";
 
 /// Why the program ends, with its exit code.
 #[derive(Debug)]

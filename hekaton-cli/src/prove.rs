@@ -31,9 +31,18 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     let run = with_circuit!(&circuit, circuit => prove_file(circuit, &file, &keys, &engine, &options))?;
     write(&path, run.proof.as_bytes())?;
     let public = AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default();
+    let key_bytes = keys.types.iter().map(|t| t.bytes()).sum::<u64>() + keys.aggregation.bytes();
     let zero_knowledge = manifest.zero_knowledge && command.insecure_seed.is_none();
-    let report =
-        Report { run: &run, load, total: start.elapsed(), threads, public: &public, proof: &path, zero_knowledge };
+    let report = Report {
+        run: &run,
+        load,
+        total: start.elapsed(),
+        threads,
+        public: &public,
+        proof: &path,
+        zero_knowledge,
+        key_bytes,
+    };
     output::result(json, &report.object(), &report.table(&command.keys));
     Ok(())
 }
@@ -49,6 +58,12 @@ where
     C::Input: ToOwned + 'f,
 {
     let input = circuit.input(file).or_fail(exit::FAILED)?;
+    // A proof is written at the very end: an interrupted run leaves nothing behind.
+    let end = || {
+        eprintln!("interrupted: no proof was written");
+        std::process::exit(exit::INTERRUPTED.into());
+    };
+    ctrlc::set_handler(end).or_fail(exit::FAILED)?;
     let display = Display::new();
     prove(circuit, &input, keys, engine, options, &|event| display.event(event)).or_fail(exit::FAILED)
 }
@@ -98,6 +113,7 @@ struct Report<'a> {
     public: &'a str,
     proof: &'a Path,
     zero_knowledge: bool,
+    key_bytes: u64,
 }
 
 impl Report<'_> {
@@ -112,7 +128,7 @@ impl Report<'_> {
         json!({
             "ok": true, "proof": self.proof, "proof_bytes": self.run.proof.as_bytes().len(), "public": self.public,
             "subcircuits": self.run.instances, "constraints": self.run.constraints, "threads": self.threads,
-            "constraints_a_core_second": self.rate(), "load_keys_seconds": self.load.as_secs_f64(), "phases": phases,
+            "constraints_a_core_second": self.rate(), "load_keys_seconds": self.load.as_secs_f64(), "key_bytes": self.key_bytes, "phases": phases,
             "seconds": self.total.as_secs_f64(), "peak_memory_bytes": output::peak_memory(),
             "zero_knowledge": self.zero_knowledge,
         })
@@ -120,7 +136,8 @@ impl Report<'_> {
 
     fn table(&self, keys: &Path) -> String {
         let mut out = format!("{:<16} {:>10} {:>12}\n", "phase", "time", "bytes");
-        out += &format!("{:<16} {:>10}\n", "load keys", output::seconds(self.load));
+        let key_bytes = output::bytes(self.key_bytes);
+        out += &format!("{:<16} {:>10} {:>12}\n", "load keys", output::seconds(self.load), key_bytes);
         for ((phase, time), bytes) in Phase::ALL.iter().zip(self.run.times).zip(self.run.bytes) {
             out += &format!("{:<16} {:>10} {:>12}\n", phase.name(), output::seconds(time), output::bytes(bytes));
         }

@@ -28,6 +28,15 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let mut directory = KeyDirectory::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    if let Some(unfinished) = directory.unfinished_path() {
+        // Ctrl-C leaves nothing behind
+        let remove = move || {
+            let _ = std::fs::remove_dir_all(&unfinished);
+            eprintln!("interrupted: no keys were written");
+            std::process::exit(exit::INTERRUPTED.into());
+        };
+        ctrlc::set_handler(remove).or_fail(exit::FAILED)?;
+    }
     let display = Display::new();
     let failed = |e: SetupError| match e {
         SetupError::Keys(e) => Failure::new(exit::BAD_FILE, e),

@@ -17,12 +17,15 @@
 //! Without the default feature `prover` only the verifier is built: [`VerifyingKey::from_bytes`] and [`verify`].
 
 pub mod aggregation;
+#[cfg(doc)]
+pub mod docs;
 mod encoding;
 mod transcript;
 mod verifying_key;
 
 pub use aggregation::{Proof, VerifyError, verify};
 pub use hekaton_arith::Fr;
+pub use transcript::MemoryChallenges;
 pub use verifying_key::{PublicWire, Trust, VerifyingKey, VerifyingKeyError};
 
 #[cfg(feature = "prover")]
@@ -56,8 +59,6 @@ pub use prove::{Phase, Progress, ProveError, ProveOptions, Run, prove};
 pub use randomness::Randomness;
 #[cfg(feature = "prover")]
 pub use setup::{SetupError, SetupOptions, setup};
-#[cfg(feature = "prover")]
-pub use transcript::MemoryChallenges;
 
 #[cfg(all(test, feature = "prover"))]
 mod adversarial;

@@ -111,7 +111,7 @@ fn flipped_bits_are_noticed() {
             let error = refused(&path);
             assert!(error.contains(&*file.to_string_lossy()), "byte {at}: {error}");
             assert!(
-                ["damaged", "not a Hekaton key", "version", "another setup", "holds a"]
+                ["damaged", "not a Hekaton key", "version", "another setup", "another kind"]
                     .iter()
                     .any(|w| error.contains(w))
             );
@@ -141,7 +141,7 @@ fn files_of_another_setup_are_refused() {
     }
     // a proving key where an aggregation key is expected
     std::fs::copy(a.join("types/reader.pk"), a.join("aggregation.key")).unwrap();
-    assert!(refused(&a).contains("holds a proving key, expected a aggregation key"));
+    assert!(refused(&a).contains("proving key instead of aggregation key"));
     // a newer file, and one that is something else
     let mut newer = std::fs::read(b.join("aggregation.key")).unwrap();
     newer[8] = 2;

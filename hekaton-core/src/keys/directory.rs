@@ -220,6 +220,11 @@ impl KeyDirectory {
         Ok(Self { path: path.to_owned(), building: Some(building) })
     }
 
+    /// Where a setup writes before its directory gets its name; to be removed by whoever ends the process early.
+    pub fn unfinished_path(&self) -> Option<PathBuf> {
+        self.building.as_ref().map(|dir| dir.path().to_owned())
+    }
+
     /// Reads the manifest of a directory.
     ///
     /// # Errors

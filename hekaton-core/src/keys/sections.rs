@@ -54,7 +54,7 @@ pub enum KeyFileError {
         found: u32,
     },
     /// A key of another kind.
-    #[error("{path} holds a {found}, expected a {expected}")]
+    #[error("{path} holds a key of another kind: {found} instead of {expected}")]
     Kind {
         /// The file.
         path: PathBuf,
