@@ -94,7 +94,7 @@ pub(crate) struct Prove {
     /// Where to write the proof [default: FILE.proof]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
-    /// Don't let each prover check its witness first (saves about 1 %; a wrong witness is then found after the run)
+    /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
     #[arg(long)]
     pub(crate) no_check: bool,
     /// FOR TESTS ONLY: take all randomness from a number. The proof is then NOT zero-knowledge

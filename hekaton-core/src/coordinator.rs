@@ -7,7 +7,7 @@ use crate::aggregation::block::Shared;
 use crate::aggregation::prover::Committing;
 use crate::aggregation::{Proof, VerifyError, public_sum, verify};
 use crate::circuit::wiring::Wiring;
-use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, ValuesError, WireValues};
+use crate::circuit::{Circuit, Execution, ExecutionError, InstanceId, Layout};
 use crate::engine::Pool;
 use crate::keys::{KeyFileError, ProverKeys};
 use crate::messages::{Commitment, Job, ProofResponse, ProveRound};
@@ -20,9 +20,9 @@ use hekaton_arith::{Fr, Group, fr_from_uniform};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoordinatorError {
-    /// The layout is wrong.
-    #[error("layout: {0}")]
-    Layout(#[from] LayoutError),
+    /// The circuit can't be executed on this input.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
     /// The keys were made for another circuit or other parameters.
     #[error(
         "the keys are for another layout than this circuit has with these parameters (digest {expected} in the keys, {found} here): run setup for it"
@@ -36,20 +36,6 @@ pub enum CoordinatorError {
     /// Keys of different setups were put together.
     #[error("verifying key, aggregation key and proving keys do not belong to one setup: run setup again")]
     MixedKeys,
-    /// `execute` failed.
-    #[error("execute: {0}")]
-    Execute(CircuitError),
-    /// `execute` left values out.
-    #[error(transparent)]
-    Values(#[from] ValuesError),
-    /// `private_input` failed.
-    #[error("private input of instance {instance}: {source}")]
-    PrivateInput {
-        /// The instance.
-        instance: usize,
-        /// What the circuit says.
-        source: CircuitError,
-    },
     /// A round's answers are not one for each instance.
     #[error("{round} round: {why}")]
     Answers {
@@ -86,17 +72,14 @@ fn list(instances: &[usize]) -> String {
 
 /// The run's fixed surroundings.
 pub struct Coordinator<'a, C: Circuit> {
-    circuit: &'a C,
-    input: &'a C::Input,
     keys: &'a ProverKeys,
     shared: Shared<'a>,
     layout: Layout,
     wiring: Wiring,
     starts: Vec<usize>,
-    values: WireValues,
-    trace: C::Trace,
+    execution: Execution<'a, C>,
     /// digest of key and shared values, as two field elements
-    execution: [Fr; 2],
+    execution_digest: [Fr; 2],
     public_values: Vec<Fr>,
 }
 
@@ -112,7 +95,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
     /// # Errors
     /// When circuit and keys do not fit, or the execution fails.
     pub fn new(circuit: &'a C, input: &'a C::Input, keys: &'a ProverKeys) -> Result<Self, CoordinatorError> {
-        let layout = circuit.layout()?;
+        let layout = circuit.layout().map_err(ExecutionError::from)?;
         let wiring = layout.wiring(keys.verifying.zero_knowledge);
         let digest = wiring.digest();
         if digest != keys.verifying.layout {
@@ -130,23 +113,21 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         if !fits {
             return Err(CoordinatorError::MixedKeys);
         }
-        let mut values = WireValues::new(&layout);
-        let trace = circuit.execute(input, &mut values).map_err(CoordinatorError::Execute)?;
-        values.check_complete(&layout)?;
-        let public_values = values.public(&layout);
+        let execution = Execution::new(circuit, input, &layout)?;
+        let public_values = execution.public(&layout);
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 execution");
         hasher.update(&keys.verifying.digest());
-        for value in values.all() {
+        for value in execution.values.all() {
             hasher.update(&hekaton_arith::fr_to_bytes(&value));
         }
         let digest = hasher.finalize();
-        let execution = [0, 16].map(|at| {
+        let execution_digest = [0, 16].map(|at| {
             let half = &digest.as_bytes()[at..at + 16];
             Fr::from(half.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)))
         });
         let starts = wiring.starts();
         let shared = Shared::new(&keys.aggregation, keys.verifying.k);
-        Ok(Self { circuit, input, keys, shared, layout, wiring, starts, values, trace, execution, public_values })
+        Ok(Self { keys, shared, layout, wiring, starts, execution, execution_digest, public_values })
     }
 
     /// n.
@@ -184,7 +165,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
 
     /// Masks are drawn anew for every key and every execution.
     fn mask_randomness(&self, randomness: &Randomness) -> Randomness {
-        randomness.bound_to("execution", &self.execution)
+        randomness.bound_to("execution", &self.execution_digest)
     }
 
     /// The job of one instance; with its private input for the prove round.
@@ -200,16 +181,11 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         let id = InstanceId(instance as u32);
         let kind = self.wiring.type_of[instance];
         let values = match self.wiring.masked {
-            true => self.values.masked_slots(&self.layout, id, &self.mask_randomness(randomness)),
-            false => self.values.slots(&self.layout, id),
+            true => self.execution.values.masked_slots(&self.layout, id, &self.mask_randomness(randomness)),
+            false => self.execution.values.slots(&self.layout, id),
         };
         let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
-        let private = || self.circuit.private_input(self.input, &self.trace, id);
-        let private = if with_private {
-            Some(private().map_err(|source| CoordinatorError::PrivateInput { instance, source })?)
-        } else {
-            None
-        };
+        let private = if with_private { Some(self.execution.private_input(id)?) } else { None };
         Ok(Job { instance, kind: kind as usize, values, slots, private })
     }
 

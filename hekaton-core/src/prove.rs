@@ -20,7 +20,7 @@ const ATTEMPTS: u32 = 4;
 pub struct ProveOptions {
     /// The run's randomness; `None` (default) draws it fresh for each run.
     pub randomness: Option<Randomness>,
-    /// Whether each prover checks its witness against the constraints before it proves (default; costs about 1 %).
+    /// Whether each prover checks its witness against the constraints before it proves (default; one more sparse product).
     /// A wrong witness is then named at once; without, the coordinator finds it after the aggregation.
     pub check_constraints: bool,
 }

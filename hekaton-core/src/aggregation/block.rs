@@ -197,20 +197,21 @@ impl<'s> ProvenBlock<'s> {
 
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); key.types()];
         types.iter().enumerate().for_each(|(i, kind)| members[*kind].push(i as u32));
-        let pick = |points: &[G1Point], list: &[u32]| {
-            let points: Vec<G1Point> = list.iter().map(|i| points[*i as usize]).collect();
-            let weights: Vec<Fr> = list.iter().map(|i| weights[*i as usize]).collect();
-            (G1Point::msm(&points, &weights), weights.iter().sum::<Fr>())
-        };
+        let by_type: Vec<Vec<Fr>> = members.iter().map(|m| m.iter().map(|i| weights[*i as usize]).collect()).collect();
         let sums = |points: &[G1Point]| Sums {
-            by_type: members.iter().map(|list| pick(points, list).0).collect(),
+            by_type: (members.iter().zip(&by_type))
+                .map(|(list, weights)| {
+                    let points: Vec<G1Point> = list.iter().map(|i| points[*i as usize]).collect();
+                    G1Point::msm(&points, weights)
+                })
+                .collect(),
             plain: G1Point::sum(&points[..ledger.min(points.len())]),
         };
         let (s_t, s_b) = (sums(st), sums(sb));
         let counts = members.iter().map(|list| Fr::from(list.len() as u64));
         let s_by_type =
-            (members.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(|((list, g), (t, b))| {
-                let weight = pick(st, list).1;
+            (by_type.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(|((weights, g), (t, b))| {
+                let weight: Fr = weights.iter().sum();
                 G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
             });
         let s = Sums {

@@ -1,9 +1,9 @@
 //! The development mode: runs all subcircuits without any proving and says which constraint fails.
 
-use super::layout::{InstanceId, LayoutError, WireName};
+use super::Circuit;
+use super::execution::{Execution, ExecutionError};
+use super::layout::WireName;
 use super::synthesis::{Prefix, SynthesizeError, synthesize};
-use super::values::{ValuesError, WireValues};
-use super::{Circuit, CircuitError};
 use crate::transcript::MemoryChallenges;
 use ark_ff::Zero;
 use ark_relations::gr1cs::{R1CS_PREDICATE_LABEL, SynthesisMode};
@@ -13,23 +13,9 @@ use hekaton_arith::Fr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The layout is wrong.
-    #[error("layout: {0}")]
-    Layout(#[from] LayoutError),
-    /// `execute` failed.
-    #[error("execute: {0}")]
-    Execute(CircuitError),
-    /// `execute` left values out.
+    /// The circuit can't be executed on this input.
     #[error(transparent)]
-    Values(#[from] ValuesError),
-    /// `private_input` failed.
-    #[error("private input of instance {instance}: {source}")]
-    PrivateInput {
-        /// The instance.
-        instance: usize,
-        /// What the circuit says.
-        source: CircuitError,
-    },
+    Execution(#[from] ExecutionError),
     /// Synthesis failed.
     #[error("instance {instance}: {source}")]
     Synthesize {
@@ -90,25 +76,21 @@ pub fn check<C: Circuit>(
     input: &C::Input,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<CheckReport, CheckError> {
-    let layout = circuit.layout()?;
-    let mut values = WireValues::new(&layout);
-    let trace = circuit.execute(input, &mut values).map_err(CheckError::Execute)?;
-    values.check_complete(&layout)?;
+    let layout = circuit.layout().map_err(ExecutionError::from)?;
+    let execution = Execution::new(circuit, input, &layout)?;
     let wiring = layout.wiring(false);
     let starts = wiring.starts();
-    let mut report = CheckReport { public_values: values.public(&layout), ..CheckReport::default() };
+    let mut report = CheckReport { public_values: execution.public(&layout), ..CheckReport::default() };
     // Any challenges will do; where they meet a pole, the next ones.
     let b = Fr::from(u128::MAX - 172);
     let challenges = |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
     for instance in layout.instance_ids() {
         let kind = layout.type_of(instance);
         let name = layout.type_name(kind);
-        let private = circuit
-            .private_input(input, &trace, instance)
-            .map_err(|source| CheckError::PrivateInput { instance: instance.index(), source })?;
+        let private = execution.private_input(instance)?;
         let slots = &wiring.slots[starts[instance.index()]..][..layout.slots(kind)];
         let inside = |source| CheckError::Synthesize { instance: instance.index(), source };
-        let slot_values = values.slots(&layout, instance);
+        let slot_values = execution.values.slots(&layout, instance);
         // s slots have at most s poles, so one of s + 1 challenges has none
         let prefix = (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, &slot_values, &challenges(i)).ok());
         let Some(prefix) = prefix else { continue };
@@ -153,11 +135,4 @@ fn label(cs: &ark_relations::gr1cs::ConstraintSystemRef<Fr>, constraint: usize) 
         cs.predicate_traces.get(R1CS_PREDICATE_LABEL).and_then(|t| t.get(constraint)).cloned().flatten()
     });
     trace.map(|t| t.to_string()).filter(|s| !s.is_empty()).unwrap_or_else(|| "   (no label)".to_owned())
-}
-
-/// The instance with an index, for callers that come with plain numbers.
-impl From<InstanceId> for usize {
-    fn from(id: InstanceId) -> Self {
-        id.index()
-    }
 }

@@ -7,17 +7,20 @@
 //! - `synthesize`: the constraints of one type, written with ordinary arkworks gadgets.
 
 mod check;
+mod execution;
 mod layout;
 mod synthesis;
 mod values;
 pub(crate) mod wiring;
 
 pub use check::{CheckError, CheckReport, Violation, check};
+pub use execution::ExecutionError;
 pub use layout::{InstanceId, Layout, LayoutBuilder, LayoutError, TypeId, WireId, WireName, Writer};
 pub use synthesis::{StandAlone, Subcircuit, SynthesizeError};
 pub use values::{ValuesError, WireValues};
 pub use wiring::StarError;
 
+pub(crate) use execution::Execution;
 pub(crate) use synthesis::{Prefix, R1cs, synthesize_r1cs, synthesize_witness};
 
 use ark_relations::gr1cs::SynthesisError;
@@ -73,7 +76,7 @@ pub trait Circuit: Sync {
 /// # Errors
 /// When the layout is wrong or synthesis fails.
 pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckError> {
-    let layout = circuit.layout()?;
+    let layout = circuit.layout().map_err(ExecutionError::from)?;
     let count = |kind: TypeId| synthesize_r1cs(circuit, kind, layout.type_name(kind), layout.slots(kind), 0);
     let counts = layout.type_ids().map(|kind| count(kind).map(|r1cs| r1cs.constraints()));
     counts.collect::<Result<_, _>>().map_err(|source| CheckError::Synthesize { instance: 0, source })
