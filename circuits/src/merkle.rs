@@ -20,15 +20,15 @@
 //!
 //! # What a proof says
 //!
-//! The prover knows leaves and a length of 64 bits that hash to the root. For a root that the verifier computed from a
-//! file, SHA-256 makes them the file's own. For a root that comes from the prover alone, note what is *not* checked: that
-//! the length fits the number of leaves, and that the last leaf is filled up with zeros.
+//! The prover knows a file of the circuit's number of leaves with this root. The length in the root is the file's own: it
+//! is the leaves before the last and what the last one has, and behind that the last leaf is zero.
 //!
 //! # The subcircuits
 //!
 //! Types `leaf`, `first-parent`, `inner-parent`, `root`, `padding`; the last is one subcircuit that supplies the 32 zero
-//! bytes. A digest is two shared wires of 128 bits, the more significant half first. The public values are the two
-//! halves of the root. With `extra-wires` = x, each subcircuit but the last writes x more wires that the next one
+//! bytes and the number of bytes in a full leaf. A digest is two shared wires of 128 bits, the more significant half
+//! first; each leaf reads how many bytes of the file it has, the last one from the root, the others from the padding
+//! subcircuit. The public values are the two halves of the root. With `extra-wires` = x, each subcircuit but the last writes x more wires that the next one
 //! reads: for scaling experiments.
 
 use crate::registry::{Named, Parameter, ParameterError, Parameters, in_range};
@@ -66,8 +66,13 @@ pub struct Merkle {
 /// What a subcircuit knows beside its shared wires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Private {
-    /// The bytes of a leaf, filled up.
-    Leaf(Vec<u8>),
+    /// A leaf.
+    Leaf {
+        /// Its bytes, filled up.
+        bytes: Vec<u8>,
+        /// How many of them are of the file.
+        used: usize,
+    },
     /// The children of a node.
     Node {
         /// Left child.
@@ -113,11 +118,12 @@ impl Kind {
         }
     }
 
-    /// Slots for digests: own digest first, then left and right.
-    fn digest_slots(self) -> usize {
+    /// Slots: own digest, then left and right; or the bytes that a leaf has. The root has the last leaf's in the end.
+    fn own_slots(self) -> usize {
         match self {
-            Self::Leaf | Self::Padding => 2,
-            _ => 6,
+            Self::Leaf | Self::Padding => 3,
+            Self::Root => 7,
+            Self::FirstParent | Self::InnerParent => 6,
         }
     }
 }
@@ -168,7 +174,7 @@ impl Merkle {
     }
 
     fn slots(&self, kind: Kind) -> usize {
-        kind.digest_slots() + 2 * self.extra_wires
+        kind.own_slots() + 2 * self.extra_wires
     }
 
     fn build(&self) -> Result<(Layout, Wires), LayoutError> {
@@ -193,6 +199,8 @@ impl Merkle {
         }
         let missing = nodes.iter().any(|n| matches!(n.children, Some((_, None))));
         let empty = missing.then(|| pair(&mut layout, "empty", 0));
+        let full = (self.leaves > 1).then(|| layout.wire("bytes of a full leaf", 0));
+        let rest = layout.wire("bytes of the last leaf", 0);
         let count = nodes.len() + 1;
         let extra: Vec<Vec<WireId>> = (1..count)
             .map(|i| (0..self.extra_wires).map(|j| layout.wire("extra", (i * self.extra_wires + j) as u64)).collect())
@@ -214,6 +222,11 @@ impl Merkle {
             let Some(kind) = kind_type(node.kind) else { continue };
             let instance = layout.instance(kind);
             (0..2).for_each(|half| layout.write(instance, half, digests[i][half]));
+            match node.kind {
+                Kind::Leaf => layout.read(instance, 2, full.filter(|_| i + 1 < self.leaves).unwrap_or(rest)),
+                Kind::Root => layout.write(instance, 6, rest),
+                _ => {}
+            }
             if let Some((left, right)) = node.children {
                 let right = right.map(|i| digests[i]).or(empty);
                 for half in 0..2 {
@@ -223,7 +236,7 @@ impl Merkle {
                     }
                 }
             }
-            place_extra(&mut layout, i, instance, node.kind.digest_slots());
+            place_extra(&mut layout, i, instance, node.kind.own_slots());
         }
         if let Some(kind) = kind_type(Kind::Padding) {
             let instance = layout.instance(kind);
@@ -231,9 +244,13 @@ impl Merkle {
                 Some(empty) => layout.write(instance, half, empty[half]),
                 None => layout.unused(instance, half),
             });
-            place_extra(&mut layout, nodes.len(), instance, Kind::Padding.digest_slots());
+            match full {
+                Some(full) => layout.write(instance, 2, full),
+                None => layout.unused(instance, 2),
+            }
+            place_extra(&mut layout, nodes.len(), instance, Kind::Padding.own_slots());
         }
-        Ok((layout.build()?, Wires { digests, empty, extra }))
+        Ok((layout.build()?, Wires { digests, empty, full, rest, extra }))
     }
 
     fn leaf<'f>(&self, file: &'f [u8], i: usize) -> Cow<'f, [u8]> {
@@ -245,6 +262,16 @@ impl Merkle {
         let mut filled = bytes.to_vec();
         filled.resize(self.leaf_bytes, 0);
         Cow::Owned(filled)
+    }
+
+    /// Bytes of the file in a leaf.
+    fn used(&self, file: &[u8], i: usize) -> usize {
+        file.len().saturating_sub(i * self.leaf_bytes).min(self.leaf_bytes)
+    }
+
+    /// Bytes of the leaves before the last.
+    fn before_last(&self) -> u64 {
+        (self.leaves as u64 - 1) * self.leaf_bytes as u64
     }
 
     fn check_length(&self, file: &[u8]) -> Result<(), CircuitError> {
@@ -310,6 +337,10 @@ struct Wires {
     /// by node; the root's are public
     digests: Vec<[WireId; 2]>,
     empty: Option<[WireId; 2]>,
+    /// leaf-bytes, if there are full leaves that are not the last
+    full: Option<WireId>,
+    /// bytes of the file in the last leaf
+    rest: WireId,
     /// from subcircuit i to i + 1
     extra: Vec<Vec<WireId>>,
 }
@@ -332,6 +363,8 @@ impl Circuit for Merkle {
         for wire in wires.empty.iter().flatten() {
             values.set(*wire, Fr::default());
         }
+        wires.full.into_iter().for_each(|wire| values.set(wire, Fr::from(self.leaf_bytes as u64)));
+        values.set(wires.rest, Fr::from(self.used(file, self.leaves - 1) as u64));
         // Any values do: nothing constrains them but being the same for writer and reader. Full-size ones are realistic.
         let mut x = Fr::from(3u64);
         for wire in wires.extra.iter().flatten() {
@@ -344,7 +377,10 @@ impl Circuit for Merkle {
     fn private_input(&self, file: &[u8], tree: &Tree, instance: InstanceId) -> Result<Private, CircuitError> {
         let Some(node) = tree.nodes.get(instance.index()) else { return Ok(Private::Padding) };
         Ok(match node.children {
-            None => Private::Leaf(self.leaf(file, instance.index()).into_owned()),
+            None => Private::Leaf {
+                bytes: self.leaf(file, instance.index()).into_owned(),
+                used: self.used(file, instance.index()),
+            },
             Some((left, right)) => Private::Node {
                 left: tree.digests[left],
                 right: right.map_or(EMPTY, |i| tree.digests[i]),
@@ -366,14 +402,21 @@ impl Circuit for Merkle {
                     let slot = wire(half)?;
                     cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), LinearCombination::zero)?;
                 }
+                if self.leaves > 1 {
+                    let (full, slot) = (Fr::from(self.leaf_bytes as u64), wire(2)?);
+                    let constant = || LinearCombination(vec![(full, Variable::One)]);
+                    cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), constant)?;
+                }
                 return Ok(());
             }
-            (Kind::Leaf, None | Some(Private::Leaf(_))) => {
-                let bytes = private.map(|p| match p {
-                    Private::Leaf(bytes) => &bytes[..],
-                    _ => &[],
-                });
-                let mut digest = Message::new().witness(&cs, self.leaf_bytes, bytes)?.constant(&[0]).sha256(&cs)?;
+            (Kind::Leaf, None | Some(Private::Leaf { .. })) => {
+                let (bytes, used) = match private {
+                    Some(Private::Leaf { bytes, used }) => (Some(&bytes[..]), Some(*used)),
+                    _ => (None, None),
+                };
+                let data = Message::new().witness(&cs, self.leaf_bytes, bytes)?;
+                data.enforce_filling(&cs, wire(2)?, used, self.leaves > 1)?;
+                let mut digest = data.constant(&[0]).sha256(&cs)?;
                 for _ in 1..self.iterations {
                     digest = Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
                 }
@@ -391,6 +434,7 @@ impl Circuit for Merkle {
                 let mut message = Message::new().digest(&left).digest(&right);
                 if kind == Kind::Root {
                     message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+                    message.enforce_number(&cs, 8, self.before_last(), wire(6)?)?;
                 }
                 message.constant(&[kind.tag()]).sha256(&cs)?
             }
@@ -418,7 +462,7 @@ fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
 
 impl Named for Merkle {
     const NAME: &'static str = "merkle";
-    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows data that hashes to this root";
+    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows a file with this root";
     const INPUT: &'static str = "any file";
     const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
     const PARAMETERS: &'static [Parameter] = &[

@@ -382,6 +382,61 @@ impl Message {
         Ok(self)
     }
 
+    /// Constrains a message of witness bytes to be `used` bytes of data filled up with zeros, where the wire `used` has
+    /// that number: three rows a byte and one or two more. With `some`, there is at least one byte of data.
+    ///
+    /// # Errors
+    /// When a value is needed and absent.
+    pub fn enforce_filling(
+        &self,
+        cs: &Cs,
+        used: Variable,
+        value: Option<usize>,
+        some: bool,
+    ) -> Result<(), SynthesisError> {
+        let _span = tracing::info_span!(target: "gr1cs", "enforce_filling").entered();
+        // flag j says that byte j is data; flags fall once, and their sum is the number of bytes of data
+        let mut flags = Vec::with_capacity(self.bits.len() / 8);
+        for (j, byte) in self.bits.chunks_exact(8).enumerate() {
+            let flag = new_bit(cs, value.map(|used| j < used))?;
+            if let Some(before) = flags.last().copied() {
+                let filled = || combination(&[(1, Bit::negate(before))]);
+                cs.enforce_r1cs_constraint(|| combination(&[(1, flag)]), filled, LinearCombination::zero)?;
+            }
+            let bits: Vec<Bit> = byte.iter().rev().map(|(_, bit)| *bit).collect();
+            let byte = || {
+                let mut lc = Vec::with_capacity(9);
+                add_word(&mut lc, &bits, Fr::ONE);
+                LinearCombination(lc)
+            };
+            cs.enforce_r1cs_constraint(byte, || combination(&[(1, flag.negate())]), LinearCombination::zero)?;
+            flags.push(flag);
+        }
+        let sum = || combination(&flags.iter().map(|f| (1, *f)).collect::<Vec<_>>());
+        cs.enforce_r1cs_constraint(sum, || Variable::One.into(), || used.into())?;
+        if let Some(first) = flags.first().filter(|_| some) {
+            let first = || combination(&[(1, *first)]);
+            cs.enforce_r1cs_constraint(first, || Variable::One.into(), || Variable::One.into())?;
+        }
+        Ok(())
+    }
+
+    /// Constrains the last `len` bytes, as a big-endian number, to be `offset` plus the value of a wire: one row.
+    ///
+    /// # Errors
+    /// When the message is shorter.
+    pub fn enforce_number(&self, cs: &Cs, len: usize, offset: u64, wire: Variable) -> Result<(), SynthesisError> {
+        let start = self.bits.len().checked_sub(8 * len).ok_or(SynthesisError::Unsatisfiable)?;
+        let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
+        let number = || {
+            let mut lc = Vec::with_capacity(bits.len() + 2);
+            add_word(&mut lc, &bits, Fr::ONE);
+            lc.extend([(-Fr::from(offset), Variable::One), (-Fr::ONE, wire)]);
+            LinearCombination(lc)
+        };
+        cs.enforce_r1cs_constraint(number, || Variable::One.into(), LinearCombination::zero)
+    }
+
     /// Appends a digest.
     #[must_use]
     pub fn digest(mut self, digest: &Digest) -> Self {

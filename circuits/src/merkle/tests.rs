@@ -64,7 +64,7 @@ fn constraint_counts_are_pinned() {
     let found = constraints(&circuit);
     let pairs: Vec<(&str, usize)> = found.iter().map(|(n, c)| (n.as_str(), *c)).collect();
     let expected =
-        [("leaf", 26_227), ("first-parent", 45_805), ("inner-parent", 45_805), ("root", 52_107), ("padding", 5)];
+        [("leaf", 26_391), ("first-parent", 45_805), ("inner-parent", 45_805), ("root", 52_109), ("padding", 7)];
     assert_eq!(pairs, expected);
     // an extra wire is one row where it is written and one where it is read
     let more = Merkle { extra_wires: 10, ..circuit };
@@ -138,7 +138,7 @@ fn lies_are_found_and_named() {
     };
     // 5 leaves, 3 first parents, 2 inner parents, the root
     let leaf = violation(2, |p| {
-        if let Private::Leaf(bytes) = p {
+        if let Private::Leaf { bytes, .. } = p {
             bytes[0] ^= 1;
         }
     });
@@ -157,8 +157,23 @@ fn lies_are_found_and_named() {
         }
     });
     assert_eq!((length.instance, length.kind.as_str()), (10, "root"));
-    assert_eq!(length.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["root[0]"]);
-    assert!(length.label.contains("enforce_half"), "{}", length.label);
+    assert_eq!(length.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["bytes of the last leaf[0]"]);
+    // a leaf that says it has fewer bytes than it has, or more
+    for by in [-1isize, 1] {
+        let filling = violation(4, if by < 0 { shorter } else { longer });
+        assert_eq!((filling.instance, filling.kind.as_str()), (4, "leaf"));
+        assert!(filling.label.contains("enforce_filling"), "{}", filling.label);
+    }
+    fn shorter(p: &mut Private) {
+        if let Private::Leaf { used, .. } = p {
+            *used -= 1;
+        }
+    }
+    fn longer(p: &mut Private) {
+        if let Private::Leaf { used, .. } = p {
+            *used += 1;
+        }
+    }
     assert!(length.to_string().contains("instance 10 (type 'root'), constraint"));
 }
 
@@ -174,4 +189,62 @@ fn parameters_are_bounded_together() {
     assert!(with(1 << 24, 512, 1, 1 << 16).is_err());
     assert!(with(1, 1 << 18, 1 << 12, 0).is_err());
     assert!(Merkle { leaves: 1, leaf_bytes: 0, iterations: 1, extra_wires: 0 }.layout().is_err());
+}
+
+/// A prover that makes up the length: all hashes are right for data of 100 bytes, the length in the root says 90 or 79.
+/// Only the filling of the last leaf, and the sum of the leaves' bytes, stand in the way.
+#[test]
+fn made_up_lengths_are_refused() {
+    struct MadeUp {
+        inner: Merkle,
+        length: u64,
+    }
+    impl Circuit for MadeUp {
+        type Input = [u8];
+        type Trace = Tree;
+        type Private = Private;
+        fn layout(&self) -> Result<Layout, LayoutError> {
+            self.inner.layout()
+        }
+        fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
+            let mut tree = self.inner.execute(file, values)?;
+            let (_, wires) = self.inner.build()?;
+            let root = tree.nodes.len() - 1;
+            let Some((left, Some(right))) = tree.nodes[root].children else { return Err("a root has children".into()) };
+            let message = [&tree.digests[left][..], &tree.digests[right], &self.length.to_be_bytes(), &[3]].concat();
+            tree.digests[root] = Sha256::digest(message).into();
+            for (wire, half) in wires.digests[root].iter().zip(digest_halves(&tree.digests[root])) {
+                values.set(*wire, half);
+            }
+            values.set(wires.rest, Fr::from(self.length) - Fr::from(self.inner.before_last()));
+            Ok(tree)
+        }
+        fn private_input(&self, file: &[u8], tree: &Tree, instance: InstanceId) -> Result<Private, CircuitError> {
+            let mut private = self.inner.private_input(file, tree, instance)?;
+            match &mut private {
+                Private::Node { length, .. } => *length = self.length,
+                Private::Leaf { used, .. } if instance.index() == 4 => {
+                    *used = (self.length as usize).saturating_sub(80);
+                }
+                _ => {}
+            }
+            Ok(private)
+        }
+        fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Private>) -> Result<(), SynthesisError> {
+            self.inner.synthesize(subcircuit, private)
+        }
+    }
+    let file: Vec<u8> = (1..=100).collect();
+    let inner = Merkle::for_length(100, 20);
+    let violations = |length| check(&MadeUp { inner, length }, &file, |_, _| {}).unwrap().violations;
+    assert!(violations(100).is_empty());
+    for length in [90, 80, 79, 101, 0, u64::MAX] {
+        let violations = violations(length);
+        assert!(violations.iter().any(|v| v.instance == 4), "{length}");
+    }
+    // an empty last leaf is no leaf: 80 bytes of zeros behind 80 bytes of data have another number of leaves
+    let zeros: Vec<u8> = (1..=80).chain(std::iter::repeat_n(0, 20)).collect();
+    let violations = |length| check(&MadeUp { inner, length }, &zeros, |_, _| {}).unwrap().violations;
+    assert!(violations(81).is_empty());
+    assert!(violations(80).iter().any(|v| v.instance == 4));
 }
