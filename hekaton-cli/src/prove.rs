@@ -60,7 +60,7 @@ where
     let input = circuit.input(file).or_fail(exit::FAILED)?;
     // A proof is written at the very end: an interrupted run leaves nothing behind.
     let end = || {
-        eprintln!("interrupted: no proof was written");
+        eprintln!("\ninterrupted: no proof was written");
         std::process::exit(exit::INTERRUPTED.into());
     };
     ctrlc::set_handler(end).or_fail(exit::FAILED)?;

@@ -32,7 +32,7 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
         // Ctrl-C leaves nothing behind
         let remove = move || {
             let _ = std::fs::remove_dir_all(&unfinished);
-            eprintln!("interrupted: no keys were written");
+            eprintln!("\ninterrupted: no keys were written");
             std::process::exit(exit::INTERRUPTED.into());
         };
         ctrlc::set_handler(remove).or_fail(exit::FAILED)?;

@@ -335,6 +335,40 @@ fn a43_replay() {
     assert!(bench.verify(&another.public, &proof).is_err());
 }
 
+/// Number 43: A public value chosen after g and b repairs any false statement. Guards: public values are absorbed first. The
+/// control: with challenges that don't depend on them the forgery passes.
+#[test]
+fn a43_public_value_after_the_challenges() {
+    struct WithoutPublicValues(Merlin);
+    impl Sponge for WithoutPublicValues {
+        fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+            if label != "public value" {
+                self.0.absorb(label, bytes);
+            }
+        }
+        fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+            self.0.squeeze(label, out);
+        }
+    }
+    let bench = squares();
+    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    cheater.values[4][2] += Fr::ONE; // a reader lies
+    let shared = cheater.shared();
+    let committing = cheater.begin(&shared, WithoutPublicValues(Merlin::new()), &cheater.commitments());
+    let memory = committing.memory();
+    let vectors = cheater.proofs(&memory);
+    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    // the output x solves sum e_i + m / (g + x_in + b a_in) - 1 / (g + x + b a_out) = 0
+    let sum: Fr = vectors.e.iter().sum();
+    let [input, output] = [0, 1].map(|i| (bench.wiring.public[i], memory.b * Fr::from(bench.wiring.public[i].address)));
+    let read = (memory.g + cheater.public[0] + input.1).inverse().unwrap() * Fr::from(input.0.multiplicity);
+    let forged = vec![cheater.public[0], (sum + read).inverse().unwrap() - memory.g - output.1];
+    let vk = &bench.keys.verifying;
+    let control = examine(WithoutPublicValues(Merlin::new()), vk, &forged, proof.as_bytes(), vk.instances).unwrap();
+    assert!(control.merged, "the control must accept");
+    assert!(matches!(bench.verify(&forged, proof.as_bytes()), Err(VerifyError::Equations { .. })));
+}
+
 /// Number 48: Why T, U and Z stay apart: commitments that are merged can be opened to something else. Unit tests of the keys.
 #[test]
 fn a48_merged_commitments_are_not_binding() {
