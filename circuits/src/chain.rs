@@ -125,7 +125,8 @@ impl Named for Chain {
     fn fit(_: &mut Parameters, _: &[u8]) {}
 
     fn input<'f>(&self, file: &'f [u8]) -> Result<Cow<'f, Fr>, CircuitError> {
-        Ok(Cow::Owned(number(std::str::from_utf8(file)?)?))
+        let text = std::str::from_utf8(file).map_err(|_| "the input file must hold one decimal number")?;
+        Ok(Cow::Owned(number(text)?))
     }
 
     fn hash(&self, file: &[u8]) -> Result<String, CircuitError> {
@@ -173,8 +174,8 @@ mod tests {
         assert!(report.violations.is_empty());
         assert_eq!(report.instances, 3);
         assert_eq!(Chain::show(&report.public_values), circuit.hash(b"9\n").unwrap());
-        // one row a step and one for each shared wire, the sum row, and the equality with the last wire
-        assert_eq!(report.constraints, 3 * (7 + 2 + 1 + 1));
+        // one row a step and one for each shared wire and mask, the sum row, and the equality with the last wire
+        assert_eq!(report.constraints, 3 * (7 + 2 + 2 + 1 + 1));
     }
 
     #[test]

@@ -500,7 +500,11 @@ impl Named for Merkle {
         }
         if wires > 1 << 27 {
             let range = "a range with at most 2^27 shared wires in all (2 leaves (extra-wires + 2))";
-            return too_large("extra-wires", circuit.extra_wires as u64, range);
+            let (name, value) = match circuit.extra_wires {
+                0 => ("leaves", circuit.leaves),
+                x => ("extra-wires", x),
+            };
+            return too_large(name, value as u64, range);
         }
         Ok(circuit)
     }

@@ -25,8 +25,7 @@ pub(crate) fn circuits(json: bool) -> Result<(), Failure> {
         }
         lines.push(String::new());
     }
-    output::result(json, &json!({ "ok": true, "circuits": object }), lines.join("\n").trim_end());
-    Ok(())
+    output::result(json, &json!({ "ok": true, "circuits": object }), lines.join("\n").trim_end())
 }
 
 fn describe(d: &Description) -> Value {
@@ -44,7 +43,15 @@ pub(crate) fn run(command: &Check, json: bool) -> Result<(), Failure> {
     if let Some(first) = report.violations.first() {
         let more = report.violations.len() - 1;
         let more = if more > 0 { format!("\nand in {more} more subcircuits") } else { String::new() };
-        return Err(Failure::new(exit::REFUSED, format!("a constraint does not hold: {first}{more}")));
+        let violations = report.violations.iter().map(|v| {
+            let wires: Vec<String> = v.wires.iter().map(ToString::to_string).collect();
+            json!({
+                "instance": v.instance, "type": v.kind, "constraint": v.constraint, "label": v.label, "wires": wires,
+            })
+        });
+        let details = json!({ "violations": violations.collect::<Vec<_>>() });
+        let message = format!("a constraint does not hold: {first}{more}");
+        return Err(Failure { code: exit::REFUSED, message, details });
     }
     let object = json!({
         "ok": true, "subcircuits": report.instances, "constraints": report.constraints, "public": public,
@@ -54,8 +61,7 @@ pub(crate) fn run(command: &Check, json: bool) -> Result<(), Failure> {
         output::count(report.constraints as u64),
         report.instances
     );
-    output::result(json, &object, &lines);
-    Ok(())
+    output::result(json, &object, &lines)
 }
 
 fn check_file<'f, C: Named>(circuit: &C, file: &'f [u8]) -> Result<CheckReport, Failure>
@@ -86,6 +92,5 @@ pub(crate) fn hash(command: &Hash, json: bool) -> Result<(), Failure> {
     };
     let (circuit, parameters) = AnyCircuit::new(&name, &given, Some(&file)).or_fail(exit::USAGE)?;
     let public = with_circuit!(&circuit, circuit => circuit.hash(&file)).or_fail(exit::FAILED)?;
-    output::result(json, &json!({ "ok": true, "circuit": name, "parameters": parameters, "public": public }), &public);
-    Ok(())
+    output::result(json, &json!({ "ok": true, "circuit": name, "parameters": parameters, "public": public }), &public)
 }

@@ -12,12 +12,12 @@ use std::path::Path;
 pub(crate) fn run(command: &Inspect, json: bool) -> Result<(), Failure> {
     let path = &command.path;
     let (object, lines) = if path.is_dir() { directory(path)? } else { file(path)? };
-    output::result(json, &object, &lines);
-    Ok(())
+    output::result(json, &object, &lines)
 }
 
 fn directory(path: &Path) -> Result<(Value, String), Failure> {
-    let manifest = KeyDirectory::manifest(path).or_fail(BAD_FILE)?;
+    // all of it is read and compared: what is shown is what the keys say
+    let (manifest, _) = KeyDirectory::open(path).or_fail(BAD_FILE)?;
     let mut lines = vec![
         format!("key directory for circuit {} {}", manifest.circuit, manifest.parameters),
         format!("subcircuits     {}", output::count(manifest.instances as u64)),
@@ -49,6 +49,9 @@ fn file(path: &Path) -> Result<(Value, String), Failure> {
         let mut file = open.map_err(|e| Failure::new(BAD_FILE, format!("{}: {e}", path.display())))?;
         let _ = file.read(&mut head).or_fail(BAD_FILE)?;
     }
+    if path.file_name().is_some_and(|name| name == "manifest.json") {
+        return directory(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+    }
     match &head {
         b"HEKATNPF" => proof(path),
         b"HEKATNVK" => verifying_key(path),
@@ -64,14 +67,17 @@ fn file(path: &Path) -> Result<(Value, String), Failure> {
 }
 
 fn proof(path: &Path) -> Result<(Value, String), Failure> {
-    let bytes = exit::read(path)?;
+    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
     let digest = Proof::key_digest(&bytes).map_err(|e| format!("{}: {e}", path.display())).or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
     let rounds = (0..=40).find(|rounds| Proof::encoded_len(*rounds) == bytes.len());
     let size = match rounds {
         Some(0) => "1 subcircuit".to_owned(),
         Some(l) => format!("{} to {} subcircuits ({l} halvings)", (1u64 << (l - 1)) + 1, 1u64 << l),
-        None => "no proof has this length: it is truncated or has bytes after its end".to_owned(),
+        None => {
+            let why = "no proof has this length: it is truncated or has bytes after its end";
+            return Err(Failure::new(BAD_FILE, format!("{}: {} bytes: {why}", path.display(), bytes.len())));
+        }
     };
     let lines = format!(
         "proof of {}\nverifying key   {digest}\nsize            {size}\nThe elements were not checked: that takes the verifying key.",
@@ -81,7 +87,7 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
 }
 
 fn verifying_key(path: &Path) -> Result<(Value, String), Failure> {
-    let bytes = exit::read(path)?;
+    let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     let named = |e: VerifyingKeyError| format!("{}: {e}", path.display());
     let key = VerifyingKey::from_bytes(&bytes).map_err(named).or_fail(BAD_FILE)?;
     let digest = hex::encode(key.digest());
@@ -112,7 +118,8 @@ fn verifying_key(path: &Path) -> Result<(Value, String), Failure> {
 fn key_file(path: &Path) -> Result<(Value, String), Failure> {
     let (kind, digest, sections) = inspect_sections(path).or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
-    let mut lines = vec![kind.clone(), format!("digest {digest}")];
+    let trust = "trust: see verifying.key of the same setup".to_owned();
+    let mut lines = vec![kind.clone(), format!("digest {digest}"), trust];
     for s in &sections {
         let state = if s.intact { "" } else { "  DAMAGED" };
         lines.push(format!("section {:<14} {:>12} bytes at {:>12}{state}", s.name, s.bytes, s.offset));

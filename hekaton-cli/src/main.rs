@@ -23,6 +23,10 @@ fn main() -> ExitCode {
         Err(e) => {
             // help and version are no errors
             let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
+            if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+                output::failure(&exit::Failure::new(code, e.render()), true);
+                return ExitCode::from(code);
+            }
             let _ = e.print();
             return ExitCode::from(code);
         }

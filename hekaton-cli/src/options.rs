@@ -11,7 +11,7 @@ use std::path::PathBuf;
 ///
 ///   hekaton setup merkle --for FILE --keys FILE.keys
 ///   hekaton prove FILE --keys FILE.keys --proof FILE.proof
-///   hekaton verify FILE.proof --key FILE.keys/verifying.key --public $(hekaton hash FILE)
+///   hekaton verify FILE.proof --key FILE.keys/verifying.key --public $(hekaton hash FILE --keys FILE.keys)
 #[derive(Debug, Parser)]
 #[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
 pub(crate) struct Options {
@@ -56,10 +56,15 @@ fn parameter(text: &str) -> Result<(String, u64), String> {
     Ok((name.to_owned(), value))
 }
 
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= 4096);
+    number.ok_or_else(|| "a number of threads is in 1..=4096".to_owned())
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Threads {
     /// Threads, one single-threaded prover each [default: the cores this process may use]
-    #[arg(long)]
+    #[arg(long, value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 

@@ -1,13 +1,15 @@
 //! What the program prints: results on standard output, everything else on standard error.
 
-use crate::exit::Failure;
+use crate::exit::{self, Failure};
 use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Warnings go to standard error; `RUST_LOG` chooses. With `labels`, constraints keep the spans they were made in.
+/// Warnings go to standard error; `RUST_LOG` chooses. With `labels` (for `check`) there is no logging: constraints keep the
+/// spans they were made in instead.
 pub(crate) fn start_logging(labels: bool) {
     if labels {
         tracing_subscriber::registry().with(ConstraintLayer::new(TracingMode::OnlyConstraints)).init();
@@ -22,17 +24,29 @@ pub(crate) fn start_logging(labels: bool) {
 /// Prints an error.
 pub(crate) fn failure(failure: &Failure, json: bool) {
     if json {
-        println!("{}", json!({ "ok": false, "exit_code": failure.code, "error": failure.message }));
+        let object =
+            json!({ "ok": false, "exit_code": failure.code, "error": failure.message, "details": failure.details });
+        let _ = print(&object.to_string());
     }
-    eprintln!("error: {}", failure.message);
+    let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
 }
 
 /// Prints a result: the object, or the lines for people.
-pub(crate) fn result(json: bool, object: &Value, lines: &str) {
-    if json {
-        println!("{object}");
-    } else {
-        println!("{lines}");
+///
+/// A reader that went away (`| head`) is no error; a full disk is.
+pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
+    let printed = if json { print(&object.to_string()) } else { print(lines) };
+    match printed {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(exit::FAILED, format!("can't print the result: {e}")))
+        }
+        _ => Ok(()),
     }
 }
 

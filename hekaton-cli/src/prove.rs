@@ -15,7 +15,7 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let file = exit::read(&command.file)?;
     let path = command.proof.clone().unwrap_or_else(|| with_suffix(&command.file, ".proof"));
-    check_writable(&path)?;
+    check_writable(&path, command)?;
     let (manifest, keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
     let load = start.elapsed();
     let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
@@ -29,6 +29,7 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let threads = hekaton_core::engine::Pool::threads(&engine);
     let run = with_circuit!(&circuit, circuit => prove_file(circuit, &file, &keys, &engine, &options))?;
+    exit::finish();
     write(&path, run.proof.as_bytes())?;
     let public = AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default();
     let key_bytes = keys.types.iter().map(|t| t.bytes()).sum::<u64>() + keys.aggregation.bytes();
@@ -43,8 +44,7 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
         zero_knowledge,
         key_bytes,
     };
-    output::result(json, &report.object(), &report.table(&command.keys));
-    Ok(())
+    output::result(json, &report.object(), &report.table(&command.keys))
 }
 
 fn prove_file<'f, C: Named>(
@@ -60,6 +60,9 @@ where
     let input = circuit.input(file).or_fail(exit::FAILED)?;
     // A proof is written at the very end: an interrupted run leaves nothing behind.
     let end = || {
+        if exit::finishing() {
+            return; // the proof is being written: let it
+        }
         eprintln!("\ninterrupted: no proof was written");
         std::process::exit(exit::INTERRUPTED.into());
     };
@@ -80,7 +83,19 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// Finds out before the work, not after it, that the proof can't be written.
-fn check_writable(path: &Path) -> Result<(), Failure> {
+fn check_writable(path: &Path, command: &Prove) -> Result<(), Failure> {
+    if let Ok(existing) = path.canonicalize() {
+        let refuse = |why: &str| Err(Failure::new(exit::BAD_FILE, format!("--proof {}: {why}", path.display())));
+        if command.file.canonicalize().is_ok_and(|input| input == existing) {
+            return refuse("that is the input, which would be lost");
+        }
+        if command.keys.canonicalize().is_ok_and(|keys| existing.starts_with(keys)) {
+            return refuse("that is inside the key directory");
+        }
+        if !existing.is_file() && !existing.is_dir() {
+            return refuse("that is no regular file");
+        }
+    }
     if path.is_dir() {
         return Err(Failure::new(exit::BAD_FILE, format!("{} is a directory: --proof takes a file", path.display())));
     }

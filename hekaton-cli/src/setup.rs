@@ -31,6 +31,9 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
     if let Some(unfinished) = directory.unfinished_path() {
         // Ctrl-C leaves nothing behind
         let remove = move || {
+            if !unfinished.exists() {
+                return; // the keys have their name already
+            }
             let _ = std::fs::remove_dir_all(&unfinished);
             eprintln!("\ninterrupted: no keys were written");
             std::process::exit(exit::INTERRUPTED.into());
@@ -71,6 +74,5 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
         "ok": true, "keys": command.keys, "manifest": manifest, "proving_key_bytes": total,
         "seconds": start.elapsed().as_secs_f64(),
     });
-    output::result(json, &object, &lines);
-    Ok(())
+    output::result(json, &object, &lines)
 }

@@ -14,7 +14,7 @@ pub(crate) fn run(command: &Verify, json: bool) -> Result<(), Failure> {
         let message = format!("{}: {}: a proof under them says nothing", command.key.display(), key.trust.statement());
         return Err(Failure::new(exit::REFUSED, message));
     }
-    let proof = exit::read(&command.proof)?;
+    let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
     let public = AnyCircuit::read_public(&key.circuit, &command.public).ok_or_else(|| {
         let why = "this program does not know how its public values are written";
         Failure::new(exit::BAD_FILE, format!("the key is for the circuit '{}': {why}", key.circuit))
@@ -24,6 +24,7 @@ pub(crate) fn run(command: &Verify, json: bool) -> Result<(), Failure> {
     verify(&key, &public, &proof).map_err(|e| {
         let code = match &e {
             VerifyError::Proof(_) => exit::BAD_FILE,
+            VerifyError::PublicValues { .. } => exit::USAGE,
             _ => exit::REFUSED,
         };
         Failure::new(code, format!("{}: {e}", command.proof.display()))
@@ -35,17 +36,17 @@ pub(crate) fn run(command: &Verify, json: bool) -> Result<(), Failure> {
         "key_digest": hex::encode(key.digest()), "seconds": elapsed.as_secs_f64(),
     });
     let lines = format!(
-        "the proof holds ({})\ncircuit: {} {}, {} subcircuits\npublic values: {}\nkey digest: {}\ntrust: {}",
+        "the proof holds ({})\ncircuit: {} {}, {} subcircuits\npublic values: {}\nkey digest: {}\nzero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
         key.circuit,
         key.parameters,
         key.instances,
         command.public,
         hex::encode(key.digest()),
+        if key.zero_knowledge { "yes" } else { "NO" },
         key.trust.statement(),
     );
-    output::result(json, &object, &lines);
-    Ok(())
+    output::result(json, &object, &lines)
 }
 
 fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {
@@ -57,7 +58,7 @@ fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {
         );
         return Err(Failure::new(exit::BAD_FILE, message));
     }
-    let bytes = exit::read(path)?;
+    let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     VerifyingKey::from_bytes(&bytes).map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
 

@@ -170,6 +170,17 @@ fn wrong_turns_before_proving() {
     fails(3, "can't write the proof", &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")]);
     let other = f.changed("file", "other", |b| b.extend([0; 50]));
     fails(4, "run setup for this file", &["prove", &other, "--keys", &keys]);
+    fails(3, "that is the input", &["prove", &file, "--keys", &keys, "--proof", &file]);
+    fails(
+        3,
+        "inside the key directory",
+        &["prove", &file, "--keys", &keys, "--proof", &format!("{keys}/verifying.key")],
+    );
+    fails(3, "no regular file", &["prove", &file, "--keys", &keys, "--proof", "/dev/null"]);
+    fails(2, "1..=4096", &["prove", &file, "--keys", &keys, "--threads", "100000"]);
+    let output = hekaton(&["prove", "--json"]);
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&object["ok"], &object["exit_code"]), (&Value::from(false), &Value::from(2)));
     fails(2, "unrecognized subcommand", &["proof"]);
     fails(2, "--keys", &["prove", &file]);
     fails(2, "invalid value", &["prove", &file, "--keys", &keys, "--threads", "0"]);
@@ -208,6 +219,9 @@ fn inspect_knows_all_our_files() {
     assert!(ok(&["inspect", &f.path("keys/types/leaf.pk")]).contains("proving key"));
     assert!(ok(&["inspect", &f.path("proof")]).contains("9 to 16 subcircuits"));
     fails(3, "is none of our files", &["inspect", &f.path("file")]);
+    assert!(ok(&["inspect", &f.path("keys/manifest.json")]).contains("key directory"));
+    fails(3, "no proof has this length", &["inspect", &f.changed("proof", "cut", |b| b.truncate(999))]);
+    fails(3, "none of our files", &["verify", "/dev/zero", "--key", "/dev/zero", "--public", ""]);
     for name in ["keys", "keys/verifying.key", "keys/aggregation.key", "proof"] {
         let object: Value = serde_json::from_str(&ok(&["inspect", "--json", &f.path(name)])).unwrap();
         assert_eq!(object["ok"], Value::from(true), "{name}");
@@ -256,4 +270,5 @@ fn chain_and_test_keys() {
     assert_eq!(std::fs::read(&proof).unwrap(), first);
     std::fs::write(&x, "not a number").unwrap();
     fails(4, "no decimal number", &["prove", &x, "--keys", &keys]);
+    fails(2, "public values", &["verify", &proof, "--key", &key, "--public", "1", "--accept-test-keys"]);
 }

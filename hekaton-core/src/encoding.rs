@@ -88,7 +88,12 @@ impl<'a> Reader<'a> {
             return Err(self.invalid(what, 4, format_args!("{len} bytes, at most {max} are allowed")));
         }
         let bytes = self.take(len, what)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))
+        let text = String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))?;
+        // it is printed: nothing in it may move a cursor or begin a line
+        match text.chars().any(char::is_control) {
+            true => Err(self.invalid(what, len, "control characters")),
+            false => Ok(text),
+        }
     }
 
     pub(crate) fn finish(self) -> Result<(), DecodeError> {

@@ -123,8 +123,8 @@ pub struct Run {
     pub constraints: u64,
     /// Wall-clock time of each phase, in the order of [`Phase::ALL`].
     pub times: [Duration; 4],
-    /// Bytes that would go to workers and come back from them in each phase, in the order of [`Phase::ALL`]: shared
-    /// values and points, as a distributed run sends them.
+    /// Bytes of shared values, challenges, points and proofs that each phase exchanges or makes, in the order of
+    /// [`Phase::ALL`]; private inputs are not counted. On one machine nothing is sent: it is what a phase is about.
     pub bytes: [u64; 4],
 }
 

@@ -33,7 +33,7 @@ impl SetupOptions {
         Self { circuit: circuit.into(), parameters: parameters.into(), zero_knowledge: true, insecure_seed: None }
     }
 
-    /// Switches zero knowledge off; proofs and keys say so.
+    /// Switches zero knowledge off; the keys say so.
     #[must_use]
     pub fn without_zero_knowledge(mut self) -> Self {
         self.zero_knowledge = false;
@@ -216,15 +216,15 @@ pub(crate) fn setup_wiring(
 
     progress(&format!("aggregation key for {n} subcircuits"));
     // S_i = St_i + g Sg_c + b Sb_i with St_i = IC_one + sum mu_ij IC_mu_j, Sb_i = sum a_ij IC_x_j
-    let mut st = Vec::with_capacity(n);
-    let mut sb = Vec::with_capacity(n);
+    let mut st = Zeroizing::new(Vec::with_capacity(n));
+    let mut sb = Zeroizing::new(Vec::with_capacity(n));
     for (kind, slots) in wiring.by_instance() {
         let (ic, s) = (&logs[kind as usize].0, slots.len());
         let (addresses, multiplicities) = Wiring::preprocessed(slots);
         sb.push(inner_product(&addresses, &ic[2..2 + s]));
         st.push(ic[0] + inner_product(&multiplicities, &ic[2 + s..]));
     }
-    let sg: Vec<Fr> = logs.iter().map(|(ic, _)| ic[1]).collect();
+    let sg: Zeroizing<Vec<Fr>> = Zeroizing::new(logs.iter().map(|(ic, _)| ic[1]).collect());
     let phi = Zeroizing::new(powers(*secrets.phi, 2 * padded - 1));
     let psi = Zeroizing::new(powers(*secrets.psi, 2 * padded - 1));
     let mut sections = Sections::new(AggregationKey::KIND);

@@ -85,9 +85,16 @@ fn a_directory_in_use_or_in_the_way_is_refused() {
     assert!(!unfinished.exists());
     let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
-    // an empty directory is fine
+    // an empty directory is fine, also behind a link
     std::fs::create_dir(&unfinished).unwrap();
     make(dir.path(), "unfinished", 1, 1);
+    #[cfg(unix)]
+    {
+        std::fs::create_dir(dir.path().join("real")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
+        make(dir.path(), "link", 1, 1);
+        assert!(KeyDirectory::open(&dir.path().join("real")).is_ok());
+    }
 }
 
 /// Every byte of the header and table, and a byte of each section: a flipped bit is noticed, and the file is named.
@@ -164,9 +171,14 @@ fn manifests_are_checked() {
     };
     assert!(with("\"format_version\": 1", "\"format_version\": 7").contains("format version 7"));
     assert!(with("\"name\": \"reader\"", "\"name\": \"../reader\"").contains("can't name a type"));
-    assert!(with("\"circuit\": \"readers\"", "\"circuit\": \"others\"").contains("not those of verifying.key"));
-    assert!(with("\"zero_knowledge\": true", "\"zero_knowledge\": false").contains("not those of verifying.key"));
-    assert!(with("\"instances\": 2,\n  \"zero", "\"instances\": 3,\n  \"zero").contains("not those of verifying.key"));
+    assert!(with("\"circuit\": \"readers\"", "\"circuit\": \"others\"").contains("not what verifying.key says"));
+    assert!(with("\"zero_knowledge\": true", "\"zero_knowledge\": false").contains("not what verifying.key says"));
+    assert!(with("\"instances\": 2,\n  \"zero", "\"instances\": 3,\n  \"zero").contains("not what verifying.key says"));
+    assert!(with("BLS12-381", "secp256k1").contains("not what verifying.key says"));
+    assert!(with("TEST KEYS", "a ceremony").contains("not what verifying.key says"));
+    assert!(with("\"layout_digest\": \"", "\"layout_digest\": \"00").contains("not what verifying.key says"));
+    assert!(with("\"slots\": 3", "\"slots\": 4").contains("sizes of type 'reader'"));
+    assert!(with("\"instances\": 2,\n      \"bytes", "\"instances\": 1,\n      \"bytes").contains("has 2 instances"));
     std::fs::write(&file, &good[..good.len() / 2]).unwrap();
     assert!(refused(&path).contains("manifest.json is damaged"));
     std::fs::write(&file, &good).unwrap();

@@ -171,6 +171,8 @@ fn verifying_keys() {
     broken(&|vk| vk.public[0].multiplicity = 0, "public wire");
     broken(&|vk| vk.public[1].multiplicity = -2, "public wire");
     broken(&|vk| vk.public.swap(0, 1), "public wire");
+    broken(&|vk| vk.parameters = "{}\ntrust: all is well".into(), "control characters");
+    broken(&|vk| vk.circuit = "x\u{1b}[2K".into(), "control characters");
     broken(&|vk| vk.k = G1Point::IDENTITY, "point at infinity");
     // a count that promises more than there is allocates nothing
     let at = 8 + 2 + 2 + 4 + 4 + 4 + 2 + 8 + 4 + 64;

@@ -4,6 +4,7 @@ use super::Circuit;
 use super::execution::{Execution, ExecutionError};
 use super::layout::WireName;
 use super::synthesis::{Prefix, SynthesizeError, synthesize};
+use crate::randomness::Randomness;
 use crate::transcript::MemoryChallenges;
 use ark_ff::Zero;
 use ark_relations::gr1cs::{R1CS_PREDICATE_LABEL, SynthesisMode};
@@ -16,6 +17,12 @@ pub enum CheckError {
     /// The circuit can't be executed on this input.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
+    /// An instance that could not be checked.
+    #[error("instance {instance} could not be checked")]
+    Unchecked {
+        /// The instance.
+        instance: usize,
+    },
     /// Synthesis failed.
     #[error("instance {instance}: {source}")]
     Synthesize {
@@ -26,6 +33,9 @@ pub enum CheckError {
     },
 }
 
+/// Mask slots of a subcircuit.
+const MASKS: usize = 2;
+
 /// A constraint that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -33,7 +43,7 @@ pub struct Violation {
     pub instance: usize,
     /// The name of its type.
     pub kind: String,
-    /// Index of the constraint in its R1CS, those of the memory check included.
+    /// Index of the constraint in its R1CS, those of the memory check with its masks included.
     pub constraint: usize,
     /// Where it was made: the tracing spans with target `gr1cs`, innermost first, or the rows of the memory check.
     pub label: String,
@@ -78,7 +88,9 @@ pub fn check<C: Circuit>(
 ) -> Result<CheckReport, CheckError> {
     let layout = circuit.layout().map_err(ExecutionError::from)?;
     let execution = Execution::new(circuit, input, &layout)?;
-    let wiring = layout.wiring(false);
+    // With masks, as in zero-knowledge keys: the indices of constraints are those of the provers' errors.
+    let wiring = layout.wiring(true);
+    let randomness = Randomness::seeded_not_zero_knowledge(0);
     let starts = wiring.starts();
     let mut report = CheckReport { public_values: execution.public(&layout), ..CheckReport::default() };
     // Any challenges will do; where they meet a pole, the next ones.
@@ -88,21 +100,23 @@ pub fn check<C: Circuit>(
         let kind = layout.type_of(instance);
         let name = layout.type_name(kind);
         let private = execution.private_input(instance)?;
-        let slots = &wiring.slots[starts[instance.index()]..][..layout.slots(kind)];
+        let slots = &wiring.slots[starts[instance.index()]..][..layout.slots(kind) + MASKS];
         let inside = |source| CheckError::Synthesize { instance: instance.index(), source };
-        let slot_values = execution.values.slots(&layout, instance);
+        let slot_values = execution.values.masked_slots(&layout, instance, &randomness);
         // s slots have at most s poles, so one of s + 1 challenges has none
         let prefix = (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, &slot_values, &challenges(i)).ok());
-        let Some(prefix) = prefix else { continue };
+        let Some(prefix) = prefix else { return Err(CheckError::Unchecked { instance: instance.index() }) };
         let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
         let cs =
-            synthesize(circuit, kind, name, slots.len(), 0, mode, Some(&prefix), Some(&private)).map_err(inside)?;
+            synthesize(circuit, kind, name, slots.len(), MASKS, mode, Some(&prefix), Some(&private)).map_err(inside)?;
         cs.finalize();
         let gadget = |source| inside(SynthesizeError::Gadget { kind: name.to_owned(), source });
         let matrices = cs.to_matrices().map_err(gadget)?;
         let mut z = cs.instance_assignment().map_err(gadget)?;
         z.extend(cs.witness_assignment().map_err(gadget)?);
-        let [a, b, c] = &matrices[R1CS_PREDICATE_LABEL][..] else { continue };
+        let [a, b, c] = &matrices[R1CS_PREDICATE_LABEL][..] else {
+            return Err(CheckError::Unchecked { instance: instance.index() });
+        };
         let dot = |row: &[(Fr, usize)]| row.iter().map(|(k, i)| *k * z[*i]).sum::<Fr>();
         report.instances += 1;
         report.constraints += a.len();
@@ -112,7 +126,7 @@ pub fn check<C: Circuit>(
             let mut touched: Vec<usize> = [&a[constraint], &b[constraint], &c[constraint]]
                 .into_iter()
                 .flatten()
-                .filter_map(|(_, i)| i.checked_sub(first).filter(|slot| *slot < slots.len()))
+                .filter_map(|(_, i)| i.checked_sub(first).filter(|slot| *slot < layout.slots(kind)))
                 .collect();
             touched.sort_unstable();
             touched.dedup();
@@ -121,7 +135,7 @@ pub fn check<C: Circuit>(
                 instance: instance.index(),
                 kind: name.to_owned(),
                 constraint,
-                label: label(&cs, constraint),
+                label: if constraint <= slots.len() { "   memory check".to_owned() } else { label(&cs, constraint) },
                 wires: touched.iter().filter_map(|slot| wires[*slot]).map(|w| layout.wire_name(w)).collect(),
             });
         }

@@ -224,7 +224,7 @@ impl LayoutBuilder {
     /// Declares an instance of a type.
     pub fn instance(&mut self, kind: TypeId) -> InstanceId {
         let slots = self.types.get(kind.index()).map_or(0, |t| t.slots);
-        if self.instances.len() >= LIMIT || self.slots.len() + slots > LIMIT {
+        if self.instances.len() >= LIMIT || self.slots.len().saturating_add(slots) > LIMIT {
             self.fail(LayoutError::TooMany("instances or slots"));
             return InstanceId(0); // build() reports the error; nothing grows any more
         }
@@ -262,7 +262,7 @@ impl LayoutBuilder {
     /// Leaves a slot of an instance empty. The prover may then choose its value as far as the type's constraints let it:
     /// make sure that nothing depends on it.
     pub fn unused(&mut self, instance: InstanceId, slot: usize) {
-        let kind = &self.types[self.instances[instance.index()] as usize];
+        let Some(kind) = self.instances.get(instance.index()).map(|kind| &self.types[*kind as usize]) else { return };
         if slot >= kind.slots {
             let (type_name, slots) = (kind.name.clone(), kind.slots);
             let wire = WireName("unused", 0);
@@ -294,9 +294,9 @@ impl LayoutBuilder {
     }
 
     fn place(&mut self, instance: InstanceId, slot: usize, wire: WireId, writes: bool) {
-        let kind = self.instances[instance.index()];
+        let Some(kind) = self.instances.get(instance.index()).copied() else { return };
+        let Some(name) = self.wires.get(wire.index()).map(|w| w.name) else { return };
         let spec = &self.types[kind as usize];
-        let name = self.wires[wire.index()].name;
         if slot >= spec.slots {
             let (type_name, slots) = (spec.name.clone(), spec.slots);
             return self.fail(LayoutError::NoSuchSlot {

@@ -93,7 +93,7 @@ pub enum KeyDirectoryError {
         path: PathBuf,
     },
     /// A bad manifest.
-    #[error("{path} is damaged: {why}")]
+    #[error("{path} is damaged: {why}; copy the key directory again or run setup again")]
     Manifest {
         /// The file.
         path: PathBuf,
@@ -125,7 +125,9 @@ pub enum KeyDirectoryError {
         source: VerifyingKeyError,
     },
     /// Key files that do not belong together.
-    #[error("{path} belongs to another setup than {manifest}: its digest is {found}, the manifest says {expected}")]
+    #[error(
+        "{path} belongs to another setup than {manifest}: its digest is {found}, the manifest says {expected}; copy the key directory again as a whole, or run setup again"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -182,6 +184,8 @@ impl KeySink for MemoryKeys {
         verifying: VerifyingKey,
         manifest: Manifest,
     ) -> Result<(), KeyDirectoryError> {
+        // of several setups into one sink the last one counts
+        self.types.drain(..self.types.len().saturating_sub(manifest.types.len()));
         self.rest = Some((aggregation, verifying, manifest));
         Ok(())
     }
@@ -207,6 +211,9 @@ impl KeyDirectory {
     /// # Errors
     /// When it holds something already, or can't be made.
     pub fn create(path: &Path) -> Result<Self, KeyDirectoryError> {
+        // A link or "." stands for the directory behind it, which is what gets replaced in the end.
+        let resolved = if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
+        let path = resolved.as_path();
         if path.exists() {
             let mut entries = std::fs::read_dir(path).map_err(io(path))?;
             if entries.next().is_some() {
@@ -283,9 +290,12 @@ impl KeyDirectory {
             && manifest.instances as u64 == verifying.instances
             && manifest.circuit == verifying.circuit
             && manifest.parameters == parameters
-            && manifest.zero_knowledge == verifying.zero_knowledge;
+            && manifest.zero_knowledge == verifying.zero_knowledge
+            && manifest.curve == CURVE
+            && manifest.layout_digest == hex::encode(verifying.layout)
+            && manifest.trust == verifying.trust.statement();
         if !same {
-            let why = "circuit, parameters or sizes are not those of verifying.key".to_owned();
+            let why = "what it says is not what verifying.key says".to_owned();
             return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
         }
         let mut types = Vec::with_capacity(manifest.types.len());
@@ -295,12 +305,24 @@ impl KeyDirectory {
                 return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
             }
             let file = path.join("types").join(format!("{}.pk", entry.name));
-            let sections = Sections::open(&file, ProvingKey::KIND, Some(digest(&entry.digest)?))?;
-            types.push(ProvingKey::new(&entry.name, sections)?);
+            let sections = Sections::open(&file, ProvingKey::KIND, digest(&entry.digest)?)?;
+            let key = ProvingKey::new(&entry.name, sections)?;
+            if (entry.slots, entry.constraints, entry.bytes) != (key.slots(), key.constraints(), key.bytes()) {
+                let why = format!("sizes of type '{}' are not those of its key", entry.name);
+                return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
+            }
+            types.push(key);
         }
         let file = path.join("aggregation.key");
-        let sections = Sections::open(&file, AggregationKey::KIND, Some(digest(&manifest.aggregation_key_digest)?))?;
+        let sections = Sections::open(&file, AggregationKey::KIND, digest(&manifest.aggregation_key_digest)?)?;
         let aggregation = AggregationKey::new(sections, verifying.instances as usize, types.len())?;
+        for (kind, entry) in manifest.types.iter().enumerate() {
+            let count = aggregation.type_of()?.iter().filter(|k| **k as usize == kind).count();
+            if count != entry.instances {
+                let why = format!("type '{}' has {count} instances, not {}", entry.name, entry.instances);
+                return Err(KeyDirectoryError::Manifest { path: manifest_path, why });
+            }
+        }
         Ok((manifest, ProverKeys { verifying, aggregation, types }))
     }
 

@@ -74,7 +74,9 @@ pub enum KeyFileError {
         why: String,
     },
     /// A key of another setup.
-    #[error("{path} belongs to another setup: its digest is {found}, the manifest says {expected}")]
+    #[error(
+        "{path} belongs to another setup: its digest is {found}, the manifest says {expected}; copy the key directory again as a whole, or run setup again"
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -205,13 +207,13 @@ impl Sections {
     }
 
     /// Maps a file. Header, table and the digest of every section are checked; `digest` is what the manifest says.
-    pub(crate) fn open(path: &Path, kind: &'static str, digest: Option<[u8; 32]>) -> Result<Self, KeyFileError> {
+    pub(crate) fn open(path: &Path, kind: &'static str, digest: [u8; 32]) -> Result<Self, KeyFileError> {
         let (map, table, found_kind, found) = open_table(path)?;
         if found_kind != kind {
             return Err(KeyFileError::Kind { path: path.to_owned(), found: found_kind, expected: kind });
         }
-        if let Some(expected) = digest.filter(|expected| *expected != found) {
-            let (expected, found) = (hex::encode(expected), hex::encode(found));
+        if digest != found {
+            let (expected, found) = (hex::encode(digest), hex::encode(found));
             return Err(KeyFileError::Foreign { path: path.to_owned(), expected, found });
         }
         let mut sections = Vec::with_capacity(table.len());
@@ -230,7 +232,7 @@ impl Sections {
     }
 }
 
-/// Flushes a finished temporary file to disk and renames it into place, readable as the umask says.
+/// Flushes a finished temporary file to disk and renames it into place, readable for all.
 pub(crate) fn persist(file: tempfile::NamedTempFile, path: &Path) -> std::io::Result<()> {
     file.as_file().sync_all()?;
     #[cfg(unix)]

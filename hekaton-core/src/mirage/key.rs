@@ -78,7 +78,11 @@ impl ProvingKey {
         }
         let domain = Domain::new(shape.domain as usize).map_err(|e| bad("shape", e.to_string()))?;
         let limit = u64::from(u32::MAX);
-        if shape.constraints > shape.domain || shape.variables > limit || shape.slots > shape.variables / 4 + 1 {
+        if shape.constraints > shape.domain
+            || shape.variables > limit
+            || shape.slots > limit
+            || shape.variables < 3 + 4 * shape.slots
+        {
             return Err(bad("shape", format!("impossible sizes {shape:?}")).into());
         }
         let mut coefficients = Vec::new();
@@ -100,7 +104,7 @@ impl ProvingKey {
         };
         let (variables, slots) = (self.shape.variables as usize, self.shape.slots as usize);
         length("d", self.d_query()?.len(), slots)?;
-        length("l", self.l_query()?.len(), variables - (3 + 3 * slots).min(variables))?;
+        length("l", self.l_query()?.len(), variables - (3 + 3 * slots))?;
         length("h", self.h_query()?.len(), self.domain.size())?;
         let sparse = [
             ("a", self.a_query()?.variables, self.a_query()?.points.len()),
