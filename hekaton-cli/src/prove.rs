@@ -84,6 +84,9 @@ fn parent(path: &Path) -> &Path {
 
 /// Finds out before the work, not after it, that the proof can't be written.
 fn check_writable(path: &Path, command: &Prove) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::new(exit::BAD_FILE, format!("{} is a directory: --proof takes a file", path.display())));
+    }
     if let Ok(existing) = path.canonicalize() {
         let refuse = |why: &str| Err(Failure::new(exit::BAD_FILE, format!("--proof {}: {why}", path.display())));
         if command.file.canonicalize().is_ok_and(|input| input == existing) {
@@ -95,9 +98,6 @@ fn check_writable(path: &Path, command: &Prove) -> Result<(), Failure> {
         if !existing.is_file() && !existing.is_dir() {
             return refuse("that is no regular file");
         }
-    }
-    if path.is_dir() {
-        return Err(Failure::new(exit::BAD_FILE, format!("{} is a directory: --proof takes a file", path.display())));
     }
     tempfile::NamedTempFile::new_in(parent(path))
         .map(drop)

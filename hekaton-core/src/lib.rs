@@ -17,7 +17,7 @@
 //! Without the default feature `prover` only the verifier is built: [`VerifyingKey::from_bytes`] and [`verify`].
 
 pub mod aggregation;
-#[cfg(doc)]
+#[cfg(any(doc, all(doctest, feature = "prover")))]
 pub mod docs;
 mod encoding;
 mod transcript;

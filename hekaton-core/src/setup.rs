@@ -4,9 +4,7 @@ use crate::circuit::wiring::Wiring;
 use crate::circuit::{Circuit, LayoutError, R1cs, StarError, SynthesizeError, synthesize_r1cs};
 use crate::keys::sections::Sections;
 use crate::keys::{AggregationKey, KeyDirectoryError, KeyFileError, KeySink, Manifest, TypeEntry};
-use crate::mirage::{
-    MirageKeyError, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type, setup_type,
-};
+use crate::mirage::{ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type, setup_type};
 use crate::verifying_key::{Trust, VerifyingKey, VerifyingKeyError};
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_uniform, inner_product, pairing, powers};
@@ -81,12 +79,6 @@ impl From<KeyFileError> for SetupError {
     }
 }
 
-impl From<MirageKeyError> for SetupError {
-    fn from(e: MirageKeyError) -> Self {
-        Self::Keys(e.into())
-    }
-}
-
 /// Draws the trapdoors; they are wiped when they are dropped.
 enum Trapdoors {
     Fresh,
@@ -157,23 +149,12 @@ pub fn setup<C: Circuit>(
     let masks = if options.zero_knowledge { 2 } else { 0 };
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
     let synthesize = |kind: crate::circuit::TypeId| {
-        let WiringName { name, slots } = WiringName::of(&wiring, kind.index());
-        synthesize_r1cs(circuit, kind, name, slots, masks)
+        let spec = &wiring.types[kind.index()];
+        synthesize_r1cs(circuit, kind, &spec.name, spec.slots, masks)
     };
     let mut kinds = layout.type_ids();
     let types = std::iter::from_fn(|| Some(synthesize(kinds.next()?).map_err(SetupError::from)));
     setup_wiring(&wiring, types, &secrets, options, sink, &mut progress)
-}
-
-struct WiringName<'a> {
-    name: &'a str,
-    slots: usize,
-}
-
-impl<'a> WiringName<'a> {
-    fn of(wiring: &'a Wiring, kind: usize) -> Self {
-        Self { name: &wiring.types[kind].name, slots: wiring.types[kind].slots }
-    }
 }
 
 /// Setup from a wiring and the R1CS of its types; all asserts are here.

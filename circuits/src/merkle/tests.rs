@@ -1,4 +1,5 @@
 use super::*;
+use crate::registry::Named;
 use hekaton_core::circuit::check;
 
 fn file(len: usize) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use super::sections::{KeyFileError, Sections, persist};
 use super::{AggregationKey, ProverKeys};
-use crate::mirage::{MirageKeyError, ProvingKey};
+use crate::mirage::ProvingKey;
 use crate::verifying_key::{VerifyingKey, VerifyingKeyError};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -113,9 +113,6 @@ pub enum KeyDirectoryError {
     /// A bad key file.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
-    /// A bad proving key.
-    #[error(transparent)]
-    ProvingKey(#[from] MirageKeyError),
     /// A bad verifying key.
     #[error("{path}: {source}")]
     VerifyingKey {

@@ -28,15 +28,6 @@ pub(crate) struct Elements {
     pub(crate) delta_2: G2Point,
 }
 
-/// Why a file is no usable proving key.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MirageKeyError {
-    /// The file itself is bad.
-    #[error(transparent)]
-    File(#[from] KeyFileError),
-}
-
 /// The proving key of one subcircuit type. Sections are used in place; what is held beside them is the Fourier domain
 /// (64 bytes a domain element) and the table of distinct coefficients.
 #[derive(Debug)]
@@ -67,14 +58,14 @@ impl ProvingKey {
     /// The kind of key file.
     pub(crate) const KIND: &'static str = "proving key";
 
-    pub(crate) fn new(name: &str, sections: Sections) -> Result<Self, MirageKeyError> {
+    pub(crate) fn new(name: &str, sections: Sections) -> Result<Self, KeyFileError> {
         let bad = |section: &'static str, why: String| sections.damaged(section, why);
         let shape: Shape = *sections.one("shape")?;
         let elements: Elements = *sections.one("elements")?;
         // Before anything is allocated by a number from the file: the number must match what the file has.
         let h = sections.get::<G1Point>("h")?.len() as u64;
         if h != shape.domain {
-            return Err(bad("h", format!("{h} points for a domain of {}", shape.domain)).into());
+            return Err(bad("h", format!("{h} points for a domain of {}", shape.domain)));
         }
         let domain = Domain::new(shape.domain as usize).map_err(|e| bad("shape", e.to_string()))?;
         let limit = u64::from(u32::MAX);
@@ -83,22 +74,22 @@ impl ProvingKey {
             || shape.slots > limit
             || shape.variables < 3 + 4 * shape.slots
         {
-            return Err(bad("shape", format!("impossible sizes {shape:?}")).into());
+            return Err(bad("shape", format!("impossible sizes {shape:?}")));
         }
         let mut coefficients = Vec::new();
         for bytes in sections.get::<[u8; 32]>("coefficients")? {
             coefficients.push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
         }
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
-            return Err(bad("coefficients", "the table must begin with 1 and -1".into()).into());
+            return Err(bad("coefficients", "the table must begin with 1 and -1".into()));
         }
         let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
         key.check_lengths()?;
         Ok(key)
     }
 
-    fn check_lengths(&self) -> Result<(), MirageKeyError> {
-        let bad = |section: &'static str, why: String| Err(self.sections.damaged(section, why).into());
+    fn check_lengths(&self) -> Result<(), KeyFileError> {
+        let bad = |section: &'static str, why: String| Err(self.sections.damaged(section, why));
         let length = |section: &'static str, found: usize, expected: usize| {
             if found == expected { Ok(()) } else { bad(section, format!("{found} elements, expected {expected}")) }
         };

@@ -12,7 +12,7 @@ mod setup;
 mod verifier;
 
 pub use asserts::TypeError;
-pub use key::{MirageKeyError, ProvingKey};
+pub use key::ProvingKey;
 pub use prover::{MirageProof, Unsatisfied};
 pub use verifier::{MirageVerifier, Statement};
 
