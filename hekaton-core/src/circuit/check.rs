@@ -23,6 +23,9 @@ pub enum CheckError {
         /// The instance.
         instance: usize,
     },
+    /// Synthesis of a type failed, whatever the instance.
+    #[error(transparent)]
+    Type(SynthesizeError),
     /// Synthesis failed.
     #[error("instance {instance}: {source}")]
     Synthesize {

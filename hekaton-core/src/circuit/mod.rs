@@ -79,5 +79,5 @@ pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckErr
     let layout = circuit.layout().map_err(ExecutionError::from)?;
     let count = |kind: TypeId| synthesize_r1cs(circuit, kind, layout.type_name(kind), layout.slots(kind), 0);
     let counts = layout.type_ids().map(|kind| count(kind).map(|r1cs| r1cs.constraints()));
-    counts.collect::<Result<_, _>>().map_err(|source| CheckError::Synthesize { instance: 0, source })
+    counts.collect::<Result<_, _>>().map_err(CheckError::Type)
 }
