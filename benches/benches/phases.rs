@@ -28,9 +28,9 @@ fn phases(c: &mut Criterion) {
     group.bench_function("prove one", |b| b.iter(|| worker.resume(job(1)).prove(&round).unwrap()));
 
     let order = coordinator.order();
-    let commitments = engine.round(&order, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1), |_| {}).unwrap();
+    let commitments = engine.round(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1)).unwrap();
     let round = coordinator.committed(commitments.clone(), &engine).unwrap().prove_round();
-    let responses = engine.round(&order, |i| worker.resume(job(i)).prove(&round), |_| {}).unwrap();
+    let responses = engine.round(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
     let aggregate = || {
         let committed = coordinator.committed(commitments.clone(), &engine).unwrap();
         committed.proven(responses.clone()).unwrap().aggregate(&engine).unwrap()

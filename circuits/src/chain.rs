@@ -14,7 +14,7 @@
 //! let keys = keys.into_keys().ok_or("setup gave no keys")?;
 //!
 //! let engine = LocalEngine::new(None)?;
-//! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new(), &|_| {})?;
+//! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new())?;
 //!
 //! // Elsewhere: the verifying key, the public values and the proof are all it takes.
 //! verify(&keys.verifying, &run.public_values, run.proof.as_bytes())?;

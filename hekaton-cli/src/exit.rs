@@ -15,7 +15,9 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const BAD_FILE: u8 = 3;
 /// The run failed: the input does not fit, a witness is wrong, the disk is full.
 pub(crate) const FAILED: u8 = 4;
-/// Ended by Ctrl-C or SIGTERM; nothing was written.
+/// Asked to stop by Ctrl-C or SIGTERM; what was done is in the run directory.
+pub(crate) const STOPPED: u8 = 5;
+/// Ended at once by Ctrl-C or SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// For `--help`.
@@ -25,7 +27,8 @@ pub(crate) const HELP: &str = "Exit codes:
   2  the command line is wrong, public values included
   3  a file or directory can't be used: missing, damaged, in the way, of another version or another setup
   4  the run failed: the input does not fit, a witness is wrong, a disk is full
-  130  interrupted; nothing was written";
+  5  interrupted; what was done is in the run directory, go on with --resume
+  130  interrupted at once; no result was written";
 
 /// Why the program ends, with its exit code.
 #[derive(Debug)]

@@ -4,13 +4,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;
+mod event_files;
 mod exit;
 mod inspect;
 mod options;
 mod output;
 mod progress;
 mod prove;
+mod report;
 mod setup;
+mod signals;
 mod verify;
 
 use clap::Parser;
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Check(command) => check::run(command, json),
         Command::Hash(command) => check::hash(command, json),
         Command::Inspect(command) => inspect::run(command, json),
+        Command::Report(command) => report::run(command, json),
     };
     match result {
         Ok(()) => ExitCode::from(exit::OK),

@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Hash(Hash),
     /// Show what is in a proof, a key file or a key directory
     Inspect(Inspect),
+    /// Show what the events of a run come to: phases, times, memory, slowest subcircuits
+    Report(Report),
 }
 
 /// Which circuit.
@@ -96,9 +98,21 @@ pub(crate) struct Prove {
     /// Directory of the keys
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// Where to write the proof [default: FILE.proof]
+    /// Where to write the proof [default: FILE.proof, with --run DIR: DIR/proof]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
+    /// Keep what is done in this directory, so that an interrupted run can go on; it must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) run: Option<PathBuf>,
+    /// Go on with the run in --run DIR, or begin it if none began there yet
+    #[arg(long, requires = "run")]
+    pub(crate) resume: bool,
+    /// Seconds without a sign of life after which a process on another machine counts as dead and its run is taken over
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600), requires = "run")]
+    pub(crate) lease: u64,
+    /// Write what happens as JSON lines; docs/events.md has the schema. DIR/events.jsonl gets the same with --run DIR
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<PathBuf>,
     /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
     #[arg(long)]
     pub(crate) no_check: bool,
@@ -151,4 +165,13 @@ pub(crate) struct Hash {
 pub(crate) struct Inspect {
     /// A proof, a verifying key, a proving key, an aggregation key, or a key directory
     pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// A run directory, or a file written by `prove --events`
+    pub(crate) path: PathBuf,
+    /// Write a page with a chart of phases and provers, memory over time and the slowest subcircuits
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }

@@ -4,6 +4,7 @@ use crate::exit::{self, Failure};
 use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -76,13 +77,61 @@ pub(crate) fn count(n: u64) -> String {
 
 /// A duration for people.
 pub(crate) fn seconds(t: Duration) -> String {
-    let s = t.as_secs_f64();
-    if s < 1.0 { format!("{:.0} ms", s * 1e3) } else { format!("{s:.1} s") }
+    seconds_f64(t.as_secs_f64())
 }
 
-/// Peak memory of this process in bytes, on Linux.
-pub(crate) fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+/// [`seconds`], from a number of them.
+pub(crate) fn seconds_f64(s: f64) -> String {
+    match s {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 600.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// The directory of a file.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Finds out before the work, not after it, that a file can't be written, or would overwrite one of `inputs` or something
+/// inside one of them.
+pub(crate) fn check_output(path: &Path, option: &str, inputs: &[&Path]) -> Result<(), Failure> {
+    let refuse = |why: &str| Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())));
+    if path.is_dir() {
+        return refuse("is a directory, expected a file");
+    }
+    if let Ok(existing) = path.canonicalize() {
+        for input in inputs.iter().filter_map(|input| input.canonicalize().ok()) {
+            if input == existing {
+                return refuse("that is the input, which would be lost");
+            }
+            if existing.starts_with(&input) {
+                return refuse("that is inside the key directory");
+            }
+        }
+        if !existing.is_file() {
+            return refuse("that is no regular file");
+        }
+    }
+    let probe = tempfile::NamedTempFile::new_in(parent(path)).map(drop);
+    probe.map_err(|e| Failure::new(exit::BAD_FILE, format!("can't write to {}: {e}", path.display())))
+}
+
+/// Writes a file under a temporary name and renames it, readable for all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let attempt = || -> std::io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        }
+        file.persist(path).map_err(|e| e.error)?;
+        Ok(())
+    };
+    attempt().map_err(|e| Failure::new(exit::FAILED, format!("can't write {}: {e}", path.display())))
 }

@@ -1,6 +1,6 @@
-//! Progress of a run: a bar on a terminal, plain lines otherwise.
+//! Progress of a run, from its events: a bar on a terminal, plain lines otherwise.
 
-use hekaton_core::{Phase, Progress};
+use hekaton_core::events::{Event, Phase, Record};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ pub(crate) struct Display {
 #[derive(Debug)]
 struct State {
     bar: Option<ProgressBar>,
-    total: usize,
-    done: usize,
+    total: u64,
+    done: u64,
     last_line: Instant,
 }
 
@@ -31,33 +31,43 @@ impl Display {
     }
 
     /// Takes an event of the run; called from many threads.
-    pub(crate) fn event(&self, event: Progress) {
+    pub(crate) fn event(&self, record: &Record) {
         let Ok(mut state) = self.state.lock() else { return };
-        match event {
-            Progress::Begin(phase, total) => self.begin(&mut state, phase.name(), total),
-            Progress::Step(phase, _) => self.step(&mut state, phase),
-            Progress::Restart => self.line("the challenges met a pole of the memory check: starting again"),
+        match &record.event {
+            Event::PhaseStart { phase, total, done } => self.begin(&mut state, *phase, *total, *done),
+            Event::Subcircuit { phase, .. } => self.step(&mut state, *phase),
+            Event::PhaseEnd { .. } | Event::RunEnd { .. } => clear(&mut state),
+            Event::Notice { message } => say(&state, &format!("note: {message}")),
+            Event::Restart { .. } => say(&state, "the challenges met a pole of the memory check: starting again"),
+            _ => {}
         }
     }
 
     /// A line between other progress.
     pub(crate) fn line(&self, text: &str) {
-        eprintln!("{text}");
+        if let Ok(state) = self.state.lock() {
+            say(&state, text);
+        }
     }
 
-    fn begin(&self, state: &mut State, name: &str, total: usize) {
-        if let Some(bar) = state.bar.take() {
-            bar.finish_and_clear();
+    fn begin(&self, state: &mut State, phase: Phase, total: u64, done: u64) {
+        clear(state);
+        (state.total, state.done, state.last_line) = (total, done, Instant::now());
+        if phase == Phase::LoadKeys {
+            return;
         }
-        (state.total, state.done, state.last_line) = (total, 0, Instant::now());
         if self.terminal {
-            let bar = ProgressBar::new(total as u64).with_message(name.to_owned());
+            let bar = ProgressBar::new(total).with_message(phase.name()).with_position(done);
             let style = ProgressStyle::with_template("{msg:<14} {bar:32} {pos}/{len}  {elapsed}  eta {eta}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            // what was done earlier says nothing about how fast this process is
+            bar.reset_eta();
             bar.enable_steady_tick(Duration::from_millis(200));
             state.bar = Some(bar);
+        } else if done > 0 {
+            eprintln!("{}: {total} to do, {done} done by earlier processes", phase.name());
         } else {
-            eprintln!("{name}: {total} to do");
+            eprintln!("{}: {total} to do", phase.name());
         }
     }
 
@@ -72,10 +82,23 @@ impl Display {
     }
 }
 
+fn say(state: &State, text: &str) {
+    match &state.bar {
+        Some(bar) => bar.println(text),
+        None => eprintln!("{text}"),
+    }
+}
+
+fn clear(state: &mut State) {
+    if let Some(bar) = state.bar.take() {
+        bar.finish_and_clear();
+    }
+}
+
 impl Drop for Display {
     fn drop(&mut self) {
-        if let Some(bar) = self.state.get_mut().ok().and_then(|s| s.bar.take()) {
-            bar.finish_and_clear();
+        if let Ok(state) = self.state.get_mut() {
+            clear(state);
         }
     }
 }

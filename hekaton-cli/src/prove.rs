@@ -1,50 +1,121 @@
 //! `hekaton prove`.
 
+use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Prove;
-use crate::output;
 use crate::progress::Display;
+use crate::report::{self, Summary};
+use crate::{output, signals};
 use circuits::{AnyCircuit, Named, Parameters, with_circuit};
-use hekaton_core::{KeyDirectory, LocalEngine, Phase, ProveOptions, ProverKeys, Randomness, Run, prove};
-use serde_json::{Value, json};
-use std::io::Write;
+use hekaton_core::events::{Event, Phase, Recorder};
+use hekaton_core::run::RunError;
+use hekaton_core::{
+    Cancellation, KeyDirectory, LocalEngine, ProveError, ProveOptions, ProverKeys, Randomness, Run, RunDirectory,
+    RunDirectoryOptions, RunIdentity, prove,
+};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What is made from the events.
+struct Listeners {
+    display: Display,
+    summary: Mutex<Summary>,
+    files: EventFiles,
+}
 
 pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
-    let start = Instant::now();
+    let listeners = Listeners { display: Display::new(), summary: Mutex::default(), files: EventFiles::new() };
+    let recorder = Recorder::new(concat!("hekaton ", env!("CARGO_PKG_VERSION")), |record| {
+        listeners.display.event(record);
+        listeners.files.event(record);
+        if let Ok(mut summary) = listeners.summary.lock() {
+            summary.add(record);
+        }
+    });
+    let result = prove_recorded(command, &listeners, &recorder);
+    drop(recorder);
+    let Listeners { display, summary, .. } = listeners;
+    drop(display);
+    result?;
+    let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    summary.end();
+    if let Some(run) = &command.run {
+        output::write(&report::result_path(run), (summary.object().to_string() + "\n").as_bytes())?;
+    }
+    output::result(json, &summary.object(), &summary.table())
+}
+
+fn prove_recorded(command: &Prove, listeners: &Listeners, recorder: &Recorder<'_>) -> Result<(), Failure> {
     let file = exit::read(&command.file)?;
-    let path = command.proof.clone().unwrap_or_else(|| with_suffix(&command.file, ".proof"));
-    check_writable(&path, command)?;
+    let path = match (&command.proof, &command.run) {
+        (Some(proof), _) => Some(proof.clone()),
+        (None, Some(_)) => None,
+        (None, None) => Some(with_suffix(&command.file, ".proof")),
+    };
+    for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
+        if let Some(path) = path {
+            output::check_output(path, option, &[&command.file, &command.keys])?;
+        }
+    }
+    if let Some(path) = &command.events {
+        listeners.files.attach(path, command.resume, None)?;
+    }
+    let since = recorder.phase_start(Phase::LoadKeys, 1, 0);
     let (manifest, keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
-    let load = start.elapsed();
+    recorder.phase_end(Phase::LoadKeys, since, keys.bytes());
     let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
     let (circuit, _) = AnyCircuit::new(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
-    let mut options = ProveOptions::new();
-    if let Some(seed) = command.insecure_seed {
-        eprintln!("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
-        options.randomness = Some(Randomness::seeded_not_zero_knowledge(seed));
-    }
-    options.check_constraints = !command.no_check;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    let threads = hekaton_core::engine::Pool::threads(&engine);
+    // Before the run is touched: a wrong file leaves no run behind.
+    with_circuit!(&circuit, circuit => circuit.input(&file).map(drop)).or_fail(exit::FAILED)?;
+    if command.insecure_seed.is_some() {
+        eprintln!("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
+    }
+    let directory = open_run(command, &keys, &file)?.map(Arc::new);
+    let cancellation = Cancellation::new();
+    match &directory {
+        Some(run) => {
+            listeners.files.attach(&run.events_path(), true, Some(run.clone()))?;
+            let first = "stopping: subcircuits under way are finished and kept; once more ends at once";
+            signals::handle(Some(cancellation.clone()), first)?;
+        }
+        None => signals::handle(None, "interrupted: no proof was written")?,
+    }
+    listeners.files.start();
+    let mut options =
+        ProveOptions::new().check_constraints(!command.no_check).cancellation(&cancellation).recorder(recorder);
+    if let Some(seed) = command.insecure_seed {
+        options = options.randomness(Randomness::seeded_not_zero_knowledge(seed));
+    }
+    if let Some(run) = &directory {
+        options = options.run_directory(run);
+    }
     let run = with_circuit!(&circuit, circuit => prove_file(circuit, &file, &keys, &engine, &options))?;
     exit::finish();
-    write(&path, run.proof.as_bytes())?;
-    let public = AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default();
-    let key_bytes = keys.types.iter().map(|t| t.bytes()).sum::<u64>() + keys.aggregation.bytes();
-    let zero_knowledge = manifest.zero_knowledge && command.insecure_seed.is_none();
-    let report = Report {
-        run: &run,
-        load,
-        total: start.elapsed(),
-        threads,
-        public: &public,
-        proof: &path,
-        zero_knowledge,
-        key_bytes,
-    };
-    output::result(json, &report.object(), &report.table(&command.keys))
+    if let Some(path) = &path {
+        output::write(path, run.proof.as_bytes())?;
+    }
+    let path = path.or_else(|| directory.as_ref().map(|run| run.proof_path())).unwrap_or_default();
+    recorder.emit(Event::ProofWritten {
+        path: path.display().to_string(),
+        bytes: run.proof.as_bytes().len() as u64,
+        public: AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default(),
+        key: command.keys.join("verifying.key").display().to_string(),
+    });
+    Ok(())
+}
+
+/// Opens the run directory, if one is asked for.
+fn open_run(command: &Prove, keys: &ProverKeys, file: &[u8]) -> Result<Option<RunDirectory>, Failure> {
+    let Some(path) = &command.run else { return Ok(None) };
+    let identity = RunIdentity::new(&keys.verifying, *blake3::hash(file).as_bytes());
+    let mut options = RunDirectoryOptions::new().lease_deadline(Duration::from_secs(command.lease));
+    if let Some(seed) = command.insecure_seed {
+        options = options.insecure_seed(seed);
+    }
+    let run = if command.resume { options.resume(path, &identity) } else { options.begin(path, &identity) };
+    run.map(Some).or_fail(exit::BAD_FILE)
 }
 
 fn prove_file<'f, C: Named>(
@@ -52,23 +123,21 @@ fn prove_file<'f, C: Named>(
     file: &'f [u8],
     keys: &ProverKeys,
     engine: &LocalEngine,
-    options: &ProveOptions,
+    options: &ProveOptions<'_>,
 ) -> Result<Run, Failure>
 where
     C::Input: ToOwned + 'f,
 {
     let input = circuit.input(file).or_fail(exit::FAILED)?;
-    // A proof is written at the very end: an interrupted run leaves nothing behind.
-    let end = || {
-        if exit::finishing() {
-            return; // the proof is being written: let it
+    prove(circuit, &input, keys, engine, options).map_err(|e| match &e {
+        ProveError::Cancelled => {
+            Failure::new(exit::STOPPED, "interrupted: what was done is kept; the same command with --resume goes on")
         }
-        eprintln!("\ninterrupted: no proof was written");
-        std::process::exit(exit::INTERRUPTED.into());
-    };
-    ctrlc::set_handler(end).or_fail(exit::FAILED)?;
-    let display = Display::new();
-    prove(circuit, &input, keys, engine, options, &|event| display.event(event)).or_fail(exit::FAILED)
+        ProveError::Run(RunError::Damaged { .. } | RunError::OtherLog { .. } | RunError::Version { .. }) => {
+            Failure::new(exit::BAD_FILE, e)
+        }
+        _ => Failure::new(exit::FAILED, e),
+    })
 }
 
 /// `FILE` and a suffix.
@@ -76,105 +145,4 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Finds out before the work, not after it, that the proof can't be written.
-fn check_writable(path: &Path, command: &Prove) -> Result<(), Failure> {
-    if path.is_dir() {
-        return Err(Failure::new(exit::BAD_FILE, format!("{} is a directory: --proof takes a file", path.display())));
-    }
-    if let Ok(existing) = path.canonicalize() {
-        let refuse = |why: &str| Err(Failure::new(exit::BAD_FILE, format!("--proof {}: {why}", path.display())));
-        if command.file.canonicalize().is_ok_and(|input| input == existing) {
-            return refuse("that is the input, which would be lost");
-        }
-        if command.keys.canonicalize().is_ok_and(|keys| existing.starts_with(keys)) {
-            return refuse("that is inside the key directory");
-        }
-        if !existing.is_file() && !existing.is_dir() {
-            return refuse("that is no regular file");
-        }
-    }
-    tempfile::NamedTempFile::new_in(parent(path))
-        .map(drop)
-        .map_err(|e| Failure::new(exit::BAD_FILE, format!("can't write the proof to {}: {e}", path.display())))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let attempt = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(path).map_err(|e| e.error)?;
-        Ok(())
-    };
-    attempt().map_err(|e| Failure::new(exit::FAILED, format!("can't write the proof to {}: {e}", path.display())))
-}
-
-struct Report<'a> {
-    run: &'a Run,
-    load: Duration,
-    total: Duration,
-    threads: usize,
-    public: &'a str,
-    proof: &'a Path,
-    zero_knowledge: bool,
-    key_bytes: u64,
-}
-
-impl Report<'_> {
-    fn rate(&self) -> f64 {
-        self.run.constraints as f64 / self.run.times.iter().sum::<Duration>().as_secs_f64() / self.threads as f64
-    }
-
-    fn object(&self) -> Value {
-        let phases = Phase::ALL.iter().zip(self.run.times).zip(self.run.bytes);
-        let phases: Vec<Value> =
-            phases.map(|((p, t), b)| json!({ "phase": p.name(), "seconds": t.as_secs_f64(), "bytes": b })).collect();
-        json!({
-            "ok": true, "proof": self.proof, "proof_bytes": self.run.proof.as_bytes().len(), "public": self.public,
-            "subcircuits": self.run.instances, "constraints": self.run.constraints, "threads": self.threads,
-            "constraints_a_core_second": self.rate(), "load_keys_seconds": self.load.as_secs_f64(), "key_bytes": self.key_bytes, "phases": phases,
-            "seconds": self.total.as_secs_f64(), "peak_memory_bytes": output::peak_memory(),
-            "zero_knowledge": self.zero_knowledge,
-        })
-    }
-
-    fn table(&self, keys: &Path) -> String {
-        let mut out = format!("{:<16} {:>10} {:>12}\n", "phase", "time", "bytes");
-        let key_bytes = output::bytes(self.key_bytes);
-        out += &format!("{:<16} {:>10} {:>12}\n", "load keys", output::seconds(self.load), key_bytes);
-        for ((phase, time), bytes) in Phase::ALL.iter().zip(self.run.times).zip(self.run.bytes) {
-            out += &format!("{:<16} {:>10} {:>12}\n", phase.name(), output::seconds(time), output::bytes(bytes));
-        }
-        out += &format!("{:<16} {:>10}\n\n", "all", output::seconds(self.total));
-        let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
-        row("subcircuits", output::count(self.run.instances as u64));
-        let rate = output::count(self.rate().round() as u64);
-        row(
-            "constraints",
-            format!("{}, {rate} a core-second on {} threads", output::count(self.run.constraints), self.threads),
-        );
-        row("peak memory", output::peak_memory().map_or_else(|| "unknown".into(), output::bytes));
-        row("zero knowledge", if self.zero_knowledge { "yes".into() } else { "NO".into() });
-        row("public values", self.public.to_owned());
-        row("proof", format!("{} ({})", self.proof.display(), output::bytes(self.run.proof.as_bytes().len() as u64)));
-        let key = keys.join("verifying.key");
-        out += &format!(
-            "\nverify it with\n  hekaton verify {} --key {} --public {}",
-            self.proof.display(),
-            key.display(),
-            self.public
-        );
-        out
-    }
 }

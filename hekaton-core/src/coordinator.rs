@@ -9,6 +9,7 @@ use crate::aggregation::{Proof, VerifyError, public_sum, verify};
 use crate::circuit::wiring::Wiring;
 use crate::circuit::{Circuit, Execution, ExecutionError, InstanceId, Layout};
 use crate::engine::Pool;
+use crate::events::TypeSummary;
 use crate::keys::{KeyFileError, ProverKeys};
 use crate::messages::{Commitment, Job, ProofResponse, ProveRound};
 use crate::mirage::Statement;
@@ -161,6 +162,38 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         let mut order: Vec<usize> = (0..self.instances()).collect();
         order.sort_by_key(|i| (std::cmp::Reverse(self.constraints(*i)), self.wiring.type_of[*i], *i));
         order
+    }
+
+    /// Digest of the verifying key and all shared values of this execution.
+    pub(crate) fn execution_digest(&self) -> [u8; 32] {
+        let mut out = [0; 32];
+        for (half, value) in out.chunks_exact_mut(16).zip(&self.execution_digest) {
+            half.copy_from_slice(&hekaton_arith::fr_to_bytes(value)[..16]);
+        }
+        out
+    }
+
+    /// Name of an instance's type.
+    pub(crate) fn type_name(&self, instance: usize) -> &str {
+        &self.wiring.types[self.wiring.type_of[instance] as usize].name
+    }
+
+    /// Shared wires of an instance, masks included.
+    pub(crate) fn slots(&self, instance: usize) -> usize {
+        self.wiring.types[self.wiring.type_of[instance] as usize].slots
+    }
+
+    /// The types, for a run's first event.
+    pub(crate) fn type_summaries(&self) -> Vec<TypeSummary> {
+        let mut out: Vec<TypeSummary> = (self.wiring.types.iter().zip(&self.keys.types))
+            .map(|(kind, key)| TypeSummary {
+                name: kind.name.clone(),
+                constraints: key.constraints() as u64,
+                instances: 0,
+            })
+            .collect();
+        self.wiring.type_of.iter().for_each(|kind| out[*kind as usize].instances += 1);
+        out
     }
 
     /// Masks are drawn anew for every key and every execution.

@@ -1,7 +1,7 @@
 //! Who runs the rounds: [`Engine`], and [`LocalEngine`] over the threads of one machine.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Runs a function over many values, with threads; the results come in the order of the values.
 pub trait Pool: Sync {
@@ -14,17 +14,16 @@ pub trait Pool: Sync {
 
 /// Runs the two rounds and the folds of the aggregation.
 pub trait Engine: Pool {
-    /// Runs one round: `job(i)` for each of `order`, each on one thread, pulled dynamically by idle workers. `done` is
-    /// called after each, on the thread that did it. The first error stops the round: jobs under way are finished, no
-    /// more are started.
+    /// Runs one round: `job(i)` for each of `order`, each on one thread, at most `provers` at once, pulled dynamically by
+    /// idle workers. The first error stops the round: jobs under way are finished, no more are started.
     ///
     /// # Errors
     /// The error of the failed job with the lowest place in `order`.
     fn round<R: Send, E: Send>(
         &self,
         order: &[usize],
+        provers: usize,
         job: impl Fn(usize) -> Result<R, E> + Sync,
-        done: impl Fn(usize) + Sync,
     ) -> Result<Vec<R>, E>;
 }
 
@@ -66,21 +65,20 @@ impl Engine for LocalEngine {
     fn round<R: Send, E: Send>(
         &self,
         order: &[usize],
+        provers: usize,
         job: impl Fn(usize) -> Result<R, E> + Sync,
-        done: impl Fn(usize) + Sync,
     ) -> Result<Vec<R>, E> {
         // A shared counter is the queue: who is idle takes the next job, so unequal subcircuits keep all threads busy.
-        let next = std::sync::atomic::AtomicUsize::new(0);
+        let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let worker = |_: rayon::BroadcastContext<'_>| {
+        let worker = |context: rayon::BroadcastContext<'_>| {
             let mut results = Vec::new();
-            while !failed.load(Ordering::Relaxed) {
+            while context.index() < provers.max(1) && !failed.load(Ordering::Relaxed) {
                 let place = next.fetch_add(1, Ordering::Relaxed);
                 let Some(index) = order.get(place) else { break };
                 let result = job(*index);
-                match &result {
-                    Ok(_) => done(*index),
-                    Err(_) => failed.store(true, Ordering::Relaxed),
+                if result.is_err() {
+                    failed.store(true, Ordering::Relaxed);
                 }
                 results.push((place, result));
             }

@@ -13,6 +13,7 @@
 //! | [`aggregation`] | the aggregate proof: prover and verifier |
 //! | [`coordinator`], [`worker`], [`messages`], [`engine`] | the two rounds as types of their states, and who runs them |
 //! | [`keys`] | key files and the key directory |
+//! | [`run`], [`events`] | run directories, from which an interrupted run goes on; what happens in a run, as values |
 //!
 //! Without the default feature `prover` only the verifier is built: [`VerifyingKey::from_bytes`] and [`verify`].
 
@@ -24,6 +25,7 @@ mod transcript;
 mod verifying_key;
 
 pub use aggregation::{Proof, VerifyError, verify};
+pub use encoding::DecodeError;
 pub use hekaton_arith::Fr;
 pub use transcript::MemoryChallenges;
 pub use verifying_key::{PublicWire, Trust, VerifyingKey, VerifyingKeyError};
@@ -35,15 +37,21 @@ pub mod coordinator;
 #[cfg(feature = "prover")]
 pub mod engine;
 #[cfg(feature = "prover")]
+pub mod events;
+#[cfg(feature = "prover")]
 pub mod keys;
 #[cfg(feature = "prover")]
 pub mod messages;
 #[cfg(feature = "prover")]
 pub mod mirage;
 #[cfg(feature = "prover")]
+mod options;
+#[cfg(feature = "prover")]
 mod prove;
 #[cfg(feature = "prover")]
 mod randomness;
+#[cfg(feature = "prover")]
+pub mod run;
 #[cfg(feature = "prover")]
 mod setup;
 #[cfg(feature = "prover")]
@@ -54,9 +62,13 @@ pub use engine::LocalEngine;
 #[cfg(feature = "prover")]
 pub use keys::{KeyDirectory, MemoryKeys, ProverKeys};
 #[cfg(feature = "prover")]
-pub use prove::{Phase, Progress, ProveError, ProveOptions, Run, prove};
+pub use options::{Cancellation, ProveOptions};
+#[cfg(feature = "prover")]
+pub use prove::{ProveError, Run, prove};
 #[cfg(feature = "prover")]
 pub use randomness::Randomness;
+#[cfg(feature = "prover")]
+pub use run::{RunDirectory, RunDirectoryOptions, RunIdentity};
 #[cfg(feature = "prover")]
 pub use setup::{SetupError, SetupOptions, setup};
 

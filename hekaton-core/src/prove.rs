@@ -1,54 +1,22 @@
 //! A whole run on one engine: commit round, prove round, aggregation.
 
-use crate::aggregation::Proof;
+use crate::aggregation::{Proof, verify};
 use crate::circuit::Circuit;
 use crate::coordinator::{Coordinator, CoordinatorError};
 use crate::engine::Engine;
+use crate::events::{Event, Outcome, Phase, Recorder};
 use crate::keys::ProverKeys;
+use crate::messages::{Answer, Commitment, Message, ProofResponse, ProveRound};
+use crate::options::ProveOptions;
 use crate::randomness::Randomness;
+use crate::run::RunError;
 use crate::transcript::{Merlin, Sponge};
 use crate::worker::{Worker, WorkerError};
 use hekaton_arith::Fr;
-use std::time::{Duration, Instant};
+use std::num::NonZeroUsize;
 
 /// How often a run starts over after a pole before it gives up; a pole has a probability of about 2^-230.
 const ATTEMPTS: u32 = 4;
-
-/// Options of [`prove`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ProveOptions {
-    /// The run's randomness; `None` (default) draws it fresh for each run.
-    pub randomness: Option<Randomness>,
-    /// Whether each prover checks its witness against the constraints before it proves (default; one more sparse product).
-    /// A wrong witness is then named at once; without, the coordinator finds it after the aggregation.
-    pub check_constraints: bool,
-}
-
-impl Default for ProveOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ProveOptions {
-    /// Zero-knowledge proofs, fresh randomness for each run.
-    pub fn new() -> Self {
-        Self { randomness: None, check_constraints: true }
-    }
-
-    /// Proofs with given randomness: for tests, and for going on with an interrupted run of the same input.
-    pub fn with_randomness(randomness: Randomness) -> Self {
-        Self { randomness: Some(randomness), ..Self::new() }
-    }
-
-    /// Switches the provers' own check of their witness off.
-    #[must_use]
-    pub fn without_constraint_check(mut self) -> Self {
-        self.check_constraints = false;
-        self
-    }
-}
 
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
@@ -63,51 +31,21 @@ pub enum ProveError {
     /// No randomness.
     #[error("the operating system gives no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
+    /// The run directory can't be used.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The run directory is one for other keys.
+    #[error("the run directory was opened for another verifying key than the one that is used")]
+    ForeignRun,
+    /// Somebody asked the run to stop.
+    #[error("cancelled")]
+    Cancelled,
 }
 
 impl ProveError {
     fn is_pole(&self) -> bool {
         matches!(self, Self::Worker(WorkerError::Pole { .. }) | Self::Coordinator(CoordinatorError::Pole { .. }))
     }
-}
-
-/// A phase of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// All shared-wire values from the input.
-    Execute,
-    /// Commitments to all subtraces.
-    Commit,
-    /// Proofs of all subcircuits.
-    Prove,
-    /// One proof of them all, and its verification.
-    Aggregate,
-}
-
-impl Phase {
-    /// All phases in order.
-    pub const ALL: [Self; 4] = [Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Commit => "commit round",
-            Self::Prove => "prove round",
-            Self::Aggregate => "aggregate",
-        }
-    }
-}
-
-/// What happens in a run, for progress bars. Called from several threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// A phase begins that has so many steps.
-    Begin(Phase, usize),
-    /// A subcircuit is done in this phase.
-    Step(Phase, usize),
-    /// The challenges met a pole: everything starts again with new randomness.
-    Restart,
 }
 
 /// A finished run.
@@ -121,28 +59,23 @@ pub struct Run {
     pub instances: usize,
     /// Constraints of all subcircuits.
     pub constraints: u64,
-    /// Wall-clock time of each phase, in the order of [`Phase::ALL`].
-    pub times: [Duration; 4],
-    /// Bytes of shared values, challenges, points and proofs that each phase exchanges or makes, in the order of
-    /// [`Phase::ALL`]; private inputs are not counted. On one machine nothing is sent: it is what a phase is about.
-    pub bytes: [u64; 4],
 }
 
 /// Proves an execution of `circuit` on `input`.
 ///
-/// The proof is verified before it is given out.
+/// The proof is verified before it is given out. With a [run directory](ProveOptions::run_directory) every answer is
+/// kept, and what an earlier process kept is not done again.
 ///
 /// # Errors
-/// When the input, the circuit or the keys are wrong; bad subcircuits are named.
+/// When the input, the circuit or the keys are wrong; bad subcircuits are named. When it was cancelled.
 pub fn prove<C: Circuit>(
     circuit: &C,
     input: &C::Input,
     keys: &ProverKeys,
     engine: &impl Engine,
-    options: &ProveOptions,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &ProveOptions<'_>,
 ) -> Result<Run, ProveError> {
-    prove_with(circuit, input, keys, engine, options, progress, &|_| Box::new(Merlin::new()))
+    prove_with(circuit, input, keys, engine, options, &|_| Box::new(Merlin::new()))
 }
 
 /// [`prove`] over any sponge; it is given the number of the attempt.
@@ -151,83 +84,221 @@ pub(crate) fn prove_with<C: Circuit>(
     input: &C::Input,
     keys: &ProverKeys,
     engine: &impl Engine,
-    options: &ProveOptions,
-    progress: &(dyn Fn(Progress) + Sync),
+    options: &ProveOptions<'_>,
     sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
 ) -> Result<Run, ProveError> {
-    let mut randomness = options.randomness.clone().map_or_else(Randomness::fresh, Ok)?;
-    let mut attempt = 1;
-    loop {
-        match prove_once(circuit, input, keys, engine, options, &randomness, progress, sponge(attempt)) {
-            Err(error) if error.is_pole() && attempt < ATTEMPTS => {
-                tracing::warn!(%error, "starting again with new randomness");
-                progress(Progress::Restart);
-                // All randomness is drawn anew: what was committed to under these challenges must not be used again.
-                randomness = randomness.next_attempt();
-                attempt += 1;
-            }
-            other => return other,
+    let silent = Recorder::silent();
+    let recorder = options.recorder.unwrap_or(&silent);
+    let result = Session { circuit, keys, engine, options, recorder }.attempts(input, sponge);
+    let outcome = match &result {
+        Ok(_) => Outcome::Finished,
+        Err(ProveError::Cancelled) => Outcome::Interrupted,
+        Err(error) => {
+            recorder.emit(Event::Error { message: error.to_string() });
+            Outcome::Failed
         }
+    };
+    recorder.emit(Event::RunEnd { outcome, seconds: recorder.now() });
+    result
+}
+
+/// What stays the same over all attempts of a run.
+struct Session<'a, C, E> {
+    circuit: &'a C,
+    keys: &'a ProverKeys,
+    engine: &'a E,
+    options: &'a ProveOptions<'a>,
+    recorder: &'a Recorder<'a>,
+}
+
+impl<C: Circuit, E: Engine> Session<'_, C, E> {
+    fn attempts(&self, input: &C::Input, sponge: &dyn Fn(u32) -> Box<dyn Sponge>) -> Result<Run, ProveError> {
+        let mut attempt = 1;
+        let coordinator = self.start(input)?;
+        if let Some(run) = self.finished(&coordinator) {
+            return Ok(run);
+        }
+        let mut randomness = match (self.options.run, &self.options.randomness) {
+            (Some(run), _) => run.randomness()?,
+            (None, Some(randomness)) => randomness.clone(),
+            (None, None) => Randomness::fresh()?,
+        };
+        loop {
+            match self.attempt(&coordinator, attempt, &randomness, sponge(attempt)) {
+                Err(error) if error.is_pole() && attempt < ATTEMPTS => {
+                    tracing::warn!(%error, "starting again with new randomness");
+                    attempt += 1;
+                    self.recorder.emit(Event::Restart { attempt });
+                    // All randomness is drawn anew: what was committed to under these challenges must not be used again.
+                    randomness = randomness.next_attempt();
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Executes the circuit and tells what the run is.
+    fn start<'c>(&'c self, input: &'c C::Input) -> Result<Coordinator<'c, C>, ProveError> {
+        let (recorder, run) = (self.recorder, self.options.run);
+        if run.is_some_and(|run| !run.is_for(&self.keys.verifying)) {
+            return Err(ProveError::ForeignRun);
+        }
+        let since = recorder.phase_start(Phase::Execute, 1, 0);
+        let coordinator = Coordinator::new(self.circuit, input, self.keys)?;
+        recorder.phase_end(Phase::Execute, since, 0);
+        let vk = &self.keys.verifying;
+        let seeded = self.options.randomness.as_ref().is_some_and(Randomness::is_seeded)
+            || run.is_some_and(|run| run.has_insecure_seed());
+        recorder.emit(Event::RunStart {
+            circuit: vk.circuit.clone(),
+            parameters: vk.parameters.clone(),
+            verifying_key: hex::encode(vk.digest()),
+            layout: hex::encode(vk.layout),
+            subcircuits: vk.instances,
+            constraints: coordinator.total_constraints(),
+            types: coordinator.type_summaries(),
+            threads: self.engine.threads() as u64,
+            provers: self.provers() as u64,
+            zero_knowledge: vk.zero_knowledge && !seeded,
+            check_constraints: self.options.check_constraints,
+            resumed: run.is_some_and(|run| run.is_resumed()),
+        });
+        for message in run.map(|run| run.take_notices()).unwrap_or_default() {
+            recorder.emit(Event::Notice { message });
+        }
+        Ok(coordinator)
+    }
+
+    /// The proof that an earlier process finished.
+    fn finished(&self, coordinator: &Coordinator<'_, C>) -> Option<Run> {
+        let bytes = self.options.run?.proof()?;
+        match verify(&self.keys.verifying, coordinator.public_values(), &bytes) {
+            Ok(()) => {
+                let message = "the run was finished already: its proof verifies".to_owned();
+                self.recorder.emit(Event::Notice { message });
+                Some(run_of(coordinator, Proof::from_verified(bytes)))
+            }
+            Err(error) => {
+                let message = format!("the run directory's proof does not verify ({error}) and is made again");
+                self.recorder.emit(Event::Notice { message });
+                None
+            }
+        }
+    }
+
+    fn provers(&self) -> usize {
+        let threads = self.engine.threads();
+        self.options.provers.map_or(threads, NonZeroUsize::get).min(threads)
+    }
+
+    fn attempt(
+        &self,
+        coordinator: &Coordinator<'_, C>,
+        attempt: u32,
+        randomness: &Randomness,
+        sponge: Box<dyn Sponge>,
+    ) -> Result<Run, ProveError> {
+        let check = self.options.check_constraints;
+        let worker = Worker::new(self.circuit, &self.keys.types, self.keys.verifying.zero_knowledge, randomness, check);
+
+        let (since, context) = (std::time::Instant::now(), coordinator.execution_digest());
+        let commit = |i: usize| -> Result<Commitment, ProveError> {
+            Ok(worker.commit(coordinator.job(i, randomness, false)?)?.1)
+        };
+        let commitments = self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
+        let committed = coordinator.committed_with(sponge, commitments, self.engine)?;
+        self.recorder.phase_end(Phase::Commit, since, self.traffic(coordinator, Phase::Commit));
+
+        let (since, round) = (std::time::Instant::now(), committed.prove_round());
+        let context = [&context[..], &round.to_bytes()].concat();
+        let prove = |i: usize| -> Result<ProofResponse, ProveError> {
+            Ok(worker.resume(coordinator.job(i, randomness, true)?).prove(&round)?)
+        };
+        let responses = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
+        let proven = committed.proven(responses)?;
+        self.recorder.phase_end(Phase::Prove, since, self.traffic(coordinator, Phase::Prove));
+
+        self.check_cancelled()?;
+        let since = self.recorder.phase_start(Phase::Aggregate, 1, 0);
+        let proof = proven.aggregate(self.engine)?;
+        if let Some(run) = self.options.run {
+            run.finish(&proof)?;
+        }
+        self.recorder.phase_end(Phase::Aggregate, since, proof.as_bytes().len() as u64);
+        Ok(run_of(coordinator, proof))
+    }
+
+    fn check_cancelled(&self) -> Result<(), ProveError> {
+        if self.options.cancellation.is_cancelled() { Err(ProveError::Cancelled) } else { Ok(()) }
+    }
+
+    /// One round: what the log has is taken from it, the rest is done and goes into it, answer by answer.
+    fn round<A: Answer>(
+        &self,
+        coordinator: &Coordinator<'_, C>,
+        phase: Phase,
+        (name, attempt, context): (&'static str, u32, &[u8]),
+        job: impl Fn(usize) -> Result<A, ProveError> + Sync,
+    ) -> Result<Vec<A>, ProveError> {
+        self.check_cancelled()?;
+        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, self.engine)).transpose()?;
+        let (log, mut answers) = match log {
+            Some((log, found)) => {
+                found.notices.into_iter().for_each(|message| self.recorder.emit(Event::Notice { message }));
+                (Some(log), found.answers)
+            }
+            None => (None, std::collections::BTreeMap::new()),
+        };
+        let mut order = coordinator.order();
+        order.retain(|i| !answers.contains_key(i));
+        self.recorder.phase_start(phase, coordinator.instances(), answers.len());
+        let new = self.engine.round(&order, self.provers(), |i| {
+            self.check_cancelled()?;
+            let start = self.recorder.now();
+            let answer = job(i)?;
+            if let Some(log) = &log {
+                log.append(&answer)?;
+            }
+            self.recorder.emit(Event::Subcircuit {
+                phase,
+                instance: i as u64,
+                kind: coordinator.type_name(i).to_owned(),
+                start,
+                seconds: self.recorder.now() - start,
+                bytes: traffic(coordinator, phase, i),
+                prover: std::thread::current().name().unwrap_or("prover").to_owned(),
+            });
+            Ok::<A, ProveError>(answer)
+        })?;
+        if let Some(log) = &log {
+            log.sync()?;
+        }
+        answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
+        Ok(answers.into_values().collect())
+    }
+
+    /// What a phase exchanges in all.
+    fn traffic(&self, coordinator: &Coordinator<'_, C>, phase: Phase) -> u64 {
+        (0..coordinator.instances()).map(|i| traffic(coordinator, phase, i)).sum()
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn prove_once<C: Circuit>(
-    circuit: &C,
-    input: &C::Input,
-    keys: &ProverKeys,
-    engine: &impl Engine,
-    options: &ProveOptions,
-    randomness: &Randomness,
-    progress: &(dyn Fn(Progress) + Sync),
-    sponge: Box<dyn Sponge>,
-) -> Result<Run, ProveError> {
-    let mut clock = Instant::now();
-    let mut times = Vec::with_capacity(4);
-    let mut lap = || times.push(std::mem::replace(&mut clock, Instant::now()).elapsed());
-
-    progress(Progress::Begin(Phase::Execute, 1));
-    let coordinator = Coordinator::new(circuit, input, keys)?;
-    let n = coordinator.instances();
-    let order = coordinator.order();
-    let worker =
-        Worker::new(circuit, &keys.types, keys.verifying.zero_knowledge, randomness, options.check_constraints);
-    progress(Progress::Step(Phase::Execute, 0));
-    lap();
-
-    progress(Progress::Begin(Phase::Commit, n));
-    let commit = |i: usize| -> Result<_, ProveError> {
-        let job = coordinator.job(i, randomness, false)?;
-        Ok(worker.commit(job)?.1)
+/// Bytes to and from a subcircuit's prover, private inputs not counted: values up and D down; challenges up and the
+/// proof down.
+fn traffic<C: Circuit>(coordinator: &Coordinator<'_, C>, phase: Phase, instance: usize) -> u64 {
+    let bytes = match phase {
+        Phase::Commit => 32 * coordinator.slots(instance) + Commitment::LEN,
+        Phase::Prove => ProveRound::LEN + ProofResponse::LEN,
+        Phase::LoadKeys | Phase::Execute | Phase::Aggregate => 0,
     };
-    let commitments = engine.round(&order, commit, |i| progress(Progress::Step(Phase::Commit, i)))?;
-    let committed = coordinator.committed_with(sponge, commitments, engine)?;
-    lap();
+    bytes as u64
+}
 
-    progress(Progress::Begin(Phase::Prove, n));
-    let round = committed.prove_round();
-    let prove = |i: usize| -> Result<_, ProveError> {
-        let job = coordinator.job(i, randomness, true)?;
-        Ok(worker.resume(job).prove(&round)?)
-    };
-    let responses = engine.round(&order, prove, |i| progress(Progress::Step(Phase::Prove, i)))?;
-    let proven = committed.proven(responses)?;
-    lap();
-
-    progress(Progress::Begin(Phase::Aggregate, 1));
-    let proof = proven.aggregate(engine)?;
-    progress(Progress::Step(Phase::Aggregate, 0));
-    lap();
-
-    let slots = coordinator.total_slots();
-    let n64 = n as u64;
-    Ok(Run {
-        public_values: coordinator.public_values().to_vec(),
-        instances: n,
-        constraints: coordinator.total_constraints(),
-        times: times.try_into().unwrap_or_default(),
-        // values up, D down; challenges up, (A, B, C, e) down; the proof
-        bytes: [0, 32 * slots + 48 * n64, (64 + 48 + 96 + 48 + 32) * n64, proof.as_bytes().len() as u64],
+fn run_of<C: Circuit>(coordinator: &Coordinator<'_, C>, proof: Proof) -> Run {
+    Run {
         proof,
-    })
+        public_values: coordinator.public_values().to_vec(),
+        instances: coordinator.instances(),
+        constraints: coordinator.total_constraints(),
+    }
 }

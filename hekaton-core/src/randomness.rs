@@ -56,6 +56,15 @@ impl Randomness {
         Self { seed: bytes, attempt: 0, context: [0; 32], seeded: true }
     }
 
+    /// The randomness of a run that goes on.
+    pub(crate) fn from_seed(seed: &[u8; 32], seeded: bool) -> Self {
+        Self { seed: Zeroizing::new(*seed), attempt: 0, context: [0; 32], seeded }
+    }
+
+    pub(crate) fn seed(&self) -> &[u8; 32] {
+        &self.seed
+    }
+
     /// Whether this is the mode for tests.
     pub fn is_seeded(&self) -> bool {
         self.seeded

@@ -72,8 +72,8 @@ fn version_1() {
     let vk = setup(&Squarings, &SetupOptions::new("golden", "{}").with_insecure_seed(1), &mut keys, |_| {}).unwrap();
     let keys = keys.into_keys().unwrap();
     let engine = LocalEngine::new(None).unwrap();
-    let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
-    let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options, &|_| {}).unwrap();
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options).unwrap();
     assert_eq!(run.public_values, public);
 
     let (key_file, proof_file) = (golden("v1.key"), golden("v1.proof"));

@@ -60,11 +60,11 @@ fn written_keys_prove_and_verify() {
     assert_eq!(manifest.total_constraints(), 3 * keys.types[0].constraints() as u64);
     assert!(manifest.trust.contains("forge"));
     let engine = LocalEngine::new(None).unwrap();
-    let run = prove(&Readers(3), &Fr::from(4u64), &keys, &engine, &ProveOptions::new(), &|_| {}).unwrap();
+    let run = prove(&Readers(3), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap();
     let vk = KeyDirectory::read_verifying_key(&path.join("verifying.key")).unwrap();
     assert_eq!(verify(&vk, &[Fr::from(4u64)], run.proof.as_bytes()), Ok(()));
     // the same keys for another layout
-    let error = prove(&Readers(2), &Fr::from(4u64), &keys, &engine, &ProveOptions::new(), &|_| {}).unwrap_err();
+    let error = prove(&Readers(2), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap_err();
     assert!(error.to_string().contains("another layout"), "{error}");
 }
 

@@ -57,11 +57,11 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
         let order = coordinator.order();
         let job = |i| coordinator.job(i, &randomness, true).unwrap_or_else(|e| panic!("{e}"));
-        let commitments = engine.round(&order, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1), |_| {})?;
+        let commitments = engine.round(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))?;
         let (first, committed) = time(|| coordinator.committed(commitments, engine));
         let committed = committed?;
         let round = committed.prove_round();
-        let responses = engine.round(&order, |i| worker.resume(job(i)).prove(&round), |_| {})?;
+        let responses = engine.round(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round))?;
         let proven = committed.proven(responses)?;
         // verification of the result is part of it
         let (second, proof) = time(|| proven.aggregate(engine));

@@ -225,12 +225,9 @@ fn whole_run(options: &Options) -> Result<(), Error> {
         }
         rates.push(std::time::Duration::from_secs_f64(seconds));
         let prove_options = ProveOptions::new();
-        let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options, &|_| {}));
+        let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options));
         let run = run?;
-        eprintln!(
-            "whole run: {:.2?} (phases {:.2?}), {} subcircuits, {} constraints",
-            t, run.times, run.instances, run.constraints
-        );
+        eprintln!("whole run: {:.2?}, {} subcircuits, {} constraints", t, run.instances, run.constraints);
         whole.push((t, run.constraints));
     }
     let constraints = whole[0].1;

@@ -4,7 +4,8 @@ use super::bench::{Bench, Cheater, Squares};
 use crate::VerifyError;
 use crate::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues};
 use crate::engine::LocalEngine;
-use crate::prove::{ProveOptions, prove};
+use crate::options::ProveOptions;
+use crate::prove::prove;
 use crate::randomness::Randomness;
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
@@ -132,15 +133,15 @@ fn one_seed_gives_the_same_bytes_with_any_number_of_threads() {
     let mut proofs = Vec::new();
     for threads in 1..=3 {
         let engine = LocalEngine::new(NonZeroUsize::new(threads)).unwrap();
-        let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(3));
-        let run = prove(&bench.circuit, &Fr::from(2u64), &bench.keys, &engine, &options, &|_| {}).unwrap();
+        let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
+        let run = prove(&bench.circuit, &Fr::from(2u64), &bench.keys, &engine, &options).unwrap();
         assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
         proofs.push(run.proof);
     }
     assert_eq!(proofs[0], proofs[1]);
     assert_eq!(proofs[0], proofs[2]);
     // another seed gives another proof
-    let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(4));
-    let run = prove(&bench.circuit, &Fr::from(2u64), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(4));
+    let run = prove(&bench.circuit, &Fr::from(2u64), &bench.keys, &bench.engine, &options).unwrap();
     assert_ne!(run.proof, proofs[0]);
 }

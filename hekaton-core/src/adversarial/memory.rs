@@ -5,9 +5,11 @@ use super::bench::{Cheater, squares};
 use crate::aggregation::Equation::{T, Z};
 use crate::circuit::Prefix;
 use crate::engine::LocalEngine;
+use crate::events::{Event, Recorder};
 use crate::messages::{Job, ProveRound};
 use crate::mirage;
-use crate::prove::{Progress, ProveOptions, prove_with};
+use crate::options::ProveOptions;
+use crate::prove::prove_with;
 use crate::randomness::Randomness;
 use crate::transcript::{MemoryChallenges, Merlin, Sponge};
 use crate::worker::{Worker, WorkerError};
@@ -245,18 +247,17 @@ fn a13_pole() {
             Box::new(Poled { inner: Merlin::new(), scripted })
         };
         let engine = LocalEngine::new(None).unwrap();
-        let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
-        let progress = |event| {
-            if event == Progress::Restart {
+        let recorder = Recorder::new("test", |record| {
+            if record.event == (Event::Restart { attempt: 2 }) {
                 restarts.fetch_add(1, Ordering::Relaxed);
             }
-        };
-        let run =
-            prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &progress, &sponge).unwrap();
+        });
+        let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1)).recorder(&recorder);
+        let run = prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge).unwrap();
         assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
-        assert_eq!((restarts.into_inner(), attempts.into_inner()), (1, 2));
+        assert_eq!((restarts.load(Ordering::Relaxed), attempts.into_inner()), (1, 2));
         // everything was drawn anew: the commitment differs from that of the first attempt with the same seed
-        let plain = crate::prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &|_| {}).unwrap();
+        let plain = crate::prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).unwrap();
         assert_ne!(run.proof.as_bytes()[42..330], plain.proof.as_bytes()[42..330]);
     }
     // a pole every time ends in an error, not in a loop
@@ -264,8 +265,8 @@ fn a13_pole() {
         Box::new(Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] })
     };
     let engine = LocalEngine::new(None).unwrap();
-    let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
-    let result = prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &|_| {}, &sponge);
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let result = prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge);
     assert!(result.unwrap_err().to_string().contains("pole"));
     // a verifier with a pole in P_pub never accepts
     let proof = cheater.finish();

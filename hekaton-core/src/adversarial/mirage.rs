@@ -278,9 +278,9 @@ fn a49_bad_answers_are_named() {
         let job = |i| coordinator.job(i, &randomness, true).unwrap();
         let order = coordinator.order();
         let commit = |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1);
-        let mut commitments = bench.engine.round(&order, commit, |_| {}).unwrap();
+        let mut commitments = bench.engine.round(&order, 2, commit).unwrap();
         let round = coordinator.committed(commitments.clone(), &bench.engine).unwrap().prove_round();
-        let mut responses = bench.engine.round(&order, |i| worker.resume(job(i)).prove(&round), |_| {}).unwrap();
+        let mut responses = bench.engine.round(&order, 2, |i| worker.resume(job(i)).prove(&round)).unwrap();
         commitments.sort_by_key(|c| c.instance);
         responses.sort_by_key(|r| r.instance);
         spoil(&mut commitments, &mut responses);

@@ -4,7 +4,8 @@ use super::bench::{Bench, Cheater, Squares, field_of, squares};
 use crate::aggregation::block::ProofVectors;
 use crate::aggregation::{Field as ProofField, fields, public_sum};
 use crate::encoding::Encode;
-use crate::prove::{ProveOptions, prove};
+use crate::options::ProveOptions;
+use crate::prove::prove;
 use crate::randomness::Randomness;
 use crate::setup::Secrets;
 use crate::transcript::Merlin;
@@ -19,7 +20,7 @@ fn a51_proofs_share_nothing() {
     let bench = squares();
     // one set of options serves several runs: randomness is drawn for each
     let options = ProveOptions::new();
-    let run = || prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+    let run = || prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap();
     let (a, b) = (run(), run());
     assert_eq!(a.public_values, b.public_values);
     for field in fields(bench.keys.verifying.rounds()) {
@@ -36,9 +37,8 @@ fn a51_proofs_share_nothing() {
 #[test]
 fn one_seed_for_two_executions() {
     let bench = squares();
-    let options = ProveOptions::with_randomness(Randomness::seeded_not_zero_knowledge(1));
-    let run =
-        |input: u64| prove(&bench.circuit, &Fr::from(input), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let run = |input: u64| prove(&bench.circuit, &Fr::from(input), &bench.keys, &bench.engine, &options).unwrap();
     let (a, b) = (run(INPUT), run(INPUT + 1));
     assert_eq!(a.proof, run(INPUT).proof);
     for field in [ProofField::CmD, ProofField::CmA, ProofField::CmB, ProofField::CmC, ProofField::Ve] {
@@ -87,7 +87,7 @@ fn a52_masks() {
         let bench = Bench::new(Squares { public: false, ..Squares::new(&[0, 1, 1, 0, 1]) }, masked);
         assert_eq!(bench.keys.verifying.zero_knowledge, masked);
         let options = ProveOptions::new();
-        let run = prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options, &|_| {}).unwrap();
+        let run = prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap();
         let proof = run.proof.as_bytes();
         let true_ledger = field_of(&bench, proof, ProofField::Ve);
         let right = guessed_ledger(&Cheater::new(&bench, &Fr::from(INPUT)), proof);

@@ -149,6 +149,12 @@ impl Proof {
         Self { bytes }
     }
 
+    /// A proof that was verified and kept.
+    #[cfg(feature = "prover")]
+    pub(crate) fn from_verified(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
     #[cfg(feature = "prover")]
     pub(crate) fn push(&mut self, encoding: &[u8]) {
         self.bytes.extend_from_slice(encoding);

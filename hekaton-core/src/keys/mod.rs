@@ -6,7 +6,9 @@ mod map;
 pub(crate) mod sections;
 
 pub use aggregation::AggregationKey;
+pub(crate) use directory::write_file;
 pub use directory::{KeyDirectory, KeyDirectoryError, KeySink, Manifest, MemoryKeys, TypeEntry};
+pub(crate) use sections::persist;
 pub use sections::{KeyFileError, SectionInfo, inspect_sections};
 
 use crate::mirage::ProvingKey;
@@ -21,4 +23,11 @@ pub struct ProverKeys {
     pub aggregation: AggregationKey,
     /// The proving key of each type, in the order of the layout.
     pub types: Vec<ProvingKey>,
+}
+
+impl ProverKeys {
+    /// Bytes of all sections of all keys.
+    pub fn bytes(&self) -> u64 {
+        self.types.iter().map(ProvingKey::bytes).sum::<u64>() + self.aggregation.bytes()
+    }
 }

@@ -202,7 +202,7 @@ impl Sections {
             written = start + section.bytes().len();
         }
         let file = out.into_inner().map_err(|e| io(e.into_error()))?;
-        persist(file, path).map_err(io)?;
+        persist(file, path, 0o644).map_err(io)?;
         Ok(*blake3::hash(&head).as_bytes())
     }
 
@@ -232,13 +232,13 @@ impl Sections {
     }
 }
 
-/// Flushes a finished temporary file to disk and renames it into place, readable for all.
-pub(crate) fn persist(file: tempfile::NamedTempFile, path: &Path) -> std::io::Result<()> {
+/// Flushes a finished temporary file to disk and renames it into place, with the given mode.
+pub(crate) fn persist(file: tempfile::NamedTempFile, path: &Path, mode: u32) -> std::io::Result<()> {
     file.as_file().sync_all()?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
     }
     file.persist(path).map_err(|e| e.error)?;
     Ok(())

@@ -1,0 +1,344 @@
+//! What a run's events come to. The final table of `prove` and `hekaton report` are both made from it.
+
+use crate::output;
+use hekaton_core::events::{Event, Outcome, Phase, Record, TypeSummary};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Slowest subcircuits that are named.
+const SLOWEST: usize = 10;
+
+/// What the events of one process come to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Process {
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) unix_time: f64,
+    pub(crate) outcome: Option<Outcome>,
+    /// the time of its last event
+    pub(crate) end: f64,
+    open: Option<(Phase, f64)>,
+}
+
+/// A phase over all processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PhaseSummary {
+    pub(crate) seconds: f64,
+    pub(crate) bytes: u64,
+    /// subcircuits done, over all processes
+    pub(crate) steps: u64,
+    /// what they took in all
+    pub(crate) step_seconds: f64,
+    /// steps that the last process found done
+    pub(crate) found: u64,
+    pub(crate) complete: bool,
+}
+
+/// The parameters of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    pub(crate) circuit: String,
+    pub(crate) parameters: String,
+    pub(crate) subcircuits: u64,
+    pub(crate) constraints: u64,
+    pub(crate) types: Vec<TypeSummary>,
+    pub(crate) threads: u64,
+    pub(crate) provers: u64,
+    pub(crate) zero_knowledge: bool,
+}
+
+/// The proof's whereabouts.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    pub(crate) public: String,
+    pub(crate) key: String,
+}
+
+/// A subcircuit that took long.
+#[derive(Clone, Debug)]
+pub(crate) struct Slow {
+    pub(crate) phase: Phase,
+    pub(crate) instance: u64,
+    pub(crate) kind: String,
+    pub(crate) seconds: f64,
+    pub(crate) prover: String,
+}
+
+/// What a run's events come to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summary {
+    pub(crate) processes: Vec<Process>,
+    pub(crate) parameters: Option<Parameters>,
+    pub(crate) phases: BTreeMap<usize, PhaseSummary>,
+    pub(crate) slowest: Vec<Slow>,
+    pub(crate) peak_memory: u64,
+    pub(crate) notices: Vec<String>,
+    pub(crate) errors: Vec<String>,
+    pub(crate) written: Option<Written>,
+}
+
+fn index(phase: Phase) -> usize {
+    Phase::ALL.iter().position(|p| *p == phase).unwrap_or_default()
+}
+
+impl Process {
+    /// How it ended, in a word.
+    pub(crate) fn ending(&self) -> &'static str {
+        match self.outcome {
+            Some(Outcome::Finished) => "finished",
+            Some(Outcome::Interrupted) => "interrupted",
+            Some(Outcome::Failed) => "failed",
+            None => "killed or still running",
+        }
+    }
+}
+
+impl Summary {
+    /// The state of a phase.
+    pub(crate) fn phase(&self, phase: Phase) -> PhaseSummary {
+        self.phases.get(&index(phase)).copied().unwrap_or_default()
+    }
+
+    fn phase_mut(&mut self, phase: Phase) -> &mut PhaseSummary {
+        self.phases.entry(index(phase)).or_default()
+    }
+
+    /// Takes the next event.
+    pub(crate) fn add(&mut self, record: &Record) {
+        if let Event::ProcessStart { host, pid, unix_time, .. } = &record.event {
+            self.close();
+            self.processes.push(Process { host: host.clone(), pid: *pid, unix_time: *unix_time, ..Process::default() });
+        }
+        if let Some(process) = self.processes.last_mut() {
+            process.end = process.end.max(record.at);
+        }
+        match &record.event {
+            Event::RunStart {
+                circuit,
+                parameters,
+                subcircuits,
+                constraints,
+                types,
+                threads,
+                provers,
+                zero_knowledge,
+                ..
+            } => {
+                self.parameters = Some(Parameters {
+                    circuit: circuit.clone(),
+                    parameters: parameters.clone(),
+                    subcircuits: *subcircuits,
+                    constraints: *constraints,
+                    types: types.clone(),
+                    threads: *threads,
+                    provers: *provers,
+                    zero_knowledge: *zero_knowledge,
+                });
+            }
+            Event::PhaseStart { phase, done, .. } => {
+                self.close();
+                if let Some(process) = self.processes.last_mut() {
+                    process.open = Some((*phase, record.at));
+                }
+                let summary = self.phase_mut(*phase);
+                (summary.found, summary.complete) = (*done, false);
+            }
+            Event::PhaseEnd { phase, bytes, .. } => {
+                self.close();
+                let summary = self.phase_mut(*phase);
+                (summary.bytes, summary.complete) = (*bytes, true);
+            }
+            Event::Subcircuit { phase, instance, kind, seconds, prover, .. } => {
+                let summary = self.phase_mut(*phase);
+                summary.steps += 1;
+                summary.step_seconds += seconds;
+                if self.slowest.len() < SLOWEST || self.slowest.last().is_some_and(|s| s.seconds < *seconds) {
+                    let slow = Slow {
+                        phase: *phase,
+                        instance: *instance,
+                        kind: kind.clone(),
+                        seconds: *seconds,
+                        prover: prover.clone(),
+                    };
+                    let at = self.slowest.partition_point(|s| s.seconds >= *seconds);
+                    self.slowest.insert(at, slow);
+                    self.slowest.truncate(SLOWEST);
+                }
+            }
+            Event::Memory { peak, .. } => self.peak_memory = self.peak_memory.max(*peak),
+            Event::Notice { message } => self.notices.push(message.clone()),
+            Event::Error { message } => self.errors.push(message.clone()),
+            Event::ProofWritten { path, bytes, public, key } => {
+                let (path, public, key) = (path.clone(), public.clone(), key.clone());
+                self.written = Some(Written { path, bytes: *bytes, public, key });
+            }
+            Event::RunEnd { outcome, .. } => {
+                self.close();
+                if let Some(process) = self.processes.last_mut() {
+                    process.outcome = Some(*outcome);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends the phase that is open in the last process, at its last event.
+    fn close(&mut self) {
+        let open = self.processes.last_mut().and_then(|p| Some((p.open.take()?, p.end)));
+        if let Some(((phase, start), end)) = open {
+            self.phase_mut(phase).seconds += (end - start).max(0.0);
+        }
+    }
+
+    /// No event follows.
+    pub(crate) fn end(&mut self) {
+        self.close();
+    }
+
+    /// Time of all processes together.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.processes.iter().map(|p| p.end).sum()
+    }
+
+    /// Constraints a second and thread, from execution to the verified proof.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        let parameters = self.parameters.as_ref()?;
+        let work = [Phase::Execute, Phase::Commit, Phase::Prove, Phase::Aggregate].map(|p| self.phase(p));
+        let seconds: f64 = work.iter().map(|p| p.seconds).sum();
+        let complete = work[3].complete && seconds > 0.0;
+        complete.then(|| parameters.constraints as f64 / seconds / parameters.threads as f64)
+    }
+
+    /// The share of the rounds' time in which provers worked.
+    pub(crate) fn utilisation(&self) -> Option<f64> {
+        let rounds = [Phase::Commit, Phase::Prove].map(|p| self.phase(p));
+        let wall: f64 = rounds.iter().map(|p| p.seconds).sum();
+        let work: f64 = rounds.iter().map(|p| p.step_seconds).sum();
+        let provers = self.parameters.as_ref()?.provers as f64;
+        (wall > 0.0).then(|| (work / wall / provers).min(1.0))
+    }
+
+    /// For `--json`.
+    pub(crate) fn object(&self) -> Value {
+        let phases: Vec<Value> = (Phase::ALL.iter())
+            .map(|p| (p, self.phase(*p)))
+            .map(|(p, s)| json!({ "phase": p.name(), "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "complete": s.complete }))
+            .collect();
+        let processes: Vec<Value> = (self.processes.iter())
+            .map(|p| json!({ "host": p.host, "pid": p.pid, "unix_time": p.unix_time, "seconds": p.end, "ending": p.ending() }))
+            .collect();
+        let run = self.parameters.as_ref();
+        let written = self.written.as_ref();
+        json!({
+            "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": run.map(|r| &r.parameters),
+            "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
+            "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers), "zero_knowledge": run.map(|r| r.zero_knowledge),
+            "proof": written.map(|w| &w.path), "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
+            "phases": phases, "processes": processes, "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
+            "utilisation": self.utilisation(), "peak_memory_bytes": self.peak_memory, "notices": self.notices, "errors": self.errors,
+        })
+    }
+
+    /// For people.
+    pub(crate) fn table(&self) -> String {
+        let mut out = format!("{:<16} {:>10} {:>12} {:>12}\n", "phase", "time", "bytes", "subcircuits");
+        for phase in Phase::ALL {
+            let Some(summary) = self.phases.get(&index(phase)) else { continue };
+            let bytes = if summary.bytes > 0 { output::bytes(summary.bytes) } else { String::new() };
+            let steps = match phase {
+                Phase::Commit | Phase::Prove => output::count(summary.steps),
+                _ => String::new(),
+            };
+            let state = if summary.complete { "" } else { "  not finished" };
+            let time = output::seconds_f64(summary.seconds);
+            out += &format!("{:<16} {time:>10} {bytes:>12} {steps:>12}{state}\n", phase.name());
+        }
+        out += &format!("{:<16} {:>10}\n\n", "all", output::seconds_f64(self.seconds()));
+        let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
+        if self.processes.len() > 1 {
+            let endings: Vec<&str> = self.processes.iter().map(Process::ending).collect();
+            row("processes", format!("{} ({})", endings.len(), endings.join(", ")));
+        }
+        if let Some(run) = &self.parameters {
+            row("circuit", format!("{} {}", run.circuit, run.parameters));
+            row("subcircuits", output::count(run.subcircuits));
+            let rate = self
+                .rate()
+                .map_or_else(String::new, |r| format!(", {} a core-second", output::count(r.round() as u64)));
+            row("constraints", format!("{}{rate} on {} threads", output::count(run.constraints), run.threads));
+            if let Some(share) = self.utilisation() {
+                row("provers", format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0));
+            }
+        }
+        row("peak memory", if self.peak_memory > 0 { output::bytes(self.peak_memory) } else { "unknown".into() });
+        if let Some(run) = &self.parameters {
+            row("zero knowledge", if run.zero_knowledge { "yes".into() } else { "NO".into() });
+        }
+        if let Some(written) = &self.written {
+            row("public values", written.public.clone());
+            row("proof", format!("{} ({})", written.path, output::bytes(written.bytes)));
+            out += &format!(
+                "\nverify it with\n  hekaton verify {} --key {} --public {}",
+                written.path, written.key, written.public
+            );
+        } else {
+            for error in &self.errors {
+                row("error", error.clone());
+            }
+            row("proof", "none yet".into());
+        }
+        out.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(at: f64, event: Event) -> Record {
+        Record { at, event }
+    }
+
+    fn process() -> Event {
+        Event::ProcessStart { schema: 1, program: "p".into(), host: "h".into(), pid: 1, unix_time: 1e9 }
+    }
+
+    fn step(instance: u64, seconds: f64) -> Event {
+        Event::Subcircuit {
+            phase: Phase::Commit,
+            instance,
+            kind: "leaf".into(),
+            start: 0.0,
+            seconds,
+            bytes: 1,
+            prover: "prover-0".into(),
+        }
+    }
+
+    /// A process that was killed in the middle of a phase, and one that goes on. The wall clock plays no part.
+    #[test]
+    fn two_processes_add_up() {
+        let mut summary = Summary::default();
+        let start = |done| Event::PhaseStart { phase: Phase::Commit, total: 3, done };
+        let mut events = vec![record(0.0, process()), record(1.0, start(0)), record(3.0, step(0, 2.0))];
+        events.extend([
+            record(0.0, process()),
+            record(2.0, start(1)),
+            record(3.0, step(1, 0.5)),
+            record(4.0, step(2, 1.0)),
+        ]);
+        events.push(record(5.0, Event::PhaseEnd { phase: Phase::Commit, seconds: 3.0, bytes: 9 }));
+        events.push(record(5.0, Event::RunEnd { outcome: Outcome::Failed, seconds: 5.0 }));
+        events.iter().for_each(|r| summary.add(r));
+        summary.end();
+        let commit = summary.phase(Phase::Commit);
+        assert_eq!((commit.seconds, commit.steps, commit.found, commit.complete), (5.0, 3, 1, true));
+        assert_eq!(summary.seconds(), 8.0);
+        assert_eq!(summary.slowest.iter().map(|s| s.instance).collect::<Vec<_>>(), [0, 2, 1]);
+        let endings: Vec<_> = summary.processes.iter().map(Process::ending).collect();
+        assert_eq!(endings, ["killed or still running", "failed"]);
+        assert!(summary.table().contains("none yet"));
+    }
+}

@@ -1,0 +1,325 @@
+//! What happens in a run, as values: progress bars, tables, event files and reports are all made from them.
+//!
+//! `docs/events.md` is the schema of their JSON lines. Times are seconds of the process's monotonic clock since its
+//! [`Recorder`] was made, so a clock that is set back changes nothing; the wall clock is told once, by
+//! [`Event::ProcessStart`].
+
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Version of the schema; the first line of each process names it.
+pub const SCHEMA: u32 = 1;
+
+/// Memory is told at most this often.
+const MEMORY_EVERY: Duration = Duration::from_millis(500);
+
+/// A phase of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Opening the keys.
+    LoadKeys,
+    /// All shared-wire values from the input.
+    Execute,
+    /// Commitments to all subtraces.
+    Commit,
+    /// Proofs of all subcircuits.
+    Prove,
+    /// One proof of them all, and its verification.
+    Aggregate,
+}
+
+impl Phase {
+    /// All phases in order.
+    pub const ALL: [Self; 5] = [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LoadKeys => "load keys",
+            Self::Execute => "execute",
+            Self::Commit => "commit round",
+            Self::Prove => "prove round",
+            Self::Aggregate => "aggregate",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With a verified proof.
+    Finished,
+    /// Cancelled; a run directory keeps what was done.
+    Interrupted,
+    /// With an error.
+    Failed,
+}
+
+/// A subcircuit type in [`Event::RunStart`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeSummary {
+    /// Its name.
+    pub name: String,
+    /// Constraints of a subcircuit.
+    pub constraints: u64,
+    /// Number of its instances.
+    pub instances: u64,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The first line of each process.
+    ProcessStart {
+        /// Version of the schema.
+        schema: u32,
+        /// Program and version.
+        program: String,
+        /// Name of the machine.
+        host: String,
+        /// Process identifier.
+        pid: u32,
+        /// The wall clock: seconds since 1970.
+        unix_time: f64,
+    },
+    /// A run begins or goes on; all its parameters.
+    RunStart {
+        /// Name of the circuit.
+        circuit: String,
+        /// Its parameters as JSON text.
+        parameters: String,
+        /// Digest of the verifying key.
+        verifying_key: String,
+        /// Digest of the layout.
+        layout: String,
+        /// n.
+        subcircuits: u64,
+        /// Constraints of all subcircuits.
+        constraints: u64,
+        /// The types.
+        types: Vec<TypeSummary>,
+        /// Threads of the engine.
+        threads: u64,
+        /// Subcircuits that are proven at once, at most.
+        provers: u64,
+        /// Whether the proof is zero-knowledge.
+        zero_knowledge: bool,
+        /// Whether each prover checks its witness.
+        check_constraints: bool,
+        /// Whether an earlier process began this run.
+        resumed: bool,
+    },
+    /// A phase begins.
+    PhaseStart {
+        /// The phase.
+        phase: Phase,
+        /// Its steps.
+        total: u64,
+        /// Steps that earlier processes did.
+        done: u64,
+    },
+    /// One subcircuit is done, and in the run directory's log if there is one.
+    Subcircuit {
+        /// The phase.
+        phase: Phase,
+        /// Index of the instance.
+        instance: u64,
+        /// Name of its type.
+        #[serde(rename = "type")]
+        kind: String,
+        /// When it began.
+        start: f64,
+        /// How long it took.
+        seconds: f64,
+        /// Bytes to and from the prover, private inputs not counted.
+        bytes: u64,
+        /// Who did it: the thread.
+        prover: String,
+    },
+    /// A phase ends.
+    PhaseEnd {
+        /// The phase.
+        phase: Phase,
+        /// Its wall-clock time in this process.
+        seconds: f64,
+        /// Bytes that it is about: key bytes for loading, values, points and proofs for the rounds, the proof in the end.
+        bytes: u64,
+    },
+    /// Memory of the process.
+    Memory {
+        /// Resident bytes, mapped keys included.
+        resident: u64,
+        /// The most so far.
+        peak: u64,
+    },
+    /// The challenges met a pole: all begins again with new randomness.
+    Restart {
+        /// Number of the attempt that begins, from 2.
+        attempt: u32,
+    },
+    /// Something a user should know that stops nothing.
+    Notice {
+        /// What.
+        message: String,
+    },
+    /// Why the run ends without a proof.
+    Error {
+        /// What.
+        message: String,
+    },
+    /// The proof is in its place.
+    ProofWritten {
+        /// The file.
+        path: String,
+        /// Its length.
+        bytes: u64,
+        /// The public values as `verify` takes them.
+        public: String,
+        /// The verifying key's file.
+        key: String,
+    },
+    /// The process ends.
+    RunEnd {
+        /// How.
+        outcome: Outcome,
+        /// Seconds since the process started.
+        seconds: f64,
+    },
+}
+
+/// An event with its time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Seconds since the process's recorder was made.
+    pub at: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// Gives events their time and hands them to an observer. Safe to share between threads.
+pub struct Recorder<'a> {
+    observer: Box<dyn Fn(&Record) + Send + Sync + 'a>,
+    start: Instant,
+    /// milliseconds after `start` at which memory is told again
+    next_memory: AtomicU64,
+}
+
+impl std::fmt::Debug for Recorder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder whose clock starts now; the observer gets [`Event::ProcessStart`] at once. `program` is the name and
+    /// version of the program. The observer is called from several threads.
+    pub fn new(program: &str, observer: impl Fn(&Record) + Send + Sync + 'a) -> Self {
+        let recorder = Self { observer: Box::new(observer), start: Instant::now(), next_memory: AtomicU64::new(0) };
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        recorder.emit(Event::ProcessStart {
+            schema: SCHEMA,
+            program: program.to_owned(),
+            host: crate::run::host(),
+            pid: std::process::id(),
+            unix_time: since.map_or(0.0, |t| t.as_secs_f64()),
+        });
+        recorder
+    }
+
+    /// A recorder that nobody listens to.
+    pub fn silent() -> Self {
+        Self { observer: Box::new(|_| {}), start: Instant::now(), next_memory: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Seconds since the recorder was made.
+    pub fn now(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Tells an event, and how much memory is used when that was not told for a while.
+    pub fn emit(&self, event: Event) {
+        let around_phase = matches!(event, Event::PhaseStart { .. } | Event::PhaseEnd { .. } | Event::RunEnd { .. });
+        let last = matches!(event, Event::RunEnd { .. });
+        let now = self.start.elapsed().as_millis() as u64;
+        let next = self.next_memory.load(Ordering::Relaxed);
+        let due = next != u64::MAX && (around_phase || now >= next);
+        let memory = if due {
+            self.next_memory.store(now + MEMORY_EVERY.as_millis() as u64, Ordering::Relaxed);
+            memory()
+        } else {
+            None
+        };
+        let tell = |event| (self.observer)(&Record { at: self.now(), event });
+        // nothing follows the end
+        if last && let Some((resident, peak)) = memory {
+            tell(Event::Memory { resident, peak });
+        }
+        tell(event);
+        if !last && let Some((resident, peak)) = memory {
+            tell(Event::Memory { resident, peak });
+        }
+    }
+
+    /// [`Event::PhaseStart`]; gives the time for [`Self::phase_end`].
+    pub fn phase_start(&self, phase: Phase, total: usize, done: usize) -> Instant {
+        self.emit(Event::PhaseStart { phase, total: total as u64, done: done as u64 });
+        Instant::now()
+    }
+
+    /// [`Event::PhaseEnd`].
+    pub fn phase_end(&self, phase: Phase, since: Instant, bytes: u64) {
+        self.emit(Event::PhaseEnd { phase, seconds: since.elapsed().as_secs_f64(), bytes });
+    }
+}
+
+/// Resident memory of this process and its peak, in bytes; on Linux.
+pub fn memory() -> Option<(u64, u64)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    };
+    Some((field("VmRSS:")?, field("VmHWM:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn events_are_lines_that_read_back() {
+        let lines = Mutex::new(Vec::new());
+        let recorder = Recorder::new("test 1", |record| lines.lock().unwrap().push(record.clone()));
+        let since = recorder.phase_start(Phase::Commit, 3, 1);
+        recorder.emit(Event::Notice { message: "a \"quoted\"\nline".into() });
+        recorder.phase_end(Phase::Commit, since, 7);
+        recorder.emit(Event::RunEnd { outcome: Outcome::Finished, seconds: 1.0 });
+        drop(recorder);
+        let lines = lines.into_inner().unwrap();
+        assert!(matches!(&lines[0].event, Event::ProcessStart { schema: SCHEMA, program, .. } if program == "test 1"));
+        assert!(matches!(lines.last().unwrap().event, Event::RunEnd { .. }), "nothing follows the end");
+        assert!(
+            lines
+                .iter()
+                .any(|r| matches!(r.event, Event::Memory { resident, peak } if 0 < resident && resident <= peak))
+        );
+        assert!(lines.windows(2).all(|w| w[0].at <= w[1].at));
+        for record in &lines {
+            let text = serde_json::to_string(record).unwrap();
+            assert!(!text.contains('\n'));
+            assert_eq!(&serde_json::from_str::<Record>(&text).unwrap(), record);
+        }
+        assert!(
+            serde_json::to_string(&lines[1])
+                .unwrap()
+                .contains(r#""event":"phase_start","phase":"commit","total":3,"done":1"#)
+        );
+    }
+}
