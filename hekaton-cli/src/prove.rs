@@ -41,6 +41,12 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     summary.end();
     if let Some(run) = &command.run {
+        // what earlier processes did belongs to the run
+        if command.resume
+            && let Ok(all) = report::summarise(&run.join("events.jsonl"), drop)
+        {
+            summary = all;
+        }
         output::write(&report::result_path(run), (summary.object().to_string() + "\n").as_bytes())?;
     }
     output::result(json, &summary.object(), &summary.table())

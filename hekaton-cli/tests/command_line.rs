@@ -1,30 +1,12 @@
 //! The command line as a user would use it, wrong turns included.
 
+mod common;
+
+use common::{fails, hekaton, ok};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
-
-fn hekaton(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hekaton")).args(args).output().expect("the program starts")
-}
-
-fn ok(args: &[&str]) -> String {
-    let output = hekaton(args);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{args:?}\n{out}\n{err}");
-    out.into_owned()
-}
-
-/// Runs a command that must fail with this code and say this.
-#[track_caller]
-fn fails(code: i32, says: &str, args: &[&str]) {
-    let output = hekaton(args);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}\n{err}");
-    assert!(err.contains(says), "expected '{says}' in: {err}");
-    assert!(!err.contains("panicked"), "{err}");
-}
 
 /// A file with keys and a proof, made once.
 struct Fixture {

@@ -17,10 +17,12 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     if let Some(to) = &command.html {
         output::check_output(to, "--html", &[&path])?;
     }
-    let records = read(&path)?;
-    let mut summary = Summary::default();
-    records.iter().for_each(|record| summary.add(record));
-    summary.end();
+    let mut records = Vec::new();
+    let summary = summarise(&path, |record| {
+        if command.html.is_some() {
+            records.push(record);
+        }
+    })?;
     if let Some(to) = &command.html {
         let page = html::page(&summary, &records);
         output::write(to, page.as_bytes())?;
@@ -28,34 +30,43 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     output::result(json, &summary.object(), &summary.table())
 }
 
-/// Reads a file of events. Lines that are none (a process was killed while it wrote one) are left out with a warning.
-fn read(path: &Path) -> Result<Vec<Record>, Failure> {
+/// What the events of a file come to; `each` gets all of them, too. Lines that are none (a process was killed while it
+/// wrote one) are left out with a warning.
+pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Summary, Failure> {
     let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path)
         .map_err(|e| failure(format!("{e}: give a run directory, or a file written by `prove --events`")))?;
-    let (mut records, mut bad) = (Vec::<Record>::new(), 0usize);
+    let (mut summary, mut first, mut bad) = (Summary::default(), true, 0usize);
     for line in BufReader::new(file).split(b'\n') {
         let line = line.map_err(|e| failure(e.to_string()))?;
-        match serde_json::from_slice::<Record>(&line) {
-            Ok(record) if record.at.is_finite() => records.push(record),
-            _ if line.is_empty() => {}
-            _ => bad += 1,
+        let record = serde_json::from_slice::<Record>(&line).ok().filter(|r| r.at.is_finite());
+        match record.as_ref().map(|r| &r.event) {
+            Some(Event::ProcessStart { schema, .. }) if *schema != SCHEMA => {
+                return Err(failure(format!("events of schema {schema}, this program reads schema {SCHEMA}")));
+            }
+            Some(Event::ProcessStart { .. }) => {}
+            _ if first => return Err(failure("these are no events of a run".into())),
+            None if line.is_empty() => continue,
+            None => bad += 1,
+            Some(_) => {}
+        }
+        first = false;
+        if let Some(record) = record {
+            summary.add(&record);
+            each(record);
         }
     }
-    match records.first().map(|r| &r.event) {
-        Some(Event::ProcessStart { schema: SCHEMA, .. }) => {}
-        Some(Event::ProcessStart { schema, .. }) => {
-            return Err(failure(format!("events of schema {schema}, this program reads schema {SCHEMA}")));
-        }
-        _ => return Err(failure("these are no events of a run".into())),
+    if first {
+        return Err(failure("there are no events in it".into()));
     }
     if bad > 0 {
         eprintln!("warning: {}: {bad} damaged lines are left out", path.display());
     }
-    Ok(records)
+    summary.end();
+    Ok(summary)
 }
 
-/// Where `report` finds the events of a run, and where the result of a finished run lies.
+/// Where the result of a finished run lies.
 pub(crate) fn result_path(run: &Path) -> PathBuf {
     run.join("report.json")
 }

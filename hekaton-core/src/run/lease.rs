@@ -95,12 +95,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes the lease on a directory, or says who holds it. `notice` hears of waiting and of taking over.
-    pub(crate) fn acquire(
-        directory: &Path,
-        deadline: Duration,
-        notice: &mut dyn FnMut(String),
-    ) -> Result<Self, RunError> {
+    /// Takes the lease on a directory, or says who holds it. `notices` gets what was taken over.
+    pub(crate) fn acquire(directory: &Path, deadline: Duration, notices: &mut Vec<String>) -> Result<Self, RunError> {
         let path = directory.join("lease.json");
         let io = |source| RunError::Io { path: path.clone(), source };
         let mut token = [0u8; 16];
@@ -125,7 +121,7 @@ impl Lease {
                 }
             };
             let other: Option<LeaseHolder> = serde_json::from_slice(&found).ok();
-            if !is_stale(&path, &found, other.as_ref(), deadline, notice)? {
+            if !is_stale(&path, &found, other.as_ref(), deadline)? {
                 continue;
             }
             // Of several contenders one takes over: the others find its lease under the lock.
@@ -136,7 +132,7 @@ impl Lease {
                 let whose = other
                     .map_or_else(|| "an unreadable lease".to_owned(), |o| format!("the lease of {o}, which is gone,"));
                 let file = place(&path, &holder, true).map_err(io)?;
-                notice(format!("{whose} is taken over"));
+                notices.push(format!("{whose} is taken over"));
                 return Ok(Self::hold(path, holder, file));
             }
         }
@@ -226,13 +222,7 @@ fn same_lease(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Whether a found lease has no live holder; `false` when it changed or went away meanwhile.
-fn is_stale(
-    path: &Path,
-    found: &[u8],
-    other: Option<&LeaseHolder>,
-    deadline: Duration,
-    notice: &mut dyn FnMut(String),
-) -> Result<bool, RunError> {
+fn is_stale(path: &Path, found: &[u8], other: Option<&LeaseHolder>, deadline: Duration) -> Result<bool, RunError> {
     let held = |holder: &LeaseHolder| RunError::Held { path: path.to_owned(), holder: holder.to_string() };
     if let Some(other) = other
         && machine().is_some_and(|m| m == other.machine)
@@ -244,7 +234,8 @@ fn is_stale(
     }
     let wait = other.map_or(deadline, |o| Duration::from_secs(o.deadline_seconds.clamp(1, 600)));
     let who = other.map_or_else(|| "an unreadable lease".to_owned(), ToString::to_string);
-    notice(format!("the run is held by {who}: watching its heartbeat for up to {} s", wait.as_secs()));
+    // said at once: this takes a while
+    tracing::warn!("the run is held by {who}: watching its heartbeat for up to {} s", wait.as_secs());
     let since = Instant::now();
     while since.elapsed() < wait {
         std::thread::sleep(POLL);

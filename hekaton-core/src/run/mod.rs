@@ -238,10 +238,7 @@ impl RunDirectoryOptions {
             std::fs::create_dir_all(path).map_err(io(path))?;
         }
         let mut notices = Vec::new();
-        let lease = Lease::acquire(path, self.deadline, &mut |notice| {
-            tracing::warn!("{notice}");
-            notices.push(notice);
-        })?;
+        let lease = Lease::acquire(path, self.deadline, &mut notices)?;
         // Whoever held the lease before may have begun the run meanwhile.
         if found.is_none() {
             found = read_run(&file)?;

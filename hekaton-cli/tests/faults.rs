@@ -1,0 +1,384 @@
+//! What can happen to a run that is left alone overnight. One scenario a test:
+//!
+//! | scenario | what must happen |
+//! |---|---|
+//! | SIGKILL at any moment | `--resume` ends with a verified proof; what was done is not done again |
+//! | SIGINT, SIGTERM | subcircuits under way are kept, exit code 5; a second one ends at once with 130 |
+//! | the disk is full, in each phase | exit code 4 or 3 and the file's name; with room again the run goes on |
+//! | the directory is read-only | exit code 3, nothing changes |
+//! | the clock is set back | nothing |
+//! | two processes | the second is refused while the first lives |
+//! | a holder on another machine dies | its lease is taken over after the deadline |
+//! | a run is taken over | the old holder stops and writes nothing more |
+//! | another key, input or layout | refused, with what differs |
+
+mod common;
+
+use common::{Chain, fails, hekaton, ok};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// 64 subcircuits, half a second's work.
+fn chain() -> &'static Chain {
+    static CHAIN: OnceLock<Chain> = OnceLock::new();
+    CHAIN.get_or_init(|| Chain::new(64, 300))
+}
+
+fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: &str) {
+    let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// Waits; gives the exit code and standard error.
+fn wait(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn events(run: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(format!("{run}/events.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Waits until the events of a run say something.
+fn until(run: &str, what: &str, holds: impl Fn(&Value) -> bool) {
+    let since = Instant::now();
+    while !events(run).iter().any(&holds) {
+        assert!(since.elapsed() < Duration::from_secs(60), "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn phase_started(phase: &'static str) -> impl Fn(&Value) -> bool {
+    move |e| e["event"] == "phase_start" && e["phase"] == phase
+}
+
+/// How often subcircuits were done more than once, over all processes of a run.
+fn done_again(run: &str) -> usize {
+    let mut times: BTreeMap<(String, u64), usize> = BTreeMap::new();
+    for e in events(run).iter().filter(|e| e["event"] == "subcircuit") {
+        *times.entry((e["phase"].to_string(), e["instance"].as_u64().unwrap())).or_default() += 1;
+    }
+    assert!(times.len() <= 2 * chain().links);
+    times.values().map(|n| n - 1).sum()
+}
+
+/// After a kill and a resume: a verified proof, and of what was reported done nothing was done again but what two
+/// provers had in flight.
+fn check_resumed(run: &str) {
+    chain().finish(run);
+    assert!(done_again(run) <= 2, "{} subcircuits were done again", done_again(run));
+    // the logs hold each answer once or, when killed between log and event, at most twice
+    let records = |name: &str, len: u64| (std::fs::metadata(format!("{run}/{name}")).unwrap().len() - 64) / len;
+    for (name, len) in [("commitments.log", 72), ("proofs.log", 248)] {
+        let n = records(name, len);
+        assert!((64..=66).contains(&n), "{n} records in {name}");
+    }
+    assert!(!std::path::Path::new(&format!("{run}/seed")).exists(), "a finished run needs no seed");
+}
+
+#[test]
+fn killed_at_twenty_moments() {
+    let chain = chain();
+    let since = Instant::now();
+    let whole = chain.path("whole");
+    assert!(chain.prove(&whole, &[]).stderr(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    let total = since.elapsed();
+    let mut random = std::process::id();
+    for i in 0..20u32 {
+        let run = chain.path(&format!("kill-{i}"));
+        // anywhere in the i-th twentieth of a run's life
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let moment = (total * i + total * (random >> 16) / 65_536) / 20;
+        let child = start(chain.prove(&run, &[]));
+        std::thread::sleep(moment);
+        signal(&child, "KILL");
+        wait(child);
+        check_resumed(&run);
+    }
+}
+
+#[test]
+fn killed_in_each_phase_and_again() {
+    let chain = chain();
+    let run = chain.path("phases");
+    for phase in ["execute", "commit", "prove", "prove", "aggregate"] {
+        let _ = std::fs::remove_file(format!("{run}/events.jsonl"));
+        let child = start(chain.prove(&run, &["--resume"]));
+        until(&run, phase, phase_started(phase));
+        signal(&child, "KILL");
+        wait(child);
+    }
+    let _ = std::fs::remove_file(format!("{run}/events.jsonl"));
+    check_resumed(&run);
+    // once more: finished runs stay finished
+    chain.finish(&run);
+    assert!(events(&run).iter().any(|e| e["message"].as_str().is_some_and(|m| m.contains("finished already"))));
+}
+
+#[test]
+fn signals() {
+    let chain = chain();
+    for name in ["INT", "TERM"] {
+        let run = chain.path(&format!("signal-{name}"));
+        let child = start(chain.prove(&run, &[]));
+        until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+        signal(&child, name);
+        let (code, err) = wait(child);
+        assert_eq!(code, Some(5), "{err}");
+        assert!(err.contains("--resume"), "{err}");
+        assert_eq!(events(&run).last().unwrap()["outcome"], "interrupted");
+        assert!(!std::path::Path::new(&format!("{run}/lease.json")).exists(), "the lease is given back");
+        let done = events(&run).iter().filter(|e| e["event"] == "subcircuit" && e["phase"] == "prove").count();
+        assert!((1..64).contains(&done), "{done} proofs were made");
+        chain.finish(&run);
+        assert_eq!(done_again(&run), 0);
+        let report = ok(&["report", &run]);
+        assert!(report.contains("2 (interrupted, finished)"), "{report}");
+    }
+    // the second one ends at once; without a run directory the first one does
+    let run = chain.path("twice");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "STOP");
+    signal(&child, "INT");
+    signal(&child, "TERM");
+    signal(&child, "CONT");
+    // both signals may arrive as one: ask again until it is gone
+    let since = Instant::now();
+    let mut child = child;
+    while child.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20) {
+        let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(wait(child).0, Some(130));
+    chain.finish(&run);
+}
+
+#[test]
+fn two_processes() {
+    let chain = chain();
+    let run = chain.path("two");
+    let first = start(chain.prove(&run, &[]));
+    until(&run, "the prove round", phase_started("prove"));
+    for _ in 0..2 {
+        let second = chain.prove(&run, &["--resume"]).output().unwrap();
+        let err = String::from_utf8_lossy(&second.stderr);
+        assert_eq!(second.status.code(), Some(3), "{err}");
+        assert!(err.contains(&format!("held by process {}", first.id())), "{err}");
+    }
+    assert_eq!(wait(first).0, Some(0), "the first is not disturbed");
+    // a frozen process is no dead one
+    let run = chain.path("frozen");
+    let first = start(chain.prove(&run, &[]));
+    until(&run, "the prove round", phase_started("prove"));
+    signal(&first, "STOP");
+    let second = chain.prove(&run, &["--resume", "--lease", "1"]).output().unwrap();
+    assert_eq!(second.status.code(), Some(3));
+    signal(&first, "CONT");
+    assert_eq!(wait(first).0, Some(0));
+}
+
+/// A lease as a process on another machine would leave it.
+fn foreign_lease(run: &str, heartbeat: u64) {
+    let text = format!(
+        r#"{{"format_version":1,"host":"elsewhere","machine":"another","pid":1,"process_start":1,"token":"feedfeed","deadline_seconds":1,"heartbeat":"{heartbeat:020}"}}"#
+    );
+    let temporary = format!("{run}/foreign");
+    std::fs::write(&temporary, text).unwrap();
+    std::fs::rename(temporary, format!("{run}/lease.json")).unwrap();
+}
+
+#[test]
+fn a_lease_of_another_machine() {
+    let chain = chain();
+    // alive: its heart beats
+    let run = chain.path("foreign");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "KILL");
+    wait(child);
+    foreign_lease(&run, 1);
+    let second = start(chain.prove(&run, &["--resume"]));
+    std::thread::sleep(Duration::from_millis(400));
+    foreign_lease(&run, 2);
+    let (code, err) = wait(second);
+    assert_eq!(code, Some(3), "{err}");
+    assert!(err.contains("held by process 1 on elsewhere"), "{err}");
+    // dead: after its deadline it is taken over
+    let since = Instant::now();
+    chain.finish(&run);
+    assert!(since.elapsed() >= Duration::from_secs(1));
+    assert!(events(&run).iter().any(|e| e["message"].as_str().is_some_and(|m| m.contains("is taken over"))));
+    assert!(done_again(&run) <= 2);
+}
+
+#[test]
+fn an_old_holder_stops() {
+    let chain = chain();
+    let run = chain.path("old-holder");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "STOP");
+    foreign_lease(&run, 1);
+    let sizes = || {
+        ["events.jsonl", "commitments.log", "proofs.log"]
+            .map(|f| std::fs::metadata(format!("{run}/{f}")).unwrap().len())
+    };
+    let before = sizes();
+    signal(&child, "CONT");
+    let (code, err) = wait(child);
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("taken over by process 1 on elsewhere"), "{err}");
+    assert_eq!(sizes(), before, "it writes nothing more");
+    assert!(
+        std::fs::read_to_string(format!("{run}/lease.json")).unwrap().contains("elsewhere"),
+        "the lease is not its own"
+    );
+    chain.finish(&run);
+}
+
+#[test]
+fn another_run_is_refused() {
+    let chain = chain();
+    let run = chain.path("refused");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "KILL");
+    wait(child);
+    let (x, keys) = (chain.path("x"), chain.path("keys"));
+    fails(3, "--resume", &["prove", &x, "--keys", &keys, "--run", &run]);
+    std::fs::write(chain.path("y"), "8\n").unwrap();
+    fails(3, "its input is ", &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"]);
+    let other = chain.path("other-keys");
+    ok(&["setup", "chain", "-p", "links=64", "-p", "steps=300", "--keys", &other]);
+    fails(3, "its verifying key is ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
+    let other = chain.path("shorter-keys");
+    ok(&["setup", "chain", "-p", "links=63", "-p", "steps=300", "--keys", &other]);
+    fails(3, "its layout is ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
+    fails(3, "no run directory and not empty", &["prove", &x, "--keys", &keys, "--run", &keys]);
+    fails(2, "--run", &["prove", &x, "--keys", &keys, "--resume"]);
+    chain.finish(&run);
+}
+
+/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR` mounted.
+fn with_tmpfs(script: &str) -> (Option<i32>, String) {
+    let chain = chain();
+    let mount = tempfile::tempdir().unwrap();
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let mut command = Command::new("unshare");
+    command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] });
+    let head = "set -u; mount -t tmpfs -o size=4m,mode=700 hekaton-test $DIR || exit 99; ";
+    command.args(["sh", "-c", &format!("{head}{script}")]);
+    command.env("DIR", mount.path()).env("HEKATON", env!("CARGO_BIN_EXE_hekaton"));
+    command.env("X", chain.path("x")).env("KEYS", chain.path("keys"));
+    let output = command.output().unwrap();
+    let code = output.status.code();
+    assert_ne!(code, Some(99), "can't mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
+    (code, String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}
+
+/// The disk is full after so many pages more: wherever that is, the error names the file, and with room again the run goes on.
+#[test]
+fn disk_full_in_each_phase() {
+    let mut phases = std::collections::BTreeSet::new();
+    // each file takes whole pages: the failure moves through all phases as there is more room
+    for pages in (1..12).chain([16, 22]) {
+        let script = format!(
+            "mount -o remount,size={}k $DIR; \
+             $HEKATON prove $X --keys $KEYS --threads 2 --run $DIR/run 2>$DIR.err >/dev/null; code=$?; \
+             cat $DIR.err; rm $DIR.err; echo code=$code; mount -o remount,size=4m $DIR; \
+             $HEKATON prove $X --keys $KEYS --threads 2 --run $DIR/run --resume >/dev/null 2>&1 || exit 98; \
+             cp $DIR/run/proof {}",
+            4 * pages,
+            chain().path("tmpfs-proof"),
+        );
+        let (code, out) = with_tmpfs(&script);
+        assert_eq!(code, Some(0), "{pages} pages: {out}");
+        chain().verify(&chain().path("tmpfs-proof"));
+        if out.contains("code=0") {
+            phases.insert("done".to_owned());
+            continue;
+        }
+        assert!(out.contains("code=4") || out.contains("code=3"), "{pages} pages: {out}");
+        assert!(out.contains("No space left on device") && out.contains("/run"), "{pages} pages: {out}");
+        assert!(!out.contains("panicked"), "{out}");
+        let file = ["seed", "run.json", "lease", "commitments.log", "proofs.log", "run/proof", ".tmp"];
+        phases.extend(file.iter().filter(|f| out.contains(*f)).map(|f| (*f).to_owned()));
+    }
+    for file in ["commitments.log", "proofs.log", "run/proof", "done"] {
+        assert!(phases.contains(file), "no failure at {file}: {phases:?}");
+    }
+}
+
+#[test]
+fn read_only_directory() {
+    let script = "mkdir $DIR/run; mount -o remount,ro $DIR; \
+        $HEKATON prove $X --keys $KEYS --run $DIR/run; echo code=$?; $HEKATON prove $X --keys $KEYS --run $DIR/new; echo code=$?; \
+        $HEKATON prove $X --keys $KEYS --proof $DIR/p; echo code=$?; ls -A $DIR/run";
+    let (_, out) = with_tmpfs(script);
+    assert_eq!(out.matches("code=3").count(), 3, "{out}");
+    assert_eq!(out.matches("Read-only file system").count(), 3, "{out}");
+    assert!(!out.contains("panicked"), "{out}");
+}
+
+/// Under a clock that is set back by a week between two processes.
+#[test]
+fn clock_set_back() {
+    let chain = chain();
+    let run = chain.path("clock");
+    let faked = |shift: &str, command: Command| {
+        let mut faked = Command::new("faketime");
+        faked.args(["-f", shift]).arg(command.get_program()).args(command.get_args()).env("DONT_FAKE_MONOTONIC", "1");
+        faked
+    };
+    let child = start(faked("+3d", chain.prove(&run, &[])));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    // faketime executes the program in its own place
+    signal(&child, "KILL");
+    wait(child);
+    let output =
+        faked("-4d", chain.prove(&run, &["--resume"])).output().expect("faketime is installed by scripts/test");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    chain.verify(&format!("{run}/proof"));
+    assert!(done_again(&run) <= 2);
+    let clocks: Vec<f64> = events(&run).iter().filter_map(|e| e["unix_time"].as_f64()).collect();
+    assert!(clocks.len() == 2 && clocks[0] - clocks[1] > 6.0 * 86_400.0, "the clock was set back: {clocks:?}");
+    let report: Value = serde_json::from_str(&ok(&["report", &run, "--json"])).unwrap();
+    assert!((0.0..600.0).contains(&report["seconds"].as_f64().unwrap()), "{report}");
+}
+
+/// Events that can't be written don't end a run; a file that is no event file is refused by `report`.
+#[test]
+fn events_and_reports() {
+    let chain = chain();
+    let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("events-proof"));
+    let file = chain.path("events");
+    let args = ["prove", &x, "--keys", &keys, "--proof", &proof, "--events"];
+    ok(&[&args[..], &[&file]].concat());
+    let lines = std::fs::read_to_string(&file).unwrap();
+    let all: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((&all[0]["event"], &all[0]["schema"]), (&"process_start".into(), &1.into()));
+    let count = |name: &str| all.iter().filter(|e| e["event"] == name).count();
+    assert_eq!((count("run_start"), count("subcircuit"), count("run_end"), count("proof_written")), (1, 128, 1, 1));
+    assert_eq!((count("phase_start"), count("phase_end")), (5, 5));
+    assert!(count("memory") >= 5);
+    let page = chain.path("page.html");
+    let table = ok(&["report", &file, "--html", &page]);
+    assert!(table.contains("prove round") && table.contains("peak memory") && table.contains(&proof), "{table}");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("prover-1") && html.contains("<svg") && !html.contains("<script"));
+    fails(3, "no events of a run", &["report", &x]);
+    fails(3, "No such file", &["report", &keys]);
+    fails(3, "that is the input", &["report", &file, "--html", &file]);
+    fails(3, "that is the input", &[&args[..], &[&x]].concat());
+    fails(3, "no regular file", &[&args[..], &["/dev/full"]].concat());
+    assert!(hekaton(&["report", &file, "--json"]).status.success());
+}
