@@ -20,10 +20,10 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
         with_circuit!(&circuit, circuit => circuit.input(file).map(|_| ())).or_fail(exit::USAGE)?;
     }
     let parameters = json!(parameters).to_string();
-    let mut options = SetupOptions::new(&command.circuit.circuit, parameters);
-    options.zero_knowledge = !command.no_zero_knowledge;
-    options.insecure_seed = command.insecure_seed;
-    if options.insecure_seed.is_some() {
+    let mut options =
+        SetupOptions::new(&command.circuit.circuit, parameters).zero_knowledge(!command.no_zero_knowledge);
+    if let Some(seed) = command.insecure_seed {
+        options = options.insecure_seed(seed);
         eprintln!("WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only");
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;

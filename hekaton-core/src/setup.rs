@@ -10,37 +10,32 @@ use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_uniform, inner_product, pairing, powers};
 use zeroize::Zeroizing;
 
-/// What a setup needs to know beside the circuit.
+/// What a setup needs to know beside the circuit, each option with a default.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+#[must_use]
 pub struct SetupOptions {
-    /// Name of the circuit, kept in the keys.
-    pub circuit: String,
-    /// Parameters of the circuit as JSON, kept in the keys.
-    pub parameters: String,
-    /// Zero knowledge (default): a chain of mask wires hides each subcircuit's share of the memory check, for two slots
-    /// a subcircuit. Without it proofs leak: a guess of the witness can be confirmed.
-    pub zero_knowledge: bool,
-    /// **For tests only.** Derives the trapdoors from a seed, so that everybody who reads the seed can forge.
-    pub insecure_seed: Option<u64>,
+    pub(crate) circuit: String,
+    pub(crate) parameters: String,
+    pub(crate) zero_knowledge: bool,
+    pub(crate) insecure_seed: Option<u64>,
 }
 
 impl SetupOptions {
-    /// Zero knowledge, fresh secrets.
+    /// Zero knowledge, fresh secrets. The circuit's name and its parameters (JSON) are kept in the keys.
     pub fn new(circuit: impl Into<String>, parameters: impl Into<String>) -> Self {
         Self { circuit: circuit.into(), parameters: parameters.into(), zero_knowledge: true, insecure_seed: None }
     }
 
-    /// Switches zero knowledge off; the keys say so.
-    #[must_use]
-    pub fn without_zero_knowledge(mut self) -> Self {
-        self.zero_knowledge = false;
+    /// Whether proofs are zero-knowledge. Default: yes; a chain of mask wires hides each subcircuit's share of the memory
+    /// check, for two slots a subcircuit. Without it proofs leak: a guess of the witness can be confirmed. The keys say so.
+    pub fn zero_knowledge(mut self, zero_knowledge: bool) -> Self {
+        self.zero_knowledge = zero_knowledge;
         self
     }
 
-    /// **For tests only**: see [`SetupOptions::insecure_seed`].
-    #[must_use]
-    pub fn with_insecure_seed(mut self, seed: u64) -> Self {
+    /// **For tests only.** Derives the trapdoors from a seed, so that everybody who reads the seed can forge. Default:
+    /// trapdoors from the operating system's randomness.
+    pub fn insecure_seed(mut self, seed: u64) -> Self {
         self.insecure_seed = Some(seed);
         self
     }

@@ -69,7 +69,7 @@ fn golden(name: &str) -> PathBuf {
 fn version_1() {
     let public = [3u64, 81].map(Fr::from);
     let mut keys = MemoryKeys::default();
-    let vk = setup(&Squarings, &SetupOptions::new("golden", "{}").with_insecure_seed(1), &mut keys, |_| {}).unwrap();
+    let vk = setup(&Squarings, &SetupOptions::new("golden", "{}").insecure_seed(1), &mut keys, |_| {}).unwrap();
     let keys = keys.into_keys().unwrap();
     let engine = LocalEngine::new(None).unwrap();
     let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));

@@ -42,7 +42,7 @@ impl Circuit for Readers {
 
 fn make(dir: &Path, name: &str, readers: usize, seed: u64) -> PathBuf {
     let path = dir.join(name);
-    let options = SetupOptions::new("readers", "{}").with_insecure_seed(seed);
+    let options = SetupOptions::new("readers", "{}").insecure_seed(seed);
     setup(&Readers(readers), &options, &mut KeyDirectory::create(&path).unwrap(), |_| {}).unwrap();
     path
 }

@@ -28,7 +28,7 @@ fn a06_multiplicities_that_are_no_star() {
         let error = bad.check_stars().unwrap_err();
         assert!(error.to_string().contains(why), "{error} should say {why}");
         // and setup refuses it
-        let options = SetupOptions::new("test", "{}").with_insecure_seed(1);
+        let options = SetupOptions::new("test", "{}").insecure_seed(1);
         let secrets = Secrets::draw(2, Some(1)).unwrap();
         let result =
             setup_wiring(&bad, std::iter::empty(), &secrets, &options, &mut MemoryKeys::default(), &mut |_| {});
@@ -229,7 +229,7 @@ fn a29_shared_secrets_and_e_in_the_l_query() {
 
     // the whole setup refuses them too
     let bench = squares();
-    let options = SetupOptions::new("test", "{}").with_insecure_seed(1);
+    let options = SetupOptions::new("test", "{}").insecure_seed(1);
     let run = |secrets: &Secrets| {
         setup_wiring(&bench.wiring, std::iter::empty(), secrets, &options, &mut MemoryKeys::default(), &mut |_| {})
     };
@@ -278,7 +278,7 @@ fn circuits_that_leave_the_frame() {
             s.cs().new_input_variable(|| Ok(Fr::ONE)).map(|_| ())
         }
     }
-    let options = SetupOptions::new("test", "{}").with_insecure_seed(1);
+    let options = SetupOptions::new("test", "{}").insecure_seed(1);
     let result = crate::setup(&PublicInputs, &options, &mut MemoryKeys::default(), |_| {});
     assert!(matches!(result, Err(SetupError::Synthesize(SynthesizeError::PublicInput { .. }))));
 }

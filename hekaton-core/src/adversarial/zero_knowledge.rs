@@ -191,7 +191,7 @@ fn a53_shares_are_uniform() {
 #[test]
 fn defaults() {
     assert!(crate::SetupOptions::new("x", "{}").zero_knowledge);
-    assert!(!crate::SetupOptions::new("x", "{}").without_zero_knowledge().zero_knowledge);
+    assert!(!crate::SetupOptions::new("x", "{}").zero_knowledge(false).zero_knowledge);
     assert!(ProveOptions::new().randomness.is_none());
     assert!(!Randomness::fresh().unwrap().is_seeded());
     assert!(Randomness::seeded_not_zero_knowledge(1).is_seeded());
