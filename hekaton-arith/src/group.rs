@@ -1,6 +1,6 @@
 //! The front for points: one trait, implemented by [`G1Point`] and [`G2Point`].
 
-use crate::{Fr, G1Point, G2Point, PointError, Scalars, msm, portable, scalar::canonical};
+use crate::{Fr, G1Point, G2Point, PointError, Scalars, membership, msm, portable, scalar::canonical};
 use bytemuck::Pod;
 
 /// A group of prime order r whose elements are affine points.
@@ -29,6 +29,16 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     /// On the curve and in the subgroup of order r.
     fn is_in_group(&self) -> bool {
         portable::is_in_group(self)
+    }
+
+    /// Reduced coordinates, on the curve and in the subgroup of order r, for points that lie in memory as they came. Gives
+    /// the index of the first that is not.
+    ///
+    /// Membership in the subgroup is checked in batches: points are thrown into buckets at random, and only the buckets'
+    /// sums are checked, ten times. `random` must be unpredictable for whoever made the points: points outside the
+    /// subgroup pass with a probability below 2^-100.
+    fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
+        membership::find_outside(points, random)
     }
 
     /// `-self`.

@@ -21,6 +21,7 @@ mod fft;
 mod fixed_base;
 mod group;
 mod gt;
+mod membership;
 mod msm;
 mod pairing;
 mod points;

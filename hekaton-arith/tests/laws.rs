@@ -333,3 +333,73 @@ fn prepared_scalars_serve_sub_vectors() {
     assert!(!prepared.is_empty());
     assert_eq!(G1Point::msm_prepared(&bases, &prepared), G1Point::msm(&bases, &chosen));
 }
+
+/// Points of memory that was not checked: one bad point anywhere is found, and told apart from good ones.
+#[test]
+fn find_outside_names_the_first_bad_point() {
+    fn case<G: Group>(off_curve: G, not_reduced: G, outside: G, other_outside: G) {
+        let mut state = 1u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ (state >> 29)
+        };
+        let step = G::generator();
+        let mut points = vec![step; 11_000];
+        for i in 1..points.len() {
+            let previous = points[i - 1];
+            points[i] = if i % 97 == 0 {
+                G::IDENTITY
+            } else if previous.is_identity() {
+                step.mul(&Fr::from(i as u64))
+            } else {
+                previous.add(&step)
+            };
+        }
+        assert_eq!(G::find_outside(&points, &mut random), None);
+        assert_eq!(G::find_outside(&points[..100], &mut random), None);
+        assert_eq!(G::find_outside(&[], &mut random), None);
+        for bad in [off_curve, not_reduced, outside] {
+            for at in [0usize, 1, 99, 5_000, 10_999] {
+                let mut points = points.clone();
+                points[at] = bad;
+                assert_eq!(G::find_outside(&points, &mut random), Some(at));
+                if at < 100 {
+                    assert_eq!(G::find_outside(&points[..100], &mut random), Some(at));
+                }
+            }
+        }
+        // two points whose parts outside cancel: only together in one bucket would they pass
+        assert!(outside.add(&other_outside).is_in_group());
+        (points[7], points[10_000]) = (outside, other_outside);
+        assert_eq!(G::find_outside(&points, &mut random), Some(7));
+    }
+    // (0, 2) is on E(Fq) and has order 3
+    let torsion = G1Affine::new_unchecked(Fq::zero(), Fq::from(2u64));
+    assert!(torsion.is_on_curve());
+    let g1 = G1Point::from(torsion);
+    let mut bytes = bytemuck::bytes_of(&G1Point::generator()).to_vec();
+    bytes[0] ^= 1;
+    let off: G1Point = bytemuck::pod_read_unaligned(&bytes);
+    // x + q stands for the same point with other limbs
+    let mut words: [u64; 12] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&G1Point::from(torsion)));
+    words[..6].copy_from_slice(&Fq::MODULUS.0);
+    case(off, bytemuck::cast(words), g1, g1.neg());
+    // a point of E'(Fq2) outside the subgroup: the first x = k + u that is on the curve
+    let outside = (1u64..).find_map(|k| {
+        let p = G2Affine::get_point_from_x_unchecked(Fq2::new(Fq::from(k), Fq::from(1u64)), true)?;
+        (!p.is_in_correct_subgroup_assuming_on_curve()).then_some(p)
+    });
+    let g2 = G2Point::from(outside.unwrap());
+    let mut bytes = bytemuck::bytes_of(&G2Point::generator()).to_vec();
+    bytes[0] ^= 1;
+    let off: G2Point = bytemuck::pod_read_unaligned(&bytes);
+    let mut words: [u64; 24] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&g2));
+    let (sum, carry) = words[..6].iter().zip(Fq::MODULUS.0).fold((Vec::new(), 0u64), |(mut out, carry), (a, q)| {
+        let sum = u128::from(*a) + u128::from(q) + u128::from(carry);
+        out.push(sum as u64);
+        (out, (sum >> 64) as u64)
+    });
+    assert_eq!(carry, 0);
+    words[..6].copy_from_slice(&sum);
+    case(off, bytemuck::cast(words), g2, g2.neg());
+}

@@ -7,6 +7,7 @@ mod check;
 mod event_files;
 mod exit;
 mod inspect;
+mod keys;
 mod options;
 mod output;
 mod progress;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Check(command) => check::run(command, json),
         Command::Hash(command) => check::hash(command, json),
         Command::Inspect(command) => inspect::run(command, json),
+        Command::Keys(command) => keys::run(command, json),
         Command::Report(command) => report::run(command, json),
     };
     match result {

@@ -38,6 +38,9 @@ pub(crate) enum Command {
     Hash(Hash),
     /// Show what is in a proof, a key file or a key directory
     Inspect(Inspect),
+    /// Look after key directories
+    #[command(subcommand)]
+    Keys(Keys),
     /// Show what the events of a run come to: phases, times, memory, slowest subcircuits
     Report(Report),
 }
@@ -174,4 +177,27 @@ pub(crate) struct Report {
     /// Write a page with a chart of phases and provers, memory over time and the slowest subcircuits
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Check keys from elsewhere: every digest, every point, and every pairing relation that needs no trapdoor
+    Verify(KeysVerify),
+    /// List key directories
+    List(KeysList),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysVerify {
+    /// The key directory
+    pub(crate) keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysList {
+    /// Key directories, or directories that hold some
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
 }

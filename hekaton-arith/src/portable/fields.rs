@@ -14,10 +14,17 @@ pub trait Field: Copy + PartialEq {
     fn neg(&self) -> Self;
     /// The inverse; zero gives zero.
     fn invert(&self) -> Self;
+    /// Whether all limbs stand for numbers below q.
+    fn is_reduced(&self) -> bool;
+}
+
+/// Limbs of a number below q.
+fn is_below_q(x: &blst_fp) -> bool {
+    ark_ff::BigInt(x.l) < <ark_bls12_381::Fq as ark_ff::PrimeField>::MODULUS
 }
 
 macro_rules! field {
-    ($ty:ty, $zero:expr, $one:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
+    ($ty:ty, $zero:expr, $one:expr, $reduced:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
         // SAFETY (all calls): blst reads and writes whole field elements through valid pointers.
         impl Field for $ty {
             const ZERO: Self = $zero;
@@ -61,6 +68,9 @@ macro_rules! field {
                 unsafe { $inv(&mut out, self) };
                 out
             }
+            fn is_reduced(&self) -> bool {
+                $reduced(self)
+            }
         }
     };
 }
@@ -75,6 +85,7 @@ field!(
     blst_fp,
     FP_ZERO,
     fp_one(),
+    is_below_q,
     blst_fp_add,
     blst_fp_sub,
     blst_fp_mul,
@@ -86,6 +97,7 @@ field!(
     blst_fp2,
     blst_fp2 { fp: [FP_ZERO; 2] },
     blst_fp2 { fp: [fp_one(), FP_ZERO] },
+    |x: &blst_fp2| x.fp.iter().all(is_below_q),
     blst_fp2_add,
     blst_fp2_sub,
     blst_fp2_mul,

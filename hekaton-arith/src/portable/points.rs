@@ -221,6 +221,13 @@ pub(crate) fn pippenger<C: Curve>(points: &[&C], scalars: &[u8], bits: usize) ->
     out
 }
 
+/// Reduced coordinates that satisfy the curve's equation, or infinity.
+pub(crate) fn is_on_curve<C: Curve>(p: &C) -> bool {
+    let (x, y) = p.coordinates();
+    // SAFETY: the pointer is valid; the function accepts any field elements.
+    x.is_reduced() && y.is_reduced() && unsafe { (C::ffi().on_curve)(p) }
+}
+
 pub(crate) fn is_in_group<C: Curve>(p: &C) -> bool {
     // SAFETY: the pointer is valid; both functions accept any field elements.
     unsafe { (C::ffi().on_curve)(p) && (C::ffi().in_group)(p) }

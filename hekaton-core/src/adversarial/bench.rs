@@ -135,8 +135,7 @@ pub(crate) struct Bench<C> {
 
 impl<C: Circuit> Bench<C> {
     pub(crate) fn new(circuit: C, zero_knowledge: bool) -> Self {
-        let mut options = SetupOptions::new("test", "{}").insecure_seed(1);
-        options.zero_knowledge = zero_knowledge;
+        let options = SetupOptions::new("test", "{}").insecure_seed(1).zero_knowledge(zero_knowledge);
         let engine = LocalEngine::new(None).unwrap();
         let mut sink = MemoryKeys::default();
         engine.install(|| {

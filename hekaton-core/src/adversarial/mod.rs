@@ -4,7 +4,7 @@
 //! list; `bench` has the circuit, the keys and the cheating prover.
 
 mod aggregation;
-mod bench;
+pub(crate) mod bench;
 mod completeness;
 mod memory;
 mod mirage;

@@ -125,6 +125,10 @@ impl AggregationKey {
 
 #[cfg(test)]
 impl AggregationKey {
+    pub(crate) fn sections_mut(&mut self) -> &mut Sections {
+        &mut self.sections
+    }
+
     /// Test double: a prover with a delta of its own making.
     pub(crate) fn replace_delta_for_test(&mut self, kind: usize, change: impl Fn(&G2Point) -> G2Point) {
         let mut elements = self.elements().expect("a key has elements").to_vec();

@@ -1,11 +1,13 @@
 //! Keys: sectioned files that are memory-mapped and used in place, and the directory that holds them.
 
 mod aggregation;
+mod check;
 mod directory;
 mod map;
 pub(crate) mod sections;
 
 pub use aggregation::AggregationKey;
+pub use check::{KeyCheckError, KeyCheckReport, check_keys};
 pub(crate) use directory::write_file;
 pub use directory::{KeyDirectory, KeyDirectoryError, KeySink, Manifest, MemoryKeys, TypeEntry};
 pub(crate) use sections::persist;

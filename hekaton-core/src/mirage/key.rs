@@ -140,6 +140,11 @@ impl ProvingKey {
         &self.sections
     }
 
+    #[cfg(test)]
+    pub(crate) fn sections_mut(&mut self) -> &mut Sections {
+        &mut self.sections
+    }
+
     pub(crate) fn a_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
         Ok(SparseQuery { variables: self.sections.get("a_variables")?, points: self.sections.get("a")? })
     }

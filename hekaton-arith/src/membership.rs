@@ -1,0 +1,41 @@
+//! Membership of many points in the subgroup of order r, in batches.
+//!
+//! A sum of points of the subgroup is in it, so one check of a sum can stand for many points, unless their parts outside
+//! cancel. Throw the points into B buckets at random and check the B sums. If some point P is outside, fix where all
+//! others fall: without P at most one bucket's sum can be outside if all sums with it are inside, so P must fall into
+//! that one bucket, which it does with probability 1/B. Rounds are independent.
+
+use crate::{Group, portable};
+
+/// Buckets of a round.
+const BUCKETS: usize = 1 << 10;
+/// 2^10 buckets and 10 rounds: an error of 2^-100.
+const ROUNDS: usize = 10;
+/// With fewer points than this, one by one is quicker.
+const SMALL: usize = BUCKETS * ROUNDS;
+
+/// See [`Group::find_outside`].
+pub(crate) fn find_outside<G: Group>(points: &[G], random: &mut dyn FnMut() -> u64) -> Option<usize> {
+    if let Some(at) = points.iter().position(|p| !portable::is_on_curve(p)) {
+        return Some(at);
+    }
+    let one_by_one = || points.iter().position(|p| !p.is_in_group());
+    if points.len() < SMALL {
+        return one_by_one();
+    }
+    for _ in 0..ROUNDS {
+        let mut buckets: Vec<Vec<&G>> = vec![Vec::new(); BUCKETS];
+        for chunk in points.chunks(6) {
+            // ten bits a point
+            let bits = random();
+            for (i, point) in chunk.iter().enumerate() {
+                buckets[(bits >> (10 * i)) as usize % BUCKETS].push(point);
+            }
+        }
+        let inside = buckets.iter().all(|bucket| portable::normalise_one::<G>(&portable::sum_of(bucket)).is_in_group());
+        if !inside {
+            return one_by_one();
+        }
+    }
+    None
+}
