@@ -87,6 +87,9 @@ pub trait Named: Circuit + Sized {
     /// Fills in parameters that follow from an input file.
     fn fit(parameters: &mut Parameters, file: &[u8]);
 
+    /// The bytes of some file of the right size, for estimates.
+    fn sample(&self) -> Vec<u8>;
+
     /// The input from the bytes of a file.
     ///
     /// # Errors

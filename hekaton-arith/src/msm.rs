@@ -7,6 +7,8 @@ use crate::{Fr, Group, portable, scalar::fr_to_bytes};
 
 /// Scalars at most this long in bits count as small.
 const SMALL_BITS: usize = 64;
+/// The length of the others.
+const FULL_BITS: usize = 255;
 
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +59,14 @@ impl Scalars {
         out
     }
 
+    /// What an MSM over these scalars will cost.
+    pub fn work(&self) -> MsmWork {
+        let longest = self.small.iter().fold(0, |acc, (_, x)| acc | x);
+        let small = bucket_additions(self.small.len(), SMALL_BITS - longest.leading_zeros() as usize);
+        let additions = small + bucket_additions(self.full.len(), FULL_BITS);
+        MsmWork { ones: self.ones.len() as f64, additions }
+    }
+
     /// Number of scalars, zeros included.
     pub fn len(&self) -> usize {
         self.len
@@ -66,6 +76,38 @@ impl Scalars {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
+}
+
+/// The cost of an MSM in additions, for foreseeing times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MsmWork {
+    /// Points that are only added up.
+    pub ones: f64,
+    /// Additions of the bucket methods.
+    pub additions: f64,
+}
+
+impl MsmWork {
+    /// An MSM over `n` long scalars.
+    pub fn of_long(n: usize) -> Self {
+        Self { ones: 0.0, additions: bucket_additions(n, FULL_BITS) }
+    }
+}
+
+/// Additions of the bucket method: each window puts every point into a bucket and sums the buckets up.
+fn bucket_additions(points: usize, bits: usize) -> f64 {
+    if points == 0 || bits == 0 {
+        return 0.0;
+    }
+    // the backend's choice of windows
+    let log = points.ilog2() as usize;
+    let window = match log {
+        13.. => log - 3,
+        5.. => log - 2,
+        0 => 1,
+        _ => 2,
+    };
+    (bits.div_ceil(window) * (points + (1 << window))) as f64 + bits as f64
 }
 
 pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
@@ -86,7 +128,7 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
     if !scalars.full.is_empty() {
         let points: Vec<&G> = scalars.full.iter().map(|(i, _)| base(i)).collect();
         let bytes: Vec<u8> = scalars.full.iter().flat_map(|(_, x)| *x).collect();
-        parts.push(portable::pippenger(&points, &bytes, 255));
+        parts.push(portable::pippenger(&points, &bytes, FULL_BITS));
     }
     portable::normalise_one(&portable::sum_projective::<G>(&parts))
 }

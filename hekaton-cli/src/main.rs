@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;
+mod estimate;
 mod event_files;
 mod exit;
 mod inspect;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     let result = match &options.command {
         Command::Circuits => check::circuits(json),
         Command::Setup(command) => setup::run(command, json),
+        Command::Estimate(command) => estimate::run(command, json),
         Command::Prove(command) => prove::run(command, json),
         Command::Verify(command) => verify::run(command, json),
         Command::Check(command) => check::run(command, json),

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Circuits,
     /// Make the keys of a circuit (whoever runs this could forge proofs under them)
     Setup(Setup),
+    /// Say what proving will take on this machine: sizes, memory, time. Needs no keys
+    Estimate(Estimate),
     /// Prove a file
     Prove(Prove),
     /// Verify a proof: takes the proof, the public values and the small verifying key, nothing else
@@ -64,6 +66,24 @@ fn parameter(text: &str) -> Result<(String, u64), String> {
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= 4096);
     number.ok_or_else(|| "a number of threads is in 1..=4096".to_owned())
+}
+
+/// 8G, 512M, 1.5GiB, 2GB; K, M, G, T alone are powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let powers = |unit: &str| "KMGT".find(unit).map(|i| i as i32 + 1);
+    let factor = match unit {
+        "" | "B" => Some(1.0),
+        _ => match (unit.strip_suffix("iB"), unit.strip_suffix('B')) {
+            (Some(prefix), _) if prefix.len() == 1 => powers(prefix).map(|p| 1024f64.powi(p)),
+            (None, Some(prefix)) if prefix.len() == 1 => powers(prefix).map(|p| 1000f64.powi(p)),
+            (None, None) if unit.len() == 1 => powers(unit).map(|p| 1024f64.powi(p)),
+            _ => None,
+        },
+    };
+    let value = number.parse::<f64>().ok().zip(factor).map(|(n, f)| n * f).filter(|v| (1.0..1e18).contains(v));
+    value.map(|v| v as u64).ok_or_else(|| "a size is written as 8G, 512M or 1.5GB".to_owned())
 }
 
 #[derive(Debug, Args)]
@@ -116,6 +136,9 @@ pub(crate) struct Prove {
     /// Write what happens as JSON lines; docs/events.md has the schema. DIR/events.jsonl gets the same with --run DIR
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
+    /// Use at most so much memory, for example 8G: fewer provers at once, and keys are dropped from memory after use
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory_limit: Option<u64>,
     /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
     #[arg(long)]
     pub(crate) no_check: bool,
@@ -200,4 +223,50 @@ pub(crate) struct KeysList {
     /// Key directories, or directories that hold some
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Estimate {
+    #[command(flatten)]
+    pub(crate) circuit: Circuit,
+    /// Take parameters that are not given from this file, and count with its content
+    #[arg(long = "for", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Count with at most so much memory, for example 8G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory_limit: Option<u64>,
+    /// Count without the two mask wires a subcircuit
+    #[arg(long)]
+    pub(crate) no_zero_knowledge: bool,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes() {
+        let cases = [
+            ("8G", 8 << 30),
+            ("512M", 512 << 20),
+            ("2GB", 2_000_000_000),
+            ("1.5GiB", 3 << 29),
+            ("100", 100),
+            ("7B", 7),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "G", "-1G", "1X", "1GG", "1GiBB", "nan", "1e3", "0", "inf"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 }

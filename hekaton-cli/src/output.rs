@@ -2,6 +2,7 @@
 
 use crate::exit::{self, Failure};
 use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
+use hekaton_core::budget::NotEnoughMemory;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -49,6 +50,15 @@ pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Fail
         }
         _ => Ok(()),
     }
+}
+
+/// A memory limit that is too small, with the smallest that is not.
+pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
+    // rounded up, so that it can be given back as it is
+    let smallest = e.smallest.div_ceil(1 << 20);
+    let message = format!("--memory-limit: {} are too few: the smallest workable limit is {smallest}M", bytes(e.limit));
+    let details = json!({ "smallest_bytes": smallest << 20 });
+    Failure { code: exit::USAGE, message, details }
 }
 
 /// 12345678 as "12.3 MB".

@@ -7,6 +7,8 @@ use crate::progress::Display;
 use crate::report::{self, Summary};
 use crate::{output, signals};
 use circuits::{AnyCircuit, Named, Parameters, with_circuit};
+use hekaton_core::budget::{MemoryPlan, type_sizes};
+use hekaton_core::engine::Pool;
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::run::RunError;
 use hekaton_core::{
@@ -68,11 +70,16 @@ fn prove_recorded(command: &Prove, listeners: &Listeners, recorder: &Recorder<'_
         listeners.files.attach(path, command.resume, None)?;
     }
     let since = recorder.phase_start(Phase::LoadKeys, 1, 0);
-    let (manifest, keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
+    let (manifest, mut keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
     recorder.phase_end(Phase::LoadKeys, since, keys.bytes());
     let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
     let (circuit, _) = AnyCircuit::new(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+    let plan = MemoryPlan::new(&sizes, engine.threads(), command.memory_limit).map_err(output::not_enough_memory)?;
+    if plan.release {
+        keys.release_after_use();
+    }
     // Before the run is touched: a wrong file leaves no run behind.
     with_circuit!(&circuit, circuit => circuit.input(&file).map(drop)).or_fail(exit::FAILED)?;
     if command.insecure_seed.is_some() {
@@ -89,8 +96,11 @@ fn prove_recorded(command: &Prove, listeners: &Listeners, recorder: &Recorder<'_
         None => signals::handle(None, "interrupted: no proof was written")?,
     }
     listeners.files.start();
-    let mut options =
-        ProveOptions::new().check_constraints(!command.no_check).cancellation(&cancellation).recorder(recorder);
+    let mut options = ProveOptions::new()
+        .check_constraints(!command.no_check)
+        .provers(plan.provers)
+        .cancellation(&cancellation)
+        .recorder(recorder);
     if let Some(seed) = command.insecure_seed {
         options = options.randomness(Randomness::seeded_not_zero_knowledge(seed));
     }

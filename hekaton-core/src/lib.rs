@@ -13,6 +13,7 @@
 //! | [`aggregation`] | the aggregate proof: prover and verifier |
 //! | [`coordinator`], [`worker`], [`messages`], [`engine`] | the two rounds as types of their states, and who runs them |
 //! | [`keys`] | key files and the key directory |
+//! | [`estimate`], [`budget`] | what a run will take, and staying within a limit of memory |
 //! | [`run`], [`events`] | run directories, from which an interrupted run goes on; what happens in a run, as values |
 //!
 //! Without the default feature `prover` only the verifier is built: [`VerifyingKey::from_bytes`] and [`verify`].
@@ -31,11 +32,15 @@ pub use transcript::MemoryChallenges;
 pub use verifying_key::{PublicWire, Trust, VerifyingKey, VerifyingKeyError};
 
 #[cfg(feature = "prover")]
+pub mod budget;
+#[cfg(feature = "prover")]
 pub mod circuit;
 #[cfg(feature = "prover")]
 pub mod coordinator;
 #[cfg(feature = "prover")]
 pub mod engine;
+#[cfg(feature = "prover")]
+pub mod estimate;
 #[cfg(feature = "prover")]
 pub mod events;
 #[cfg(feature = "prover")]

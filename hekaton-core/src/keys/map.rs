@@ -12,3 +12,18 @@ pub(crate) fn map(file: &File) -> io::Result<Mmap> {
     // and what is read from it afterwards are plain integers for which every bit pattern is valid.
     unsafe { Mmap::map(file) }
 }
+
+/// Gives the pages of a part back to the system; they are read again from the file when they are used again.
+pub(crate) fn release(map: &Mmap, offset: usize, len: usize) {
+    #[cfg(unix)]
+    {
+        // SAFETY: the mapping is shared, read-only and of a file: no write can be lost, and a page that is dropped comes
+        // back with the file's content. Slices into it stay valid.
+        let dropped = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+        if let Err(error) = dropped {
+            tracing::debug!(%error, "pages of a key stay resident");
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = (map, offset, len);
+}

@@ -28,6 +28,12 @@ pub struct ProverKeys {
 }
 
 impl ProverKeys {
+    /// Drops each part of a mapped key from memory as soon as it was used, for runs within a limit
+    /// ([`MemoryPlan`](crate::budget::MemoryPlan)).
+    pub fn release_after_use(&mut self) {
+        self.types.iter_mut().for_each(ProvingKey::release_after_use);
+    }
+
     /// Bytes of all sections of all keys.
     pub fn bytes(&self) -> u64 {
         self.types.iter().map(ProvingKey::bytes).sum::<u64>() + self.aggregation.bytes()

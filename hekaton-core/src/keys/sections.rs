@@ -10,7 +10,7 @@
 //! ```
 //! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
 
-use super::map::map;
+use super::map::{map, release};
 use bytemuck::{NoUninit, Pod};
 use memmap2::Mmap;
 use std::fs::File;
@@ -115,6 +115,12 @@ impl Section {
             Data::Mapped(map, offset, len) => &map[*offset..*offset + *len],
         }
     }
+
+    fn release(&self) {
+        if let Data::Mapped(map, offset, len) = &self.data {
+            release(map, *offset, *len);
+        }
+    }
 }
 
 /// A set of named sections, in memory or mapped from a file.
@@ -122,6 +128,8 @@ pub(crate) struct Sections {
     kind: &'static str,
     path: PathBuf,
     sections: Vec<Section>,
+    /// whether [`Sections::used`] drops pages
+    release: bool,
 }
 
 impl std::fmt::Debug for Sections {
@@ -133,7 +141,7 @@ impl std::fmt::Debug for Sections {
 
 impl Sections {
     pub(crate) fn new(kind: &'static str) -> Self {
-        Self { kind, path: PathBuf::from("(keys in memory)"), sections: Vec::new() }
+        Self { kind, path: PathBuf::from("(keys in memory)"), sections: Vec::new(), release: false }
     }
 
     pub(crate) fn push<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
@@ -165,6 +173,29 @@ impl Sections {
 
     pub(crate) fn damaged(&self, section: &str, why: String) -> KeyFileError {
         KeyFileError::Damaged { path: self.path.clone(), section: format!("section '{section}'"), why }
+    }
+
+    /// From now on the pages of a section are dropped after each use.
+    pub(crate) fn release_after_use(&mut self) {
+        self.release = true;
+        self.release_all();
+    }
+
+    /// Drops the pages of all sections once; they come back when they are used.
+    pub(crate) fn release_all(&self) {
+        self.sections.iter().for_each(Section::release);
+    }
+
+    /// Tells that sections were used and are not needed soon.
+    pub(crate) fn used(&self, names: &[&str]) {
+        if self.release {
+            self.sections.iter().filter(|s| names.contains(&s.name.as_str())).for_each(Section::release);
+        }
+    }
+
+    /// Bytes of a section; 0 when it is missing.
+    pub(crate) fn bytes_of(&self, name: &str) -> u64 {
+        self.sections.iter().filter(|s| s.name == name).map(|s| s.bytes().len() as u64).sum()
     }
 
     /// Bytes of all sections.
@@ -226,9 +257,12 @@ impl Sections {
                     why: "its digest is wrong".into(),
                 });
             }
-            sections.push(Section { name: entry.name, data: Data::Mapped(map.clone(), entry.offset, entry.len) });
+            let section = Section { name: entry.name, data: Data::Mapped(map.clone(), entry.offset, entry.len) };
+            // Checking must not keep a whole key resident.
+            section.release();
+            sections.push(section);
         }
-        Ok(Self { kind, path: path.to_owned(), sections })
+        Ok(Self { kind, path: path.to_owned(), sections, release: false })
     }
 }
 

@@ -85,6 +85,7 @@ impl ProvingKey {
         }
         let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
         key.check_lengths()?;
+        key.sections.release_all();
         Ok(key)
     }
 
@@ -134,6 +135,27 @@ impl ProvingKey {
     /// Bytes of all sections.
     pub fn bytes(&self) -> u64 {
         self.sections.bytes()
+    }
+
+    /// The parts that a prover reads one after the other.
+    pub(crate) const PARTS: [&'static [&'static str]; 6] = [
+        &["ma", "mb", "mc", "ma_rows", "mb_rows", "mc_rows", "coefficients"],
+        &["h"],
+        &["l"],
+        &["a", "a_variables"],
+        &["b", "b_variables"],
+        &["x", "x_variables", "d", "shape", "elements"],
+    ];
+
+    /// Bytes of the largest of [`Self::PARTS`].
+    pub(crate) fn largest_part(&self) -> u64 {
+        let bytes = |part: &&[&str]| part.iter().map(|name| self.sections.bytes_of(name)).sum();
+        Self::PARTS.iter().map(bytes).max().unwrap_or_default()
+    }
+
+    /// From now on each part is dropped from memory after its use.
+    pub(crate) fn release_after_use(&mut self) {
+        self.sections.release_after_use();
     }
 
     pub(crate) fn sections(&self) -> &Sections {

@@ -19,5 +19,6 @@ pub use verifier::{MirageVerifier, Statement};
 #[cfg(test)]
 pub(crate) use asserts::{Partition, check_rank};
 pub(crate) use asserts::{check_secrets, check_type};
+pub(crate) use matrix::{CoefficientTable, Matrix, OwnedMatrix};
 pub(crate) use prover::{Blinding, ProverError, commit, prove};
 pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type};

@@ -62,6 +62,8 @@ pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool
     if check && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z)) {
         return Err(Unsatisfied { constraint }.into());
     }
+    let used = |part: usize| key.sections().used(ProvingKey::PARTS[part]);
+    used(0);
     a.resize(key.domain.size(), Fr::default());
     b.resize(key.domain.size(), Fr::default());
     key.domain.to_coset(&mut a);
@@ -71,14 +73,19 @@ pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool
     // The largest vectors go first: each is dropped before the next is made.
     let h_part = G1Point::msm(key.h_query()?, &a);
     drop(a);
+    used(1);
 
     let slots = key.slots();
     let e = 2 + 3 * slots;
     let l_part = G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[e + 1..]));
+    used(2);
     let x_part = key.x_query()?.evaluate(z);
+    used(5);
     let elements = &key.elements;
     let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
+    used(3);
     let b0 = G2Point::sum(&[elements.beta_2, key.b_query()?.evaluate(z), elements.delta_2.mul(&blinding.additive)]);
+    used(4);
     let c =
         G1Point::sum(&[l_part, x_part, h_part, a0.mul(&blinding.additive), elements.eta_1.mul(&-blinding.commitment)]);
     let x = blinding.multiplicative;

@@ -1,0 +1,101 @@
+//! `hekaton estimate`.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::options;
+use crate::output::{self, bytes, count, seconds_f64};
+use crate::progress::Display;
+use circuits::{AnyCircuit, Named, with_circuit};
+use hekaton_core::LocalEngine;
+use hekaton_core::engine::Pool;
+use hekaton_core::estimate::{Calibration, Estimate, EstimateError, estimate};
+use hekaton_core::events::Phase;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+pub(crate) fn run(command: &options::Estimate, json: bool) -> Result<(), Failure> {
+    let file = command.file.as_deref().map(exit::read).transpose()?;
+    let given = command.circuit.parameters.iter().cloned().collect();
+    let (circuit, parameters) =
+        AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let display = Display::new();
+    display.line("measuring this machine for two seconds");
+    let calibration = Calibration::measure(&engine);
+    display.line("counting constraints");
+    let found = with_circuit!(&circuit, circuit => one(circuit, file.as_deref(), command, &calibration, &engine))?;
+    drop(display);
+    let name = format!("{} {}", command.circuit.circuit, json!(parameters));
+    output::result(json, &object(&found, &name, engine.threads()), &table(&found, &name, engine.threads()))
+}
+
+fn one<C: Named>(
+    circuit: &C,
+    file: Option<&[u8]>,
+    command: &options::Estimate,
+    calibration: &Calibration,
+    engine: &LocalEngine,
+) -> Result<Estimate, Failure>
+where
+    C::Input: ToOwned,
+{
+    let sample = file.map_or_else(|| Cow::Owned(circuit.sample()), Cow::Borrowed);
+    let input = circuit.input(&sample).or_fail(exit::USAGE)?;
+    let zero_knowledge = !command.no_zero_knowledge;
+    estimate(circuit, &input, zero_knowledge, calibration, engine, command.memory_limit).map_err(|e| match e {
+        EstimateError::Memory(e) => output::not_enough_memory(e),
+        e => Failure::new(exit::FAILED, e),
+    })
+}
+
+fn object(e: &Estimate, circuit: &str, threads: usize) -> Value {
+    let types: Vec<Value> = (e.types.iter())
+        .map(|t| {
+            json!({
+                "name": t.size.name, "constraints": t.size.constraints, "slots": t.size.slots, "instances": t.size.instances,
+                "key_bytes": t.size.key_bytes, "prover_bytes": t.size.prover_bytes(), "commit_seconds": t.commit_seconds,
+                "prove_seconds": t.prove_seconds,
+            })
+        })
+        .collect();
+    let phases: Vec<Value> =
+        Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p.name(), "seconds": t })).collect();
+    json!({
+        "ok": true, "circuit": circuit, "subcircuits": e.subcircuits, "constraints": e.constraints, "types": types,
+        "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "threads": threads, "provers": e.memory.provers,
+        "drops_keys": e.memory.release, "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
+    })
+}
+
+fn table(e: &Estimate, circuit: &str, threads: usize) -> String {
+    let mut out = format!(
+        "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+        "type", "constraints", "slots", "instances", "key", "prover", "time each"
+    );
+    for t in &e.types {
+        out += &format!(
+            "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+            t.size.name,
+            count(t.size.constraints),
+            t.size.slots,
+            count(t.size.instances),
+            bytes(t.size.key_bytes),
+            bytes(t.size.prover_bytes()),
+            seconds_f64(t.commit_seconds + t.prove_seconds)
+        );
+    }
+    out += "\n";
+    for (phase, time) in Phase::ALL.iter().zip(e.phases) {
+        out += &format!("{:<16} {:>10}\n", phase.name(), seconds_f64(time));
+    }
+    out += &format!("{:<16} {:>10}\n\n", "all", seconds_f64(e.seconds()));
+    let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
+    row("circuit", circuit.to_owned());
+    row("subcircuits", count(e.subcircuits));
+    row("constraints", count(e.constraints));
+    row("keys on disk", bytes(e.key_bytes));
+    row("proof", bytes(e.proof_bytes));
+    let dropped = if e.memory.release { ", keys dropped from memory after use" } else { "" };
+    row("provers", format!("{} on {threads} threads{dropped}", e.memory.provers));
+    row("peak memory", bytes(e.memory.peak));
+    out.trim_end().to_owned()
+}
