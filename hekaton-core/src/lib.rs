@@ -43,6 +43,9 @@ pub mod engine;
 pub mod estimate;
 #[cfg(feature = "prover")]
 pub mod events;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "prover")]
 pub mod keys;
 #[cfg(feature = "prover")]

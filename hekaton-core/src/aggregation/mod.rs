@@ -14,6 +14,8 @@ pub(crate) mod prover;
 pub use proof::{Proof, ProofError};
 pub use verifier::{Equation, VerifyError, verify};
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use proof::ranges as proof_fields;
 #[cfg(all(test, feature = "prover"))]
 pub(crate) use proof::{Field, fields};
 #[cfg(feature = "prover")]

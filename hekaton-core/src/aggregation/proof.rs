@@ -78,6 +78,18 @@ pub(crate) fn fields(rounds: usize) -> Vec<Field> {
     out
 }
 
+/// The places of all fields in the file.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn ranges(rounds: usize) -> Vec<std::ops::Range<usize>> {
+    let mut at = HEADER;
+    let place = |field: Field| {
+        let start = at;
+        at += field.len();
+        start..at
+    };
+    fields(rounds).into_iter().map(place).collect()
+}
+
 impl Field {
     pub(crate) fn len(self) -> usize {
         match self {

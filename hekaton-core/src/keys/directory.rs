@@ -245,17 +245,7 @@ impl KeyDirectory {
         if !file.exists() {
             return Err(not("it has no manifest.json"));
         }
-        let text = std::fs::read_to_string(&file).map_err(io(&file))?;
-        let damaged = |e: serde_json::Error| KeyDirectoryError::Manifest { path: file.clone(), why: e.to_string() };
-        #[derive(Deserialize)]
-        struct OnlyVersion {
-            format_version: u32,
-        }
-        let OnlyVersion { format_version: found } = serde_json::from_str(&text).map_err(damaged)?;
-        if found != FORMAT_VERSION {
-            return Err(KeyDirectoryError::Version { path: file, found });
-        }
-        serde_json::from_str(&text).map_err(damaged)
+        Manifest::parse(&std::fs::read(&file).map_err(io(&file))?, &file)
     }
 
     /// Opens all keys of a directory. Every digest is checked against the manifest; sections are memory-mapped.
@@ -374,6 +364,20 @@ impl KeySink for KeyDirectory {
 }
 
 impl Manifest {
+    /// Parses `manifest.json`; the path is for errors.
+    pub(crate) fn parse(text: &[u8], path: &Path) -> Result<Self, KeyDirectoryError> {
+        let damaged = |e: serde_json::Error| KeyDirectoryError::Manifest { path: path.to_owned(), why: e.to_string() };
+        #[derive(Deserialize)]
+        struct OnlyVersion {
+            format_version: u32,
+        }
+        let OnlyVersion { format_version: found } = serde_json::from_slice(text).map_err(damaged)?;
+        if found != FORMAT_VERSION {
+            return Err(KeyDirectoryError::Version { path: path.to_owned(), found });
+        }
+        serde_json::from_slice(text).map_err(damaged)
+    }
+
     pub(crate) fn new(verifying: &VerifyingKey, types: Vec<TypeEntry>) -> Self {
         Self {
             format_version: FORMAT_VERSION,

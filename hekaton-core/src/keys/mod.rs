@@ -13,6 +13,9 @@ pub use directory::{KeyDirectory, KeyDirectoryError, KeySink, Manifest, MemoryKe
 pub(crate) use sections::persist;
 pub use sections::{KeyFileError, SectionInfo, inspect_sections};
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use sections::check_key_file;
+
 use crate::mirage::ProvingKey;
 use crate::verifying_key::VerifyingKey;
 

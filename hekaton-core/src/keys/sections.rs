@@ -376,3 +376,18 @@ pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInf
     });
     Ok((kind, digest, sections.collect()))
 }
+
+/// Opens a file of either kind with the digest that it has, and builds the key.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn check_key_file(path: &Path) -> Result<(), KeyFileError> {
+    use super::AggregationKey;
+    use crate::mirage::ProvingKey;
+    let (_, table, kind, digest) = open_table(path)?;
+    if kind == AggregationKey::KIND {
+        let sections = Sections::open(path, AggregationKey::KIND, digest)?;
+        let instances = table.iter().find(|e| e.name == "st").map_or(1, |e| e.len / 96).max(1);
+        AggregationKey::new(sections, instances, 2).map(drop)
+    } else {
+        ProvingKey::new("fuzzed", Sections::open(path, ProvingKey::KIND, digest)?).map(drop)
+    }
+}

@@ -6,7 +6,7 @@
 //! One process at a time works in it: it holds the lease.
 
 mod lease;
-mod log;
+pub(crate) mod log;
 
 pub(crate) use lease::host;
 
@@ -168,7 +168,7 @@ impl RunIdentity {
 
 /// `run.json`.
 #[derive(Serialize, Deserialize)]
-struct RunFile {
+pub(crate) struct RunFile {
     format_version: u32,
     #[serde(flatten)]
     identity: RunIdentity,
@@ -452,7 +452,7 @@ fn read_run(path: &Path) -> Result<Option<RunFile>, RunError> {
     parse_run(&bytes, path).map(Some)
 }
 
-fn parse_run(bytes: &[u8], path: &Path) -> Result<RunFile, RunError> {
+pub(crate) fn parse_run(bytes: &[u8], path: &Path) -> Result<RunFile, RunError> {
     #[derive(Deserialize)]
     struct OnlyVersion {
         format_version: u32,

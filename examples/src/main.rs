@@ -1,0 +1,62 @@
+//! `cargo run --release -p account-example -- DIR`: keys, a run that Ctrl-C interrupts and a second call goes on with, and the
+//! verification, for the circuit of this crate.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use account_example::{Account, Statement};
+use hekaton_core::events::{Event, Recorder};
+use hekaton_core::{
+    Cancellation, Fr, KeyDirectory, LocalEngine, ProveError, ProveOptions, RunDirectoryOptions, RunIdentity,
+    SetupOptions, VerifyingKey, prove, setup, verify,
+};
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let dir = PathBuf::from(std::env::args().nth(1).ok_or("give a directory for keys and run")?);
+    let (keys_path, run_path) = (dir.join("keys"), dir.join("run"));
+    let account = Account { batches: 16, batch: 64 };
+    let payments: Vec<i64> = (0..1024).map(|i| (i * 7919 % 1001) - 500).collect();
+    let statement = Statement { opening: 1_000_000, payments };
+
+    // Setup once: keys of all types on disk.
+    if !keys_path.exists() {
+        let mut keys = KeyDirectory::create(&keys_path)?;
+        let parameters = format!(r#"{{"batches":{},"batch":{}}}"#, account.batches, account.batch);
+        setup(&account, &SetupOptions::new("account", parameters), &mut keys, |step| println!("setup: {step}"))?;
+    }
+    let (_, keys) = KeyDirectory::open(&keys_path)?;
+
+    // A run directory: call this program again after Ctrl-C and it goes on.
+    let mut input = blake3::Hasher::new();
+    input.update(&statement.opening.to_le_bytes());
+    for payment in &statement.payments {
+        input.update(&payment.to_le_bytes());
+    }
+    let identity = RunIdentity::new(&keys.verifying, *input.finalize().as_bytes());
+    let run = RunDirectoryOptions::new().resume(&run_path, &identity)?;
+
+    let stop = Cancellation::new();
+    let handler = stop.clone();
+    ctrlc::set_handler(move || handler.cancel())?;
+    let recorder = Recorder::new("account example", |record| match &record.event {
+        Event::Subcircuit { phase, instance, seconds, .. } => {
+            println!("{}: batch {instance}, {seconds:.2} s", phase.name())
+        }
+        Event::Notice { message } => println!("note: {message}"),
+        _ => {}
+    });
+    let options = ProveOptions::new().run_directory(&run).cancellation(&stop).recorder(&recorder);
+    let proven = match prove(&account, &statement, &keys, &LocalEngine::new(None)?, &options) {
+        Err(ProveError::Cancelled) => {
+            println!("stopped: call it again to go on");
+            return Ok(());
+        }
+        other => other?,
+    };
+
+    // The verifier: proof, verifying key, public values.
+    let key = VerifyingKey::from_bytes(&std::fs::read(keys_path.join("verifying.key"))?)?;
+    let closing = statement.payments.iter().fold(statement.opening, |b, p| b.saturating_add_signed(*p));
+    verify(&key, &[Fr::from(statement.opening), Fr::from(closing)], proven.proof.as_bytes())?;
+    println!("proven: {} to {closing} in {} payments, never overdrawn", statement.opening, statement.payments.len());
+    Ok(())
+}
