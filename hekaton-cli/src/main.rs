@@ -9,6 +9,7 @@ mod event_files;
 mod exit;
 mod inspect;
 mod keys;
+mod manual;
 mod options;
 mod output;
 mod progress;
@@ -47,6 +48,8 @@ fn main() -> ExitCode {
         Command::Check(command) => check::run(command, json),
         Command::Hash(command) => check::hash(command, json),
         Command::Inspect(command) => inspect::run(command, json),
+        Command::Completions(command) => manual::completions(command.shell),
+        Command::Man(command) => manual::man(&command.directory, json),
         Command::Keys(command) => keys::run(command, json),
         Command::Report(command) => report::run(command, json),
     };

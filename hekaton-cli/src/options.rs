@@ -43,6 +43,10 @@ pub(crate) enum Command {
     /// Look after key directories
     #[command(subcommand)]
     Keys(Keys),
+    /// Print completions for a shell, for example: hekaton completions bash > /etc/bash_completion.d/hekaton
+    Completions(Completions),
+    /// Write the man pages into a directory, for example: hekaton man /usr/local/share/man/man1
+    Man(Man),
     /// Show what the events of a run come to: phases, times, memory, slowest subcircuits
     Report(Report),
 }
@@ -240,6 +244,18 @@ pub(crate) struct Estimate {
     pub(crate) no_zero_knowledge: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// The directory; it must exist
+    pub(crate) directory: PathBuf,
 }
 
 #[cfg(test)]

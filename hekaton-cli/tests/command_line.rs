@@ -254,3 +254,90 @@ fn chain_and_test_keys() {
     fails(4, "no decimal number", &["prove", &x, "--keys", &keys]);
     fails(2, "public values", &["verify", &proof, "--key", &key, "--public", "1", "--accept-test-keys"]);
 }
+
+#[test]
+fn completions_and_man_pages() {
+    for (shell, says) in [("bash", "complete -F"), ("zsh", "#compdef hekaton"), ("fish", "complete -c hekaton")] {
+        let script = ok(&["completions", shell]);
+        assert!(script.contains(says) && script.contains("memory-limit"), "{shell}");
+    }
+    let f = fixture();
+    std::fs::create_dir_all(f.path("man")).unwrap();
+    ok(&["man", &f.path("man")]);
+    let page = std::fs::read_to_string(f.path("man/hekaton-prove.1")).unwrap();
+    assert!(page.contains(".TH") && page.contains("resume"));
+    assert!(std::fs::read_to_string(f.path("man/hekaton.1")).unwrap().contains("Exit codes"));
+    fails(3, "is no directory", &["man", &f.path("nowhere")]);
+}
+
+#[test]
+fn a_memory_limit_is_kept() {
+    let f = fixture();
+    let (file, keys, proof) = (f.path("file"), f.path("keys"), f.path("small-proof"));
+    let prove = ["prove", &file, "--keys", &keys, "--proof", &proof, "--threads", "2", "--json", "--memory-limit"];
+    fails(2, "smallest workable limit is", &[&prove[..], &["1M"]].concat());
+    let output = hekaton(&[&prove[..], &["1M"]].concat());
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let smallest = object["details"]["smallest_bytes"].as_u64().unwrap();
+    let run = |limit: &str| -> Value { serde_json::from_str(&ok(&[&prove[..], &[limit]].concat())).unwrap() };
+    let least = run(&smallest.to_string());
+    assert_eq!(least["provers"], 1);
+    assert!(least["peak_memory_bytes"].as_u64().unwrap() <= smallest, "{least}");
+    let most = run("64G");
+    assert_eq!(most["provers"], 2);
+    fails(2, "a size is written as", &[&prove[..], &["much"]].concat());
+}
+
+#[test]
+fn estimates() {
+    let f = fixture();
+    let estimate = ["estimate", "merkle", "-p", "leaf-bytes=20", "--for", &f.path("file"), "--json", "--threads", "2"];
+    let found: Value = serde_json::from_str(&ok(&estimate)).unwrap();
+    let manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(f.path("keys/manifest.json")).unwrap()).unwrap();
+    // counted, so exact
+    for (estimated, made) in found["types"].as_array().unwrap().iter().zip(manifest["types"].as_array().unwrap()) {
+        for (a, b) in
+            [("name", "name"), ("constraints", "constraints"), ("instances", "instances"), ("key_bytes", "bytes")]
+        {
+            assert_eq!(estimated[a], made[b]);
+        }
+    }
+    assert_eq!((&found["subcircuits"], &found["provers"]), (&12.into(), &2.into()));
+    assert!(found["seconds"].as_f64().unwrap() > 0.0 && found["peak_memory_bytes"].as_u64().unwrap() > 1 << 20);
+    // without a file, from the parameters alone
+    let text = ok(&["estimate", "merkle", "-p", "leaf-bytes=20", "-p", "leaves=5"]);
+    assert!(text.contains("peak memory") && text.contains("prove round") && text.contains("12"), "{text}");
+    fails(
+        2,
+        "smallest workable limit",
+        &["estimate", "chain", "-p", "links=3", "-p", "steps=9", "--memory-limit", "1M"],
+    );
+    fails(2, "needs the parameter", &["estimate", "merkle"]);
+}
+
+#[test]
+fn keys_are_verified_and_listed() {
+    let f = fixture();
+    let keys = f.path("keys");
+    let text = ok(&["keys", "verify", &keys]);
+    assert!(text.contains("64 pairing relations are right"), "{text}");
+    let list = ok(&["keys", "list", &f.path("")]);
+    assert!(list.contains("/keys ") && list.contains("merkle"), "{list}");
+    let object: Value = serde_json::from_str(&ok(&["keys", "list", &keys, "--json"])).unwrap();
+    assert_eq!(object["keys"][0]["manifest"]["circuit"], "merkle");
+    fails(3, "No such file", &["keys", "list", &f.path("nowhere")]);
+    fails(3, "it does not exist", &["keys", "verify", &f.path("nowhere")]);
+    // points that lie where they should and digests that are right, of another setup
+    let other = f.path("mixed-keys");
+    ok(&["setup", "merkle", "-p", "leaf-bytes=20", "--for", &f.path("file"), "--keys", &other]);
+    let manifest = std::fs::read_to_string(format!("{other}/manifest.json")).unwrap();
+    let digest = |keys: &str| -> String {
+        let manifest: Value =
+            serde_json::from_str(&std::fs::read_to_string(format!("{keys}/manifest.json")).unwrap()).unwrap();
+        manifest["types"][0]["digest"].as_str().unwrap().to_owned()
+    };
+    std::fs::copy(format!("{keys}/types/leaf.pk"), format!("{other}/types/leaf.pk")).unwrap();
+    std::fs::write(format!("{other}/manifest.json"), manifest.replace(&digest(&other), &digest(&keys))).unwrap();
+    fails(3, "does not hold", &["keys", "verify", &other]);
+}

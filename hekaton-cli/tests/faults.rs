@@ -382,3 +382,36 @@ fn events_and_reports() {
     fails(3, "no regular file", &[&args[..], &["/dev/full"]].concat());
     assert!(hekaton(&["report", &file, "--json"]).status.success());
 }
+
+/// The page in a real browser: no message on its console, every bar drawn.
+#[test]
+fn the_report_in_a_browser() {
+    let chain = chain();
+    let (file, page, shot) = (chain.path("browser-events"), chain.path("browser.html"), chain.path("browser.png"));
+    let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("browser-proof"));
+    ok(&["prove", &x, "--keys", &keys, "--proof", &proof, "--events", &file]);
+    ok(&["report", &file, "--html", &page]);
+    let browse = |what: &str| {
+        let mut chromium = Command::new("chromium");
+        chromium.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--window-size=1200,1500",
+        ]);
+        chromium
+            .arg(format!("--user-data-dir={}", chain.path("browser-profile")))
+            .arg(what)
+            .arg(format!("file://{page}"));
+        let output = chromium.output().expect("chromium is installed by scripts/test");
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!err.contains("CONSOLE"), "{err}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let dom = browse("--dump-dom");
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(dom.matches("<rect").count() == html.matches("<rect").count() && dom.contains("</polyline>"), "{dom}");
+    browse(&format!("--screenshot={shot}"));
+    assert!(std::fs::metadata(&shot).unwrap().len() > 20_000, "the page is not empty");
+}

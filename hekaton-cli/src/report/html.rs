@@ -25,7 +25,8 @@ struct Bar {
 #[derive(Default)]
 struct Timeline {
     phases: Vec<Bar>,
-    provers: BTreeMap<String, Vec<Bar>>,
+    /// by length and name, so that prover-10 follows prover-9
+    provers: BTreeMap<(usize, String), Vec<Bar>>,
     memory: Vec<(f64, u64)>,
     /// when processes after the first began
     restarts: Vec<f64>,
@@ -59,7 +60,7 @@ impl Timeline {
                         format!("{}: subcircuit {instance} ({kind}), {}", phase.name(), output::seconds_f64(*seconds));
                     let start = offset + start.max(0.0);
                     let bar = Bar { start, end: start + seconds.max(0.0), phase: *phase, label, count: 1 };
-                    out.provers.entry(prover.clone()).or_default().push(bar);
+                    out.provers.entry((prover.len(), prover.clone())).or_default().push(bar);
                 }
                 Event::Memory { resident, .. } => out.memory.push((at, *resident)),
                 _ => {}
@@ -158,7 +159,7 @@ fn gantt(timeline: &Timeline) -> String {
         format!(r#"<svg viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="Gantt chart of phases and provers">"#);
     axis(&mut svg, timeline, scale, rows * ROW);
     row(&mut svg, 0.0, "phases", &timeline.phases, scale);
-    for (i, (name, bars)) in timeline.provers.iter().enumerate() {
+    for (i, ((_, name), bars)) in timeline.provers.iter().enumerate() {
         row(&mut svg, (i as f64 + 1.0) * ROW, name, bars, scale);
     }
     svg + "</svg>"

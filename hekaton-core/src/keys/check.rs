@@ -2,7 +2,7 @@
 //! without the trapdoors (docs/soundness.md, "What `keys verify` checks").
 //!
 //! Opening keys checks digests: that they are what somebody wrote. This checks that what was written can be keys.
-//! Relations between vectors are checked by one random combination each, with 2^-128 for a false one to pass.
+//! Relations between vectors are checked by one random combination each, with 2^-64 for a false one to pass.
 //!
 //! What it can't show: the powers of tau are not published, so that the queries hold the columns of *this* circuit is
 //! checked through HQ for B and C, through LQ and DQ for A where the C column is zero, and not for the rest.
@@ -85,15 +85,15 @@ struct Checker<'p, P> {
     key: String,
 }
 
-/// Unpredictable scalars of 128 bits.
+/// Unpredictable scalars of 64 bits: short ones cost a quarter, and whoever made the keys could not know them.
 fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
     let mut stream = blake3::Hasher::new_keyed(&seed).finalize_xof();
     let draw = || {
-        let mut bytes = [0; 16];
+        let mut bytes = [0; 8];
         stream.fill(&mut bytes);
-        Fr::from(u128::from_le_bytes(bytes))
+        Fr::from(u64::from_le_bytes(bytes))
     };
     Ok(std::iter::repeat_with(draw).take(n).collect())
 }
