@@ -35,8 +35,8 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     /// the index of the first that is not.
     ///
     /// Membership in the subgroup is checked in batches: points are thrown into buckets at random, and only the buckets'
-    /// sums are checked, ten times. `random` must be unpredictable for whoever made the points: points outside the
-    /// subgroup pass with a probability below 2^-100.
+    /// sums are checked, eight times. `random` must be unpredictable for whoever made the points: points outside the
+    /// subgroup pass with a probability below 2^-64.
     fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
         membership::find_outside(points, random)
     }

@@ -8,9 +8,9 @@
 use crate::{Group, portable};
 
 /// Buckets of a round.
-const BUCKETS: usize = 1 << 10;
-/// 2^10 buckets and 10 rounds: an error of 2^-100.
-const ROUNDS: usize = 10;
+const BUCKETS: usize = 1 << 8;
+/// 2^8 buckets and 8 rounds: an error of 2^-64.
+const ROUNDS: usize = 8;
 /// With fewer points than this, one by one is quicker.
 const SMALL: usize = BUCKETS * ROUNDS;
 
@@ -25,11 +25,9 @@ pub(crate) fn find_outside<G: Group>(points: &[G], random: &mut dyn FnMut() -> u
     }
     for _ in 0..ROUNDS {
         let mut buckets: Vec<Vec<&G>> = vec![Vec::new(); BUCKETS];
-        for chunk in points.chunks(6) {
-            // ten bits a point
-            let bits = random();
-            for (i, point) in chunk.iter().enumerate() {
-                buckets[(bits >> (10 * i)) as usize % BUCKETS].push(point);
+        for chunk in points.chunks(8) {
+            for (byte, point) in random().to_le_bytes().into_iter().zip(chunk) {
+                buckets[usize::from(byte)].push(point);
             }
         }
         let inside = buckets.iter().all(|bucket| portable::normalise_one::<G>(&portable::sum_of(bucket)).is_in_group());

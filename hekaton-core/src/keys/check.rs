@@ -69,12 +69,19 @@ pub fn check_keys(
     check.powers(keys)?;
     step("aggregation key: commitments of the verifying key");
     check.commitments(keys)?;
-    for (kind, key) in keys.types.iter().enumerate() {
-        step(&format!("type '{}': points", key.name()));
+    step("types: points and relations");
+    let types = pool.map((0..keys.types.len()).collect(), |kind: usize| {
+        let mut check = Checker { pool, report: KeyCheckReport::default(), key: String::new() };
+        let key = &keys.types[kind];
         check.type_points(key)?;
-        step(&format!("type '{}': relations", key.name()));
         check.elements(keys, kind, key)?;
         check.queries(keys, kind, key)?;
+        Ok::<_, KeyCheckError>(check.report)
+    });
+    for report in types {
+        let report = report?;
+        check.report.points += report.points;
+        check.report.relations += report.relations;
     }
     Ok(check.report)
 }

@@ -1,0 +1,171 @@
+//! What running a prover for real costs: events and logs, going on after an interruption, a verifier's process.
+//!
+//! `cargo build --release -p hekaton-cli && cargo run --release -p benches --bin operations -- --json`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use benches::{Line, median, time};
+use circuits::{Chain, Merkle};
+use clap::Parser;
+use hekaton_core::circuit::Circuit;
+use hekaton_core::events::{Event, Phase, Recorder};
+use hekaton_core::{
+    Cancellation, Fr, KeyDirectory, LocalEngine, MemoryKeys, ProveError, ProveOptions, ProverKeys, RunDirectoryOptions,
+    RunIdentity, SetupOptions, prove, setup,
+};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+type Error = Box<dyn std::error::Error>;
+
+/// Benchmarks of operation.
+#[derive(Parser)]
+struct Options {
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Repetitions of each measurement; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// The program, for the verifier's process.
+    #[arg(long, default_value = "target/release/hekaton")]
+    program: std::path::PathBuf,
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    overhead(&options)?;
+    resume(&options)?;
+    verifier(&options)
+}
+
+fn keys<C: Circuit>(circuit: &C) -> Result<ProverKeys, Error> {
+    let mut keys = MemoryKeys::default();
+    setup(circuit, &SetupOptions::new("bench", "{}"), &mut keys, |_| {})?;
+    Ok(keys.into_keys().ok_or("no keys")?)
+}
+
+/// A run with subcircuits of 2^15 constraints (26 k and 46 k) with and without run directory and events, in turn.
+fn overhead(options: &Options) -> Result<(), Error> {
+    let circuit = Merkle { leaves: 12, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
+    let file: Vec<u8> = (0..12 * 54).map(|i| (i * 31) as u8).collect();
+    let (keys, engine) = (keys(&circuit)?, LocalEngine::new(None)?);
+    let identity = RunIdentity::new(&keys.verifying, [0; 32]);
+    let (mut plain, mut kept) = (Vec::new(), Vec::new());
+    let mut subcircuits = 0;
+    for _ in 0..2 * options.repetitions {
+        let (t, run) = time(|| prove(&circuit, &file[..], &keys, &engine, &ProveOptions::new()));
+        subcircuits = run?.instances;
+        plain.push(t);
+        let dir = tempfile::tempdir()?;
+        let (t, result) = time(|| -> Result<(), Error> {
+            let events = Mutex::new(std::fs::File::create(dir.path().join("events"))?);
+            let recorder = Recorder::new("bench", |record| {
+                if let (Ok(mut file), Ok(line)) = (events.lock(), serde_json::to_string(record)) {
+                    let _ = writeln!(file, "{line}");
+                }
+            });
+            let directory = RunDirectoryOptions::new().begin(&dir.path().join("run"), &identity)?;
+            let options = ProveOptions::new().recorder(&recorder).run_directory(&directory);
+            prove(&circuit, &file[..], &keys, &engine, &options)?;
+            Ok(())
+        });
+        result?;
+        kept.push(t);
+    }
+    let line = Line {
+        bench: "run with events and logs",
+        size: subcircuits,
+        threads: 2,
+        ours: median(kept).as_secs_f64(),
+        rival: "the same without",
+        theirs: median(plain).as_secs_f64(),
+        unit: "s",
+        larger_is_better: false,
+    };
+    line.print(options.json);
+    Ok(())
+}
+
+/// A finished commit round of 1,000 subcircuits, from opening the run directory to the begin of the prove round.
+fn resume(options: &Options) -> Result<(), Error> {
+    let circuit = Chain { links: 1000, steps: 2 };
+    let (keys, engine, input) = (keys(&circuit)?, LocalEngine::new(None)?, Fr::from(3u64));
+    let identity = RunIdentity::new(&keys.verifying, [0; 32]);
+    let mut times = Vec::new();
+    for _ in 0..options.repetitions {
+        let dir = tempfile::tempdir()?;
+        // the first process stops at its first proof, the second one is timed up to there
+        for timed in [false, true] {
+            let stop = Cancellation::new();
+            let recorder = Recorder::new("bench", |record| {
+                if matches!(record.event, Event::PhaseStart { phase: Phase::Prove, .. }) {
+                    stop.cancel();
+                }
+            });
+            let (t, result) = time(|| -> Result<(), Error> {
+                let run = RunDirectoryOptions::new().resume(dir.path(), &identity)?;
+                let options = ProveOptions::new().recorder(&recorder).run_directory(&run).cancellation(&stop);
+                match prove(&circuit, &input, &keys, &engine, &options) {
+                    Err(ProveError::Cancelled) => Ok(()),
+                    other => Err(format!("not cancelled: {:?}", other.map(|run| run.instances)).into()),
+                }
+            });
+            result?;
+            if timed {
+                times.push(t);
+            }
+        }
+    }
+    let line = Line {
+        bench: "resume after the commit round",
+        size: 1000,
+        threads: 2,
+        ours: median(times).as_secs_f64(),
+        rival: "limit",
+        theirs: 1.0,
+        unit: "s",
+        larger_is_better: false,
+    };
+    line.print(options.json);
+    Ok(())
+}
+
+/// `hekaton verify` of a proof of 1,024 subcircuits, process start to exit.
+fn verifier(options: &Options) -> Result<(), Error> {
+    let dir = tempfile::tempdir()?;
+    let path = |name: &str| dir.path().join(name);
+    let circuit = Chain { links: 1024, steps: 2 };
+    let parameters = r#"{"links":1024,"steps":2}"#;
+    let mut sink = KeyDirectory::create(&path("keys"))?;
+    setup(&circuit, &SetupOptions::new("chain", parameters), &mut sink, |_| {})?;
+    let (_, keys) = KeyDirectory::open(&path("keys"))?;
+    let run = prove(&circuit, &Fr::from(3u64), &keys, &LocalEngine::new(None)?, &ProveOptions::new())?;
+    std::fs::write(path("proof"), run.proof.as_bytes())?;
+    let public: Vec<String> = run.public_values.iter().map(ToString::to_string).collect();
+    let verify = |program: &Path| -> Result<Duration, Error> {
+        let mut command = std::process::Command::new(program);
+        command.arg("verify").arg(path("proof")).arg("--key").arg(path("keys").join("verifying.key"));
+        command.arg("--public").arg(public.join(","));
+        let (t, output) = time(|| command.output());
+        let output = output.map_err(|e| format!("{}: {e}: build hekaton-cli first", program.display()))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        Ok(t)
+    };
+    let times = (0..10 * options.repetitions).map(|_| verify(&options.program)).collect::<Result<Vec<_>, _>>()?;
+    let line = Line {
+        bench: "hekaton verify, the whole process",
+        size: 1024,
+        threads: 1,
+        ours: median(times).as_secs_f64() * 1e3,
+        rival: "limit",
+        theirs: 60.0,
+        unit: "ms",
+        larger_is_better: false,
+    };
+    line.print(options.json);
+    Ok(())
+}
