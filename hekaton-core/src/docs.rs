@@ -13,3 +13,9 @@ pub mod formats {}
 
 #[doc = include_str!("../../docs/library.md")]
 pub mod library {}
+
+#[doc = include_str!("../../docs/operation.md")]
+pub mod operation {}
+
+#[doc = include_str!("../../docs/events.md")]
+pub mod events {}

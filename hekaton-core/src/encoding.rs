@@ -138,3 +138,45 @@ impl Encode for Fr {
         hekaton_arith::fr_to_bytes(self).to_vec()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No read goes past the end, whatever the lengths say. Runs under Miri.
+    #[test]
+    fn reads_are_bounded() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for n in 0..=bytes.len() {
+            let mut reader = Reader::new(&bytes[..n]);
+            let mut taken = 0;
+            for size in [1, 2, 4, 8, 16] {
+                match reader.take(size, "part") {
+                    Ok(part) => {
+                        assert_eq!(part, &bytes[taken..taken + size]);
+                        taken += size;
+                    }
+                    Err(e) => {
+                        assert_eq!(e, DecodeError::Truncated { what: "part", at: taken, need: size, left: n - taken });
+                        break;
+                    }
+                }
+            }
+            assert!(reader.take(usize::MAX, "too much").is_err());
+            assert_eq!(reader.finish().is_ok(), taken == n);
+        }
+    }
+
+    #[test]
+    fn strings_are_checked() {
+        let encode = |text: &[u8], len: u32| [&len.to_le_bytes()[..], text].concat();
+        let read = |bytes: &[u8]| Reader::new(bytes).string(10, "text");
+        let mut out = Vec::new();
+        put_string(&mut out, "name");
+        assert_eq!(read(&out).as_deref(), Ok("name"));
+        assert!(matches!(read(&encode(b"name", 5)), Err(DecodeError::Truncated { .. })));
+        assert!(matches!(read(&encode(b"name", u32::MAX)), Err(DecodeError::Invalid { .. })));
+        assert!(matches!(read(&encode(b"n\xffme", 4)), Err(DecodeError::Invalid { .. })));
+        assert!(matches!(read(&encode(b"n\x1bme", 4)), Err(DecodeError::Invalid { .. })));
+    }
+}

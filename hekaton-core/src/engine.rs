@@ -89,3 +89,60 @@ impl Engine for LocalEngine {
         results.into_iter().map(|(_, result)| result).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(threads: usize) -> LocalEngine {
+        LocalEngine::new(NonZeroUsize::new(threads)).unwrap()
+    }
+
+    /// The queue gives out each job once, and the answers come in order; also run under ThreadSanitizer.
+    #[test]
+    fn each_job_is_done_once() {
+        for threads in [1, 2, 8] {
+            let done: Vec<AtomicUsize> = (0..5000).map(|_| AtomicUsize::new(0)).collect();
+            // what a job writes without any lock, others read after the round
+            let order: Vec<usize> = (0..5000).rev().collect();
+            let results = engine(threads).round(&order, usize::MAX, |i| {
+                done[i].fetch_add(1, Ordering::Relaxed);
+                Ok::<_, ()>(vec![i; 2])
+            });
+            assert_eq!(results.unwrap().into_iter().map(|r| r[1]).collect::<Vec<_>>(), order);
+            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_provers_work_at_once() {
+        let engine = engine(6);
+        for provers in [0, 1, 2, 4, 100] {
+            let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let order: Vec<usize> = (0..60).collect();
+            let result = engine.round(&order, provers, |i| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, ()>(i)
+            });
+            assert_eq!(result.unwrap(), order);
+            assert!((1..=provers.clamp(1, 6)).contains(&most.into_inner()), "{provers}");
+        }
+    }
+
+    /// An error stops the round: what is under way ends, nothing else begins, and the first in order is told.
+    #[test]
+    fn an_error_stops_the_round() {
+        for threads in [1, 4] {
+            let started = AtomicUsize::new(0);
+            let order: Vec<usize> = (0..10_000).collect();
+            let result = engine(threads).round(&order, threads, |i| {
+                started.fetch_add(1, Ordering::SeqCst);
+                if i >= 10 { Err(i) } else { Ok(i) }
+            });
+            assert_eq!(result, Err(10));
+            assert!(started.into_inner() <= 10 + threads);
+        }
+    }
+}

@@ -239,16 +239,16 @@ impl Sections {
 
     /// Maps a file. Header, table and the digest of every section are checked; `digest` is what the manifest says.
     pub(crate) fn open(path: &Path, kind: &'static str, digest: [u8; 32]) -> Result<Self, KeyFileError> {
-        let (map, table, found_kind, found) = open_table(path)?;
-        if found_kind != kind {
-            return Err(KeyFileError::Kind { path: path.to_owned(), found: found_kind, expected: kind });
+        let (map, table) = open_table(path)?;
+        if table.kind != kind {
+            return Err(KeyFileError::Kind { path: path.to_owned(), found: table.kind, expected: kind });
         }
-        if digest != found {
-            let (expected, found) = (hex::encode(digest), hex::encode(found));
+        if digest != table.digest {
+            let (expected, found) = (hex::encode(digest), hex::encode(table.digest));
             return Err(KeyFileError::Foreign { path: path.to_owned(), expected, found });
         }
-        let mut sections = Vec::with_capacity(table.len());
-        for entry in table {
+        let mut sections = Vec::with_capacity(table.entries.len());
+        for entry in table.entries {
             let bytes = &map[entry.offset..entry.offset + entry.len];
             if blake3::hash(bytes).as_bytes() != &entry.digest {
                 return Err(KeyFileError::Damaged {
@@ -285,17 +285,28 @@ struct Entry {
     digest: [u8; 32],
 }
 
-type Table = (Arc<Mmap>, Vec<Entry>, String, [u8; 32]);
+/// What header and table say.
+struct Table {
+    entries: Vec<Entry>,
+    kind: String,
+    digest: [u8; 32],
+}
 
-fn open_table(path: &Path) -> Result<Table, KeyFileError> {
+fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
     let io = |source| KeyFileError::Io { path: path.to_owned(), source };
-    let damaged =
-        |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
     let file = File::open(path).map_err(io)?;
     if file.metadata().map_err(io)?.is_dir() {
         return Err(io(std::io::Error::other("is a directory, expected a key file")));
     }
     let map = Arc::new(map(&file).map_err(io)?);
+    let table = parse_table(&map, path)?;
+    Ok((map, table))
+}
+
+/// The sections of a file, all inside it, its kind, and the digest of header and table.
+fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
+    let damaged =
+        |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
     if map.len() < 8 || &map[..8] != MAGIC {
         return Err(KeyFileError::Magic { path: path.to_owned() });
     }
@@ -313,7 +324,7 @@ fn open_table(path: &Path) -> Result<Table, KeyFileError> {
         return Err(damaged("header", format!("a table of {count} sections does not fit")));
     }
     let kind = unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is no text".into()))?;
-    let mut table = Vec::with_capacity(count);
+    let mut entries = Vec::with_capacity(count);
     for (i, entry) in map[HEADER..table_end].chunks_exact(ENTRY).enumerate() {
         let long = |at: usize| {
             let mut bytes = [0; 8];
@@ -331,10 +342,10 @@ fn open_table(path: &Path) -> Result<Table, KeyFileError> {
         };
         let mut digest = [0; 32];
         digest.copy_from_slice(&entry[48..80]);
-        table.push(Entry { name, offset: offset as usize, len: len as usize, digest });
+        entries.push(Entry { name, offset: offset as usize, len: len as usize, digest });
     }
     let digest = *blake3::hash(&map[..table_end]).as_bytes();
-    Ok((map, table, kind, digest))
+    Ok(Table { entries, kind, digest })
 }
 
 fn padded(text: &str, len: usize) -> Vec<u8> {
@@ -367,8 +378,8 @@ pub struct SectionInfo {
 /// # Errors
 /// When it is no key file, or its table is damaged.
 pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInfo>), KeyFileError> {
-    let (map, table, kind, digest) = open_table(path)?;
-    let sections = table.into_iter().map(|entry| SectionInfo {
+    let (map, Table { entries, kind, digest }) = open_table(path)?;
+    let sections = entries.into_iter().map(|entry| SectionInfo {
         intact: blake3::hash(&map[entry.offset..entry.offset + entry.len]).as_bytes() == &entry.digest,
         name: entry.name,
         offset: entry.offset as u64,
@@ -382,12 +393,81 @@ pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInf
 pub(crate) fn check_key_file(path: &Path) -> Result<(), KeyFileError> {
     use super::AggregationKey;
     use crate::mirage::ProvingKey;
-    let (_, table, kind, digest) = open_table(path)?;
+    let (_, Table { entries, kind, digest }) = open_table(path)?;
     if kind == AggregationKey::KIND {
         let sections = Sections::open(path, AggregationKey::KIND, digest)?;
-        let instances = table.iter().find(|e| e.name == "st").map_or(1, |e| e.len / 96).max(1);
+        let instances = entries.iter().find(|e| e.name == "st").map_or(1, |e| e.len / 96).max(1);
         AggregationKey::new(sections, instances, 2).map(drop)
     } else {
         ProvingKey::new("fuzzed", Sections::open(path, ProvingKey::KIND, digest)?).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file with two sections, as bytes.
+    fn file() -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&2u32.to_le_bytes());
+        out.extend(padded("proving key", 32));
+        let sections = [("numbers", 4096u64, vec![1u8; 24]), ("empty", 8192, vec![])];
+        for (name, offset, bytes) in &sections {
+            out.extend(padded(name, 24));
+            out.extend_from_slice(&offset.to_le_bytes());
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(&[0; 8]);
+            out.extend_from_slice(blake3::hash(bytes).as_bytes());
+        }
+        out.resize(8192, 0);
+        out[4096..4120].fill(1);
+        out
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Table, KeyFileError> {
+        parse_table(bytes, Path::new("test.pk"))
+    }
+
+    /// Runs under Miri, as all tests of this module.
+    #[test]
+    fn tables_lie_inside_their_files() {
+        let good = file();
+        let table = parse(&good).unwrap();
+        assert_eq!((table.entries.len(), table.kind.as_str()), (2, "proving key"));
+        let first = &table.entries[0];
+        assert_eq!((first.name.as_str(), first.offset, first.len), ("numbers", 4096, 24));
+        for cut in [0, 7, 8, 12, 47, 48, 100, 207, 208, 4096, 4119, 8191] {
+            assert!(parse(&good[..cut]).is_err(), "{cut}");
+        }
+        // a count, an offset or a length that promises more than there is
+        let changed = |at: usize, bytes: &[u8]| {
+            let mut file = good.clone();
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+            parse(&file).map(|_| ())
+        };
+        assert!(matches!(changed(0, b"X"), Err(KeyFileError::Magic { .. })));
+        assert!(matches!(changed(8, &[9]), Err(KeyFileError::Version { found: 9, .. })));
+        assert!(changed(12, &[0xff; 4]).is_err() && changed(12, &65u32.to_le_bytes()).is_err());
+        for at in [48 + 24, 48 + 32] {
+            for value in [u64::MAX, u64::MAX - 4095, 1 << 63, 12_288, 8192] {
+                assert!(changed(at, &value.to_le_bytes()).is_err(), "{value} at {at}");
+            }
+        }
+        assert!(changed(48 + 24, &4097u64.to_le_bytes()).is_err(), "not aligned");
+        assert!(changed(48, &[0xff]).is_err(), "a name that is no text");
+    }
+
+    #[test]
+    fn sections_are_cast_only_where_they_fit() {
+        let mut sections = Sections::new("proving key");
+        sections.push("words", vec![1u64, 2, 3]);
+        sections.push("bytes", vec![1u8, 2, 3]);
+        assert_eq!(sections.get::<u64>("words").unwrap(), [1, 2, 3]);
+        assert_eq!(sections.get::<[u8; 8]>("words").unwrap().len(), 3);
+        assert_eq!(sections.get::<u8>("bytes").unwrap(), [1, 2, 3]);
+        assert!(sections.get::<u32>("bytes").is_err(), "not a whole number");
+        assert!(sections.one::<u64>("words").is_err() && sections.get::<u8>("missing").is_err());
     }
 }
