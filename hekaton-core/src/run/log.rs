@@ -16,7 +16,7 @@ use crate::engine::Pool;
 use crate::messages::Answer;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -56,8 +56,8 @@ pub(crate) struct Found<A> {
 pub(crate) struct Log {
     path: PathBuf,
     binding: [u8; 32],
-    /// the file and its good length
-    file: Mutex<(File, u64)>,
+    /// `None` after a write that left half a record behind
+    file: Mutex<Option<File>>,
 }
 
 impl Log {
@@ -71,8 +71,9 @@ impl Log {
     ) -> Result<(Self, Found<A>), RunError> {
         let record = A::LEN + CHECKSUM;
         let expected = header(&binding, record);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io(path))?;
+        // Every write goes to the end: whoever lost the lease between its check and its write adds a record, and
+        // overwrites none.
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io(path))?;
         let mut length = file.metadata().map_err(io(path))?.len();
         let mut found = Found { answers: BTreeMap::new(), notices: Vec::new() };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -84,7 +85,8 @@ impl Log {
                 check_foreign(path, &head, record)?;
                 // Not a header that anybody wrote: records are checked one by one all the same.
                 found.notices.push(format!("{name}: the header was damaged and is written again"));
-                file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&expected)).map_err(io(path))?;
+                let mut header = OpenOptions::new().write(true).open(path).map_err(io(path))?;
+                header.write_all(&expected).map_err(io(path))?;
             }
             let torn = (length - HEADER as u64) % record as u64;
             if torn > 0 {
@@ -94,7 +96,6 @@ impl Log {
                     .notices
                     .push(format!("{name}: the last record was torn ({torn} of {record} bytes) and is cut off"));
             }
-            file.seek(SeekFrom::Start(HEADER as u64)).map_err(io(path))?;
             let mut left = (length - HEADER as u64) as usize / record;
             while left > 0 {
                 let mut bytes = vec![0; record * left.min(BATCH)];
@@ -117,9 +118,7 @@ impl Log {
             if length > 0 {
                 found.notices.push(format!("{name}: its header was torn: it begins anew"));
             }
-            file.set_len(0).map_err(io(path))?;
-            file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&expected)).map_err(io(path))?;
-            length = HEADER as u64;
+            file.set_len(0).and_then(|()| file.write_all(&expected)).map_err(io(path))?;
         }
         if damaged > 0 {
             let what = if damaged == 1 { "record is" } else { "records are" };
@@ -127,24 +126,24 @@ impl Log {
                 .notices
                 .push(format!("{name}: {damaged} {what} damaged; subcircuits without an intact one are done again"));
         }
-        file.seek(SeekFrom::Start(length)).map_err(io(path))?;
-        Ok((Self { path: path.to_owned(), binding, file: Mutex::new((file, length)) }, found))
+        Ok((Self { path: path.to_owned(), binding, file: Mutex::new(Some(file)) }, found))
     }
 
-    /// Appends an answer. On an error the log keeps what it had.
+    /// Appends an answer. After an error the log keeps what it had.
     pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<(), RunError> {
         let mut bytes = answer.to_bytes();
         bytes.extend_from_slice(&checksum(&self.binding, &bytes));
         let mut guard = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (file, length) = &mut *guard;
+        let Some(file) = guard.as_mut() else {
+            return Err(io(&self.path)(std::io::Error::other("an earlier write failed")));
+        };
         match file.write_all(&bytes) {
-            Ok(()) => {
-                *length += bytes.len() as u64;
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(source) => {
-                // Half a record must not shift the ones behind it. If this fails, the next opening cuts it off.
-                let _ = file.set_len(*length).and_then(|()| file.seek(SeekFrom::Start(*length)).map(drop));
+                // Half a record must not shift the ones behind it: it is cut off now, or else when the log is opened.
+                if cut_half_record(file, bytes.len() as u64).is_err() {
+                    *guard = None;
+                }
                 Err(io(&self.path)(source))
             }
         }
@@ -155,10 +154,15 @@ impl Log {
         // not under the lock: provers go on appending
         let file = {
             let guard = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            guard.0.try_clone().map_err(io(&self.path))?
+            guard.as_ref().map(File::try_clone).transpose().map_err(io(&self.path))?
         };
-        file.sync_data().map_err(io(&self.path))
+        file.map_or(Ok(()), |file| file.sync_data()).map_err(io(&self.path))
     }
+}
+
+fn cut_half_record(file: &File, record: u64) -> std::io::Result<()> {
+    let length = file.metadata()?.len();
+    file.set_len(length - length.saturating_sub(HEADER as u64) % record)
 }
 
 /// Refuses a header that is intact and says something else.
