@@ -113,6 +113,7 @@ pub fn answers() -> Vec<Commitment> {
 }
 
 const BINDING: [u8; 32] = [7; 32];
+const SEGMENT: &str = "commitments.1.log";
 
 fn engine() -> &'static LocalEngine {
     static ENGINE: OnceLock<LocalEngine> = OnceLock::new();
@@ -123,9 +124,9 @@ fn engine() -> &'static LocalEngine {
 pub fn log() -> &'static [u8] {
     static LOG: OnceLock<Vec<u8>> = OnceLock::new();
     LOG.get_or_init(|| {
-        let (_dir, path) = scratch();
-        fuzzing::append(&path, BINDING, &answers(), engine()).unwrap_or_else(|e| panic!("{e}"));
-        std::fs::read(&path).unwrap_or_else(|e| panic!("{e}"))
+        let (dir, _) = scratch();
+        fuzzing::append(dir.path(), BINDING, &answers(), engine()).unwrap_or_else(|e| panic!("{e}"));
+        std::fs::read(dir.path().join(SEGMENT)).unwrap_or_else(|e| panic!("{e}"))
     })
 }
 
@@ -141,9 +142,9 @@ fn scratch() -> (tempfile::TempDir, std::path::PathBuf) {
 /// A log of a run: every answer that comes out of a damaged one is one that went in, and it can be gone on with.
 pub fn run_log(data: &[u8]) {
     let bytes = file(data, log(), &[]);
-    let (_dir, path) = scratch();
-    std::fs::write(&path, &bytes).unwrap_or_else(|e| panic!("{e}"));
-    let Ok((found, notices)) = fuzzing::open_log(&path, BINDING, 5, engine()) else { return };
+    let (dir, _) = scratch();
+    std::fs::write(dir.path().join(SEGMENT), &bytes).unwrap_or_else(|e| panic!("{e}"));
+    let Ok((found, notices)) = fuzzing::open_log(dir.path(), BINDING, 5, engine()) else { return };
     let all = answers();
     assert!(found.iter().all(|answer| all[answer.instance] == *answer), "an answer that nobody gave");
     if bytes == log() {
@@ -152,9 +153,11 @@ pub fn run_log(data: &[u8]) {
     // what is missing is appended, and then nothing is
     let missing: Vec<Commitment> =
         all.iter().filter(|a| found.iter().all(|f| f.instance != a.instance)).copied().collect();
-    fuzzing::append(&path, BINDING, &missing, engine()).unwrap_or_else(|e| panic!("{e}"));
-    let (found, _) = fuzzing::open_log(&path, BINDING, 5, engine()).unwrap_or_else(|e| panic!("{e}"));
+    fuzzing::append(dir.path(), BINDING, &missing, engine()).unwrap_or_else(|e| panic!("{e}"));
+    let (found, _) = fuzzing::open_log(dir.path(), BINDING, 5, engine()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(found, all);
+    let same = std::fs::read(dir.path().join(SEGMENT)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(same, bytes, "nobody writes into another's segment");
 }
 
 /// A good message of each kind, with the places of its group elements.

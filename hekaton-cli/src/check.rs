@@ -9,7 +9,7 @@ use hekaton_core::KeyDirectory;
 use hekaton_core::circuit::CheckReport;
 use serde_json::{Value, json};
 use std::borrow::Borrow;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 pub(crate) fn circuits(json: bool) -> Result<(), Failure> {
     let all = registry::all();
@@ -72,11 +72,11 @@ where
     let terminal = std::io::stderr().is_terminal();
     let report = hekaton_core::circuit::check(circuit, input.borrow(), |done, all| {
         if terminal {
-            eprint!("\rchecked {done} of {all} subcircuits");
+            let _ = write!(std::io::stderr(), "\rchecked {done} of {all} subcircuits");
         }
     });
     if terminal {
-        eprintln!();
+        output::say("");
     }
     report.or_fail(exit::FAILED)
 }

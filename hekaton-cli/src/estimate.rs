@@ -18,14 +18,22 @@ pub(crate) fn run(command: &options::Estimate, json: bool) -> Result<(), Failure
     let (circuit, parameters) =
         AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    // a wrong file is told before two seconds have gone
+    if let (Some(path), Some(file)) = (&command.file, &file) {
+        with_circuit!(&circuit, circuit => circuit.input(file).map(drop))
+            .map_err(|e| format!("{}: {e}", path.display()))
+            .or_fail(exit::USAGE)?;
+    }
     let display = Display::new();
     display.line("measuring this machine for two seconds");
     let calibration = Calibration::measure(&engine);
     display.line("counting constraints");
     let found = with_circuit!(&circuit, circuit => one(circuit, file.as_deref(), command, &calibration, &engine))?;
     drop(display);
-    let name = format!("{} {}", command.circuit.circuit, json!(parameters));
-    output::result(json, &object(&found, &name, engine.threads()), &table(&found, &name, engine.threads()))
+    let (name, threads) = (&command.circuit.circuit, engine.threads());
+    let mut object = object(&found, name, threads);
+    object["parameters"] = json!(parameters);
+    output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), threads))
 }
 
 fn one<C: Named>(
@@ -58,7 +66,7 @@ fn object(e: &Estimate, circuit: &str, threads: usize) -> Value {
         })
         .collect();
     let phases: Vec<Value> =
-        Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p.name(), "seconds": t })).collect();
+        Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p, "seconds": t })).collect();
     json!({
         "ok": true, "circuit": circuit, "subcircuits": e.subcircuits, "constraints": e.constraints, "types": types,
         "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "threads": threads, "provers": e.memory.provers,

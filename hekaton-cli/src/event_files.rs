@@ -1,6 +1,7 @@
 //! Files of events: one JSON object a line (docs/events.md).
 
 use crate::exit::{self, Failure};
+use crate::output;
 use hekaton_core::RunDirectory;
 use hekaton_core::events::Record;
 use std::fs::{File, OpenOptions};
@@ -70,7 +71,7 @@ impl EventFiles {
             match target.file.write_all(line.as_bytes()) {
                 Ok(()) => true,
                 Err(e) => {
-                    eprintln!("warning: {}: {e}: no more events are written there", target.path.display());
+                    output::say(format!("warning: {}: {e}: no more events are written there", target.path.display()));
                     false
                 }
             }

@@ -16,6 +16,10 @@ pub(crate) fn run(command: &Inspect, json: bool) -> Result<(), Failure> {
 }
 
 fn directory(path: &Path) -> Result<(Value, String), Failure> {
+    if path.join("run.json").is_file() {
+        let message = format!("{0} is a run directory: `hekaton report {0}` shows what is in it", path.display());
+        return Err(Failure::new(BAD_FILE, message));
+    }
     // all of it is read and compared: what is shown is what the keys say
     let (manifest, _) = KeyDirectory::open(path).or_fail(BAD_FILE)?;
     let mut lines = vec![

@@ -59,11 +59,11 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             found.extend(below);
         }
         if found.len() == before {
-            eprintln!("{}: no key directories", path.display());
+            output::say(format!("{}: no key directories", path.display()));
         }
     }
-    let mut lines =
-        format!("{:<24} {:<40} {:>11} {:>14} {:>10}", "directory", "circuit", "subcircuits", "constraints", "bytes");
+    let mut lines = format!("{:>11} {:>14} {:>12}  directory: circuit", "subcircuits", "constraints", "proving keys");
+    let mut damaged = false;
     let mut objects = Vec::new();
     for path in &found {
         match KeyDirectory::manifest(path) {
@@ -73,12 +73,18 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             }
             // one bad directory does not hide the others
             Err(e) => {
-                lines += &format!("\n{:<24} {e}", path.display());
+                lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
+                damaged = true;
                 objects.push(json!({ "path": path, "error": e.to_string() }));
             }
         }
     }
-    output::result(json, &json!({ "ok": true, "keys": Value::Array(objects) }), &lines)
+    if found.is_empty() {
+        lines.clear();
+    }
+    output::result(json, &json!({ "ok": !damaged, "keys": Value::Array(objects) }), &lines)?;
+    // the list is told in any case
+    if damaged { std::process::exit(exit::BAD_FILE.into()) } else { Ok(()) }
 }
 
 fn bytes(manifest: &Manifest) -> u64 {
@@ -86,13 +92,14 @@ fn bytes(manifest: &Manifest) -> u64 {
 }
 
 fn line(path: &Path, manifest: &Manifest) -> String {
-    let circuit = format!("{} {}", manifest.circuit, manifest.parameters);
-    let marks = if manifest.trust.contains("TEST KEYS") { "  TEST KEYS" } else { "" };
+    let marks = if manifest.trust.contains("TEST KEYS") { " (TEST KEYS)" } else { "" };
     format!(
-        "\n{:<24} {circuit:<40} {:>11} {:>14} {:>10}{marks}",
-        path.display(),
+        "\n{:>11} {:>14} {:>12}  {}: {} {}{marks}",
         output::count(manifest.instances as u64),
         output::count(manifest.total_constraints()),
-        output::bytes(bytes(manifest))
+        output::bytes(bytes(manifest)),
+        path.display(),
+        manifest.circuit,
+        manifest.parameters
     )
 }

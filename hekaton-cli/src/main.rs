@@ -1,7 +1,6 @@
 //! `hekaton`: proves large computations in parts and verifies the one small proof.
 //!
 //! Exit codes are documented in `--help` and in [`exit`].
-#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod check;
 mod estimate;
@@ -30,7 +29,8 @@ fn main() -> ExitCode {
             // help and version are no errors
             let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
             if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
-                output::failure(&exit::Failure::new(code, e.render()), true);
+                let text = e.render().to_string();
+                output::failure(&exit::Failure::new(code, text.trim_start_matches("error: ").trim_end()), true);
                 return ExitCode::from(code);
             }
             let _ = e.print();

@@ -19,7 +19,9 @@ pub(crate) fn man(directory: &Path, json: bool) -> Result<(), Failure> {
     if !directory.is_dir() {
         return Err(Failure::new(exit::BAD_FILE, format!("{} is no directory: make it first", directory.display())));
     }
-    clap_mangen::generate_to(Options::command(), directory).or_fail(exit::FAILED)?;
+    clap_mangen::generate_to(Options::command(), directory)
+        .map_err(|e| format!("{}: {e}", directory.display()))
+        .or_fail(exit::BAD_FILE)?;
     let lines = format!("man pages are in {}: man {}", directory.display(), directory.join("hekaton.1").display());
     output::result(json, &json!({ "ok": true, "directory": directory }), &lines)
 }

@@ -72,8 +72,9 @@ fn threads(text: &str) -> Result<NonZeroUsize, String> {
     number.ok_or_else(|| "a number of threads is in 1..=4096".to_owned())
 }
 
-/// 8G, 512M, 1.5GiB, 2GB; K, M, G, T alone are powers of 1024.
+/// 8G, 512M, 1.5GiB, 2GB in capitals or not; K, M, G, T alone are powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
+    let text = &text.to_ascii_uppercase().replace('I', "i");
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let powers = |unit: &str| "KMGT".find(unit).map(|i| i as i32 + 1);
@@ -87,7 +88,9 @@ fn size(text: &str) -> Result<u64, String> {
         },
     };
     let value = number.parse::<f64>().ok().zip(factor).map(|(n, f)| n * f).filter(|v| (1.0..1e18).contains(v));
-    value.map(|v| v as u64).ok_or_else(|| "a size is written as 8G, 512M or 1.5GB".to_owned())
+    value.map(|v| v as u64).ok_or_else(|| {
+        "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9) or in bytes, and not zero".to_owned()
+    })
 }
 
 #[derive(Debug, Args)]
@@ -128,19 +131,20 @@ pub(crate) struct Prove {
     /// Where to write the proof [default: FILE.proof, with --run DIR: DIR/proof]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
-    /// Keep what is done in this directory, so that an interrupted run can go on; it must be new or empty
+    /// Keep what is done in this directory, so that an interrupted run can go on; new or empty unless --resume
     #[arg(long, value_name = "DIR")]
     pub(crate) run: Option<PathBuf>,
     /// Go on with the run in --run DIR, or begin it if none began there yet
     #[arg(long, requires = "run")]
     pub(crate) resume: bool,
-    /// Seconds without a sign of life after which a process on another machine counts as dead and its run is taken over
+    /// Seconds without a sign of life after which a process on another machine counts as dead and its run is taken over, 1 to 600
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600), requires = "run")]
     pub(crate) lease: u64,
-    /// Write what happens as JSON lines; docs/events.md has the schema. DIR/events.jsonl gets the same with --run DIR
+    /// Write what happens as JSON lines; docs/events.md has the schema. A file that exists is replaced, with
+    /// --resume appended to. DIR/events.jsonl gets the same with --run DIR
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
-    /// Use at most so much memory, for example 8G: fewer provers at once, and keys are dropped from memory after use
+    /// Use at most so much memory, for example 8G or 512M (powers of 1024): fewer provers at once, and keys are dropped from memory after use
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
     /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
@@ -224,7 +228,7 @@ pub(crate) struct KeysVerify {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysList {
-    /// Key directories, or directories that hold some
+    /// Key directories, or directories that hold some directly
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -236,7 +240,7 @@ pub(crate) struct Estimate {
     /// Take parameters that are not given from this file, and count with its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Count with at most so much memory, for example 8G
+    /// Count with at most so much memory, for example 8G or 512M (powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
     /// Count without the two mask wires a subcircuit
@@ -277,6 +281,8 @@ mod tests {
             ("1.5GiB", 3 << 29),
             ("100", 100),
             ("7B", 7),
+            ("8g", 8 << 30),
+            ("2gb", 2_000_000_000),
         ];
         for (text, bytes) in cases {
             assert_eq!(size(text), Ok(bytes), "{text}");

@@ -5,7 +5,7 @@ use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
 use hekaton_core::budget::NotEnoughMemory;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -19,8 +19,13 @@ pub(crate) fn start_logging(labels: bool) {
     }
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,gr1cs=off,r1cs=off"));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).without_time().log_internal_errors(false);
     tracing_subscriber::registry().with(filter).with(lines).init();
+}
+
+/// A line on standard error. Whoever read it may be gone: that ends nothing.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Prints an error.
@@ -30,7 +35,7 @@ pub(crate) fn failure(failure: &Failure, json: bool) {
             json!({ "ok": false, "exit_code": failure.code, "error": failure.message, "details": failure.details });
         let _ = print(&object.to_string());
     }
-    let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
+    say(format_args!("error: {}", failure.message));
 }
 
 fn print(text: &str) -> std::io::Result<()> {
@@ -56,7 +61,9 @@ pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Fail
 pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
     // rounded up, so that it can be given back as it is
     let smallest = e.smallest.div_ceil(1 << 20);
-    let message = format!("--memory-limit: {} are too few: the smallest workable limit is {smallest}M", bytes(e.limit));
+    let limit = e.limit as f64 / f64::from(1 << 20);
+    let message =
+        format!("--memory-limit: {limit:.1}M (of 2^20 bytes) are too few: the smallest workable limit is {smallest}M");
     let details = json!({ "smallest_bytes": smallest << 20 });
     Failure { code: exit::USAGE, message, details }
 }
@@ -105,28 +112,75 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Finds out before the work, not after it, that a file can't be written, or would overwrite one of `inputs` or something
-/// inside one of them.
-pub(crate) fn check_output(path: &Path, option: &str, inputs: &[&Path]) -> Result<(), Failure> {
+/// Where a path leads, as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path
+}
+
+/// Whether two paths lead to the same place.
+pub(crate) fn same_place(a: &Path, b: &Path) -> bool {
+    resolve(a) == resolve(b)
+}
+
+/// What an output must not touch.
+#[derive(Default)]
+pub(crate) struct Inputs<'a> {
+    /// Files that would be lost.
+    pub(crate) files: &'a [&'a Path],
+    /// A directory into which nothing is written.
+    pub(crate) keys: Option<&'a Path>,
+    /// A run directory; files of its own are not overwritten.
+    pub(crate) run: Option<&'a Path>,
+}
+
+/// The files that make a run directory.
+fn is_of_a_run(name: &str) -> bool {
+    matches!(name, "run.json" | "seed" | "lease.json" | "lease.lock" | "events.jsonl" | "report.json" | "proof")
+        || name.ends_with(".log")
+}
+
+/// Finds out before the work, not after it, that a file can't be written or would destroy something.
+pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
     let refuse = |why: &str| Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())));
     if path.is_dir() {
         return refuse("is a directory, expected a file");
     }
-    if let Ok(existing) = path.canonicalize() {
-        for input in inputs.iter().filter_map(|input| input.canonicalize().ok()) {
-            if input == existing {
-                return refuse("that is the input, which would be lost");
-            }
-            if existing.starts_with(&input) {
-                return refuse("that is inside the key directory");
-            }
+    let place = resolve(path);
+    if inputs.files.iter().any(|input| resolve(input) == place) {
+        return refuse("that is the input, which would be lost");
+    }
+    if inputs.keys.is_some_and(|keys| place.starts_with(resolve(keys))) {
+        return refuse("that is inside the key directory");
+    }
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(run) = inputs.run.map(resolve) {
+        if place == run || (place.parent() == Some(&run) && is_of_a_run(&name)) {
+            return refuse("that belongs to the run directory itself: give another name");
         }
-        if !existing.is_file() {
-            return refuse("that is no regular file");
+        if place.starts_with(&run) && !run.exists() {
+            return Ok(()); // it will be made with the run
         }
     }
-    let probe = tempfile::NamedTempFile::new_in(parent(path)).map(drop);
-    probe.map_err(|e| Failure::new(exit::BAD_FILE, format!("can't write to {}: {e}", path.display())))
+    if place.exists() && !place.is_file() {
+        return refuse("that is no regular file");
+    }
+    let directory = parent(path);
+    if !directory.is_dir() {
+        return refuse(&format!("the directory {} does not exist: make it first", directory.display()));
+    }
+    match tempfile::NamedTempFile::new_in(directory) {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let e = e.get_ref().and_then(std::error::Error::source).map_or_else(|| e.to_string(), ToString::to_string);
+            refuse(&format!("can't write there: {e}"))
+        }
+    }
 }
 
 /// Writes a file under a temporary name and renames it, readable for all.

@@ -1,5 +1,6 @@
 //! Progress of a run, from its events: a bar on a terminal, plain lines otherwise.
 
+use crate::output;
 use hekaton_core::events::{Event, Phase, Record};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -64,10 +65,12 @@ impl Display {
             bar.reset_eta();
             bar.enable_steady_tick(Duration::from_millis(200));
             state.bar = Some(bar);
+        } else if done == total {
+            output::say(format!("{}: all {total} done by earlier processes", phase.name()));
         } else if done > 0 {
-            eprintln!("{}: {total} to do, {done} done by earlier processes", phase.name());
+            output::say(format!("{}: {total} to do, {done} done by earlier processes", phase.name()));
         } else {
-            eprintln!("{}: {total} to do", phase.name());
+            output::say(format!("{}: {total} to do", phase.name()));
         }
     }
 
@@ -76,7 +79,7 @@ impl Display {
         if let Some(bar) = &state.bar {
             bar.inc(1);
         } else if state.done == state.total || state.last_line.elapsed() >= LINE_EVERY {
-            eprintln!("{}: {}/{}", phase.name(), state.done, state.total);
+            output::say(format!("{}: {}/{}", phase.name(), state.done, state.total));
             state.last_line = Instant::now();
         }
     }
@@ -85,7 +88,7 @@ impl Display {
 fn say(state: &State, text: &str) {
     match &state.bar {
         Some(bar) => bar.println(text),
-        None => eprintln!("{text}"),
+        None => output::say(text),
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Prove;
+use crate::output::{self, Inputs};
 use crate::progress::Display;
 use crate::report::{self, Summary};
-use crate::{output, signals};
+use crate::signals;
 use circuits::{AnyCircuit, Named, Parameters, with_circuit};
 use hekaton_core::budget::{MemoryPlan, type_sizes};
 use hekaton_core::engine::Pool;
@@ -35,7 +36,7 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
             summary.add(record);
         }
     });
-    let result = prove_recorded(command, &listeners, &recorder);
+    let result = prove_recorded(command, json, &listeners, &recorder);
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
     drop(display);
@@ -54,20 +55,20 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     output::result(json, &summary.object(), &summary.table())
 }
 
-fn prove_recorded(command: &Prove, listeners: &Listeners, recorder: &Recorder<'_>) -> Result<(), Failure> {
+fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: &Recorder<'_>) -> Result<(), Failure> {
     let file = exit::read(&command.file)?;
     let path = match (&command.proof, &command.run) {
+        // where the run directory has it in any case
+        (Some(proof), Some(run)) if output::same_place(proof, &run.join("proof")) => None,
         (Some(proof), _) => Some(proof.clone()),
         (None, Some(_)) => None,
         (None, None) => Some(with_suffix(&command.file, ".proof")),
     };
+    let inputs = Inputs { files: &[&command.file], keys: Some(&command.keys), run: command.run.as_deref() };
     for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
         if let Some(path) = path {
-            output::check_output(path, option, &[&command.file, &command.keys])?;
+            output::check_output(path, option, &inputs)?;
         }
-    }
-    if let Some(path) = &command.events {
-        listeners.files.attach(path, command.resume, None)?;
     }
     let since = recorder.phase_start(Phase::LoadKeys, 1, 0);
     let (manifest, mut keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
@@ -81,32 +82,38 @@ fn prove_recorded(command: &Prove, listeners: &Listeners, recorder: &Recorder<'_
         keys.release_after_use();
     }
     // Before the run is touched: a wrong file leaves no run behind.
-    with_circuit!(&circuit, circuit => circuit.input(&file).map(drop)).or_fail(exit::FAILED)?;
+    with_circuit!(&circuit, circuit => circuit.input(&file).map(drop))
+        .map_err(|e| format!("{}: {e}", command.file.display()))
+        .or_fail(exit::FAILED)?;
     if command.insecure_seed.is_some() {
-        eprintln!("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
+        output::say("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
     }
     let directory = open_run(command, &keys, &file)?.map(Arc::new);
     let cancellation = Cancellation::new();
-    match &directory {
+    // Not before the run is ours: what a file had is lost with it.
+    if let Some(path) = &command.events {
+        listeners.files.attach(path, command.resume, None)?;
+    }
+    let ended = match &directory {
         Some(run) => {
             listeners.files.attach(&run.events_path(), true, Some(run.clone()))?;
-            let first = "stopping: subcircuits under way are finished and kept; once more ends at once";
-            signals::handle(Some(cancellation.clone()), first)?;
+            "ended at once: subcircuits under way are lost, the same command with --resume goes on"
         }
-        None => signals::handle(None, "interrupted: no proof was written")?,
-    }
+        None => "interrupted: no proof was written",
+    };
+    let asked = directory.is_some().then(|| cancellation.clone());
+    signals::Handling { cancellation: asked, last: Box::new(|| true), ended, json }.start()?;
     listeners.files.start();
     let mut options = ProveOptions::new()
         .check_constraints(!command.no_check)
         .provers(plan.provers)
         .cancellation(&cancellation)
         .recorder(recorder);
-    if let Some(seed) = command.insecure_seed {
-        options = options.randomness(Randomness::seeded_not_zero_knowledge(seed));
-    }
-    if let Some(run) = &directory {
-        options = options.run_directory(run);
-    }
+    options = match (&directory, command.insecure_seed) {
+        (Some(run), _) => options.run_directory(run),
+        (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
+        (None, None) => options,
+    };
     let run = with_circuit!(&circuit, circuit => prove_file(circuit, &file, &keys, &engine, &options))?;
     exit::finish();
     if let Some(path) = &path {
@@ -149,6 +156,10 @@ where
         ProveError::Cancelled => {
             Failure::new(exit::STOPPED, "interrupted: what was done is kept; the same command with --resume goes on")
         }
+        ProveError::Run(RunError::Io { .. }) => Failure::new(
+            exit::FAILED,
+            format!("{e}; what was done is kept: mend it, and the same command with --resume goes on"),
+        ),
         ProveError::Run(RunError::Damaged { .. } | RunError::OtherLog { .. } | RunError::Version { .. }) => {
             Failure::new(exit::BAD_FILE, e)
         }

@@ -2,8 +2,8 @@
 
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Setup;
-use crate::output;
 use crate::progress::Display;
+use crate::{output, signals};
 use circuits::{AnyCircuit, Named, with_circuit};
 use hekaton_core::{KeyDirectory, LocalEngine, SetupError, SetupOptions, setup};
 use serde_json::json;
@@ -17,28 +17,25 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
         AnyCircuit::new(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
     if let Some(file) = &file {
         // parameters given beside --for must fit the file: find out before the work
-        with_circuit!(&circuit, circuit => circuit.input(file).map(|_| ())).or_fail(exit::USAGE)?;
+        let path = command.file.clone().unwrap_or_default();
+        with_circuit!(&circuit, circuit => circuit.input(file).map(drop))
+            .map_err(|e| format!("{}: {e}", path.display()))
+            .or_fail(exit::USAGE)?;
     }
     let parameters = json!(parameters).to_string();
     let mut options =
         SetupOptions::new(&command.circuit.circuit, parameters).zero_knowledge(!command.no_zero_knowledge);
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);
-        eprintln!("WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only");
+        output::say("WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only");
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let mut directory = KeyDirectory::create(&command.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = directory.unfinished_path() {
-        // Ctrl-C leaves nothing behind
-        let remove = move || {
-            if !unfinished.exists() {
-                return; // the keys have their name already
-            }
-            let _ = std::fs::remove_dir_all(&unfinished);
-            eprintln!("\ninterrupted: no keys were written");
-            std::process::exit(exit::INTERRUPTED.into());
-        };
-        ctrlc::set_handler(remove).or_fail(exit::FAILED)?;
+        // Ctrl-C leaves nothing behind; when it is gone the keys have their name already
+        let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
+        let ended = "interrupted: no keys were written";
+        signals::Handling { cancellation: None, last: Box::new(last), ended, json }.start()?;
     }
     let display = Display::new();
     let failed = |e: SetupError| match e {

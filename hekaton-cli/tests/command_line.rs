@@ -149,7 +149,7 @@ fn wrong_turns_before_proving() {
     fails(3, "is no key directory", &["prove", &file, "--keys", &file]);
     fails(3, "it does not exist", &["prove", &file, "--keys", &f.path("nowhere")]);
     fails(3, "is a directory", &["prove", &file, "--keys", &keys, "--proof", &keys]);
-    fails(3, "can't write to", &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")]);
+    fails(3, "does not exist: make it first", &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")]);
     let other = f.changed("file", "other", |b| b.extend([0; 50]));
     fails(4, "run setup for this file", &["prove", &other, "--keys", &keys]);
     fails(3, "that is the input", &["prove", &file, "--keys", &keys, "--proof", &file]);
@@ -321,12 +321,13 @@ fn keys_are_verified_and_listed() {
     let f = fixture();
     let keys = f.path("keys");
     let text = ok(&["keys", "verify", &keys]);
-    assert!(text.contains("64 pairing relations are right"), "{text}");
+    assert!(text.contains("74 pairing relations are right"), "{text}");
     let list = ok(&["keys", "list", &f.path("")]);
-    assert!(list.contains("/keys ") && list.contains("merkle"), "{list}");
+    assert!(list.contains("/keys: ") && list.contains("merkle"), "{list}");
     let object: Value = serde_json::from_str(&ok(&["keys", "list", &keys, "--json"])).unwrap();
     assert_eq!(object["keys"][0]["manifest"]["circuit"], "merkle");
     fails(3, "No such file", &["keys", "list", &f.path("nowhere")]);
+    fails(3, "is not empty (it has", &["setup", "merkle", "--for", &f.path("file"), "--keys", &f.path("")]);
     fails(3, "it does not exist", &["keys", "verify", &f.path("nowhere")]);
     // points that lie where they should and digests that are right, of another setup
     let other = f.path("mixed-keys");

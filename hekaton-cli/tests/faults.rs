@@ -76,9 +76,9 @@ fn check_resumed(run: &str) {
     chain().finish(run);
     assert!(done_again(run) <= 2, "{} subcircuits were done again", done_again(run));
     // the logs hold each answer once or, when killed between log and event, at most twice
-    let records = |name: &str, len: u64| (std::fs::metadata(format!("{run}/{name}")).unwrap().len() - 64) / len;
-    for (name, len) in [("commitments.log", 72), ("proofs.log", 248)] {
-        let n = records(name, len);
+    for (name, len) in [("commitments", 72), ("proofs", 248)] {
+        let segments = (1..).map_while(|i| std::fs::metadata(format!("{run}/{name}.{i}.log")).ok());
+        let n: u64 = segments.map(|m| m.len().saturating_sub(64) / len).sum();
         assert!((64..=66).contains(&n), "{n} records in {name}");
     }
     assert!(!std::path::Path::new(&format!("{run}/seed")).exists(), "a finished run needs no seed");
@@ -229,7 +229,7 @@ fn an_old_holder_stops() {
     signal(&child, "STOP");
     foreign_lease(&run, 1);
     let sizes = || {
-        ["events.jsonl", "commitments.log", "proofs.log"]
+        ["events.jsonl", "commitments.1.log", "proofs.1.log"]
             .map(|f| std::fs::metadata(format!("{run}/{f}")).unwrap().len())
     };
     let before = sizes();
@@ -256,13 +256,13 @@ fn another_run_is_refused() {
     let (x, keys) = (chain.path("x"), chain.path("keys"));
     fails(3, "--resume", &["prove", &x, "--keys", &keys, "--run", &run]);
     std::fs::write(chain.path("y"), "8\n").unwrap();
-    fails(3, "its input is ", &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"]);
+    fails(3, "its input is another one", &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"]);
     let other = chain.path("other-keys");
     ok(&["setup", "chain", "-p", "links=64", "-p", "steps=300", "--keys", &other]);
-    fails(3, "its verifying key is ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
+    fails(3, "its verifying key: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
     let other = chain.path("shorter-keys");
     ok(&["setup", "chain", "-p", "links=63", "-p", "steps=300", "--keys", &other]);
-    fails(3, "its layout is ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
+    fails(3, "its layout: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
     fails(3, "no run directory and not empty", &["prove", &x, "--keys", &keys, "--run", &keys]);
     fails(2, "--run", &["prove", &x, "--keys", &keys, "--resume"]);
     chain.finish(&run);
@@ -310,10 +310,10 @@ fn disk_full_in_each_phase() {
         assert!(out.contains("code=4") || out.contains("code=3"), "{pages} pages: {out}");
         assert!(out.contains("No space left on device") && out.contains("/run"), "{pages} pages: {out}");
         assert!(!out.contains("panicked"), "{out}");
-        let file = ["seed", "run.json", "lease", "commitments.log", "proofs.log", "run/proof", ".tmp"];
+        let file = ["seed", "run.json", "lease", "commitments.", "proofs.", "run/proof", ".tmp"];
         phases.extend(file.iter().filter(|f| out.contains(*f)).map(|f| (*f).to_owned()));
     }
-    for file in ["commitments.log", "proofs.log", "run/proof", "done"] {
+    for file in ["commitments.", "proofs.", "run/proof", "done"] {
         assert!(phases.contains(file), "no failure at {file}: {phases:?}");
     }
 }
@@ -414,4 +414,83 @@ fn the_report_in_a_browser() {
     assert!(dom.matches("<rect").count() == html.matches("<rect").count() && dom.contains("</polyline>"), "{dom}");
     browse(&format!("--screenshot={shot}"));
     assert!(std::fs::metadata(&shot).unwrap().len() > 20_000, "the page is not empty");
+}
+
+/// A pipe whose reader is gone: neither progress nor a signal's message ends the run.
+#[test]
+fn nobody_listens() {
+    let chain = chain();
+    let run = chain.path("deaf");
+    let mut child = start(chain.prove(&run, &[]));
+    drop(child.stderr.take());
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let mut child = start(chain.prove(&run, &["--resume"]));
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    chain.verify(&format!("{run}/proof"));
+}
+
+/// Under nohup a hangup is no reason to stop; without, it stops as SIGTERM does.
+#[test]
+fn hangups() {
+    let chain = chain();
+    for nohup in [true, false] {
+        let run = chain.path(&format!("hangup-{nohup}"));
+        let command = chain.prove(&run, &[]);
+        let mut wrapped = Command::new(if nohup { "nohup" } else { "env" });
+        wrapped.arg(command.get_program()).args(command.get_args());
+        let child = start(wrapped);
+        until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+        signal(&child, "HUP");
+        assert_eq!(wait(child).0, Some(if nohup { 0 } else { 5 }));
+    }
+}
+
+/// Outputs can't be pointed at what a run lives from.
+#[test]
+fn a_run_is_not_overwritten() {
+    let chain = chain();
+    let run = chain.path("guarded");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    signal(&child, "KILL");
+    wait(child);
+    let (x, keys) = (chain.path("x"), chain.path("keys"));
+    let before = std::fs::read(format!("{run}/seed")).unwrap();
+    for name in ["seed", "run.json", "proofs.1.log", "commitments.7.log", "events.jsonl", "lease.json", "report.json"] {
+        let path = format!("{run}/../guarded/{name}");
+        for option in ["--events", "--proof"] {
+            let args = ["prove", &x, "--keys", &keys, "--run", &run, "--resume", option, &path];
+            fails(3, "belongs to the run directory itself", &args);
+        }
+        let says = if name == "events.jsonl" { "that is the input" } else { "belongs to the run directory itself" };
+        fails(3, says, &["report", &run, "--html", &path]);
+    }
+    assert_eq!(std::fs::read(format!("{run}/seed")).unwrap(), before);
+    // its own name for the proof is no other file, and names of one's own are free
+    let (proof, page) = (format!("{run}/proof"), format!("{run}/page.html"));
+    ok(&[
+        "prove",
+        &x,
+        "--keys",
+        &keys,
+        "--run",
+        &run,
+        "--resume",
+        "--proof",
+        &proof,
+        "--events",
+        &format!("{run}/more.jsonl"),
+    ]);
+    chain.verify(&proof);
+    ok(&["report", &run, "--html", &page]);
+    // a refused run leaves an older file of events alone
+    let events = chain.path("older-events");
+    std::fs::write(&events, "precious").unwrap();
+    fails(3, "already holds a run", &["prove", &x, "--keys", &keys, "--run", &run, "--events", &events]);
+    assert_eq!(std::fs::read_to_string(&events).unwrap(), "precious");
+    fails(3, "is a file: a run directory is wanted", &["prove", &x, "--keys", &keys, "--run", &x]);
+    fails(3, "does not exist: make it first", &["report", &run, "--html", &chain.path("no/where.html")]);
 }

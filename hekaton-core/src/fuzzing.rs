@@ -3,8 +3,9 @@
 use crate::aggregation::proof_fields;
 use crate::engine::LocalEngine;
 use crate::keys::{KeyFileError, Manifest, check_key_file};
-use crate::messages::{Answer, Commitment};
-use crate::run::{RunError, log::Log, parse_run};
+use crate::messages::Commitment;
+use crate::run::log::{Binding, Found, Log};
+use crate::run::{RunError, parse_run};
 use std::ops::Range;
 use std::path::Path;
 
@@ -31,26 +32,40 @@ pub fn key_file(path: &Path) -> Result<(), KeyFileError> {
     check_key_file(path)
 }
 
-/// Opens a log of commitments and gives its answers and notices.
+/// Opens a log of commitments in a directory and gives its answers and notices.
 ///
 /// # Errors
 /// When it belongs to something else.
 pub fn open_log(
-    path: &Path,
+    directory: &Path,
     binding: [u8; 32],
     instances: usize,
     engine: &LocalEngine,
 ) -> Result<(Vec<Commitment>, Vec<String>), RunError> {
-    let (_, found) = Log::open::<Commitment>(path, binding, instances, engine)?;
+    let (_, found) = log(directory, binding, instances, engine)?;
     Ok((found.answers.into_values().collect(), found.notices))
 }
 
-/// Appends to a log.
+/// Appends to a log, in a new segment.
 ///
 /// # Errors
 /// When it can't be written.
-pub fn append(path: &Path, binding: [u8; 32], answers: &[Commitment], engine: &LocalEngine) -> Result<(), RunError> {
-    let instances = answers.iter().map(|a| a.instance() + 1).max().unwrap_or_default();
-    let (log, _) = Log::open::<Commitment>(path, binding, instances, engine)?;
-    answers.iter().try_for_each(|answer| log.append(answer))
+pub fn append(
+    directory: &Path,
+    binding: [u8; 32],
+    answers: &[Commitment],
+    engine: &LocalEngine,
+) -> Result<(), RunError> {
+    let (log, _) = log(directory, binding, usize::MAX, engine)?;
+    answers.iter().try_for_each(|answer| log.append(answer).map(drop))
+}
+
+fn log(
+    directory: &Path,
+    public: [u8; 32],
+    instances: usize,
+    engine: &LocalEngine,
+) -> Result<(Log, Found<Commitment>), RunError> {
+    let binding = Binding { public, secret: public, others_allowed: false };
+    Log::open(directory, "commitments", binding, instances, engine)
 }

@@ -9,7 +9,7 @@ use crate::keys::ProverKeys;
 use crate::messages::{Answer, Commitment, Message, ProofResponse, ProveRound};
 use crate::options::ProveOptions;
 use crate::randomness::Randomness;
-use crate::run::RunError;
+use crate::run::{RoundLog, RunError};
 use crate::transcript::{Merlin, Sponge};
 use crate::worker::{Worker, WorkerError};
 use hekaton_arith::Fr;
@@ -115,7 +115,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     fn attempts(&self, input: &C::Input, sponge: &dyn Fn(u32) -> Box<dyn Sponge>) -> Result<Run, ProveError> {
         let mut attempt = 1;
         let coordinator = self.start(input)?;
-        if let Some(run) = self.finished(&coordinator) {
+        if let Some(run) = self.finished(&coordinator)? {
             return Ok(run);
         }
         let mut randomness = match (self.options.run, &self.options.randomness) {
@@ -147,8 +147,10 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let coordinator = Coordinator::new(self.circuit, input, self.keys)?;
         recorder.phase_end(Phase::Execute, since, 0);
         let vk = &self.keys.verifying;
-        let seeded = self.options.randomness.as_ref().is_some_and(Randomness::is_seeded)
-            || run.is_some_and(|run| run.has_insecure_seed());
+        let seeded = match run {
+            Some(run) => run.has_insecure_seed(),
+            None => self.options.randomness.as_ref().is_some_and(Randomness::is_seeded),
+        };
         recorder.emit(Event::RunStart {
             circuit: vk.circuit.clone(),
             parameters: vk.parameters.clone(),
@@ -170,18 +172,20 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     }
 
     /// The proof that an earlier process finished.
-    fn finished(&self, coordinator: &Coordinator<'_, C>) -> Option<Run> {
-        let bytes = self.options.run?.proof()?;
+    fn finished(&self, coordinator: &Coordinator<'_, C>) -> Result<Option<Run>, ProveError> {
+        let Some((run, bytes)) = self.options.run.and_then(|run| Some((run, run.proof()?))) else { return Ok(None) };
         match verify(&self.keys.verifying, coordinator.public_values(), &bytes) {
             Ok(()) => {
                 let message = "the run was finished already: its proof verifies".to_owned();
                 self.recorder.emit(Event::Notice { message });
-                Some(run_of(coordinator, Proof::from_verified(bytes)))
+                // whoever finished it may have been killed before this
+                run.remove_seed()?;
+                Ok(Some(run_of(coordinator, Proof::from_verified(bytes))))
             }
             Err(error) => {
                 let message = format!("the run directory's proof does not verify ({error}) and is made again");
                 self.recorder.emit(Event::Notice { message });
-                None
+                Ok(None)
             }
         }
     }
@@ -205,7 +209,8 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let commit = |i: usize| -> Result<Commitment, ProveError> {
             Ok(worker.commit(coordinator.job(i, randomness, false)?)?.1)
         };
-        let commitments = self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
+        let (commit_log, commitments) =
+            self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
         let committed = coordinator.committed_with(sponge, commitments, self.engine)?;
         self.recorder.phase_end(Phase::Commit, since, self.traffic(coordinator, Phase::Commit));
 
@@ -214,13 +219,23 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let prove = |i: usize| -> Result<ProofResponse, ProveError> {
             Ok(worker.resume(coordinator.job(i, randomness, true)?).prove(&round)?)
         };
-        let responses = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
+        let (prove_log, responses) = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
         let proven = committed.proven(responses)?;
         self.recorder.phase_end(Phase::Prove, since, self.traffic(coordinator, Phase::Prove));
 
         self.check_cancelled()?;
         let since = self.recorder.phase_start(Phase::Aggregate, 1, 0);
-        let proof = proven.aggregate(self.engine)?;
+        let proof = proven.aggregate(self.engine);
+        if let (Err(CoordinatorError::BadSubcircuits { instances }), Some(commits), Some(proofs)) =
+            (&proof, &commit_log, &prove_log)
+        {
+            // What a broken machine answered must not stop every later process as well.
+            commits.strike::<Commitment>(instances)?;
+            proofs.strike::<ProofResponse>(instances)?;
+            let message = "the bad subcircuits were struck from the run directory: --resume does them again".to_owned();
+            self.recorder.emit(Event::Notice { message });
+        }
+        let proof = proof?;
         if let Some(run) = self.options.run {
             run.finish(&proof)?;
         }
@@ -239,9 +254,11 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         phase: Phase,
         (name, attempt, context): (&'static str, u32, &[u8]),
         job: impl Fn(usize) -> Result<A, ProveError> + Sync,
-    ) -> Result<Vec<A>, ProveError> {
+    ) -> Result<(Option<RoundLog<'_>>, Vec<A>), ProveError> {
         self.check_cancelled()?;
-        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, self.engine)).transpose()?;
+        // commitments that changed change the challenges, and proofs for others are of no use
+        let others = phase == Phase::Prove;
+        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, others, self.engine)).transpose()?;
         let (log, mut answers) = match log {
             Some((log, found)) => {
                 found.notices.into_iter().for_each(|message| self.recorder.emit(Event::Notice { message }));
@@ -274,7 +291,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
             log.sync()?;
         }
         answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
-        Ok(answers.into_values().collect())
+        Ok((log, answers.into_values().collect()))
     }
 
     /// What a phase exchanges in all.

@@ -2,10 +2,10 @@
 //!
 //! Every random scalar is `PRF(seed, attempt, context, purpose, index)`, so a job gives the same result wherever and
 //! however often it is done. The context is what the scalar hides: masks depend on the key and all shared values, k_D on
-//! the subcircuit's values, s and x on the challenges besides. So even a seed that is used for two runs by mistake gives
+//! the subcircuit's values, s and x on the challenges and the whole assignment besides. So even a seed that is used for two runs by mistake gives
 //! them different randomness, unless the runs are the same.
 
-use hekaton_arith::{Fr, fr_from_uniform, fr_to_bytes};
+use hekaton_arith::{Fr, fr_from_uniform};
 use zeroize::Zeroizing;
 
 /// What a random scalar is for.
@@ -20,6 +20,9 @@ pub(crate) enum Purpose {
     /// the mask wires of the ledger
     Mask,
 }
+
+/// Scalars that are hashed at once.
+const CHUNK: usize = 512;
 
 /// The seed of a run's randomness.
 #[derive(Clone)]
@@ -79,8 +82,12 @@ impl Randomness {
     pub(crate) fn bound_to(&self, label: &'static str, values: &[Fr]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 randomness context");
         hasher.update(&self.context).update(&(label.len() as u64).to_le_bytes()).update(label.as_bytes());
-        for value in values {
-            hasher.update(&fr_to_bytes(value));
+        let mut bytes = Zeroizing::new(Vec::with_capacity(32 * values.len().min(CHUNK)));
+        for chunk in values.chunks(CHUNK) {
+            bytes.clear();
+            // the limbs in memory are as good as a canonical encoding, and need no conversion
+            chunk.iter().flat_map(|value| value.0.0).for_each(|limb| bytes.extend_from_slice(&limb.to_le_bytes()));
+            hasher.update(&bytes);
         }
         Self { context: *hasher.finalize().as_bytes(), ..self.clone() }
     }

@@ -135,7 +135,7 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
         let z = synthesize_witness(worker.circuit, kind, key.name(), masks, &prefix, private, variables)
             .map_err(|source| WorkerError::Synthesize { instance, source })?;
         let proof =
-            mirage::prove(key, &z, &worker.blinding(instance as u64, &job.values, round), worker.check_constraints)
+            mirage::prove(key, &z, &worker.blinding(instance as u64, &job.values, &z, round), worker.check_constraints)
                 .map_err(|e| match e {
                     mirage::ProverError::Unsatisfied(source) => {
                         WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
@@ -151,9 +151,10 @@ impl<C> Worker<'_, C> {
         self.randomness.bound_to("values of a subcircuit", values)
     }
 
-    fn blinding(&self, instance: u64, values: &[Fr], round: &ProveRound) -> Blinding {
+    fn blinding(&self, instance: u64, values: &[Fr], z: &[Fr], round: &ProveRound) -> Blinding {
         let of_values = self.commitment_randomness(values);
-        let of_round = of_values.bound_to("challenges", &[round.memory.g, round.memory.b]);
+        // s and x hide all of z: another one gets others, whatever went wrong before
+        let of_round = of_values.bound_to("challenges", &[round.memory.g, round.memory.b]).bound_to("assignment", z);
         let multiplicative = of_round.scalar(Purpose::ProofMultiplicative, instance);
         Blinding {
             commitment: of_values.scalar(Purpose::Commitment, instance),

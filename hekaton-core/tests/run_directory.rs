@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 const N: usize = 9;
 const HEADER: usize = 64;
-const LOGS: [(&str, usize, Phase); 2] = [("commitments.log", 72, Phase::Commit), ("proofs.log", 248, Phase::Prove)];
+const LOGS: [(&str, usize, Phase); 2] = [("commitments.1.log", 72, Phase::Commit), ("proofs.1.log", 248, Phase::Prove)];
 
 /// x, 2x, 4x, ..; the execution can be told to go another way.
 struct Doublings {
@@ -191,7 +191,7 @@ fn flipped_bits_cost_the_records_they_hit() {
                 let mut again = [0, 1];
                 again[log] += lost;
                 assert_eq!(process.done, again, "{name}, {what}");
-                let notice = if lost > 0 { "1 record is damaged" } else { "header was damaged" };
+                let notice = if lost > 0 { "1 record is damaged" } else { "the header is damaged" };
                 assert!(
                     process.notices.iter().any(|n| n.contains(name) && n.contains(notice)),
                     "{:?}",
@@ -219,7 +219,9 @@ fn torn_records_and_headers_are_cut_off() {
             again[log] += lost;
             assert_eq!(process.done, again, "{name}, {cut}");
             assert!(process.notices.iter().any(|n| n.contains("torn")), "{:?}", process.notices);
-            assert_eq!(std::fs::read(path.join(name)).unwrap().len(), HEADER + record * N, "whole records only");
+            assert_eq!(std::fs::read(path.join(name)).unwrap().len(), cut, "nobody writes into another's segment");
+            let second = std::fs::read(path.join(name.replace(".1.", ".2."))).unwrap();
+            assert_eq!(second.len(), HEADER + record * again[log], "what was done again is in a segment of its own");
         }
         // zeros at the end, as after a power failure: a whole record of them is a damaged one
         let path = bench.interrupted(&format!("{name}-zeros"));
@@ -234,7 +236,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     let bench = Bench::new();
     let path = bench.interrupted("one");
     // a swapped index keeps the checksum of its own record wrong
-    change(&path.join("commitments.log"), |bytes| {
+    change(&path.join("commitments.1.log"), |bytes| {
         let (a, b) = (bytes[HEADER..HEADER + 8].to_vec(), bytes[HEADER + 72..HEADER + 80].to_vec());
         bytes[HEADER..HEADER + 8].copy_from_slice(&b);
         bytes[HEADER + 72..HEADER + 80].copy_from_slice(&a);
@@ -247,7 +249,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     let run = RunDirectoryOptions::new().insecure_seed(6).begin(&other, &bench.identity()).unwrap();
     let options = ProveOptions::new().run_directory(&run);
     prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options).unwrap();
-    std::fs::copy(other.join("commitments.log"), path.join("commitments.log")).unwrap();
+    std::fs::copy(other.join("commitments.1.log"), path.join("commitments.1.log")).unwrap();
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
     assert!(matches!(process.result, Err(ProveError::Run(RunError::OtherLog { .. }))));
     // a circuit that does not execute as it did
@@ -256,7 +258,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     assert!(matches!(process.result, Err(ProveError::Run(RunError::OtherLog { .. }))));
     // a log of a later version
     let path = bench.interrupted("four");
-    change(&path.join("proofs.log"), |bytes| {
+    change(&path.join("proofs.1.log"), |bytes| {
         bytes[8] = 2;
         let mut binding = [0; 32];
         binding.copy_from_slice(&bytes[16..48]);
@@ -274,8 +276,11 @@ fn identity_seed_and_proof_are_guarded() {
     let refused = |path: &Path| bench.open(path).unwrap_err();
     // another input
     let other = RunIdentity::new(&bench.keys.verifying, [8; 32]);
-    let error = RunDirectoryOptions::new().resume(&path, &other).unwrap_err().to_string();
-    assert!(error.contains("its input is 0707") && error.contains("now it is 0808"), "{error}");
+    let error = RunDirectoryOptions::new().insecure_seed(5).resume(&path, &other).unwrap_err().to_string();
+    assert!(error.contains("its input is another one"), "{error}");
+    // a test's seed is none of a real run, and the other way round
+    let error = RunDirectoryOptions::new().resume(&path, &bench.identity()).unwrap_err().to_string();
+    assert!(error.contains("its seed is a test's"), "{error}");
     assert!(matches!(RunDirectoryOptions::new().begin(&path, &bench.identity()), Err(RunError::Exists { .. })));
     // every byte of the seed counts, and of run.json no cut is taken
     let seed = std::fs::read(path.join("seed")).unwrap();
@@ -363,4 +368,41 @@ fn a_directory_for_other_keys() {
     let run = other.open(&other.path("run")).unwrap();
     let options = ProveOptions::new().run_directory(&run);
     assert!(matches!(prove(&CIRCUIT, &Fr::from(3u64), &keys, &bench.engine, &options), Err(ProveError::ForeignRun)));
+}
+
+/// Killed between the last two steps: the seed goes all the same.
+#[test]
+fn a_finished_run_keeps_no_seed() {
+    let bench = Bench::new();
+    let path = bench.interrupted("seed");
+    let seed = std::fs::read(path.join("seed")).unwrap();
+    bench.process(&path, &CIRCUIT, usize::MAX).result.unwrap();
+    assert!(!path.join("seed").exists());
+    std::fs::write(path.join("seed"), &seed).unwrap();
+    assert_eq!(bench.process(&path, &CIRCUIT, usize::MAX).result.unwrap(), bench.undisturbed());
+    assert!(!path.join("seed").exists());
+}
+
+/// Nothing that stays in a run directory can confirm a guess of the witness: two runs of one input share no digest of it.
+#[test]
+fn files_do_not_tell_the_input() {
+    let bench = Bench::new();
+    let files = |seed: u64| {
+        let path = bench.path(&format!("guess-{seed}"));
+        let run = RunDirectoryOptions::new().insecure_seed(seed).begin(&path, &bench.identity()).unwrap();
+        let options = ProveOptions::new().run_directory(&run);
+        prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options).unwrap();
+        let text = std::fs::read_to_string(path.join("run.json")).unwrap();
+        let digest = text.split("\"input_digest\": \"").nth(1).unwrap()[..64].to_owned();
+        assert!(!text.contains(&"07".repeat(32)), "the input's own digest");
+        (digest, LOGS.map(|(name, ..)| std::fs::read(path.join(name)).unwrap()[16..48].to_vec()))
+    };
+    let (a, b) = (files(1), files(2));
+    assert_ne!(a.0, b.0);
+    assert!(a.1[0] != b.1[0] && a.1[1] != b.1[1], "headers of logs");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(bench.path("guess-1")).unwrap().permissions().mode() & 0o777, 0o700);
+    }
 }

@@ -14,10 +14,14 @@ impl Named for Merkle {
     const INPUT: &'static str = "any file";
     const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
     const PARAMETERS: &'static [Parameter] = &[
-        Parameter { name: "leaves", help: "number of leaves; follows from a file given to setup", default: None },
+        Parameter {
+            name: "leaves",
+            help: "number of leaves; follows from the file if --for FILE is given",
+            default: None,
+        },
         Parameter {
             name: "leaf-bytes",
-            help: "bytes a leaf; 26,200 constraints for each 64 bytes",
+            help: "bytes a leaf; 26,200 constraints for each block of 64 bytes, 9 more bytes of padding included",
             default: Some(512),
         },
         Parameter { name: "iterations", help: "SHA-256 iterations a leaf, for scaling experiments", default: Some(1) },

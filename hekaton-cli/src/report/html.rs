@@ -168,13 +168,11 @@ fn gantt(timeline: &Timeline) -> String {
 /// Grid, times, and where processes began.
 fn axis(svg: &mut String, timeline: &Timeline, scale: f64, height: f64) {
     let step = step(timeline.end, 10.0);
-    let mut at = 0.0;
-    while at <= timeline.end {
+    for at in (0..=20).map(|i| f64::from(i) * step).take_while(|at| *at <= timeline.end) {
         let x = LEFT + at * scale;
         let _ = write!(svg, r#"<line class="grid" x1="{x:.1}" y1="0" x2="{x:.1}" y2="{height:.1}"/>"#);
         let _ =
             write!(svg, r#"<text class="tick" x="{x:.1}" y="{:.1}">{}</text>"#, height + 14.0, output::seconds_f64(at));
-        at += step;
     }
     for at in &timeline.restarts {
         let x = LEFT + at * scale;

@@ -7,15 +7,21 @@ pub(crate) use summary::Summary;
 
 use crate::exit::{self, Failure};
 use crate::options::Report;
-use crate::output;
+use crate::output::{self, Inputs};
 use hekaton_core::events::{Event, Record, SCHEMA};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// Longer lines are none of ours.
+const LONGEST_LINE: u64 = 1 << 24;
+/// Later times, in seconds, are none of ours.
+const LONGEST_RUN: f64 = 1e9;
 
 pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     let path = if command.path.is_dir() { command.path.join("events.jsonl") } else { command.path.clone() };
     if let Some(to) = &command.html {
-        output::check_output(to, "--html", &[&path])?;
+        let run = command.path.is_dir().then_some(command.path.as_path());
+        output::check_output(to, "--html", &Inputs { files: &[&path], keys: None, run })?;
     }
     let mut records = Vec::new();
     let summary = summarise(&path, |record| {
@@ -37,9 +43,15 @@ pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
     let file = std::fs::File::open(path)
         .map_err(|e| failure(format!("{e}: give a run directory, or a file written by `prove --events`")))?;
     let (mut summary, mut first, mut bad) = (Summary::default(), true, 0usize);
-    for line in BufReader::new(file).split(b'\n') {
-        let line = line.map_err(|e| failure(e.to_string()))?;
-        let record = serde_json::from_slice::<Record>(&line).ok().filter(|r| r.at.is_finite());
+    let mut reader = BufReader::new(file);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line);
+        if read.map_err(|e| failure(e.to_string()))? == 0 {
+            break;
+        }
+        line.pop_if(|byte| *byte == b'\n');
+        let record = serde_json::from_slice::<Record>(&line).ok().filter(|r| (0.0..LONGEST_RUN).contains(&r.at));
         match record.as_ref().map(|r| &r.event) {
             Some(Event::ProcessStart { schema, .. }) if *schema != SCHEMA => {
                 return Err(failure(format!("events of schema {schema}, this program reads schema {SCHEMA}")));
@@ -60,7 +72,7 @@ pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
         return Err(failure("there are no events in it".into()));
     }
     if bad > 0 {
-        eprintln!("warning: {}: {bad} damaged lines are left out", path.display());
+        output::say(format!("warning: {}: {bad} damaged lines are left out", path.display()));
     }
     summary.end();
     Ok(summary)

@@ -77,6 +77,8 @@ pub(crate) struct Summary {
     pub(crate) notices: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) written: Option<Written>,
+    /// the run is finished, and what follows only looked at it
+    over: bool,
 }
 
 fn index(phase: Phase) -> usize {
@@ -107,6 +109,12 @@ impl Summary {
 
     /// Takes the next event.
     pub(crate) fn add(&mut self, record: &Record) {
+        // A process that found the run finished adds nothing to what it took.
+        let started = matches!(record.event, Event::ProcessStart { .. });
+        self.over |= started && self.processes.last().is_some_and(|p| p.outcome == Some(Outcome::Finished));
+        if self.over && !matches!(record.event, Event::ProofWritten { .. } | Event::Error { .. }) {
+            return;
+        }
         if let Event::ProcessStart { host, pid, unix_time, .. } = &record.event {
             self.close();
             self.processes.push(Process { host: host.clone(), pid: *pid, unix_time: *unix_time, ..Process::default() });
@@ -224,21 +232,29 @@ impl Summary {
     pub(crate) fn object(&self) -> Value {
         let phases: Vec<Value> = (Phase::ALL.iter())
             .map(|p| (p, self.phase(*p)))
-            .map(|(p, s)| json!({ "phase": p.name(), "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "complete": s.complete }))
+            .map(|(p, s)| json!({ "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "complete": s.complete }))
             .collect();
         let processes: Vec<Value> = (self.processes.iter())
             .map(|p| json!({ "host": p.host, "pid": p.pid, "unix_time": p.unix_time, "seconds": p.end, "ending": p.ending() }))
             .collect();
+        let slowest: Vec<Value> = (self.slowest.iter())
+            .map(|s| json!({ "phase": s.phase, "instance": s.instance, "type": s.kind, "seconds": s.seconds, "prover": s.prover }))
+            .collect();
         let run = self.parameters.as_ref();
         let written = self.written.as_ref();
         json!({
-            "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": run.map(|r| &r.parameters),
+            "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": run.map(|r| serde_json::from_str::<Value>(&r.parameters).unwrap_or_default()),
             "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
             "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers), "zero_knowledge": run.map(|r| r.zero_knowledge),
             "proof": written.map(|w| &w.path), "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
-            "phases": phases, "processes": processes, "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
+            "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes, "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
             "utilisation": self.utilisation(), "peak_memory_bytes": self.peak_memory, "notices": self.notices, "errors": self.errors,
         })
+    }
+
+    /// How the last process ended, in a word.
+    fn state(&self) -> &'static str {
+        self.processes.last().map_or("unknown", Process::ending)
     }
 
     /// For people.
@@ -248,7 +264,11 @@ impl Summary {
             let Some(summary) = self.phases.get(&index(phase)) else { continue };
             let bytes = if summary.bytes > 0 { output::bytes(summary.bytes) } else { String::new() };
             let steps = match phase {
-                Phase::Commit | Phase::Prove => output::count(summary.steps),
+                Phase::Commit | Phase::Prove if summary.complete => output::count(summary.steps),
+                Phase::Commit | Phase::Prove => {
+                    let all = self.parameters.as_ref().map_or(0, |p| p.subcircuits);
+                    format!("{} of {all}", output::count(summary.steps))
+                }
                 _ => String::new(),
             };
             let state = if summary.complete { "" } else { "  not finished" };
@@ -257,6 +277,7 @@ impl Summary {
         }
         out += &format!("{:<16} {:>10}\n\n", "all", output::seconds_f64(self.seconds()));
         let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
+        row("state", self.state().to_owned());
         if self.processes.len() > 1 {
             let endings: Vec<&str> = self.processes.iter().map(Process::ending).collect();
             row("processes", format!("{} ({})", endings.len(), endings.join(", ")));
@@ -271,6 +292,10 @@ impl Summary {
             if let Some(share) = self.utilisation() {
                 row("provers", format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0));
             }
+        }
+        for slow in self.slowest.iter().take(3) {
+            let time = output::seconds_f64(slow.seconds);
+            row("slowest", format!("{time}: subcircuit {} ({}), {}", slow.instance, slow.kind, slow.phase.name()));
         }
         row("peak memory", if self.peak_memory > 0 { output::bytes(self.peak_memory) } else { "unknown".into() });
         if let Some(run) = &self.parameters {

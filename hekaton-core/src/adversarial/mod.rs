@@ -9,5 +9,6 @@ mod completeness;
 mod memory;
 mod mirage;
 mod parsing;
+mod resume;
 mod setup;
 mod zero_knowledge;

@@ -233,7 +233,8 @@ impl<P: Pool> Checker<'_, P> {
         self.relation(all.windows(2).all(|w| w[0] != w[1]), "delta, eta and gamma of all types are distinct")?;
         let proper = key.elements()?.iter().flatten().chain([key.gamma()?]).all(|p| !p.is_identity());
         self.relation(proper, "no delta, eta, Theta or gamma is zero")?;
-        self.relation(vk.k != G1Point::generator(), "K is not the generator")
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        self.relation(vk.k != g && vk.psi_1 != g && vk.phi_2 != h, "K, psi and phi are not the generators")
     }
 
     /// alpha, beta, delta and eta in both groups, and in the verifying key.
@@ -241,6 +242,7 @@ impl<P: Pool> Checker<'_, P> {
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let e = &key.elements;
         let [delta, eta, _] = keys.aggregation.elements()?[kind];
+        self.relation(!e.alpha_1.is_identity() && !e.beta_2.is_identity(), "alpha and beta are not zero")?;
         self.relation(
             pairing(&e.alpha_1, &e.beta_2) == keys.verifying.alpha_beta,
             "e(alpha, beta) is the verifying key's",
@@ -287,6 +289,8 @@ impl<P: Pool> Checker<'_, P> {
         self.relation(x.evaluate(&r).add(&c_part).is_identity(), "XQ holds the columns of C that HQ makes")?;
         let b_part = through_h((0..rows).map(|i| mb.row(i, &r)).collect())?;
         let one = G1Point::sum(key.h_query()?);
+        // else the relations below say nothing
+        self.relation(!one.is_identity(), "the sum of HQ is not zero")?;
         let b_sum = b.evaluate(&r);
         self.equal(&[(one, b_sum)], &[(b_part, h2)], "BQ holds the columns of B that HQ makes")?;
 
@@ -325,7 +329,7 @@ mod tests {
     fn honest_keys_pass() {
         let bench = bench();
         let report = check_keys(&bench.keys, &bench.engine, |_| {}).unwrap();
-        assert!(report.points > 100 && report.relations == 14 + 2 * 10, "{report:?}");
+        assert!(report.points > 100 && report.relations == 14 + 2 * 12, "{report:?}");
     }
 
     /// Each section with one point moved within its group.

@@ -87,10 +87,12 @@ pub enum KeyDirectoryError {
         why: &'static str,
     },
     /// A directory that is already used.
-    #[error("{path} already holds keys: remove it, or choose another directory")]
+    #[error("{path} {what}: give a new or empty directory")]
     Occupied {
         /// The directory.
         path: PathBuf,
+        /// What it holds.
+        what: String,
     },
     /// A bad manifest.
     #[error("{path} is damaged: {why}; copy the key directory again or run setup again")]
@@ -213,8 +215,13 @@ impl KeyDirectory {
         let path = resolved.as_path();
         if path.exists() {
             let mut entries = std::fs::read_dir(path).map_err(io(path))?;
-            if entries.next().is_some() {
-                return Err(KeyDirectoryError::Occupied { path: path.to_owned() });
+            if let Some(entry) = entries.next() {
+                let name = entry.map_err(io(path))?.file_name();
+                let what = match path.join("manifest.json").exists() {
+                    true => "already holds keys".to_owned(),
+                    false => format!("is not empty (it has '{}')", name.to_string_lossy()),
+                };
+                return Err(KeyDirectoryError::Occupied { path: path.to_owned(), what });
             }
         }
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));

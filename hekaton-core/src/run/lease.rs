@@ -12,12 +12,14 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 const VERSION: u32 = 1;
 /// How often a contender looks.
 const POLL: Duration = Duration::from_millis(100);
+/// How often a look at the lease is tried when it fails.
+const ATTEMPTS: u32 = 50;
 /// The longest file that is read as a lease.
 const LIMIT: u64 = 4096;
 
@@ -90,6 +92,8 @@ pub(crate) struct Lease {
     path: PathBuf,
     token: String,
     lost: Arc<AtomicBool>,
+    /// what the heart makes safe against a power failure with each beat
+    synced: Arc<Mutex<Vec<File>>>,
     stop: Option<mpsc::Sender<()>>,
     heart: Option<std::thread::JoinHandle<()>>,
 }
@@ -114,7 +118,7 @@ impl Lease {
         loop {
             let Some(found) = read(&path).map_err(io)? else {
                 match place(&path, &holder, false) {
-                    Ok(file) => return Ok(Self::hold(path, holder, file)),
+                    Ok(file) => return Self::hold(path, holder, file),
                     // somebody was quicker
                     Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
                     Err(e) => return Err(io(e)),
@@ -128,44 +132,67 @@ impl Lease {
             let lock = File::create(directory.join("lease.lock")).map_err(io)?;
             // A file system without locks leaves the last one to rename: the others see that before they write.
             let _ = lock.lock();
-            if same_lease(&found, &read(&path).map_err(io)?.unwrap_or_default()) {
+            if found == read(&path).map_err(io)?.unwrap_or_default() {
                 let whose = other
                     .map_or_else(|| "an unreadable lease".to_owned(), |o| format!("the lease of {o}, which is gone,"));
                 let file = place(&path, &holder, true).map_err(io)?;
                 notices.push(format!("{whose} is taken over"));
-                return Ok(Self::hold(path, holder, file));
+                return Self::hold(path, holder, file);
             }
         }
     }
 
-    fn hold(path: PathBuf, holder: LeaseHolder, file: File) -> Self {
+    fn hold(path: PathBuf, holder: LeaseHolder, file: File) -> Result<Self, RunError> {
         let (stop, stopped) = mpsc::channel();
         let lost = Arc::new(AtomicBool::new(false));
         let period = Duration::from_secs(holder.deadline_seconds) / 6;
         let token = holder.token.clone();
+        let synced: Arc<Mutex<Vec<File>>> = Arc::default();
         let heart = {
-            let (lost, path) = (lost.clone(), path.clone());
+            let (lost, path, synced) = (lost.clone(), path.clone(), synced.clone());
             std::thread::Builder::new().name("lease".into()).spawn(move || {
                 let (mut file, mut holder, mut count) = (file, holder, 0);
                 while stopped.recv_timeout(period) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    if !is_mine(&path, &holder.token) {
+                    // an error says nothing about whose it is
+                    if is_mine(&path, &holder.token).is_ok_and(|mine| !mine) {
                         lost.store(true, Ordering::SeqCst);
                         return;
+                    }
+                    if let Ok(files) = synced.lock() {
+                        files.iter().for_each(|file| drop(file.sync_data()));
                     }
                     count += 1;
                     holder.heartbeat = beat(count);
                     // In place, in our own file: a full disk does not stop it, and it can't touch another's lease.
                     let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&encode(&holder)));
+                    // else a file server may not hear of it for longer than the deadline
+                    let _ = file.sync_data();
                 }
             })
         };
-        Self { path, token, lost, stop: Some(stop), heart: heart.ok() }
+        let heart = heart.map_err(|source| RunError::Io { path: path.clone(), source })?;
+        Ok(Self { path, token, lost, synced, stop: Some(stop), heart: Some(heart) })
     }
 
-    /// Fails when another process took the lease over.
+    /// From now on a file outlives a power failure but for what was written since the last beat.
+    pub(crate) fn keep_synced(&self, file: File) {
+        if let Ok(mut files) = self.synced.lock() {
+            files.push(file);
+        }
+    }
+
+    /// Fails when another process took the lease over, or when it can't be told for a while.
     pub(crate) fn check(&self) -> Result<(), RunError> {
-        if !self.lost.load(Ordering::SeqCst) && is_mine(&self.path, &self.token) {
-            return Ok(());
+        if !self.lost.load(Ordering::SeqCst) {
+            for attempt in 1.. {
+                match is_mine(&self.path, &self.token) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => break,
+                    // a file server that hiccups has not given the lease away
+                    Err(_) if attempt < ATTEMPTS => std::thread::sleep(POLL),
+                    Err(source) => return Err(RunError::Io { path: self.path.clone(), source }),
+                }
+            }
         }
         self.lost.store(true, Ordering::SeqCst);
         let holder =
@@ -181,7 +208,10 @@ impl Drop for Lease {
         if let Some(heart) = self.heart.take() {
             let _ = heart.join();
         }
-        if is_mine(&self.path, &self.token) {
+        // nobody takes it over between the look and the removal
+        let lock = self.path.parent().and_then(|directory| File::create(directory.join("lease.lock")).ok());
+        let _ = lock.as_ref().map(File::lock);
+        if is_mine(&self.path, &self.token).unwrap_or(false) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -206,19 +236,10 @@ fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<Fi
     if replace { file.persist(path).map_err(|e| e.error) } else { file.persist_noclobber(path).map_err(|e| e.error) }
 }
 
-fn is_mine(path: &Path, token: &str) -> bool {
+fn is_mine(path: &Path, token: &str) -> std::io::Result<bool> {
     // A new open, not the file we have: that is what asks a file server what the name stands for now.
-    let content = read(path).ok().flatten().unwrap_or_default();
-    content.windows(token.len()).any(|w| w == token.as_bytes())
-}
-
-/// The same lease, whatever its heartbeat.
-fn same_lease(a: &[u8], b: &[u8]) -> bool {
-    let token = |bytes: &[u8]| serde_json::from_slice::<LeaseHolder>(bytes).ok().map(|h| h.token);
-    match (token(a), token(b)) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
-    }
+    let content = read(path)?.unwrap_or_default();
+    Ok(content.windows(token.len()).any(|w| w == token.as_bytes()))
 }
 
 /// Whether a found lease has no live holder; `false` when it changed or went away meanwhile.

@@ -1,5 +1,7 @@
-//! Append-only logs of answers (docs/formats.md, "Run directory"): a header, and records of one length, each with its
-//! own checksum, so that damage costs the records it hits and nothing else.
+//! Append-only logs of answers (docs/formats.md, "Run directory"). A log is a row of segments, one for each process that
+//! wrote to it: nobody ever writes into a segment of another process, so an old holder of the lease that wakes up late can
+//! harm nothing. A segment is a header, and records of one length, each with its own checksum, so that damage costs the
+//! records it hits and nothing else.
 //!
 //! ```text
 //! 0   magic "HEKATNRL"                     8 bytes
@@ -9,9 +11,11 @@
 //! 48  checksum of the above                16 bytes
 //! 64  records: message, checksum (16)
 //! ```
-//! A checksum is the first half of BLAKE3 keyed with the binding.
+//! The header's checksum is the first half of BLAKE3 keyed with the binding; a record's that of BLAKE3 keyed with a secret
+//! of the run, which nobody else can make. A record of zeros with a right checksum strikes the records of its instance
+//! before it.
 
-use super::{RunError, io};
+use super::{RunError, io, sync_directory};
 use crate::engine::Pool;
 use crate::messages::Answer;
 use std::collections::BTreeMap;
@@ -27,9 +31,20 @@ const CHECKSUM: usize = 16;
 /// Records that are read at once.
 const BATCH: usize = 4096;
 
-fn checksum(binding: &[u8; 32], bytes: &[u8]) -> [u8; CHECKSUM] {
+/// What a log belongs to.
+#[derive(Clone)]
+pub(crate) struct Binding {
+    /// told in the header
+    pub(crate) public: [u8; 32],
+    /// keys the records' checksums
+    pub(crate) secret: [u8; 32],
+    /// Segments with another binding are left out with a notice; else they are an error.
+    pub(crate) others_allowed: bool,
+}
+
+fn checksum(key: &[u8; 32], bytes: &[u8]) -> [u8; CHECKSUM] {
     let mut out = [0; CHECKSUM];
-    out.copy_from_slice(&blake3::keyed_hash(binding, bytes).as_bytes()[..CHECKSUM]);
+    out.copy_from_slice(&blake3::keyed_hash(key, bytes).as_bytes()[..CHECKSUM]);
     out
 }
 
@@ -51,112 +66,137 @@ pub(crate) struct Found<A> {
     pub(crate) notices: Vec<String>,
 }
 
-/// An open log.
-#[derive(Debug)]
+/// An open log, to which this process appends.
 pub(crate) struct Log {
-    path: PathBuf,
-    binding: [u8; 32],
-    /// `None` after a write that left half a record behind
-    file: Mutex<Option<File>>,
+    directory: PathBuf,
+    name: String,
+    binding: Binding,
+    /// number of the first segment that does not exist
+    next: u32,
+    segment: Mutex<Segment>,
+}
+
+enum Segment {
+    /// nothing was appended yet
+    None,
+    /// this process's own
+    Open(File, PathBuf),
+    /// a write failed and half a record could not be cut off
+    Broken(PathBuf),
+}
+
+fn segment_path(directory: &Path, name: &str, number: u32) -> PathBuf {
+    directory.join(format!("{name}.{number}.log"))
+}
+
+enum Record<A> {
+    Answer(A),
+    Struck(usize),
+    Damaged,
+}
+
+fn decode<A: Answer>(bytes: &[u8], secret: &[u8; 32], instances: usize) -> Record<A> {
+    let (message, sum) = bytes.split_at(A::LEN);
+    if checksum(secret, message) != sum {
+        return Record::Damaged;
+    }
+    let (index, rest) = message.split_at(8);
+    if rest.iter().all(|byte| *byte == 0) {
+        let index = index.iter().rev().fold(0u64, |acc, byte| acc << 8 | u64::from(*byte));
+        return Record::Struck(index as usize);
+    }
+    match A::from_bytes(message) {
+        Ok(answer) if answer.instance() < instances => Record::Answer(answer),
+        _ => Record::Damaged,
+    }
 }
 
 impl Log {
-    /// Opens a log, or makes an empty one. Intact records are given back; a torn last record is cut off, damaged ones
-    /// are left out and stay where they are.
+    /// Reads all segments of a log. Intact records are given back; torn and damaged ones are left out with a notice.
     pub(crate) fn open<A: Answer>(
-        path: &Path,
-        binding: [u8; 32],
+        directory: &Path,
+        name: &str,
+        binding: Binding,
         instances: usize,
         pool: &impl Pool,
     ) -> Result<(Self, Found<A>), RunError> {
-        let record = A::LEN + CHECKSUM;
-        let expected = header(&binding, record);
-        // Every write goes to the end: whoever lost the lease between its check and its write adds a record, and
-        // overwrites none.
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(io(path))?;
-        let mut length = file.metadata().map_err(io(path))?.len();
         let mut found = Found { answers: BTreeMap::new(), notices: Vec::new() };
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut damaged = 0usize;
-        if length >= HEADER as u64 {
-            let mut head = [0; HEADER];
-            file.read_exact(&mut head).map_err(io(path))?;
-            if head[..] != expected[..] {
-                check_foreign(path, &head, record)?;
-                // Not a header that anybody wrote: records are checked one by one all the same.
-                found.notices.push(format!("{name}: the header was damaged and is written again"));
-                let mut header = OpenOptions::new().write(true).open(path).map_err(io(path))?;
-                header.write_all(&expected).map_err(io(path))?;
+        let mut next = 1;
+        loop {
+            let path = segment_path(directory, name, next);
+            match File::open(&path) {
+                Ok(file) => read_segment(file, &path, &binding, instances, pool, &mut found)?,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => break,
+                Err(e) => return Err(io(&path)(e)),
             }
-            let torn = (length - HEADER as u64) % record as u64;
-            if torn > 0 {
-                length -= torn;
-                file.set_len(length).map_err(io(path))?;
-                found
-                    .notices
-                    .push(format!("{name}: the last record was torn ({torn} of {record} bytes) and is cut off"));
-            }
-            let mut left = (length - HEADER as u64) as usize / record;
-            while left > 0 {
-                let mut bytes = vec![0; record * left.min(BATCH)];
-                file.read_exact(&mut bytes).map_err(io(path))?;
-                left -= bytes.len() / record;
-                let answers = pool.map(bytes.chunks_exact(record).collect(), |bytes: &[u8]| -> Option<A> {
-                    let (message, sum) = bytes.split_at(A::LEN);
-                    let answer = A::from_bytes(message).ok()?;
-                    (checksum(&binding, message) == sum && answer.instance() < instances).then_some(answer)
-                });
-                for answer in answers {
-                    match answer {
-                        Some(answer) => drop(found.answers.insert(answer.instance(), answer)),
-                        None => damaged += 1,
-                    }
-                }
-            }
-        } else {
-            // Empty, or torn while it was begun.
-            if length > 0 {
-                found.notices.push(format!("{name}: its header was torn: it begins anew"));
-            }
-            file.set_len(0).and_then(|()| file.write_all(&expected)).map_err(io(path))?;
+            next += 1;
         }
-        if damaged > 0 {
-            let what = if damaged == 1 { "record is" } else { "records are" };
-            found
-                .notices
-                .push(format!("{name}: {damaged} {what} damaged; subcircuits without an intact one are done again"));
-        }
-        Ok((Self { path: path.to_owned(), binding, file: Mutex::new(Some(file)) }, found))
+        let (directory, name) = (directory.to_owned(), name.to_owned());
+        Ok((Self { directory, name, binding, next, segment: Mutex::new(Segment::None) }, found))
     }
 
-    /// Appends an answer. After an error the log keeps what it had.
-    pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<(), RunError> {
-        let mut bytes = answer.to_bytes();
-        bytes.extend_from_slice(&checksum(&self.binding, &bytes));
-        let mut guard = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Some(file) = guard.as_mut() else {
-            return Err(io(&self.path)(std::io::Error::other("an earlier write failed")));
-        };
-        match file.write_all(&bytes) {
-            Ok(()) => Ok(()),
-            Err(source) => {
-                // Half a record must not shift the ones behind it: it is cut off now, or else when the log is opened.
-                if cut_half_record(file, bytes.len() as u64).is_err() {
-                    *guard = None;
+    /// Appends an answer. After an error the log keeps what it had. Gives the file when it is new, for syncing it.
+    pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<Option<File>, RunError> {
+        self.append_bytes(&answer.to_bytes())
+    }
+
+    /// Strikes what was appended for an instance.
+    pub(crate) fn strike<A: Answer>(&self, instance: usize) -> Result<(), RunError> {
+        let mut message = (instance as u64).to_le_bytes().to_vec();
+        message.resize(A::LEN, 0);
+        self.append_bytes(&message).map(drop)
+    }
+
+    fn append_bytes(&self, message: &[u8]) -> Result<Option<File>, RunError> {
+        let record = [message, &checksum(&self.binding.secret, message)].concat();
+        let mut segment = self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let new = matches!(*segment, Segment::None);
+        if new {
+            *segment = self.begin(record.len())?;
+        }
+        match &mut *segment {
+            Segment::Open(file, path) => {
+                if let Err(source) = file.write_all(&record) {
+                    let path = path.clone();
+                    // Half a record must not shift the ones behind it.
+                    if cut_half_record(file, record.len() as u64).is_err() {
+                        *segment = Segment::Broken(path.clone());
+                    }
+                    return Err(io(&path)(source));
                 }
-                Err(io(&self.path)(source))
+                Ok(if new { file.try_clone().ok() } else { None })
+            }
+            Segment::Broken(path) => Err(io(path)(std::io::Error::other("an earlier write failed"))),
+            Segment::None => Ok(None),
+        }
+    }
+
+    /// A segment of this process's own.
+    fn begin(&self, record: usize) -> Result<Segment, RunError> {
+        let mut number = self.next;
+        loop {
+            let path = segment_path(&self.directory, &self.name, number);
+            match OpenOptions::new().append(true).create_new(true).open(&path) {
+                Ok(mut file) => {
+                    if let Err(source) = file.write_all(&header(&self.binding.public, record)) {
+                        let _ = std::fs::remove_file(&path);
+                        return Err(io(&path)(source));
+                    }
+                    sync_directory(&self.directory);
+                    return Ok(Segment::Open(file, path));
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                Err(e) => return Err(io(&path)(e)),
             }
         }
     }
 
     /// Makes sure that all records outlive a power failure.
     pub(crate) fn sync(&self) -> Result<(), RunError> {
-        // not under the lock: provers go on appending
-        let file = {
-            let guard = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            guard.as_ref().map(File::try_clone).transpose().map_err(io(&self.path))?
-        };
-        file.map_or(Ok(()), |file| file.sync_data()).map_err(io(&self.path))
+        match &*self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Segment::Open(file, path) => file.sync_data().map_err(io(path)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -165,12 +205,68 @@ fn cut_half_record(file: &File, record: u64) -> std::io::Result<()> {
     file.set_len(length - length.saturating_sub(HEADER as u64) % record)
 }
 
-/// Refuses a header that is intact and says something else.
-fn check_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<(), RunError> {
+fn read_segment<A: Answer>(
+    mut file: File,
+    path: &Path,
+    binding: &Binding,
+    instances: usize,
+    pool: &impl Pool,
+    found: &mut Found<A>,
+) -> Result<(), RunError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let record = A::LEN + CHECKSUM;
+    let length = file.metadata().map_err(io(path))?.len();
+    if length < HEADER as u64 {
+        found.notices.push(format!("{name}: its header was torn: there is nothing in it"));
+        return Ok(());
+    }
+    let mut head = [0; HEADER];
+    file.read_exact(&mut head).map_err(io(path))?;
+    if head[..] != header(&binding.public, record)[..] {
+        if is_foreign(path, &head, record)? {
+            if !binding.others_allowed {
+                return Err(RunError::OtherLog { path: path.to_owned() });
+            }
+            found.notices.push(format!("{name}: it was made for other challenges and is left out"));
+            return Ok(());
+        }
+        // Not a header that anybody wrote: records are checked one by one all the same.
+        found.notices.push(format!("{name}: the header is damaged"));
+    }
+    let torn = (length - HEADER as u64) % record as u64;
+    if torn > 0 {
+        found.notices.push(format!("{name}: the last record was torn ({torn} of {record} bytes) and is cut off"));
+    }
+    let mut left = (length - HEADER as u64) as usize / record;
+    let mut damaged = 0usize;
+    while left > 0 {
+        let mut bytes = vec![0; record * left.min(BATCH)];
+        file.read_exact(&mut bytes).map_err(io(path))?;
+        left -= bytes.len() / record;
+        let records = bytes.chunks_exact(record).collect();
+        for record in pool.map(records, |bytes: &[u8]| decode::<A>(bytes, &binding.secret, instances)) {
+            match record {
+                Record::Answer(answer) => drop(found.answers.insert(answer.instance(), answer)),
+                Record::Struck(instance) => drop(found.answers.remove(&instance)),
+                Record::Damaged => damaged += 1,
+            }
+        }
+    }
+    if damaged > 0 {
+        let what = if damaged == 1 { "record is" } else { "records are" };
+        found
+            .notices
+            .push(format!("{name}: {damaged} {what} damaged; subcircuits without an intact one are done again"));
+    }
+    Ok(())
+}
+
+/// Whether a header is intact and says something else.
+fn is_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<bool, RunError> {
     let mut binding = [0; 32];
     binding.copy_from_slice(&head[16..48]);
     if checksum(&binding, &head[..48]) != head[48..] {
-        return Ok(());
+        return Ok(false);
     }
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let path = path.to_owned();
@@ -178,7 +274,7 @@ fn check_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<(), 
         return Err(RunError::Damaged { path, why: "it is no log of a run".into() });
     }
     match (word(8), word(12)) {
-        (VERSION, length) if length as usize == record => Err(RunError::OtherLog { path }),
+        (VERSION, length) if length as usize == record => Ok(true),
         (VERSION, length) => {
             Err(RunError::Damaged { path, why: format!("records of {length} bytes, expected {record}") })
         }

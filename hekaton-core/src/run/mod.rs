@@ -17,18 +17,16 @@ use crate::messages::Answer;
 use crate::randomness::Randomness;
 use crate::verifying_key::VerifyingKey;
 use lease::Lease;
-use log::{Found, Log};
+use log::{Binding, Found, Log};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zeroize::Zeroizing;
 
 const VERSION: u32 = 1;
 const SEED_MAGIC: &[u8; 8] = b"HEKATNSD";
-/// Records are made safe against a power failure at most this often.
-const SYNC_EVERY: Duration = Duration::from_secs(5);
 /// The largest `run.json` that is read.
 const LIMIT: u64 = 1 << 20;
 /// Files of a run, in a directory where none has begun.
@@ -39,7 +37,7 @@ const OURS: [&str; 5] = ["seed", "lease.json", "lease.lock", "events.jsonl", "re
 #[non_exhaustive]
 pub enum RunError {
     /// A file can't be read or written.
-    #[error("{path}: {source}; what was done is kept: make room or make it writable and go on with --resume")]
+    #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
@@ -53,6 +51,12 @@ pub enum RunError {
         path: PathBuf,
         /// One of the things in it.
         found: String,
+    },
+    /// Something else than a directory.
+    #[error("{path} is a file: a run directory is wanted")]
+    File {
+        /// The path.
+        path: PathBuf,
     },
     /// A run began there already.
     #[error("{path} already holds a run: go on with it by --resume, or give another directory")]
@@ -119,31 +123,52 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RunError + '_ {
 }
 
 /// What a run is of. Two runs with the same identity have the same proof but for their seeds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RunIdentity {
+    public: PublicIdentity,
+    input: [u8; 32],
+}
+
+impl std::fmt::Debug for RunIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // whoever has the input's digest can confirm a guess of the input
+        f.debug_struct("RunIdentity").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+/// What everybody may know of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PublicIdentity {
     circuit: String,
     parameters: String,
     subcircuits: u64,
     verifying_key_digest: String,
     layout_digest: String,
-    input_digest: String,
 }
 
 impl RunIdentity {
     /// The identity of a run under a key. `input` is a digest of **everything** that the run's witness depends on, for
     /// example BLAKE3 of the input file: going on with another input under the same seed would not be zero-knowledge.
     pub fn new(key: &VerifyingKey, input: [u8; 32]) -> Self {
-        Self {
+        let public = PublicIdentity {
             circuit: key.circuit.clone(),
             parameters: key.parameters.clone(),
             subcircuits: key.instances,
             verifying_key_digest: hex::encode(key.digest()),
             layout_digest: hex::encode(key.layout),
-            input_digest: hex::encode(input),
-        }
+        };
+        Self { public, input }
     }
 
-    pub(crate) fn is_for(&self, key: &VerifyingKey) -> bool {
+    /// The input's digest as `run.json` has it: nobody can confirm a guess of the input without the seed.
+    fn hidden_input(&self, seed: &[u8; 32]) -> String {
+        let key = blake3::derive_key("hekaton-v1 run input", seed);
+        hex::encode(blake3::keyed_hash(&key, &self.input).as_bytes())
+    }
+}
+
+impl PublicIdentity {
+    fn is_for(&self, key: &VerifyingKey) -> bool {
         self.verifying_key_digest == hex::encode(key.digest())
     }
 
@@ -154,11 +179,15 @@ impl RunIdentity {
             ("parameters", &self.parameters, &now.parameters),
             ("layout", &self.layout_digest, &now.layout_digest),
             ("verifying key", &self.verifying_key_digest, &now.verifying_key_digest),
-            ("input", &self.input_digest, &now.input_digest),
         ];
         let differ = fields.into_iter().filter(|(_, then, now)| then != now);
+        // the begin of a digest is enough to tell two apart
+        let short = |text: &str| match text.len() {
+            64 => format!("{}..", &text[..12]),
+            _ => text.to_owned(),
+        };
         let mut out: Vec<String> =
-            differ.map(|(what, then, now)| format!("its {what} is {then}, now it is {now}")).collect();
+            differ.map(|(what, then, now)| format!("its {what}: {} then, {} now", short(then), short(now))).collect();
         if self.subcircuits != now.subcircuits {
             out.push(format!("it has {} subcircuits, now there are {}", self.subcircuits, now.subcircuits));
         }
@@ -171,7 +200,9 @@ impl RunIdentity {
 pub(crate) struct RunFile {
     format_version: u32,
     #[serde(flatten)]
-    identity: RunIdentity,
+    identity: PublicIdentity,
+    /// keyed with the seed
+    input_digest: String,
     seed_digest: String,
     insecure_seed: bool,
     written_by: String,
@@ -197,10 +228,10 @@ impl RunDirectoryOptions {
         Self::default()
     }
 
-    /// After how long without a heartbeat a holder on another machine counts as dead; whole seconds, at least 1.
+    /// After how long without a heartbeat a holder on another machine counts as dead; whole seconds, 1 to 600.
     /// Default: 30 s.
     pub fn lease_deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
+        self.deadline = deadline.clamp(Duration::from_secs(1), Duration::from_secs(600));
         self
     }
 
@@ -228,6 +259,9 @@ impl RunDirectoryOptions {
 
     fn open(&self, path: &Path, identity: &RunIdentity, resume: bool) -> Result<RunDirectory, RunError> {
         let file = path.join("run.json");
+        if path.exists() && !path.is_dir() {
+            return Err(RunError::File { path: path.to_owned() });
+        }
         // Refused before anything is written into a directory that is not ours.
         let mut found = read_run(&file)?;
         if found.is_some() && !resume {
@@ -235,21 +269,33 @@ impl RunDirectoryOptions {
         }
         if found.is_none() {
             check_empty(path)?;
-            std::fs::create_dir_all(path).map_err(io(path))?;
+            create_private(path).map_err(io(path))?;
         }
         let mut notices = Vec::new();
         let lease = Lease::acquire(path, self.deadline, &mut notices)?;
         // Whoever held the lease before may have begun the run meanwhile.
         if found.is_none() {
             found = read_run(&file)?;
+            if found.is_some() && !resume {
+                return Err(RunError::Exists { path: path.to_owned() });
+            }
         }
         let (file, randomness) = match found {
             Some(found) => {
-                let differences = found.identity.differences(identity);
+                let mut differences = found.identity.differences(&identity.public);
+                if found.insecure_seed != self.insecure_seed.is_some() {
+                    let (then, now) =
+                        if found.insecure_seed { ("a test's", "is not") } else { ("random", "is a test's") };
+                    differences.push(format!("its seed is {then}, the one asked for {now}"));
+                }
+                let randomness = if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
+                // Of a finished run the seed is gone: then its proof holds for these public values or it does not.
+                if randomness.as_ref().is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest) {
+                    differences.push("its input is another one".to_owned());
+                }
                 if !differences.is_empty() {
                     return Err(RunError::Different { path: path.to_owned(), differences });
                 }
-                let randomness = read_seed(path, &found, &mut notices)?;
                 return RunDirectory::new(path, found, randomness, lease, notices, true);
             }
             None => {
@@ -264,7 +310,8 @@ impl RunDirectoryOptions {
         };
         let run = RunFile {
             format_version: VERSION,
-            identity: identity.clone(),
+            identity: identity.public.clone(),
+            input_digest: identity.hidden_input(randomness.seed()),
             seed_digest: seed_digest(randomness.seed()),
             insecure_seed: randomness.is_seeded(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -282,8 +329,7 @@ impl RunDirectoryOptions {
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    identity: RunIdentity,
-    digest: [u8; 32],
+    identity: PublicIdentity,
     randomness: Option<Randomness>,
     insecure_seed: bool,
     lease: Lease,
@@ -300,13 +346,9 @@ impl RunDirectory {
         notices: Vec<String>,
         resumed: bool,
     ) -> Result<Self, RunError> {
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 run identity");
-        let text = serde_json::to_vec(&(&run.identity, &run.seed_digest)).map_err(|e| io(path)(e.into()))?;
-        let digest = *hasher.update(&text).finalize().as_bytes();
         Ok(Self {
             path: path.to_owned(),
             identity: run.identity,
-            digest,
             randomness,
             insecure_seed: run.insecure_seed,
             lease,
@@ -366,22 +408,30 @@ impl RunDirectory {
     }
 
     /// The log of a round's answers and what it holds. `context` is what the answers depend on beside the run's identity.
+    /// Answers for another context are left out with a notice if `others_allowed`, else an error.
     pub(crate) fn log<A: Answer>(
         &self,
         round: &'static str,
         attempt: u32,
         context: &[u8],
+        others_allowed: bool,
         pool: &impl Pool,
     ) -> Result<(RoundLog<'_>, Found<A>), RunError> {
         self.lease.check()?;
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 run log");
-        hasher.update(&self.digest).update(round.as_bytes()).update(&attempt.to_le_bytes()).update(context);
-        let path = self.path.join(match attempt {
-            1 => format!("{round}.log"),
-            n => format!("{round}-{n}.log"),
-        });
-        let (log, found) = Log::open(&path, *hasher.finalize().as_bytes(), self.identity.subcircuits as usize, pool)?;
-        Ok((RoundLog { log, lease: &self.lease, last_sync: Mutex::new(Instant::now()) }, found))
+        // All of it comes from the seed: nobody can make records, and nobody can confirm a guess of the context.
+        let derive = |label: &'static str| -> Result<[u8; 32], RunError> {
+            let mut hasher = blake3::Hasher::new_derive_key(label);
+            hasher
+                .update(self.randomness()?.seed())
+                .update(&(round.len() as u64).to_le_bytes())
+                .update(round.as_bytes());
+            Ok(*hasher.update(&attempt.to_le_bytes()).update(context).finalize().as_bytes())
+        };
+        let (public, secret) = (derive("hekaton-v1 run log: header")?, derive("hekaton-v1 run log: records")?);
+        let name = if attempt == 1 { round.to_owned() } else { format!("{round}-{attempt}") };
+        let binding = Binding { public, secret, others_allowed };
+        let (log, found) = Log::open(&self.path, &name, binding, self.identity.subcircuits as usize, pool)?;
+        Ok((RoundLog { log, lease: &self.lease }, found))
     }
 
     /// The bytes of a finished run's proof.
@@ -399,10 +449,20 @@ impl RunDirectory {
         let path = self.proof_path();
         write_file(&path, proof.as_bytes()).map_err(io(&path))?;
         sync_directory(&self.path);
+        self.remove_seed()
+    }
+
+    /// The last step of a run; an earlier process may have been killed before it.
+    pub(crate) fn remove_seed(&self) -> Result<(), RunError> {
+        self.lease.check()?;
         let seed = self.path.join("seed");
         match std::fs::remove_file(&seed) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io(&seed)(e)),
-            _ => Ok(()),
+            Ok(()) => {
+                sync_directory(&self.path);
+                Ok(())
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(io(&seed)(e)),
         }
     }
 }
@@ -411,25 +471,39 @@ impl RunDirectory {
 pub(crate) struct RoundLog<'a> {
     log: Log,
     lease: &'a Lease,
-    last_sync: Mutex<Instant>,
 }
 
 impl RoundLog<'_> {
     pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<(), RunError> {
         self.lease.check()?;
-        self.log.append(answer)?;
-        let mut last = self.last_sync.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if last.elapsed() >= SYNC_EVERY {
-            *last = Instant::now();
-            drop(last);
-            self.log.sync()?;
+        if let Some(file) = self.log.append(answer)? {
+            self.lease.keep_synced(file);
         }
         Ok(())
+    }
+
+    /// Takes back the answers of some instances.
+    pub(crate) fn strike<A: Answer>(&self, instances: &[usize]) -> Result<(), RunError> {
+        self.lease.check()?;
+        instances.iter().try_for_each(|instance| self.log.strike::<A>(*instance))?;
+        self.sync()
     }
 
     pub(crate) fn sync(&self) -> Result<(), RunError> {
         self.log.sync()
     }
+}
+
+/// A directory that only its owner may look into; one that exists stays as it is.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
 }
 
 fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
