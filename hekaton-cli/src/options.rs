@@ -122,6 +122,7 @@ pub(crate) struct Setup {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub(crate) struct Prove {
     /// The input; `hekaton circuits` says what it is for each circuit
     pub(crate) file: PathBuf,
@@ -158,6 +159,7 @@ pub(crate) struct Prove {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub(crate) struct Verify {
     /// The proof
     pub(crate) proof: PathBuf,
