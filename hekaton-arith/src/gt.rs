@@ -13,6 +13,7 @@ const IDENTITY_FLAG: u8 = 0x80;
 
 /// Why bytes are not an element of the target group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GtError {
     /// A coordinate is not below q, or a flag bit is set that has no meaning.
     #[error("not a canonical encoding of a target group element")]

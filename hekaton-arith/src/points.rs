@@ -6,6 +6,7 @@ use bytemuck::{Pod, Zeroable};
 
 /// Why bytes are not a point of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PointError {
     /// The bytes are no canonical compressed encoding.
     #[error("not a canonical compressed point (bad flags or a coordinate that is not reduced)")]

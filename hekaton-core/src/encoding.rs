@@ -4,6 +4,7 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt};
 
 /// Why a byte string does not decode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The bytes end before the item does.
     #[error("{what} at byte {at}: {need} bytes needed, {left} left")]

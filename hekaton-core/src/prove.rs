@@ -286,10 +286,11 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                 prover: std::thread::current().name().unwrap_or("prover").to_owned(),
             });
             Ok::<A, ProveError>(answer)
-        })?;
-        if let Some(log) = &log {
-            log.sync()?;
-        }
+        });
+        // what was done outlives a power failure, however the round ended
+        let synced = log.as_ref().map_or(Ok(()), RoundLog::sync);
+        let new = new?;
+        synced?;
         answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
         Ok((log, answers.into_values().collect()))
     }

@@ -11,6 +11,7 @@ const MAX_TEXT: usize = 1 << 16;
 
 /// Why bytes are not a verifying key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum VerifyingKeyError {
     /// The bytes are something else.
     #[error("not a Hekaton verifying key (it does not start with its magic bytes)")]

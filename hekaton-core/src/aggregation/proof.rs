@@ -13,6 +13,7 @@ const FIXED_GT: usize = 10;
 
 /// Why bytes are not a proof under a verifying key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProofError {
     /// The bytes are something else.
     #[error("not a Hekaton proof (it does not start with its magic bytes)")]

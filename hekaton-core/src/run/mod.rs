@@ -5,207 +5,37 @@
 //! function of key, input and seed, so what is in the logs need not be done again, and what is done twice is the same.
 //! One process at a time works in it: it holds the lease.
 
+mod error;
+mod files;
+mod identity;
 mod lease;
 pub(crate) mod log;
 
+pub use error::RunError;
+#[cfg(feature = "fuzzing")]
+pub(crate) use files::parse_run;
+pub use identity::RunIdentity;
 pub(crate) use lease::host;
 
 use crate::aggregation::Proof;
 use crate::engine::Pool;
-use crate::keys::{persist, write_file};
+use crate::keys::write_file;
 use crate::messages::Answer;
 use crate::randomness::Randomness;
 use crate::verifying_key::VerifyingKey;
+use files::{LIMIT, RunFile, VERSION, read_run, read_seed, seed_digest, write_seed};
+use identity::PublicIdentity;
 use lease::Lease;
 use log::{Binding, Found, Log};
-use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
-use zeroize::Zeroizing;
 
-const VERSION: u32 = 1;
-const SEED_MAGIC: &[u8; 8] = b"HEKATNSD";
-/// The largest `run.json` that is read.
-const LIMIT: u64 = 1 << 20;
 /// Files of a run, in a directory where none has begun.
 const OURS: [&str; 5] = ["seed", "lease.json", "lease.lock", "events.jsonl", "report.json"];
 
-/// What is wrong with a run directory.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// A file can't be read or written.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A directory with other things in it.
-    #[error("{path} is no run directory and not empty (it has '{found}'): give a new or empty one")]
-    NotEmpty {
-        /// The directory.
-        path: PathBuf,
-        /// One of the things in it.
-        found: String,
-    },
-    /// Something else than a directory.
-    #[error("{path} is a file: a run directory is wanted")]
-    File {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A run began there already.
-    #[error("{path} already holds a run: go on with it by --resume, or give another directory")]
-    Exists {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The run in the directory is another one.
-    #[error("the run in {path} is another one: {}; give what it was begun with, or another directory", .differences.join("; "))]
-    Different {
-        /// The directory.
-        path: PathBuf,
-        /// What differs, one sentence each.
-        differences: Vec<String>,
-    },
-    /// Another version.
-    #[error(
-        "{path} has format version {found}, this program reads version {expected}: go on with the program that began the run"
-    )]
-    Version {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The version of this program.
-        expected: u32,
-    },
-    /// A file that can't be mended.
-    #[error("{path} is damaged ({why}): begin a new run in another directory")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// An intact log of other work.
-    #[error(
-        "{path} belongs to another execution: the circuit does not execute this input as it did when the run began, or another version of it does; begin a new run in another directory"
-    )]
-    OtherLog {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process works in the directory.
-    #[error("{path}: the run is held by {holder}, which is alive: wait for it, or stop it")]
-    Held {
-        /// The lease.
-        path: PathBuf,
-        /// Who holds it.
-        holder: String,
-    },
-    /// Another process took the lease over.
-    #[error("{path}: the run was taken over by {holder}; this process stops and writes nothing more")]
-    Lost {
-        /// The lease.
-        path: PathBuf,
-        /// Who holds it now.
-        holder: String,
-    },
-}
-
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RunError + '_ {
     move |source| RunError::Io { path: path.to_owned(), source }
-}
-
-/// What a run is of. Two runs with the same identity have the same proof but for their seeds.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RunIdentity {
-    public: PublicIdentity,
-    input: [u8; 32],
-}
-
-impl std::fmt::Debug for RunIdentity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // whoever has the input's digest can confirm a guess of the input
-        f.debug_struct("RunIdentity").field("public", &self.public).finish_non_exhaustive()
-    }
-}
-
-/// What everybody may know of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct PublicIdentity {
-    circuit: String,
-    parameters: String,
-    subcircuits: u64,
-    verifying_key_digest: String,
-    layout_digest: String,
-}
-
-impl RunIdentity {
-    /// The identity of a run under a key. `input` is a digest of **everything** that the run's witness depends on, for
-    /// example BLAKE3 of the input file: going on with another input under the same seed would not be zero-knowledge.
-    pub fn new(key: &VerifyingKey, input: [u8; 32]) -> Self {
-        let public = PublicIdentity {
-            circuit: key.circuit.clone(),
-            parameters: key.parameters.clone(),
-            subcircuits: key.instances,
-            verifying_key_digest: hex::encode(key.digest()),
-            layout_digest: hex::encode(key.layout),
-        };
-        Self { public, input }
-    }
-
-    /// The input's digest as `run.json` has it: nobody can confirm a guess of the input without the seed.
-    fn hidden_input(&self, seed: &[u8; 32]) -> String {
-        let key = blake3::derive_key("hekaton-v1 run input", seed);
-        hex::encode(blake3::keyed_hash(&key, &self.input).as_bytes())
-    }
-}
-
-impl PublicIdentity {
-    fn is_for(&self, key: &VerifyingKey) -> bool {
-        self.verifying_key_digest == hex::encode(key.digest())
-    }
-
-    /// What differs, as sentences.
-    fn differences(&self, now: &Self) -> Vec<String> {
-        let fields = [
-            ("circuit", &self.circuit, &now.circuit),
-            ("parameters", &self.parameters, &now.parameters),
-            ("layout", &self.layout_digest, &now.layout_digest),
-            ("verifying key", &self.verifying_key_digest, &now.verifying_key_digest),
-        ];
-        let differ = fields.into_iter().filter(|(_, then, now)| then != now);
-        // the begin of a digest is enough to tell two apart
-        let short = |text: &str| match text.len() {
-            64 => format!("{}..", &text[..12]),
-            _ => text.to_owned(),
-        };
-        let mut out: Vec<String> =
-            differ.map(|(what, then, now)| format!("its {what}: {} then, {} now", short(then), short(now))).collect();
-        if self.subcircuits != now.subcircuits {
-            out.push(format!("it has {} subcircuits, now there are {}", self.subcircuits, now.subcircuits));
-        }
-        out
-    }
-}
-
-/// `run.json`.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct RunFile {
-    format_version: u32,
-    #[serde(flatten)]
-    identity: PublicIdentity,
-    /// keyed with the seed
-    input_digest: String,
-    seed_digest: String,
-    insecure_seed: bool,
-    written_by: String,
 }
 
 /// How a run directory is opened.
@@ -506,39 +336,6 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
-    use std::io::Read;
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound) => return Ok(None),
-        Err(e) => return Err(io(path)(e)),
-    };
-    let mut bytes = Vec::new();
-    file.take(LIMIT + 1).read_to_end(&mut bytes).map_err(io(path))?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(RunError::Damaged { path: path.to_owned(), why: format!("more than {LIMIT} bytes") });
-    }
-    Ok(Some(bytes))
-}
-
-fn read_run(path: &Path) -> Result<Option<RunFile>, RunError> {
-    let Some(bytes) = read_at_most(path)? else { return Ok(None) };
-    parse_run(&bytes, path).map(Some)
-}
-
-pub(crate) fn parse_run(bytes: &[u8], path: &Path) -> Result<RunFile, RunError> {
-    #[derive(Deserialize)]
-    struct OnlyVersion {
-        format_version: u32,
-    }
-    let damaged = |e: serde_json::Error| RunError::Damaged { path: path.to_owned(), why: e.to_string() };
-    let OnlyVersion { format_version: found } = serde_json::from_slice(bytes).map_err(damaged)?;
-    if found != VERSION {
-        return Err(RunError::Version { path: path.to_owned(), found, expected: VERSION });
-    }
-    serde_json::from_slice(bytes).map_err(damaged)
-}
-
 /// A directory in which a run may begin holds nothing but what a run that never got its name left.
 fn check_empty(path: &Path) -> Result<(), RunError> {
     let entries = match std::fs::read_dir(path) {
@@ -553,48 +350,6 @@ fn check_empty(path: &Path) -> Result<(), RunError> {
         }
     }
     Ok(())
-}
-
-fn seed_digest(seed: &[u8; 32]) -> String {
-    hex::encode(blake3::derive_key("hekaton-v1 run seed", seed))
-}
-
-fn write_seed(path: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    // temporary files are made with mode 0600, and it stays
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(SEED_MAGIC)?;
-    file.write_all(&VERSION.to_le_bytes())?;
-    file.write_all(seed)?;
-    persist(file, path, 0o600)
-}
-
-/// The seed; `None` when the run is finished.
-fn read_seed(path: &Path, run: &RunFile, notices: &mut Vec<String>) -> Result<Option<Randomness>, RunError> {
-    let file = path.join("seed");
-    let damaged = |why: &str| RunError::Damaged { path: file.clone(), why: why.to_owned() };
-    let Some(bytes) = read_at_most(&file)?.map(Zeroizing::new) else {
-        return if path.join("proof").exists() { Ok(None) } else { Err(damaged("the seed is missing")) };
-    };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::metadata(&file).map_err(io(&file))?.permissions().mode();
-        if mode & 0o077 != 0 {
-            notices.push(format!(
-                "{} is readable for others (mode {:o}): whoever read it can undo the proof's zero knowledge",
-                file.display(),
-                mode & 0o777
-            ));
-        }
-    }
-    let head = [&SEED_MAGIC[..], &VERSION.to_le_bytes()].concat();
-    let seed: Option<[u8; 32]> = bytes.strip_prefix(&head[..]).and_then(|seed| seed.try_into().ok());
-    let seed = Zeroizing::new(seed.ok_or_else(|| damaged("it is no seed of this version"))?);
-    if seed_digest(&seed) != run.seed_digest {
-        return Err(damaged("it is not the seed that the run was begun with"));
-    }
-    Ok(Some(Randomness::from_seed(&seed, run.insecure_seed)))
 }
 
 /// Makes renames in a directory outlive a power failure, where the file system can.
