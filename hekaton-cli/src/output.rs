@@ -163,12 +163,17 @@ pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Re
         if place == run || (place.parent() == Some(&run) && is_of_a_run(&name)) {
             return refuse("that belongs to the run directory itself: give another name");
         }
-        if place.starts_with(&run) && !run.exists() {
+        if place.parent() == Some(&run) && !run.exists() {
             return Ok(()); // it will be made with the run
         }
     }
     if place.exists() && !place.is_file() {
         return refuse("that is no regular file");
+    }
+    if let Err(e) = std::fs::OpenOptions::new().append(true).open(&place)
+        && e.kind() != std::io::ErrorKind::NotFound
+    {
+        return refuse(&format!("can't write to it: {e}"));
     }
     let directory = parent(path);
     if !directory.is_dir() {

@@ -16,6 +16,7 @@ use hekaton_core::{
     Cancellation, KeyDirectory, LocalEngine, ProveError, ProveOptions, ProverKeys, Randomness, Run, RunDirectory,
     RunDirectoryOptions, RunIdentity, prove,
 };
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -43,16 +44,21 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     result?;
     let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     summary.end();
-    if let Some(run) = &command.run {
-        // what earlier processes did belongs to the run
-        if command.resume
-            && let Ok(all) = report::summarise(&run.join("events.jsonl"), drop)
-        {
-            summary = all;
-        }
-        output::write(&report::result_path(run), (summary.object().to_string() + "\n").as_bytes())?;
+    // what earlier processes did belongs to the run; if its events got lost, what this one did must do
+    if let Some(run) = command.run.as_ref().filter(|_| command.resume)
+        && let Ok(all) = report::summarise(&run.join("events.jsonl"), drop)
+        && all.written.is_some()
+    {
+        summary = all;
     }
-    output::result(json, &summary.object(), &summary.table())
+    output::result(json, &summary.object(), &summary.table())?;
+    if let Some(run) = &command.run {
+        let report = summary.object().to_string() + "\n";
+        if let Err(e) = output::write(&report::result_path(run), report.as_bytes()) {
+            output::say(format_args!("warning: {}: the report is not kept", e.message));
+        }
+    }
+    Ok(())
 }
 
 fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: &Recorder<'_>) -> Result<(), Failure> {
@@ -65,6 +71,14 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
         (None, None) => Some(with_suffix(&command.file, ".proof")),
     };
     let inputs = Inputs { files: &[&command.file], keys: Some(&command.keys), run: command.run.as_deref() };
+    if let (Some(proof), Some(events)) = (&path, &command.events)
+        && output::same_place(proof, events)
+    {
+        return Err(Failure::new(
+            exit::BAD_FILE,
+            format!("--events {}: that is where the proof goes", events.display()),
+        ));
+    }
     for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
         if let Some(path) = path {
             output::check_output(path, option, &inputs)?;
@@ -96,7 +110,9 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
     }
     let ended = match &directory {
         Some(run) => {
-            listeners.files.attach(&run.events_path(), true, Some(run.clone()))?;
+            if let Err(e) = listeners.files.attach(&run.events_path(), true, Some(run.clone())) {
+                output::say(format_args!("warning: {}: the run goes on without", e.message));
+            }
             "ended at once: subcircuits under way are lost, the same command with --resume goes on"
         }
         None => "interrupted: no proof was written",
@@ -138,7 +154,11 @@ fn open_run(command: &Prove, keys: &ProverKeys, file: &[u8]) -> Result<Option<Ru
         options = options.insecure_seed(seed);
     }
     let run = if command.resume { options.resume(path, &identity) } else { options.begin(path, &identity) };
-    run.map(Some).or_fail(exit::BAD_FILE)
+    run.map(Some).map_err(|e| {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        let failed = matches!(&e, RunError::Io { source, .. } if full.contains(&source.kind()));
+        Failure::new(if failed { exit::FAILED } else { exit::BAD_FILE }, e)
+    })
 }
 
 fn prove_file<'f, C: Named>(
@@ -160,9 +180,9 @@ where
             exit::FAILED,
             format!("{e}; what was done is kept: mend it, and the same command with --resume goes on"),
         ),
-        ProveError::Run(RunError::Damaged { .. } | RunError::OtherLog { .. } | RunError::Version { .. }) => {
-            Failure::new(exit::BAD_FILE, e)
-        }
+        ProveError::Run(
+            RunError::Damaged { .. } | RunError::Finished { .. } | RunError::OtherLog { .. } | RunError::Version { .. },
+        ) => Failure::new(exit::BAD_FILE, e),
         _ => Failure::new(exit::FAILED, e),
     })
 }

@@ -6,6 +6,11 @@ use crate::output;
 use hekaton_core::Cancellation;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Signals that come within this time are one.
+const ONE_WISH: Duration = Duration::from_millis(300);
 
 /// What the signals do.
 pub(crate) struct Handling {
@@ -28,33 +33,43 @@ impl Handling {
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
-                let mut asked = false;
+                let mut asked: Option<Instant> = None;
                 for _ in signals.forever() {
-                    if exit::finishing() {
-                        continue; // the result is being written: let it
+                    // Some wrappers send every signal twice: that is one wish.
+                    if asked.is_some_and(|at| at.elapsed() < ONE_WISH) {
+                        continue;
                     }
+                    let first = asked.replace(Instant::now()).is_none();
                     match &self.cancellation {
-                        Some(cancellation) if !asked => {
-                            asked = true;
+                        // the result is being written: let it, unless it hangs
+                        _ if first && exit::finishing() => {}
+                        Some(cancellation) if first => {
                             // first of all: saying something can take long
                             cancellation.cancel();
-                            output::say(
-                                "\nstopping: subcircuits under way are finished and kept; once more ends at once",
-                            );
+                            let text =
+                                "\nstopping: subcircuits under way are finished and kept; once more ends at once";
+                            let _ = std::thread::Builder::new().spawn(move || output::say(text));
                         }
-                        _ => {
-                            if (self.last)() {
-                                output::say("");
-                                output::failure(&Failure::new(exit::INTERRUPTED, self.ended), self.json);
-                                std::process::exit(exit::INTERRUPTED.into());
-                            }
-                        }
+                        _ if (self.last)() => end(self.ended, self.json),
+                        _ => {}
                     }
                 }
             })
             .map(drop)
             .or_fail(exit::FAILED)
     }
+}
+
+/// Says so, if anybody listens, and ends.
+fn end(why: &'static str, json: bool) {
+    let (said, listen) = mpsc::channel();
+    let _ = std::thread::Builder::new().spawn(move || {
+        output::say("");
+        output::failure(&Failure::new(exit::INTERRUPTED, why), json);
+        let _ = said.send(());
+    });
+    let _ = listen.recv_timeout(Duration::from_millis(500));
+    std::process::exit(exit::INTERRUPTED.into());
 }
 
 /// The signals that are ignored, a bit each, on Linux.

@@ -143,23 +143,34 @@ fn signals() {
         let report = ok(&["report", &run]);
         assert!(report.contains("2 (interrupted, finished)"), "{report}");
     }
-    // the second one ends at once; without a run directory the first one does
+}
+
+/// The second one ends at once, and the run goes on from what was kept; without a run directory the first one does.
+#[test]
+fn a_second_signal_ends_at_once() {
+    // subcircuits that take seconds
+    let chain = Chain::new(2, 30_000);
     let run = chain.path("twice");
-    let child = start(chain.prove(&run, &[]));
-    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
-    signal(&child, "STOP");
+    let child = start(chain.prove(&run, &["--json"]));
+    until(&run, "the prove round", phase_started("prove"));
     signal(&child, "INT");
+    std::thread::sleep(Duration::from_millis(400));
     signal(&child, "TERM");
-    signal(&child, "CONT");
-    // both signals may arrive as one: ask again until it is gone
-    let since = Instant::now();
-    let mut child = child;
-    while child.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20) {
-        let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status();
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(wait(child).0, Some(130));
+    let (code, err) = wait(child);
+    assert_eq!(code, Some(130), "{err}");
+    assert!(err.contains("stopping") && err.contains("ended at once"), "{err}");
     chain.finish(&run);
+    let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("proof"));
+    let child =
+        start(common::command(&["prove", &x, "--keys", &keys, "--proof", &proof, "--events", &chain.path("e")]));
+    let since = Instant::now();
+    while !std::fs::read_to_string(chain.path("e")).unwrap_or_default().contains(r#""phase":"prove""#) {
+        assert!(since.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "INT");
+    assert_eq!(wait(child).0, Some(130));
+    assert!(!std::path::Path::new(&proof).exists());
 }
 
 #[test]
@@ -448,6 +459,19 @@ fn hangups() {
     }
 }
 
+/// Some wrappers send a signal twice at once: that is one wish.
+#[test]
+fn two_signals_at_once_are_one() {
+    let chain = chain();
+    let run = chain.path("double");
+    let child = start(chain.prove(&run, &[]));
+    until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
+    let pid = child.id().to_string();
+    let script = "kill -TERM $0; kill -HUP $0; kill -TERM $0";
+    assert!(Command::new("sh").args(["-c", script, &pid]).status().unwrap().success());
+    assert_eq!(wait(child).0, Some(5));
+}
+
 /// Outputs can't be pointed at what a run lives from.
 #[test]
 fn a_run_is_not_overwritten() {
@@ -492,5 +516,16 @@ fn a_run_is_not_overwritten() {
     fails(3, "already holds a run", &["prove", &x, "--keys", &keys, "--run", &run, "--events", &events]);
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "precious");
     fails(3, "is a file: a run directory is wanted", &["prove", &x, "--keys", &keys, "--run", &x]);
+    fails(3, "where the proof goes", &["prove", &x, "--keys", &keys, "--proof", &events, "--events", &events]);
+    fails(3, "belongs to the run", &["report", &format!("{run}/events.jsonl"), "--html", &format!("{run}/proof")]);
+    let (new, sub) = (chain.path("new-run"), chain.path("new-run/sub/proof"));
+    fails(3, "does not exist: make it first", &["prove", &x, "--keys", &keys, "--run", &new, "--proof", &sub]);
+    // a finished run of another input says so
+    std::fs::write(chain.path("z"), "9\n").unwrap();
+    fails(
+        3,
+        "is finished, and its proof does not hold",
+        &["prove", &chain.path("z"), "--keys", &keys, "--run", &run, "--resume"],
+    );
     fails(3, "does not exist: make it first", &["report", &run, "--html", &chain.path("no/where.html")]);
 }

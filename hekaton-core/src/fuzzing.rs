@@ -66,6 +66,6 @@ fn log(
     instances: usize,
     engine: &LocalEngine,
 ) -> Result<(Log, Found<Commitment>), RunError> {
-    let binding = Binding { public, secret: public, others_allowed: false };
+    let binding = Binding { public, secret: public };
     Log::open(directory, "commitments", binding, instances, engine)
 }

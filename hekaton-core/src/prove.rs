@@ -37,14 +37,27 @@ pub enum ProveError {
     /// The run directory is one for other keys.
     #[error("the run directory was opened for another verifying key than the one that is used")]
     ForeignRun,
+    /// A commitment is not what it must be: a machine is broken. Proofs under its challenges were made, so all begins again
+    /// with new randomness.
+    #[error("the commitment of subcircuit {instance} was wrong: a machine is broken, or was")]
+    WrongCommitment {
+        /// The subcircuit.
+        instance: usize,
+    },
     /// Somebody asked the run to stop.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl ProveError {
-    fn is_pole(&self) -> bool {
-        matches!(self, Self::Worker(WorkerError::Pole { .. }) | Self::Coordinator(CoordinatorError::Pole { .. }))
+    /// Whether another attempt, with new randomness, may end better.
+    fn starts_over(&self) -> bool {
+        matches!(
+            self,
+            Self::Worker(WorkerError::Pole { .. })
+                | Self::Coordinator(CoordinatorError::Pole { .. })
+                | Self::WrongCommitment { .. }
+        )
     }
 }
 
@@ -124,10 +137,11 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
             (None, None) => Randomness::fresh()?,
         };
         loop {
-            match self.attempt(&coordinator, attempt, &randomness, sponge(attempt)) {
-                Err(error) if error.is_pole() && attempt < ATTEMPTS => {
+            match self.attempt(&coordinator, attempt, &randomness, sponge) {
+                Err(error) if error.starts_over() && attempt < ATTEMPTS => {
                     tracing::warn!(%error, "starting again with new randomness");
                     attempt += 1;
+                    self.recorder.emit(Event::Notice { message: error.to_string() });
                     self.recorder.emit(Event::Restart { attempt });
                     // All randomness is drawn anew: what was committed to under these challenges must not be used again.
                     randomness = randomness.next_attempt();
@@ -182,6 +196,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                 run.remove_seed()?;
                 Ok(Some(run_of(coordinator, Proof::from_verified(bytes))))
             }
+            Err(_) if !run.has_seed() => Err(RunError::Finished { path: run.path().to_owned() }.into()),
             Err(error) => {
                 let message = format!("the run directory's proof does not verify ({error}) and is made again");
                 self.recorder.emit(Event::Notice { message });
@@ -200,7 +215,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         coordinator: &Coordinator<'_, C>,
         attempt: u32,
         randomness: &Randomness,
-        sponge: Box<dyn Sponge>,
+        sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
     ) -> Result<Run, ProveError> {
         let check = self.options.check_constraints;
         let worker = Worker::new(self.circuit, &self.keys.types, self.keys.verifying.zero_knowledge, randomness, check);
@@ -209,9 +224,8 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let commit = |i: usize| -> Result<Commitment, ProveError> {
             Ok(worker.commit(coordinator.job(i, randomness, false)?)?.1)
         };
-        let (commit_log, commitments) =
-            self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
-        let committed = coordinator.committed_with(sponge, commitments, self.engine)?;
+        let (_, commitments) = self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
+        let committed = coordinator.committed_with(sponge(attempt), commitments.clone(), self.engine)?;
         self.recorder.phase_end(Phase::Commit, since, self.traffic(coordinator, Phase::Commit));
 
         let (since, round) = (std::time::Instant::now(), committed.prove_round());
@@ -219,21 +233,38 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let prove = |i: usize| -> Result<ProofResponse, ProveError> {
             Ok(worker.resume(coordinator.job(i, randomness, true)?).prove(&round)?)
         };
-        let (prove_log, responses) = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
-        let proven = committed.proven(responses)?;
+        let (log, mut responses) = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
+        let proven = committed.proven(responses.clone())?;
         self.recorder.phase_end(Phase::Prove, since, self.traffic(coordinator, Phase::Prove));
 
         self.check_cancelled()?;
         let since = self.recorder.phase_start(Phase::Aggregate, 1, 0);
-        let proof = proven.aggregate(self.engine);
-        if let (Err(CoordinatorError::BadSubcircuits { instances }), Some(commits), Some(proofs)) =
-            (&proof, &commit_log, &prove_log)
-        {
-            // What a broken machine answered must not stop every later process as well.
-            commits.strike::<Commitment>(instances)?;
-            proofs.strike::<ProofResponse>(instances)?;
-            let message = "the bad subcircuits were struck from the run directory: --resume does them again".to_owned();
-            self.recorder.emit(Event::Notice { message });
+        let mut proof = proven.aggregate(self.engine);
+        if let Err(CoordinatorError::BadSubcircuits { instances }) = &proof {
+            // Answers are functions of the seed: what comes out otherwise now was made by a broken machine.
+            let again =
+                self.engine.round(instances, self.provers(), |i| Ok::<_, ProveError>((commit(i)?, prove(i)?)))?;
+            let mut mended = Vec::new();
+            for (commitment, response) in again {
+                let instance = response.instance;
+                if commitment != commitments[instance] {
+                    return Err(ProveError::WrongCommitment { instance });
+                }
+                if response != responses[instance] {
+                    log.as_ref().map_or(Ok(()), |log| log.append(&response))?;
+                    responses[instance] = response;
+                    mended.push(instance.to_string());
+                }
+            }
+            if !mended.is_empty() {
+                let list = mended.join(", ");
+                let message = format!(
+                    "the proofs of these subcircuits were wrong and were made again: {list}; a machine is broken, or was"
+                );
+                self.recorder.emit(Event::Notice { message });
+                let committed = coordinator.committed_with(sponge(attempt), commitments, self.engine)?;
+                proof = committed.proven(responses)?.aggregate(self.engine);
+            }
         }
         let proof = proof?;
         if let Some(run) = self.options.run {
@@ -256,9 +287,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         job: impl Fn(usize) -> Result<A, ProveError> + Sync,
     ) -> Result<(Option<RoundLog<'_>>, Vec<A>), ProveError> {
         self.check_cancelled()?;
-        // commitments that changed change the challenges, and proofs for others are of no use
-        let others = phase == Phase::Prove;
-        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, others, self.engine)).transpose()?;
+        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, self.engine)).transpose()?;
         let (log, mut answers) = match log {
             Some((log, found)) => {
                 found.notices.into_iter().for_each(|message| self.recorder.emit(Event::Notice { message }));

@@ -20,7 +20,8 @@ const LONGEST_RUN: f64 = 1e9;
 pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     let path = if command.path.is_dir() { command.path.join("events.jsonl") } else { command.path.clone() };
     if let Some(to) = &command.html {
-        let run = command.path.is_dir().then_some(command.path.as_path());
+        // the file may be that of a run directory
+        let run = path.parent().filter(|parent| parent.join("run.json").exists());
         output::check_output(to, "--html", &Inputs { files: &[&path], keys: None, run })?;
     }
     let mut records = Vec::new();

@@ -309,9 +309,7 @@ impl Summary {
                 written.path, written.key, written.public
             );
         } else {
-            for error in &self.errors {
-                row("error", error.clone());
-            }
+            self.errors.iter().for_each(|error| row("error", error.clone()));
             row("proof", "none yet".into());
         }
         out.trim_end().to_owned()

@@ -42,6 +42,14 @@ pub enum RunError {
         /// What differs, one sentence each.
         differences: Vec<String>,
     },
+    /// Finished, with another result.
+    #[error(
+        "the run in {path} is finished, and its proof does not hold for these public values: the input is another one, or the proof was damaged; begin a new run in another directory"
+    )]
+    Finished {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another version.
     #[error(
         "{path} has format version {found}, this program reads version {expected}: go on with the program that began the run"

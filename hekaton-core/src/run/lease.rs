@@ -86,6 +86,13 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// Files that are synced, and the first error of it: the system tells an error once.
+#[derive(Debug, Default)]
+struct Synced {
+    files: Vec<File>,
+    error: Option<std::io::Error>,
+}
+
 /// A lease that this process holds; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -93,7 +100,7 @@ pub(crate) struct Lease {
     token: String,
     lost: Arc<AtomicBool>,
     /// what the heart makes safe against a power failure with each beat
-    synced: Arc<Mutex<Vec<File>>>,
+    synced: Arc<Mutex<Synced>>,
     stop: Option<mpsc::Sender<()>>,
     heart: Option<std::thread::JoinHandle<()>>,
 }
@@ -147,7 +154,7 @@ impl Lease {
         let lost = Arc::new(AtomicBool::new(false));
         let period = Duration::from_secs(holder.deadline_seconds) / 6;
         let token = holder.token.clone();
-        let synced: Arc<Mutex<Vec<File>>> = Arc::default();
+        let synced: Arc<Mutex<Synced>> = Arc::default();
         let heart = {
             let (lost, path, synced) = (lost.clone(), path.clone(), synced.clone());
             std::thread::Builder::new().name("lease".into()).spawn(move || {
@@ -158,15 +165,17 @@ impl Lease {
                         lost.store(true, Ordering::SeqCst);
                         return;
                     }
-                    if let Ok(files) = synced.lock() {
-                        files.iter().for_each(|file| drop(file.sync_data()));
-                    }
                     count += 1;
                     holder.heartbeat = beat(count);
                     // In place, in our own file: a full disk does not stop it, and it can't touch another's lease.
                     let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&encode(&holder)));
                     // else a file server may not hear of it for longer than the deadline
                     let _ = file.sync_data();
+                    // after the beat: a slow disk must not look like a dead holder
+                    if let Ok(mut synced) = synced.lock() {
+                        let failed = synced.files.iter().find_map(|file| file.sync_data().err());
+                        synced.error = synced.error.take().or(failed);
+                    }
                 }
             })
         };
@@ -176,13 +185,16 @@ impl Lease {
 
     /// From now on a file outlives a power failure but for what was written since the last beat.
     pub(crate) fn keep_synced(&self, file: File) {
-        if let Ok(mut files) = self.synced.lock() {
-            files.push(file);
+        if let Ok(mut synced) = self.synced.lock() {
+            synced.files.push(file);
         }
     }
 
     /// Fails when another process took the lease over, or when it can't be told for a while.
     pub(crate) fn check(&self) -> Result<(), RunError> {
+        if let Some(source) = self.synced.lock().ok().and_then(|mut synced| synced.error.take()) {
+            return Err(RunError::Io { path: self.path.with_file_name("(logs)"), source });
+        }
         if !self.lost.load(Ordering::SeqCst) {
             for attempt in 1.. {
                 match is_mine(&self.path, &self.token) {

@@ -12,8 +12,7 @@
 //! 64  records: message, checksum (16)
 //! ```
 //! The header's checksum is the first half of BLAKE3 keyed with the binding; a record's that of BLAKE3 keyed with a secret
-//! of the run, which nobody else can make. A record of zeros with a right checksum strikes the records of its instance
-//! before it.
+//! of the run, which nobody else can make. A later record of an instance replaces an earlier one.
 
 use super::{RunError, io, sync_directory};
 use crate::engine::Pool;
@@ -38,8 +37,6 @@ pub(crate) struct Binding {
     pub(crate) public: [u8; 32],
     /// keys the records' checksums
     pub(crate) secret: [u8; 32],
-    /// Segments with another binding are left out with a notice; else they are an error.
-    pub(crate) others_allowed: bool,
 }
 
 fn checksum(key: &[u8; 32], bytes: &[u8]) -> [u8; CHECKSUM] {
@@ -71,7 +68,7 @@ pub(crate) struct Log {
     directory: PathBuf,
     name: String,
     binding: Binding,
-    /// number of the first segment that does not exist
+    /// number behind the last segment
     next: u32,
     segment: Mutex<Segment>,
 }
@@ -89,26 +86,23 @@ fn segment_path(directory: &Path, name: &str, number: u32) -> PathBuf {
     directory.join(format!("{name}.{number}.log"))
 }
 
-enum Record<A> {
-    Answer(A),
-    Struck(usize),
-    Damaged,
+/// The segments of a log by number, in order. A number may be missing: whoever took it could not make the file.
+fn segments(directory: &Path, name: &str) -> Result<Vec<u32>, RunError> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(io(directory))? {
+        let file = entry.map_err(io(directory))?.file_name();
+        let number: Option<u32> =
+            file.to_str().and_then(|f| f.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".log")?.parse().ok());
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
-fn decode<A: Answer>(bytes: &[u8], secret: &[u8; 32], instances: usize) -> Record<A> {
+fn decode<A: Answer>(bytes: &[u8], secret: &[u8; 32], instances: usize) -> Option<A> {
     let (message, sum) = bytes.split_at(A::LEN);
-    if checksum(secret, message) != sum {
-        return Record::Damaged;
-    }
-    let (index, rest) = message.split_at(8);
-    if rest.iter().all(|byte| *byte == 0) {
-        let index = index.iter().rev().fold(0u64, |acc, byte| acc << 8 | u64::from(*byte));
-        return Record::Struck(index as usize);
-    }
-    match A::from_bytes(message) {
-        Ok(answer) if answer.instance() < instances => Record::Answer(answer),
-        _ => Record::Damaged,
-    }
+    let answer = A::from_bytes(message).ok()?;
+    (checksum(secret, message) == sum && answer.instance() < instances).then_some(answer)
 }
 
 impl Log {
@@ -121,34 +115,21 @@ impl Log {
         pool: &impl Pool,
     ) -> Result<(Self, Found<A>), RunError> {
         let mut found = Found { answers: BTreeMap::new(), notices: Vec::new() };
-        let mut next = 1;
-        loop {
-            let path = segment_path(directory, name, next);
-            match File::open(&path) {
-                Ok(file) => read_segment(file, &path, &binding, instances, pool, &mut found)?,
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => break,
-                Err(e) => return Err(io(&path)(e)),
-            }
-            next += 1;
+        let numbers = segments(directory, name)?;
+        for number in &numbers {
+            let path = segment_path(directory, name, *number);
+            let file = File::open(&path).map_err(io(&path))?;
+            read_segment(file, &path, &binding, instances, pool, &mut found)?;
         }
+        let next = numbers.last().map_or(1, |last| last.saturating_add(1));
         let (directory, name) = (directory.to_owned(), name.to_owned());
         Ok((Self { directory, name, binding, next, segment: Mutex::new(Segment::None) }, found))
     }
 
     /// Appends an answer. After an error the log keeps what it had. Gives the file when it is new, for syncing it.
     pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<Option<File>, RunError> {
-        self.append_bytes(&answer.to_bytes())
-    }
-
-    /// Strikes what was appended for an instance.
-    pub(crate) fn strike<A: Answer>(&self, instance: usize) -> Result<(), RunError> {
-        let mut message = (instance as u64).to_le_bytes().to_vec();
-        message.resize(A::LEN, 0);
-        self.append_bytes(&message).map(drop)
-    }
-
-    fn append_bytes(&self, message: &[u8]) -> Result<Option<File>, RunError> {
-        let record = [message, &checksum(&self.binding.secret, message)].concat();
+        let message = answer.to_bytes();
+        let record = [&message[..], &checksum(&self.binding.secret, &message)].concat();
         let mut segment = self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let new = matches!(*segment, Segment::None);
         if new {
@@ -178,10 +159,8 @@ impl Log {
             let path = segment_path(&self.directory, &self.name, number);
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Ok(mut file) => {
-                    if let Err(source) = file.write_all(&header(&self.binding.public, record)) {
-                        let _ = std::fs::remove_file(&path);
-                        return Err(io(&path)(source));
-                    }
+                    // a torn header harms nobody: the file stays, so that its number is not taken twice
+                    file.write_all(&header(&self.binding.public, record)).map_err(io(&path))?;
                     sync_directory(&self.directory);
                     return Ok(Segment::Open(file, path));
                 }
@@ -224,11 +203,7 @@ fn read_segment<A: Answer>(
     file.read_exact(&mut head).map_err(io(path))?;
     if head[..] != header(&binding.public, record)[..] {
         if is_foreign(path, &head, record)? {
-            if !binding.others_allowed {
-                return Err(RunError::OtherLog { path: path.to_owned() });
-            }
-            found.notices.push(format!("{name}: it was made for other challenges and is left out"));
-            return Ok(());
+            return Err(RunError::OtherLog { path: path.to_owned() });
         }
         // Not a header that anybody wrote: records are checked one by one all the same.
         found.notices.push(format!("{name}: the header is damaged"));
@@ -244,11 +219,10 @@ fn read_segment<A: Answer>(
         file.read_exact(&mut bytes).map_err(io(path))?;
         left -= bytes.len() / record;
         let records = bytes.chunks_exact(record).collect();
-        for record in pool.map(records, |bytes: &[u8]| decode::<A>(bytes, &binding.secret, instances)) {
-            match record {
-                Record::Answer(answer) => drop(found.answers.insert(answer.instance(), answer)),
-                Record::Struck(instance) => drop(found.answers.remove(&instance)),
-                Record::Damaged => damaged += 1,
+        for answer in pool.map(records, |bytes: &[u8]| decode::<A>(bytes, &binding.secret, instances)) {
+            match answer {
+                Some(answer) => drop(found.answers.insert(answer.instance(), answer)),
+                None => damaged += 1,
             }
         }
     }

@@ -229,22 +229,23 @@ impl RunDirectory {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// The run's secret randomness.
+    /// The run's secret randomness; a finished run has none.
     pub(crate) fn randomness(&self) -> Result<Randomness, RunError> {
-        self.randomness.clone().ok_or_else(|| RunError::Damaged {
-            path: self.path.join("seed"),
-            why: "the run was finished, its seed is gone, and its proof is not what it was".into(),
-        })
+        self.randomness.clone().ok_or_else(|| RunError::Finished { path: self.path.clone() })
+    }
+
+    /// Whether answers can still be made.
+    pub(crate) fn has_seed(&self) -> bool {
+        self.randomness.is_some()
     }
 
     /// The log of a round's answers and what it holds. `context` is what the answers depend on beside the run's identity.
-    /// Answers for another context are left out with a notice if `others_allowed`, else an error.
+    /// Answers for another context are an error.
     pub(crate) fn log<A: Answer>(
         &self,
         round: &'static str,
         attempt: u32,
         context: &[u8],
-        others_allowed: bool,
         pool: &impl Pool,
     ) -> Result<(RoundLog<'_>, Found<A>), RunError> {
         self.lease.check()?;
@@ -259,7 +260,7 @@ impl RunDirectory {
         };
         let (public, secret) = (derive("hekaton-v1 run log: header")?, derive("hekaton-v1 run log: records")?);
         let name = if attempt == 1 { round.to_owned() } else { format!("{round}-{attempt}") };
-        let binding = Binding { public, secret, others_allowed };
+        let binding = Binding { public, secret };
         let (log, found) = Log::open(&self.path, &name, binding, self.identity.subcircuits as usize, pool)?;
         Ok((RoundLog { log, lease: &self.lease }, found))
     }
@@ -310,13 +311,6 @@ impl RoundLog<'_> {
             self.lease.keep_synced(file);
         }
         Ok(())
-    }
-
-    /// Takes back the answers of some instances.
-    pub(crate) fn strike<A: Answer>(&self, instances: &[usize]) -> Result<(), RunError> {
-        self.lease.check()?;
-        instances.iter().try_for_each(|instance| self.log.strike::<A>(*instance))?;
-        self.sync()
     }
 
     pub(crate) fn sync(&self) -> Result<(), RunError> {
