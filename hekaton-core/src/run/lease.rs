@@ -86,11 +86,12 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Files that are synced, and the first error of it: the system tells an error once.
+/// Files that are synced, and the first error of it: the system tells an error once, so it is kept. Two locks: who asks
+/// for the error does not wait for a slow disk.
 #[derive(Debug, Default)]
 struct Synced {
-    files: Vec<File>,
-    error: Option<std::io::Error>,
+    files: Mutex<Vec<File>>,
+    error: Mutex<Option<(std::io::ErrorKind, String)>>,
 }
 
 /// A lease that this process holds; given back when it is dropped.
@@ -100,7 +101,7 @@ pub(crate) struct Lease {
     token: String,
     lost: Arc<AtomicBool>,
     /// what the heart makes safe against a power failure with each beat
-    synced: Arc<Mutex<Synced>>,
+    synced: Arc<Synced>,
     stop: Option<mpsc::Sender<()>>,
     heart: Option<std::thread::JoinHandle<()>>,
 }
@@ -154,7 +155,7 @@ impl Lease {
         let lost = Arc::new(AtomicBool::new(false));
         let period = Duration::from_secs(holder.deadline_seconds) / 6;
         let token = holder.token.clone();
-        let synced: Arc<Mutex<Synced>> = Arc::default();
+        let synced: Arc<Synced> = Arc::default();
         let heart = {
             let (lost, path, synced) = (lost.clone(), path.clone(), synced.clone());
             std::thread::Builder::new().name("lease".into()).spawn(move || {
@@ -172,9 +173,10 @@ impl Lease {
                     // else a file server may not hear of it for longer than the deadline
                     let _ = file.sync_data();
                     // after the beat: a slow disk must not look like a dead holder
-                    if let Ok(mut synced) = synced.lock() {
-                        let failed = synced.files.iter().find_map(|file| file.sync_data().err());
-                        synced.error = synced.error.take().or(failed);
+                    let failed =
+                        synced.files.lock().ok().and_then(|files| files.iter().find_map(|file| file.sync_data().err()));
+                    if let (Some(e), Ok(mut error)) = (failed, synced.error.lock()) {
+                        error.get_or_insert((e.kind(), e.to_string()));
                     }
                 }
             })
@@ -185,16 +187,23 @@ impl Lease {
 
     /// From now on a file outlives a power failure but for what was written since the last beat.
     pub(crate) fn keep_synced(&self, file: File) {
-        if let Ok(mut synced) = self.synced.lock() {
-            synced.files.push(file);
+        if let Ok(mut files) = self.synced.files.lock() {
+            files.push(file);
+        }
+    }
+
+    /// Fails when what was written did not reach the disk.
+    pub(crate) fn check_synced(&self) -> Result<(), RunError> {
+        match self.synced.error.lock().ok().and_then(|error| error.clone()) {
+            None => Ok(()),
+            Some((kind, message)) => {
+                Err(RunError::Io { path: self.path.clone(), source: std::io::Error::new(kind, message) })
+            }
         }
     }
 
     /// Fails when another process took the lease over, or when it can't be told for a while.
     pub(crate) fn check(&self) -> Result<(), RunError> {
-        if let Some(source) = self.synced.lock().ok().and_then(|mut synced| synced.error.take()) {
-            return Err(RunError::Io { path: self.path.with_file_name("(logs)"), source });
-        }
         if !self.lost.load(Ordering::SeqCst) {
             for attempt in 1.. {
                 match is_mine(&self.path, &self.token) {

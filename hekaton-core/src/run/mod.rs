@@ -110,33 +110,28 @@ impl RunDirectoryOptions {
                 return Err(RunError::Exists { path: path.to_owned() });
             }
         }
-        let (file, randomness) = match found {
-            Some(found) => {
-                let mut differences = found.identity.differences(&identity.public);
-                if found.insecure_seed != self.insecure_seed.is_some() {
-                    let (then, now) =
-                        if found.insecure_seed { ("a test's", "is not") } else { ("random", "is a test's") };
-                    differences.push(format!("its seed is {then}, the one asked for {now}"));
-                }
-                let randomness = if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
-                // Of a finished run the seed is gone: then its proof holds for these public values or it does not.
-                if randomness.as_ref().is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest) {
-                    differences.push("its input is another one".to_owned());
-                }
-                if !differences.is_empty() {
-                    return Err(RunError::Different { path: path.to_owned(), differences });
-                }
-                return RunDirectory::new(path, found, randomness, lease, notices, true);
+        if let Some(found) = found {
+            let mut differences = found.identity.differences(&identity.public);
+            if found.insecure_seed != self.insecure_seed.is_some() {
+                let (then, now) = if found.insecure_seed { ("a test's", "is not") } else { ("random", "is a test's") };
+                differences.push(format!("its seed is {then}, the one asked for {now}"));
             }
-            None => {
-                if resume {
-                    notices.push(format!("no run began in {} yet: it begins now", path.display()));
-                }
-                let fresh = || Randomness::fresh().map_err(|e| io(path)(std::io::Error::other(e)));
-                let randomness =
-                    self.insecure_seed.map_or_else(fresh, |s| Ok(Randomness::seeded_not_zero_knowledge(s)))?;
-                (file, randomness)
+            let randomness = if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
+            // Of a finished run the seed is gone: then its proof holds for these public values or it does not.
+            if randomness.as_ref().is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest) {
+                differences.push("its input is another one".to_owned());
             }
+            if !differences.is_empty() {
+                return Err(RunError::Different { path: path.to_owned(), differences });
+            }
+            return Ok(RunDirectory::new(path, found, randomness, lease, notices, true));
+        }
+        if resume {
+            notices.push(format!("no run began in {} yet: it begins now", path.display()));
+        }
+        let randomness = match self.insecure_seed {
+            Some(seed) => Randomness::seeded_not_zero_knowledge(seed),
+            None => Randomness::fresh().map_err(|e| io(path)(std::io::Error::other(e)))?,
         };
         let run = RunFile {
             format_version: VERSION,
@@ -151,7 +146,7 @@ impl RunDirectoryOptions {
         // With this name the run has begun.
         write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
         sync_directory(path);
-        RunDirectory::new(path, run, Some(randomness), lease, notices, false)
+        Ok(RunDirectory::new(path, run, Some(randomness), lease, notices, false))
     }
 }
 
@@ -175,8 +170,8 @@ impl RunDirectory {
         lease: Lease,
         notices: Vec<String>,
         resumed: bool,
-    ) -> Result<Self, RunError> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             path: path.to_owned(),
             identity: run.identity,
             randomness,
@@ -184,7 +179,7 @@ impl RunDirectory {
             lease,
             resumed,
             notices: Mutex::new(notices),
-        })
+        }
     }
 
     /// Where it is.
@@ -307,6 +302,7 @@ pub(crate) struct RoundLog<'a> {
 impl RoundLog<'_> {
     pub(crate) fn append<A: Answer>(&self, answer: &A) -> Result<(), RunError> {
         self.lease.check()?;
+        self.lease.check_synced()?;
         if let Some(file) = self.log.append(answer)? {
             self.lease.keep_synced(file);
         }
@@ -314,7 +310,8 @@ impl RoundLog<'_> {
     }
 
     pub(crate) fn sync(&self) -> Result<(), RunError> {
-        self.log.sync()
+        self.log.sync()?;
+        self.lease.check_synced()
     }
 }
 
