@@ -4,7 +4,6 @@
 use circuits::Chain;
 use criterion::{Criterion, criterion_group, criterion_main};
 use hekaton_core::coordinator::Coordinator;
-use hekaton_core::engine::Engine;
 use hekaton_core::messages::ProveRound;
 use hekaton_core::worker::{Worker, WorkerError};
 use hekaton_core::{Fr, LocalEngine, MemoryChallenges, MemoryKeys, Randomness, SetupOptions, setup, verify};
@@ -28,12 +27,12 @@ fn phases(c: &mut Criterion) {
     group.bench_function("prove one", |b| b.iter(|| worker.resume(job(1)).prove(&round).unwrap()));
 
     let order = coordinator.order();
-    let commitments = engine.round(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1)).unwrap();
+    let commitments = engine.each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1)).unwrap();
     let round = coordinator.committed(commitments.clone(), &engine).unwrap().prove_round();
-    let responses = engine.round(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
+    let responses = engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
     let aggregate = || {
         let committed = coordinator.committed(commitments.clone(), &engine).unwrap();
-        committed.proven(responses.clone()).unwrap().aggregate(&engine).unwrap()
+        committed.proven(responses.clone()).unwrap().aggregate().unwrap()
     };
     group.bench_function("aggregate and verify", |b| b.iter(aggregate));
     let proof = aggregate();

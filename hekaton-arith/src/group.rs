@@ -41,6 +41,11 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
         membership::find_outside(points, random)
     }
 
+    /// The index of the first point whose coordinates are not reduced or not on the curve. The subgroup is not checked.
+    fn find_off_curve(points: &[Self]) -> Option<usize> {
+        points.iter().position(|p| !portable::is_on_curve(p))
+    }
+
     /// `-self`.
     fn neg(&self) -> Self {
         portable::neg(self)

@@ -34,6 +34,6 @@ pub use fixed_base::FixedBase;
 pub use group::Group;
 pub use gt::{Gt, GtError};
 pub use msm::{MsmWork, Scalars};
-pub use pairing::{MillerLoop, pairing};
+pub use pairing::{MillerLoop, MillerLoopError, pairing};
 pub use points::{G1Point, G2Point, PointError};
 pub use scalar::{ScalarError, batch_invert, fr_from_bytes, fr_from_uniform, fr_to_bytes, inner_product, powers};

@@ -3,8 +3,16 @@
 //! A product of pairings needs one final exponentiation, and the parts of a product may be computed by different
 //! threads or ranks: [`MillerLoop`] is such a part.
 
+use crate::points::fq;
 use crate::{G1Point, G2Point, Group, Gt, portable};
-use blst::blst_fp12;
+use ark_bls12_381::Fq;
+use ark_ff::PrimeField;
+use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
+
+/// Why bytes are no Miller loop's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no value of a Miller loop (a wrong length, a coordinate that is not reduced, or zero)")]
+pub struct MillerLoopError;
 
 /// The product of the Miller loops of some pairs, before the final exponentiation. Not canonical: only
 /// [`MillerLoop::finish`] gives a group element.
@@ -12,6 +20,35 @@ use blst::blst_fp12;
 pub struct MillerLoop(blst_fp12);
 
 impl MillerLoop {
+    /// Length of the encoding in bytes: twelve coordinates of Fq.
+    pub const BYTES: usize = 576;
+
+    /// How it goes from one rank to another: the coordinates' limbs as they lie in memory, little-endian.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let coordinates = self.0.fp6.iter().flat_map(|x| &x.fp2).flat_map(|x| &x.fp);
+        coordinates.flat_map(|x| x.l).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Decodes.
+    ///
+    /// # Errors
+    /// When the length is wrong, a coordinate is not below q, or the value is zero, which no Miller loop has.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, MillerLoopError> {
+        let (limbs, rest) = bytes.as_chunks::<8>();
+        let limbs: Vec<u64> = limbs.iter().map(|limb| u64::from_le_bytes(*limb)).collect();
+        let (coordinates, more) = limbs.as_chunks::<6>();
+        if bytes.len() != Self::BYTES || !rest.is_empty() || !more.is_empty() {
+            return Err(MillerLoopError);
+        }
+        if coordinates.iter().any(|x| fq(*x).0 >= Fq::MODULUS) || limbs.iter().all(|limb| *limb == 0) {
+            return Err(MillerLoopError);
+        }
+        let fp = |at: usize| blst_fp { l: coordinates[at] };
+        let fp2 = |at: usize| blst_fp2 { fp: [fp(at), fp(at + 1)] };
+        let fp6 = |at: usize| blst_fp6 { fp2: [fp2(at), fp2(at + 2), fp2(at + 4)] };
+        Ok(Self(blst_fp12 { fp6: [fp6(0), fp6(6)] }))
+    }
+
     /// The empty product.
     pub fn one() -> Self {
         Self(portable::fp12_one())

@@ -218,6 +218,9 @@ proptest! {
         let cut = cut.min(a.len());
         let parts = [MillerLoop::new(&a[..cut], &b[..cut]), MillerLoop::new(&a[cut..], &b[cut..])];
         let product = MillerLoop::product(parts).finish();
+        // as parts travel from rank to rank
+        let sent = parts.map(|part| MillerLoop::from_bytes(&part.to_bytes()).unwrap());
+        prop_assert_eq!(MillerLoop::product(sent).finish(), product);
         let exponent = xs.iter().map(|x| x.0 * x.1).sum::<Fr>();
         prop_assert_eq!(product, pairing(&G1Point::generator(), &G2Point::generator()).mul(&exponent));
         let theirs = Bls12_381::multi_pairing(
@@ -402,4 +405,18 @@ fn find_outside_names_the_first_bad_point() {
     assert_eq!(carry, 0);
     words[..6].copy_from_slice(&sum);
     case(off, bytemuck::cast(words), g2, g2.neg());
+}
+
+#[test]
+fn bytes_of_a_miller_loop_are_checked() {
+    let bytes = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]).to_bytes();
+    assert_eq!(bytes.len(), MillerLoop::BYTES);
+    for bad in [&bytes[1..], &[&bytes[..], &[0]].concat(), &[], &[0; MillerLoop::BYTES], &[0xff; MillerLoop::BYTES]] {
+        assert!(MillerLoop::from_bytes(bad).is_err());
+    }
+    for coordinate in 0..12 {
+        let mut bytes = bytes.clone();
+        bytes[48 * coordinate..][..48].fill(0xff);
+        assert!(MillerLoop::from_bytes(&bytes).is_err(), "coordinate {coordinate}");
+    }
 }

@@ -4,6 +4,7 @@
 //! [`Coordinator`] → commit round → [`Committed`] → prove round → [`Proven`] → [`Proof`].
 
 use crate::aggregation::block::Shared;
+use crate::aggregation::blocks::{Blocks, LocalBlocks, PhaseError};
 use crate::aggregation::prover::Committing;
 use crate::aggregation::{Proof, VerifyError, public_sum, verify};
 use crate::circuit::wiring::Wiring;
@@ -14,6 +15,7 @@ use crate::keys::{KeyFileError, ProverKeys};
 use crate::messages::{Commitment, Job, ProofResponse, ProveRound};
 use crate::mirage::Statement;
 use crate::randomness::Randomness;
+use crate::ranks::RankError;
 use crate::transcript::{MemoryChallenges, Merlin, Sponge};
 use hekaton_arith::{Fr, Group, fr_from_uniform};
 
@@ -63,6 +65,21 @@ pub enum CoordinatorError {
     /// A key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
+    /// A phase of the aggregation was not done, or with the wrong number of values.
+    #[error("{0}")]
+    Phase(String),
+    /// A rank failed, or was lost.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+impl From<PhaseError> for CoordinatorError {
+    fn from(error: PhaseError) -> Self {
+        match error {
+            PhaseError::Key(error) => error.into(),
+            other => Self::Phase(other.to_string()),
+        }
+    }
 }
 
 fn list(instances: &[usize]) -> String {
@@ -222,28 +239,35 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         Ok(Job { instance, kind: kind as usize, values, slots, private })
     }
 
-    /// Takes the answers of the commit round; they give the challenges.
+    /// What all blocks of the aggregation read.
+    pub(crate) fn shared(&self) -> &Shared<'a> {
+        &self.shared
+    }
+
+    /// Takes the answers of the commit round; they give the challenges. What follows is done on this pool.
     ///
     /// # Errors
     /// When they are not one for each instance.
-    pub fn committed(
+    #[allow(private_interfaces)] // who holds the vectors is nobody's business outside
+    pub fn committed<P: Pool>(
         &'a self,
         commitments: Vec<Commitment>,
-        pool: &impl Pool,
-    ) -> Result<Committed<'a, C>, CoordinatorError> {
-        self.committed_with(Box::new(Merlin::new()), commitments, pool)
+        pool: &'a P,
+    ) -> Result<Committed<'a, C, LocalBlocks<'a, P>>, CoordinatorError> {
+        self.committed_with(Box::new(Merlin::new()), commitments, LocalBlocks::all(&self.shared, pool))
     }
 
-    /// [`Self::committed`] over any sponge.
-    pub(crate) fn committed_with(
+    /// [`Self::committed`] over any sponge, whoever holds the vectors.
+    pub(crate) fn committed_with<B: Blocks>(
         &'a self,
         sponge: Box<dyn Sponge>,
         commitments: Vec<Commitment>,
-        pool: &impl Pool,
-    ) -> Result<Committed<'a, C>, CoordinatorError> {
+        blocks: B,
+    ) -> Result<Committed<'a, C, B>, CoordinatorError> {
         let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
         let vk = &self.keys.verifying;
-        let committing = Committing::new(&self.shared, vk, sponge, &self.public_values, &commitments, pool)?;
+        let committing = Committing::new(&self.shared, vk, sponge, &self.public_values, &commitments, blocks);
+        let committing = committing.map_err(Into::into)?;
         if let Err(VerifyError::Pole { index }) = public_sum(vk, &self.public_values, &committing.memory()) {
             return Err(CoordinatorError::Pole { index });
         }
@@ -252,19 +276,21 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
 }
 
 /// After the commit round.
-pub struct Committed<'a, C: Circuit> {
+#[allow(private_bounds)]
+pub struct Committed<'a, C: Circuit, B> {
     coordinator: &'a Coordinator<'a, C>,
     commitments: Vec<Commitment>,
-    committing: Committing<'a, Box<dyn Sponge>>,
+    committing: Committing<'a, Box<dyn Sponge>, B>,
 }
 
-impl<C: Circuit> std::fmt::Debug for Committed<'_, C> {
+impl<C: Circuit, B> std::fmt::Debug for Committed<'_, C, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Committed").field("commitments", &self.commitments.len()).finish_non_exhaustive()
     }
 }
 
-impl<'a, C: Circuit> Committed<'a, C> {
+#[allow(private_bounds)]
+impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
     /// What goes to all workers in the prove round.
     pub fn prove_round(&self) -> ProveRound {
         ProveRound { memory: self.committing.memory() }
@@ -274,7 +300,7 @@ impl<'a, C: Circuit> Committed<'a, C> {
     ///
     /// # Errors
     /// When they are not one for each instance.
-    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, C>, CoordinatorError> {
+    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, C, B>, CoordinatorError> {
         let Self { coordinator, commitments, committing } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
         Ok(Proven { coordinator, commitments, committing, responses })
@@ -282,28 +308,30 @@ impl<'a, C: Circuit> Committed<'a, C> {
 }
 
 /// After the prove round.
-pub struct Proven<'a, C: Circuit> {
+#[allow(private_bounds)]
+pub struct Proven<'a, C: Circuit, B> {
     coordinator: &'a Coordinator<'a, C>,
     commitments: Vec<Commitment>,
-    committing: Committing<'a, Box<dyn Sponge>>,
+    committing: Committing<'a, Box<dyn Sponge>, B>,
     responses: Vec<ProofResponse>,
 }
 
-impl<C: Circuit> std::fmt::Debug for Proven<'_, C> {
+impl<C: Circuit, B> std::fmt::Debug for Proven<'_, C, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Proven").field("responses", &self.responses.len()).finish_non_exhaustive()
     }
 }
 
-impl<C: Circuit> Proven<'_, C> {
+#[allow(private_bounds)]
+impl<C: Circuit, B: Blocks> Proven<'_, C, B> {
     /// Aggregates, verifies the result, and gives it out only if it verifies; otherwise names the bad subcircuits.
     ///
     /// # Errors
     /// Which subcircuits are bad.
-    pub fn aggregate(self, pool: &impl Pool) -> Result<Proof, CoordinatorError> {
+    pub fn aggregate(self) -> Result<Proof, CoordinatorError> {
         let Self { coordinator, commitments, committing, responses } = self;
         let memory = committing.memory();
-        let proof = committing.finish(&responses, pool)?;
+        let proof = committing.finish(&responses).map_err(Into::into)?;
         let verdict = verify(&coordinator.keys.verifying, &coordinator.public_values, proof.as_bytes());
         let Err(error) = verdict else { return Ok(proof) };
         let instances = bad_subcircuits(coordinator.keys, &commitments, &responses, &memory, proof.as_bytes())?;

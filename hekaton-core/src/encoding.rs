@@ -97,6 +97,12 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Bytes that are not read yet.
+    #[cfg(feature = "prover")]
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),

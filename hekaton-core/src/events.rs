@@ -69,6 +69,35 @@ pub struct TypeSummary {
     pub instances: u64,
 }
 
+fn one() -> u64 {
+    1
+}
+
+/// What one rank did in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankAccount {
+    /// The phase.
+    pub phase: Phase,
+    /// The rank.
+    pub rank: u64,
+    /// Its machine.
+    pub host: String,
+    /// Its provers.
+    pub provers: u64,
+    /// Answers that came from it in this phase.
+    pub subcircuits: u64,
+    /// Seconds that its provers worked, added up.
+    pub busy_seconds: f64,
+    /// Seconds that its provers waited, added up, from the phase's first message to this rank on.
+    pub idle_seconds: f64,
+    /// Bytes that the coordinator sent to it, headers included.
+    pub sent_bytes: u64,
+    /// Bytes that the coordinator got from it, headers included.
+    pub received_bytes: u64,
+    /// The most memory that it had resident so far, mapped keys included.
+    pub peak_memory: u64,
+}
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -107,6 +136,9 @@ pub enum Event {
         threads: u64,
         /// Subcircuits that are proven at once, at most.
         provers: u64,
+        /// Ranks that take part; 1 where only this process does.
+        #[serde(default = "one")]
+        ranks: u64,
         /// Whether the proof is zero-knowledge.
         zero_knowledge: bool,
         /// Whether each prover checks its witness.
@@ -138,7 +170,7 @@ pub enum Event {
         seconds: f64,
         /// Bytes to and from the prover, private inputs not counted.
         bytes: u64,
-        /// Who did it: the thread.
+        /// Who did it: the thread, or the rank and the thread.
         prover: String,
     },
     /// A phase ends.
@@ -150,6 +182,8 @@ pub enum Event {
         /// Bytes that it is about: key bytes for loading, values, points and proofs for the rounds, the proof in the end.
         bytes: u64,
     },
+    /// What one rank did in a phase.
+    Rank(RankAccount),
     /// Memory of the process.
     Memory {
         /// Resident bytes, mapped keys included.

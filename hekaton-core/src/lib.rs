@@ -59,6 +59,8 @@ mod prove;
 #[cfg(feature = "prover")]
 mod randomness;
 #[cfg(feature = "prover")]
+pub mod ranks;
+#[cfg(feature = "prover")]
 pub mod run;
 #[cfg(feature = "prover")]
 mod setup;

@@ -3,9 +3,12 @@
 //! A job is a value that any worker can do at any time, more than once, with the same result. The answers are
 //! [`Message`]s: values with one canonical encoding of a fixed length, for ranks and for the logs of a run directory.
 
+use crate::circuit::Circuit;
 use crate::encoding::{DecodeError, Reader};
+use crate::events::Phase;
 use crate::mirage::MirageProof;
 use crate::transcript::MemoryChallenges;
+use crate::worker::{Worker, WorkerError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_to_bytes};
 
 /// A subcircuit to be proven: everything that is its own.
@@ -63,10 +66,23 @@ pub trait Message: Sized + Send + Sync {
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError>;
 }
 
-/// The answer of one instance.
+/// The answer of one instance in one of the rounds.
 pub trait Answer: Message {
+    /// The round.
+    const PHASE: Phase;
+
     /// Index of the instance.
     fn instance(&self) -> usize;
+
+    /// Does the job. `challenges` are those of the prove round; the commit round has none.
+    ///
+    /// # Errors
+    /// What the worker says.
+    fn make<C: Circuit>(
+        worker: Worker<'_, C>,
+        job: Job<C::Private>,
+        challenges: Option<&ProveRound>,
+    ) -> Result<Self, WorkerError>;
 }
 
 fn put_instance(instance: usize) -> Vec<u8> {
@@ -103,8 +119,18 @@ impl Message for Commitment {
 }
 
 impl Answer for Commitment {
+    const PHASE: Phase = Phase::Commit;
+
     fn instance(&self) -> usize {
         self.instance
+    }
+
+    fn make<C: Circuit>(
+        worker: Worker<'_, C>,
+        job: Job<C::Private>,
+        _: Option<&ProveRound>,
+    ) -> Result<Self, WorkerError> {
+        Ok(worker.commit(job)?.1)
     }
 }
 
@@ -147,8 +173,20 @@ impl Message for ProofResponse {
 }
 
 impl Answer for ProofResponse {
+    const PHASE: Phase = Phase::Prove;
+
     fn instance(&self) -> usize {
         self.instance
+    }
+
+    fn make<C: Circuit>(
+        worker: Worker<'_, C>,
+        job: Job<C::Private>,
+        challenges: Option<&ProveRound>,
+    ) -> Result<Self, WorkerError> {
+        let instance = job.instance;
+        let no_challenges = || WorkerError::Job { instance, why: "no challenges".into() };
+        worker.resume(job).prove(challenges.ok_or_else(no_challenges)?)
     }
 }
 

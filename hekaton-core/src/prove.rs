@@ -1,19 +1,20 @@
 //! A whole run on one engine: commit round, prove round, aggregation.
 
+use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::aggregation::{Proof, verify};
 use crate::circuit::Circuit;
 use crate::coordinator::{Coordinator, CoordinatorError};
-use crate::engine::Engine;
+use crate::engine::{Engine, Pool, Round, Work};
 use crate::events::{Event, Outcome, Phase, Recorder};
 use crate::keys::ProverKeys;
-use crate::messages::{Answer, Commitment, Message, ProofResponse, ProveRound};
+use crate::messages::{Answer, Commitment, Message, ProofResponse};
 use crate::options::ProveOptions;
 use crate::randomness::Randomness;
 use crate::run::{RoundLog, RunError};
 use crate::transcript::{Merlin, Sponge};
 use crate::worker::{Worker, WorkerError};
 use hekaton_arith::Fr;
-use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a run starts over after a pole before it gives up; a pole has a probability of about 2^-230.
 const ATTEMPTS: u32 = 4;
@@ -39,10 +40,12 @@ pub enum ProveError {
     ForeignRun,
     /// A commitment is not what it must be: a machine is broken. Proofs under its challenges were made, so all begins again
     /// with new randomness.
-    #[error("the commitment of subcircuit {instance} was wrong: a machine is broken, or was")]
+    #[error("the commitment of subcircuit {instance}{by} was wrong: a machine is broken, or was")]
     WrongCommitment {
         /// The subcircuit.
         instance: usize,
+        /// Who made it, if that is known and was not this process: " (by rank ...)".
+        by: String,
     },
     /// Somebody asked the run to stop.
     #[error("cancelled")]
@@ -50,6 +53,10 @@ pub enum ProveError {
 }
 
 impl ProveError {
+    pub(crate) fn from_rank(error: crate::ranks::RankError) -> Self {
+        Self::Coordinator(error.into())
+    }
+
     /// Whether another attempt, with new randomness, may end better.
     fn starts_over(&self) -> bool {
         matches!(
@@ -173,8 +180,9 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
             subcircuits: vk.instances,
             constraints: coordinator.total_constraints(),
             types: coordinator.type_summaries(),
-            threads: self.engine.threads() as u64,
+            threads: self.engine.pool().threads() as u64,
             provers: self.provers() as u64,
+            ranks: self.engine.ranks() as u64,
             zero_knowledge: vk.zero_knowledge && !seeded,
             check_constraints: self.options.check_constraints,
             resumed: run.is_some_and(|run| run.is_resumed()),
@@ -206,8 +214,12 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     }
 
     fn provers(&self) -> usize {
-        let threads = self.engine.threads();
-        self.options.provers.map_or(threads, NonZeroUsize::get).min(threads)
+        self.engine.provers(self.options.provers)
+    }
+
+    /// Who made an answer, for messages.
+    fn by(&self, instance: usize) -> String {
+        self.engine.maker(instance).map_or_else(String::new, |maker| format!(" (by {maker})"))
     }
 
     fn attempt(
@@ -219,41 +231,43 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     ) -> Result<Run, ProveError> {
         let check = self.options.check_constraints;
         let worker = Worker::new(self.circuit, &self.keys.types, self.keys.verifying.zero_knowledge, randomness, check);
+        let cancellation = &self.options.cancellation;
+        let commit =
+            Round { coordinator, worker, randomness, attempt, challenges: None, provers: self.provers(), cancellation };
 
         let (since, context) = (std::time::Instant::now(), coordinator.execution_digest());
-        let commit = |i: usize| -> Result<Commitment, ProveError> {
-            Ok(worker.commit(coordinator.job(i, randomness, false)?)?.1)
-        };
-        let (_, commitments) = self.round(coordinator, Phase::Commit, ("commitments", attempt, &context), commit)?;
-        let committed = coordinator.committed_with(sponge(attempt), commitments.clone(), self.engine)?;
-        self.recorder.phase_end(Phase::Commit, since, self.traffic(coordinator, Phase::Commit));
+        let (_, commitments, bytes) = self.round::<Commitment>(&commit, "commitments", &context)?;
+        let blocks = self.engine.blocks(coordinator.shared());
+        let committed = coordinator.committed_with(sponge(attempt), commitments.clone(), blocks)?;
+        self.phase_end(Phase::Commit, since, bytes)?;
 
-        let (since, round) = (std::time::Instant::now(), committed.prove_round());
-        let context = [&context[..], &round.to_bytes()].concat();
-        let prove = |i: usize| -> Result<ProofResponse, ProveError> {
-            Ok(worker.resume(coordinator.job(i, randomness, true)?).prove(&round)?)
-        };
-        let (log, mut responses) = self.round(coordinator, Phase::Prove, ("proofs", attempt, &context), prove)?;
+        let (since, challenges) = (std::time::Instant::now(), committed.prove_round());
+        let context = [&context[..], &challenges.to_bytes()].concat();
+        let prove = Round { challenges: Some(challenges), ..commit };
+        let (log, mut responses, bytes) = self.round::<ProofResponse>(&prove, "proofs", &context)?;
         let proven = committed.proven(responses.clone())?;
-        self.recorder.phase_end(Phase::Prove, since, self.traffic(coordinator, Phase::Prove));
+        self.phase_end(Phase::Prove, since, bytes)?;
 
         self.check_cancelled()?;
         let since = self.recorder.phase_start(Phase::Aggregate, 1, 0);
-        let mut proof = proven.aggregate(self.engine);
+        let mut proof = proven.aggregate();
         if let Err(CoordinatorError::BadSubcircuits { instances }) = &proof {
             // Answers are functions of the seed: what comes out otherwise now was made by a broken machine.
-            let again =
-                self.engine.round(instances, self.provers(), |i| Ok::<_, ProveError>((commit(i)?, prove(i)?)))?;
+            let again = self.engine.pool().map(instances.clone(), |i| {
+                let commit = Round { challenges: None, ..prove };
+                Ok::<_, ProveError>((commit.make::<Commitment>(i)?, prove.make::<ProofResponse>(i)?))
+            });
             let mut mended = Vec::new();
-            for (commitment, response) in again {
+            for again in again {
+                let (commitment, response) = again?;
                 let instance = response.instance;
                 if commitment != commitments[instance] {
-                    return Err(ProveError::WrongCommitment { instance });
+                    return Err(ProveError::WrongCommitment { instance, by: self.by(instance) });
                 }
                 if response != responses[instance] {
                     log.as_ref().map_or(Ok(()), |log| log.append(&response))?;
                     responses[instance] = response;
-                    mended.push(instance.to_string());
+                    mended.push(format!("{instance}{}", self.by(instance)));
                 }
             }
             if !mended.is_empty() {
@@ -262,83 +276,100 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                     "the proofs of these subcircuits were wrong and were made again: {list}; a machine is broken, or was"
                 );
                 self.recorder.emit(Event::Notice { message });
-                let committed = coordinator.committed_with(sponge(attempt), commitments, self.engine)?;
-                proof = committed.proven(responses)?.aggregate(self.engine);
+                proof = self.aggregate_again(
+                    coordinator,
+                    sponge(attempt),
+                    &commitments,
+                    &responses,
+                    self.engine.blocks(coordinator.shared()),
+                );
             }
+        }
+        if matches!(proof, Err(CoordinatorError::Aggregate(_))) && self.engine.ranks() > 1 {
+            let message = "every subcircuit's proof verifies but not what the ranks aggregated: a machine is broken, \
+                           or was; it is aggregated again by rank 0 alone";
+            self.recorder.emit(Event::Notice { message: message.to_owned() });
+            let blocks = LocalBlocks::all(coordinator.shared(), self.engine.pool());
+            proof = self.aggregate_again(coordinator, sponge(attempt), &commitments, &responses, blocks);
         }
         let proof = proof?;
         if let Some(run) = self.options.run {
             run.finish(&proof)?;
         }
-        self.recorder.phase_end(Phase::Aggregate, since, proof.as_bytes().len() as u64);
+        self.phase_end(Phase::Aggregate, since, proof.as_bytes().len() as u64)?;
         Ok(run_of(coordinator, proof))
+    }
+
+    /// The aggregation from its beginning, over these blocks.
+    fn aggregate_again<B: Blocks>(
+        &self,
+        coordinator: &Coordinator<'_, C>,
+        sponge: Box<dyn Sponge>,
+        commitments: &[Commitment],
+        responses: &[ProofResponse],
+        blocks: B,
+    ) -> Result<Proof, CoordinatorError> {
+        coordinator.committed_with(sponge, commitments.to_vec(), blocks)?.proven(responses.to_vec())?.aggregate()
     }
 
     fn check_cancelled(&self) -> Result<(), ProveError> {
         if self.options.cancellation.is_cancelled() { Err(ProveError::Cancelled) } else { Ok(()) }
     }
 
-    /// One round: what the log has is taken from it, the rest is done and goes into it, answer by answer.
+    /// What the ranks did in a phase, and its end.
+    fn phase_end(&self, phase: Phase, since: std::time::Instant, bytes: u64) -> Result<(), ProveError> {
+        for account in self.engine.account(phase)? {
+            self.recorder.emit(Event::Rank(account));
+        }
+        self.recorder.phase_end(phase, since, bytes);
+        Ok(())
+    }
+
+    /// One round: what the log has is taken from it, the rest is done and goes into it, answer by answer. Gives the bytes
+    /// that were exchanged, too.
     fn round<A: Answer>(
         &self,
-        coordinator: &Coordinator<'_, C>,
-        phase: Phase,
-        (name, attempt, context): (&'static str, u32, &[u8]),
-        job: impl Fn(usize) -> Result<A, ProveError> + Sync,
-    ) -> Result<(Option<RoundLog<'_>>, Vec<A>), ProveError> {
+        round: &Round<'_, C>,
+        name: &'static str,
+        context: &[u8],
+    ) -> Result<(Option<RoundLog<'_>>, Vec<A>, u64), ProveError> {
         self.check_cancelled()?;
-        let log = self.options.run.map(|run| run.log::<A>(name, attempt, context, self.engine)).transpose()?;
-        let (log, mut answers) = match log {
+        let log = self.options.run.map(|run| run.log::<A>(name, round.attempt, context, self.engine.pool()));
+        let (log, mut answers) = match log.transpose()? {
             Some((log, found)) => {
                 found.notices.into_iter().for_each(|message| self.recorder.emit(Event::Notice { message }));
                 (Some(log), found.answers)
             }
             None => (None, std::collections::BTreeMap::new()),
         };
+        let coordinator = round.coordinator;
         let mut order = coordinator.order();
         order.retain(|i| !answers.contains_key(i));
-        self.recorder.phase_start(phase, coordinator.instances(), answers.len());
-        let new = self.engine.round(&order, self.provers(), |i| {
-            self.check_cancelled()?;
-            let start = self.recorder.now();
-            let answer = job(i)?;
+        self.recorder.phase_start(A::PHASE, coordinator.instances(), answers.len());
+        let exchanged = AtomicU64::new(0);
+        let new = self.engine.round::<C, A>(round, &order, &|answer, Work { seconds, bytes, prover }| {
             if let Some(log) = &log {
-                log.append(&answer)?;
+                log.append(answer)?;
             }
+            exchanged.fetch_add(bytes, Ordering::Relaxed);
             self.recorder.emit(Event::Subcircuit {
-                phase,
-                instance: i as u64,
-                kind: coordinator.type_name(i).to_owned(),
-                start,
-                seconds: self.recorder.now() - start,
-                bytes: traffic(coordinator, phase, i),
-                prover: std::thread::current().name().unwrap_or("prover").to_owned(),
+                phase: A::PHASE,
+                instance: answer.instance() as u64,
+                kind: coordinator.type_name(answer.instance()).to_owned(),
+                start: self.recorder.now() - seconds,
+                seconds,
+                bytes,
+                prover,
             });
-            Ok::<A, ProveError>(answer)
+            Ok(())
         });
         // what was done outlives a power failure, however the round ended
         let synced = log.as_ref().map_or(Ok(()), RoundLog::sync);
         let new = new?;
         synced?;
         answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
-        Ok((log, answers.into_values().collect()))
+        Ok((log, answers.into_values().collect(), exchanged.into_inner()))
     }
-
-    /// What a phase exchanges in all.
-    fn traffic(&self, coordinator: &Coordinator<'_, C>, phase: Phase) -> u64 {
-        (0..coordinator.instances()).map(|i| traffic(coordinator, phase, i)).sum()
-    }
-}
-
-/// Bytes to and from a subcircuit's prover, private inputs not counted: values up and D down; challenges up and the
-/// proof down.
-fn traffic<C: Circuit>(coordinator: &Coordinator<'_, C>, phase: Phase, instance: usize) -> u64 {
-    let bytes = match phase {
-        Phase::Commit => 32 * coordinator.slots(instance) + Commitment::LEN,
-        Phase::Prove => ProveRound::LEN + ProofResponse::LEN,
-        Phase::LoadKeys | Phase::Execute | Phase::Aggregate => 0,
-    };
-    bytes as u64
 }
 
 fn run_of<C: Circuit>(coordinator: &Coordinator<'_, C>, proof: Proof) -> Run {

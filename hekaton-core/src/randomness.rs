@@ -64,6 +64,30 @@ impl Randomness {
         Self { seed: Zeroizing::new(*seed), attempt: 0, context: [0; 32], seeded }
     }
 
+    /// Length of [`Self::to_secret_bytes`].
+    pub(crate) const SECRET_BYTES: usize = 69;
+
+    /// All of it, for a worker of the same run on another machine.
+    pub(crate) fn to_secret_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(Self::SECRET_BYTES + 1);
+        out.extend_from_slice(self.seed.as_ref());
+        out.extend_from_slice(&self.attempt.to_le_bytes());
+        out.extend_from_slice(&self.context);
+        out.push(self.seeded.into());
+        out
+    }
+
+    /// The inverse of [`Self::to_secret_bytes`]; what is missing is zero.
+    pub(crate) fn from_secret_bytes(bytes: &[u8]) -> Self {
+        let mut all = Zeroizing::new([0; Self::SECRET_BYTES]);
+        all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+        let mut out = Self { seed: Zeroizing::new([0; 32]), attempt: 0, context: [0; 32], seeded: all[68] != 0 };
+        out.seed.copy_from_slice(&all[..32]);
+        out.attempt = u32::from_le_bytes([all[32], all[33], all[34], all[35]]);
+        out.context.copy_from_slice(&all[36..68]);
+        out
+    }
+
     pub(crate) fn seed(&self) -> &[u8; 32] {
         &self.seed
     }
@@ -126,6 +150,15 @@ mod tests {
             Randomness::fresh().unwrap().scalar(Purpose::Mask, 7),
             Randomness::fresh().unwrap().scalar(Purpose::Mask, 7)
         );
+    }
+
+    #[test]
+    fn travels_whole() {
+        let a = Randomness::fresh().unwrap().next_attempt().bound_to("values", &[Fr::from(1u64)]);
+        let b = Randomness::from_secret_bytes(&a.to_secret_bytes());
+        assert_eq!(a.to_secret_bytes().len(), Randomness::SECRET_BYTES);
+        assert_eq!(a.scalar(Purpose::Mask, 7), b.scalar(Purpose::Mask, 7));
+        assert_eq!(a.is_seeded(), b.is_seeded());
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl<'a, C: Circuit> Worker<'a, C> {
         Self { circuit, keys, masked, randomness, check_constraints }
     }
 
+    pub(crate) fn checks_constraints(&self) -> bool {
+        self.check_constraints
+    }
+
     /// The commit round: `D = sum v_j DQ_j + k_D [delta]_1`.
     ///
     /// # Errors
@@ -118,6 +122,11 @@ impl<'a, C: Circuit> Worker<'a, C> {
 }
 
 impl<C: Circuit> CommittedSubcircuit<'_, C> {
+    /// The job, to be proven later.
+    pub fn into_job(self) -> Job<C::Private> {
+        self.job
+    }
+
     /// The prove round: synthesizes the witness and proves.
     ///
     /// # Errors

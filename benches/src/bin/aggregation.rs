@@ -10,7 +10,6 @@ use benches::{Line, median, time};
 use circuits::Chain;
 use clap::Parser;
 use hekaton_core::coordinator::Coordinator;
-use hekaton_core::engine::Engine;
 use hekaton_core::worker::{Worker, WorkerError};
 use hekaton_core::{Fr, LocalEngine, MemoryKeys, Randomness, SetupOptions, setup, verify};
 use std::num::NonZeroUsize;
@@ -57,14 +56,14 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
         let order = coordinator.order();
         let job = |i| coordinator.job(i, &randomness, true).unwrap_or_else(|e| panic!("{e}"));
-        let commitments = engine.round(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))?;
+        let commitments = engine.each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))?;
         let (first, committed) = time(|| coordinator.committed(commitments, engine));
         let committed = committed?;
         let round = committed.prove_round();
-        let responses = engine.round(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round))?;
+        let responses = engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round))?;
         let proven = committed.proven(responses)?;
         // verification of the result is part of it
-        let (second, proof) = time(|| proven.aggregate(engine));
+        let (second, proof) = time(|| proven.aggregate());
         let proof = proof?;
         times.push(first + second);
         bytes = proof.as_bytes().len();

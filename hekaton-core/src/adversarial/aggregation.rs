@@ -77,7 +77,7 @@ fn a33_share_planted_at_a_pad() {
         let public = crate::aggregation::public_sum(&bench.keys.verifying, &cheater.public, &memory).unwrap();
         assert!(!(sum + public).is_zero());
         vectors.e[6] = -(sum + public);
-        committing.finish_vectors(&vectors, &bench.engine).unwrap().as_bytes().to_vec()
+        committing.finish_vectors(&vectors).unwrap().as_bytes().to_vec()
     };
     cheater.assert_fails(&plant(5), &[Z]);
     let vk = &bench.keys.verifying;
@@ -259,7 +259,7 @@ fn a40_other_ledger_key() {
         shared.ledger = ledger;
         let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
         let vectors = cheater.proofs(&committing.memory());
-        let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+        let proof = committing.finish_vectors(&vectors).unwrap();
         // n + 1: the pad has e = 0, so the statement balances and only the key is wrong; n - 1: a share is left out, too
         let expected: &[Equation] = if ledger == 6 { &[KeyW] } else { &[Z, KeyW] };
         cheater.assert_fails(proof.as_bytes(), expected);
@@ -288,7 +288,7 @@ fn a41_opening_at_another_point() {
     let shared = cheater.shared();
     let committing = cheater.begin(&shared, OtherZ(Merlin::new()), &cheater.commitments());
     let vectors = cheater.proofs(&committing.memory());
-    let other = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let other = committing.finish_vectors(&vectors).unwrap();
     let (at, len) = super::bench::place(&bench, ProofField::PiV);
     assert_ne!(other.as_bytes()[at..at + len], proof[at..at + len]);
     // both openings are for the other point; take one at a time
@@ -357,7 +357,7 @@ fn a43_public_value_after_the_challenges() {
     let committing = cheater.begin(&shared, WithoutPublicValues(Merlin::new()), &cheater.commitments());
     let memory = committing.memory();
     let vectors = cheater.proofs(&memory);
-    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&vectors).unwrap();
     // the output x solves sum e_i + m / (g + x_in + b a_in) - 1 / (g + x + b a_out) = 0
     let sum: Fr = vectors.e.iter().sum();
     let [input, output] = [0, 1].map(|i| (bench.wiring.public[i], memory.b * Fr::from(bench.wiring.public[i].address)));
@@ -428,7 +428,7 @@ fn a48a_corner_cases_of_the_openings() {
     let shared = cheater.shared();
     let committing = cheater.begin(&shared, SquareRoot(Merlin::new()), &cheater.commitments());
     let vectors = cheater.proofs(&committing.memory());
-    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&vectors).unwrap();
     let failed = failing(SquareRoot(Merlin::new()), &bench.keys.verifying, &cheater.public, proof.as_bytes());
     assert!(failed.is_empty());
 
@@ -471,7 +471,7 @@ fn excluded_challenges_are_redrawn() {
     let shared = cheater.shared();
     let committing = cheater.begin(&shared, sponge(), &cheater.commitments());
     let vectors = cheater.proofs(&committing.memory());
-    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&vectors).unwrap();
     let verdict = examine(sponge(), &bench.keys.verifying, &cheater.public, proof.as_bytes(), 4).unwrap();
     assert!(verdict.merged);
     assert!(verdict.s.iter().all(|s| !s.is_zero()));

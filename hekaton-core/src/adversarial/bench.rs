@@ -1,6 +1,7 @@
 //! The circuit of the adversarial tests, its keys, and a prover whose every step can be changed.
 
 use crate::aggregation::block::{ProofVectors, Shared, padded_commitments};
+use crate::aggregation::blocks::LocalBlocks;
 use crate::aggregation::prover::{Committing, Tamper};
 use crate::aggregation::{Equation, VerifyError, examine, verify};
 use crate::circuit::wiring::Wiring;
@@ -49,7 +50,7 @@ impl Squares {
 impl Circuit for Squares {
     type Input = Fr;
     type Trace = ();
-    type Private = Fr;
+    type Private = Root;
 
     fn layout(&self) -> Result<Layout, LayoutError> {
         let mut layout = Layout::builder();
@@ -99,15 +100,16 @@ impl Circuit for Squares {
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<Fr, CircuitError> {
-        Ok(Fr::from(7u64))
+    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<Root, CircuitError> {
+        Ok(Root(Fr::from(7u64)))
     }
 
-    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Fr>) -> Result<(), SynthesisError> {
+    fn synthesize(&self, subcircuit: &Subcircuit, private: Option<&Root>) -> Result<(), SynthesisError> {
         let kind = subcircuit.kind().index();
         if subcircuit.slots().is_empty() {
-            let root =
-                FpVar::new_witness(subcircuit.cs(), || private.copied().ok_or(SynthesisError::AssignmentMissing))?;
+            let root = FpVar::new_witness(subcircuit.cs(), || {
+                private.map(|root| root.0).ok_or(SynthesisError::AssignmentMissing)
+            })?;
             return (&root * &root).enforce_equal(&FpVar::constant(Fr::from(49u64)));
         }
         let input = subcircuit.slot(0)?;
@@ -123,6 +125,10 @@ impl Circuit for Squares {
         Ok(())
     }
 }
+
+/// A private input: a square root of 49.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Root(#[serde(with = "crate::circuit::canonical")] pub(crate) Fr);
 
 /// A circuit with its keys.
 pub(crate) struct Bench<C> {
@@ -259,8 +265,8 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         sponge: S,
         d: &[G1Point],
     ) -> Committing<'s, S> {
-        Committing::from_padded(shared, &self.bench.keys.verifying, sponge, &self.public, d, &self.bench.engine)
-            .unwrap()
+        let blocks = LocalBlocks::all(shared, &self.bench.engine);
+        Committing::from_padded(shared, &self.bench.keys.verifying, sponge, &self.public, d, blocks).unwrap()
     }
 
     /// Everything after the changes made so far, then `change` on the proofs before they are aggregated.
@@ -270,7 +276,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let memory = committing.memory();
         let mut vectors = self.proofs(&memory);
         change(&memory, &mut vectors);
-        committing.finish_vectors(&vectors, &self.bench.engine).unwrap().as_bytes().to_vec()
+        committing.finish_vectors(&vectors).unwrap().as_bytes().to_vec()
     }
 
     /// Everything, honestly, after the changes made so far.
@@ -283,7 +289,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let shared = self.shared();
         let committing = self.begin(&shared, Merlin::new(), &self.commitments());
         let vectors = self.proofs(&committing.memory());
-        committing.tampered(tamper).finish_vectors(&vectors, &self.bench.engine).unwrap().as_bytes().to_vec()
+        committing.tampered(tamper).finish_vectors(&vectors).unwrap().as_bytes().to_vec()
     }
 
     /// Which equations fail for a proof in normal mode; checks that the merged equation fails exactly when one does.

@@ -181,7 +181,7 @@ fn a09_value_changed_after_the_challenges() {
     let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
     let memory = committing.memory();
     let committing = committing.with_other_d(&other.commitments()).unwrap();
-    let proof = committing.finish_vectors(&other.proofs(&memory), &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&other.proofs(&memory)).unwrap();
     cheater.assert_fails(proof.as_bytes(), &[T, Z]);
 }
 

@@ -1,12 +1,11 @@
 //! Numbers 21 to 30a: single Mirage proofs.
 
-use super::bench::{Bench, Cheater, Squares, squares, with_field};
+use super::bench::{Bench, Cheater, Root, Squares, squares, with_field};
 use crate::aggregation::Equation::{T, Z};
 use crate::aggregation::Field as ProofField;
 use crate::aggregation::block::ProofVectors;
 use crate::coordinator::{Coordinator, CoordinatorError, bad_subcircuits};
 use crate::encoding::Encode;
-use crate::engine::Engine;
 use crate::messages::{Commitment, ProofResponse};
 use crate::mirage::Statement;
 use crate::transcript::{MemoryChallenges, Merlin};
@@ -127,7 +126,7 @@ fn a23_proofs_swapped() {
     let committing = cheater.begin(&shared, Merlin::new(), &d);
     let mut v = cheater.proofs(&committing.memory());
     swap_proofs(&mut v);
-    let proof = committing.finish_vectors(&v, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&v).unwrap();
     cheater.assert_fails(proof.as_bytes(), &[Z]);
 }
 
@@ -149,7 +148,7 @@ fn a24_d_shifted() {
         if correct {
             v.c[2] = v.c[2].sub(&elements.eta_1.mul(&t));
         }
-        committing.with_other_d(&d).unwrap().finish_vectors(&v, &bench.engine).unwrap().as_bytes().to_vec()
+        committing.with_other_d(&d).unwrap().finish_vectors(&v).unwrap().as_bytes().to_vec()
     };
     cheater.assert_fails(&run(true, false), &[Z]);
     cheater.assert_fails(&run(false, false), &[T, Z]);
@@ -177,7 +176,7 @@ fn a25_d_and_b_changed_together() {
     let s = bench.keys.aggregation.s(&memory).unwrap()[1];
     let proof = crate::mirage::MirageProof { a: v.a[1], b: v.b[1], c: v.c[1], e: v.e[1] };
     assert!(verifier.verify(&Statement { kind: cheater.kind(1), s, d: d[1], proof }));
-    let proof = committing.with_other_d(&d).unwrap().finish_vectors(&v, &bench.engine).unwrap();
+    let proof = committing.with_other_d(&d).unwrap().finish_vectors(&v).unwrap();
     cheater.assert_fails(proof.as_bytes(), &[T]);
 }
 
@@ -251,9 +250,9 @@ fn a30a_no_shared_wires() {
     let last = cheater.values.len() - 1;
     assert!(cheater.values[last].is_empty());
     assert_eq!(bench.verify(&cheater.public, &cheater.finish()), Ok(()));
-    cheater.private[last] = Fr::from(8u64); // no square root of 49
+    cheater.private[last] = Root(Fr::from(8u64)); // no square root of 49
     cheater.assert_fails(&cheater.finish(), &[Z]);
-    cheater.private[last] = Fr::from(7u64);
+    cheater.private[last] = Root(Fr::from(7u64));
     let proof = cheater.finish_with(|_, v| v.e[last] = Fr::ONE);
     cheater.assert_fails(&proof, &[Z]);
     // e = 1 in the witness breaks row 0
@@ -278,14 +277,14 @@ fn a49_bad_answers_are_named() {
         let job = |i| coordinator.job(i, &randomness, true).unwrap();
         let order = coordinator.order();
         let commit = |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1);
-        let mut commitments = bench.engine.round(&order, 2, commit).unwrap();
+        let mut commitments = bench.engine.each(&order, 2, commit).unwrap();
         let round = coordinator.committed(commitments.clone(), &bench.engine).unwrap().prove_round();
-        let mut responses = bench.engine.round(&order, 2, |i| worker.resume(job(i)).prove(&round)).unwrap();
+        let mut responses = bench.engine.each(&order, 2, |i| worker.resume(job(i)).prove(&round)).unwrap();
         commitments.sort_by_key(|c| c.instance);
         responses.sort_by_key(|r| r.instance);
         spoil(&mut commitments, &mut responses);
         let committed = coordinator.committed(commitments, &bench.engine)?;
-        committed.proven(responses)?.aggregate(&bench.engine)
+        committed.proven(responses)?.aggregate()
     };
     assert!(run(&|_, _| {}).is_ok());
     let named = |result: Result<_, CoordinatorError>| match result {

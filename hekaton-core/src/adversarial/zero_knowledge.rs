@@ -145,13 +145,13 @@ fn a53_simulated_proof_is_accepted() {
         let c = g.mul(&fixed).sub(&s[i].mul(&secrets.shared.gamma)).mul(&types.delta.inverse().unwrap());
         (vectors.a[i], vectors.b[i], vectors.c[i], vectors.e[i]) = (g.mul(&a), G2Point::generator().mul(&b), c, e);
     }
-    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&vectors).unwrap();
     assert_eq!(bench.verify(&cheater.public, proof.as_bytes()), Ok(()));
     // without the right sum it is not: the simulator knows the trapdoors, not a way around the ledger
     let shared = cheater.shared();
     vectors.e[0] += Fr::ONE;
     let committing = cheater.begin(&shared, Merlin::new(), &points);
-    let proof = committing.finish_vectors(&vectors, &bench.engine).unwrap();
+    let proof = committing.finish_vectors(&vectors).unwrap();
     assert!(bench.verify(&cheater.public, proof.as_bytes()).is_err());
 }
 

@@ -11,8 +11,8 @@ use ark_ff::{Field, Zero};
 use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop};
 use std::ops::Range;
 
-/// Padded vectors of all proofs, by instance; pads are infinity and zero.
-#[derive(Clone, Debug)]
+/// Padded vectors of proofs, by instance; pads are infinity and zero.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProofVectors {
     pub(crate) a: Vec<G1Point>,
     pub(crate) b: Vec<G2Point>,
@@ -32,6 +32,20 @@ impl ProofVectors {
             (out.a[*i], out.b[*i], out.c[*i], out.e[*i]) = (proof.a, proof.b, proof.c, proof.e);
         }
         out
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.a.len()
+    }
+
+    /// The part of a contiguous range.
+    pub(crate) fn part(&self, range: Range<usize>) -> Self {
+        Self {
+            a: self.a[range.clone()].to_vec(),
+            b: self.b[range.clone()].to_vec(),
+            c: self.c[range.clone()].to_vec(),
+            e: self.e[range].to_vec(),
+        }
     }
 }
 
@@ -74,10 +88,10 @@ pub(crate) struct CommittedBlock<'s> {
 }
 
 impl<'s> CommittedBlock<'s> {
-    pub(crate) fn new(shared: &'s Shared<'s>, range: Range<usize>, d: &[G1Point]) -> Result<Self, KeyFileError> {
+    /// `d` has the block's commitments, pads included.
+    pub(crate) fn new(shared: &'s Shared<'s>, range: Range<usize>, d: Vec<G1Point>) -> Result<Self, KeyFileError> {
         let psi = shared.key.psi()?;
         let v = range.clone().map(|i| psi[2 * i]).collect();
-        let d = d[range.clone()].to_vec();
         Ok(Self { shared, range, v, d })
     }
 
@@ -86,15 +100,17 @@ impl<'s> CommittedBlock<'s> {
         MillerLoop::new(&self.d, &self.v)
     }
 
+    /// The instances of the block.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
     /// Phase B: takes the block's proofs.
-    pub(crate) fn prove(self, proofs: &ProofVectors) -> Result<(ProvenBlock<'s>, ProofCommitments), KeyFileError> {
+    pub(crate) fn prove(self, proofs: ProofVectors) -> Result<(ProvenBlock<'s>, ProofCommitments), KeyFileError> {
         let Self { shared, range, v, d } = self;
         let phi = shared.key.phi()?;
         let w: Vec<G1Point> = range.clone().map(|i| phi[2 * i]).collect();
-        let a = proofs.a[range.clone()].to_vec();
-        let b = proofs.b[range.clone()].to_vec();
-        let c = proofs.c[range.clone()].to_vec();
-        let e = proofs.e[range.clone()].to_vec();
+        let ProofVectors { a, b, c, e } = proofs;
         let commitments = ProofCommitments {
             a: MillerLoop::new(&a, &v),
             b: MillerLoop::new(&w, &b),
@@ -106,11 +122,24 @@ impl<'s> CommittedBlock<'s> {
 }
 
 /// The block's parts of cm_A, cm_B, cm_C and V_e.
+#[derive(Clone, Debug)]
 pub(crate) struct ProofCommitments {
     pub(crate) a: MillerLoop,
     pub(crate) b: MillerLoop,
     pub(crate) c: MillerLoop,
     pub(crate) v_e: G2Point,
+}
+
+impl ProofCommitments {
+    /// Puts the parts of two blocks together.
+    pub(crate) fn combine(&self, other: &Self) -> Self {
+        Self {
+            a: self.a.combine(&other.a),
+            b: self.b.combine(&other.b),
+            c: self.c.combine(&other.c),
+            v_e: self.v_e.add(&other.v_e),
+        }
+    }
 }
 
 /// Phase B: commitments and proofs.

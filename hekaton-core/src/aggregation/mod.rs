@@ -9,6 +9,8 @@ mod verifier;
 #[cfg(feature = "prover")]
 pub(crate) mod block;
 #[cfg(feature = "prover")]
+pub(crate) mod blocks;
+#[cfg(feature = "prover")]
 pub(crate) mod prover;
 
 pub use proof::{Proof, ProofError};

@@ -2,22 +2,16 @@
 //!
 //! Two states: [`Committing`] has cm_D and the challenges of the memory check; with all proofs it makes the [`Proof`].
 
-use super::block::{
-    BlockSums, CommittedBlock, FoldingBlock, ProofCommitments, ProofVectors, ProvenBlock, Shared, padded_commitments,
-};
-use super::polynomials::{fold_coefficients, quotient};
+use super::block::{BlockSums, FoldingBlock, ProofVectors, Shared, padded_commitments};
+use super::blocks::{Blocks, LocalBlocks, Openings};
 use super::proof::{Field as ProofField, Proof};
 use crate::encoding::Encode;
-use crate::engine::Pool;
-use crate::keys::KeyFileError;
+use crate::engine::{LocalEngine, Pool};
 use crate::messages::{Commitment, ProofResponse};
 use crate::transcript::{MemoryChallenges, Schedule, Sponge};
 use crate::verifying_key::VerifyingKey;
 use ark_ff::Field;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop, powers};
-
-/// Blocks are cut this small at least: below it, work a block does not pay for handing it out.
-const SMALLEST_BLOCK: usize = 8;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop};
 
 /// The proof as it grows. Every field goes through [`ProofStream::send`] before the transcript absorbs it.
 struct ProofStream {
@@ -45,23 +39,17 @@ impl ProofStream {
     }
 }
 
-/// After the commit round: cm_D is in the transcript.
-pub(crate) struct Committing<'s, S> {
+/// After the commit round: cm_D is in the transcript. `B` holds the vectors: here, or on ranks.
+pub(crate) struct Committing<'s, S, B = LocalBlocks<'s, LocalEngine>> {
     shared: &'s Shared<'s>,
     vk: &'s VerifyingKey,
     schedule: Schedule<S>,
     proof: ProofStream,
-    blocks: Vec<CommittedBlock<'s>>,
+    blocks: B,
     memory: MemoryChallenges,
 }
 
-/// Contiguous ranges of a power of two each that cover 0..padded, several for each thread.
-fn cut(padded: usize, threads: usize) -> Vec<std::ops::Range<usize>> {
-    let size = (padded / (4 * threads).next_power_of_two()).max(SMALLEST_BLOCK).min(padded);
-    (0..padded / size).map(|i| i * size..(i + 1) * size).collect()
-}
-
-impl<'s, S: Sponge> Committing<'s, S> {
+impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
     /// Phase A, and the challenges g and b.
     pub(crate) fn new(
         shared: &'s Shared<'s>,
@@ -69,10 +57,10 @@ impl<'s, S: Sponge> Committing<'s, S> {
         sponge: S,
         public_values: &[Fr],
         commitments: &[Commitment],
-        pool: &impl Pool,
-    ) -> Result<Self, KeyFileError> {
+        blocks: B,
+    ) -> Result<Self, B::Error> {
         let d = padded_commitments(commitments, shared.padded());
-        Self::from_padded(shared, vk, sponge, public_values, &d, pool)
+        Self::from_padded(shared, vk, sponge, public_values, &d, blocks)
     }
 
     pub(crate) fn from_padded(
@@ -81,8 +69,8 @@ impl<'s, S: Sponge> Committing<'s, S> {
         sponge: S,
         public_values: &[Fr],
         d: &[G1Point],
-        pool: &impl Pool,
-    ) -> Result<Self, KeyFileError> {
+        mut blocks: B,
+    ) -> Result<Self, B::Error> {
         let digest = vk.digest();
         let mut schedule = Schedule::begin(sponge, &digest, vk.instances, public_values);
         let mut proof = ProofStream {
@@ -90,13 +78,7 @@ impl<'s, S: Sponge> Committing<'s, S> {
             #[cfg(test)]
             tamper: None,
         };
-        let parts = pool.map(cut(shared.padded(), pool.threads()), |range| {
-            let block = CommittedBlock::new(shared, range, d)?;
-            let commitment = block.commitment();
-            Ok::<_, KeyFileError>((block, commitment))
-        });
-        let (blocks, parts): (Vec<_>, Vec<_>) = parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let cm_d = proof.send(ProofField::CmD, &MillerLoop::product(parts).finish());
+        let cm_d = proof.send(ProofField::CmD, &blocks.commit(d)?.finish());
         let memory = schedule.memory(&cm_d);
         Ok(Self { shared, vk, schedule, proof, blocks, memory })
     }
@@ -110,10 +92,8 @@ impl<'s, S: Sponge> Committing<'s, S> {
 
     /// Test double: other commitments D than those that were absorbed.
     #[cfg(test)]
-    pub(crate) fn with_other_d(mut self, d: &[G1Point]) -> Result<Self, KeyFileError> {
-        let ranges = cut(self.shared.padded(), 1);
-        self.blocks =
-            ranges.into_iter().map(|range| CommittedBlock::new(self.shared, range, d)).collect::<Result<_, _>>()?;
+    pub(crate) fn with_other_d(mut self, d: &[G1Point]) -> Result<Self, B::Error> {
+        self.blocks.commit(d)?;
         Ok(self)
     }
 
@@ -123,32 +103,27 @@ impl<'s, S: Sponge> Committing<'s, S> {
     }
 
     /// Phases B to G.
-    pub(crate) fn finish(self, responses: &[ProofResponse], pool: &impl Pool) -> Result<Proof, KeyFileError> {
+    pub(crate) fn finish(self, responses: &[ProofResponse]) -> Result<Proof, B::Error> {
         let padded = self.shared.padded();
-        self.finish_vectors(&ProofVectors::new(responses, padded), pool)
+        self.finish_vectors(&ProofVectors::new(responses, padded))
     }
 
-    pub(crate) fn finish_vectors(self, vectors: &ProofVectors, pool: &impl Pool) -> Result<Proof, KeyFileError> {
-        let Self { shared, vk, mut schedule, mut proof, blocks, memory } = self;
-        let key = shared.key;
+    pub(crate) fn finish_vectors(self, vectors: &ProofVectors) -> Result<Proof, B::Error> {
+        let Self { shared, vk, mut schedule, mut proof, mut blocks, memory } = self;
 
         // B: commitments to the proofs, and the ledger element
-        let parts = pool.map(blocks, |block| block.prove(vectors));
-        let (blocks, parts): (Vec<ProvenBlock<'_>>, Vec<ProofCommitments>) =
-            parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let [cm_a, cm_b, cm_c] = commitments(&parts);
-        let cm_a = proof.send(ProofField::CmA, &cm_a);
-        let cm_b = proof.send(ProofField::CmB, &cm_b);
-        let cm_c = proof.send(ProofField::CmC, &cm_c);
-        let v_e = G2Point::sum(&parts.iter().map(|p| p.v_e).collect::<Vec<_>>());
-        let v_e = proof.send(ProofField::Ve, &v_e);
+        let parts = blocks.prove(vectors)?;
+        let cm_a = proof.send(ProofField::CmA, &parts.a.finish());
+        let cm_b = proof.send(ProofField::CmB, &parts.b.finish());
+        let cm_c = proof.send(ProofField::CmC, &parts.c.finish());
+        let v_e = proof.send(ProofField::Ve, &parts.v_e);
         let (r, zeta) = schedule.batching(&cm_a, &cm_b, &cm_c, &v_e);
 
         // C: sums by type, and the cross terms of the first two folds, which need nothing else
-        let parts = pool.map(blocks, |block| block.weigh(r, &memory));
-        let (blocks, sums): (Vec<_>, Vec<_>) = parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let Some(sums) = sums.into_iter().reduce(|a, b| a.add(&b)) else { return Ok(proof.proof) };
-        let cross = CrossTerms { sums: &sums, k: shared.k, gamma: *key.gamma()?, elements: key.elements()?, zeta };
+        let sums = blocks.weigh(r, &memory)?;
+        let key = shared.key;
+        let (gamma, elements) = (*key.gamma()?, key.elements()?);
+        let cross = CrossTerms { sums: &sums, k: shared.k, gamma, elements, zeta };
         let mut fold = |proof: &mut ProofStream, j: usize, plus: Gt, minus: Gt| {
             let plus = proof.send(ProofField::XPlus(j), &plus);
             let minus = proof.send(ProofField::XMinus(j), &minus);
@@ -162,34 +137,45 @@ impl<'s, S: Sponge> Committing<'s, S> {
         let s2_inverse = s2.inverse().unwrap_or_default();
 
         // D: P, and the third fold
-        let parts = pool.map(blocks, |block| block.fold_blocks(s1, s2));
-        let (blocks, parts): (Vec<_>, Vec<_>) = parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let plus = blocks.fold_blocks(s1, s2)?.finish();
         let q = cross.q(s1_inverse, s2_inverse);
-        let plus = MillerLoop::product(parts).finish();
         let s3 = fold(&mut proof, 2, plus, cross.third_minus(&q, s1_inverse * s2_inverse));
         let s3_inverse = s3.inverse().unwrap_or_default();
 
         // E: halvings, block by block, then what is left of all blocks together
         let q = G2Point::mul_all(&q, &s3_inverse);
         let ledger = -zeta * s1_inverse * s2_inverse * s3_inverse;
-        let mut blocks = pool.map(blocks, |block| block.start(s3, &q, ledger));
+        let block_rounds = blocks.start(s3, &q, ledger)?;
         let (mut x, mut x_inverse) = (Vec::new(), Vec::new());
+        let mut joined: Option<Vec<FoldingBlock>> = None;
         for j in 0..vk.rounds() {
-            if blocks[0].len() == 1 {
-                blocks = FoldingBlock::join(blocks).split_for(pool.threads());
+            if j == block_rounds && joined.is_none() {
+                joined = Some(blocks.take(x.last().copied().zip(x_inverse.last().copied()))?.split_for(blocks.pool()));
             }
-            let parts = pool.map((0..blocks.len()).collect(), |i: usize| blocks[i].products());
-            let products: [Gt; 6] = std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i])).finish());
+            if let Some(blocks_of_one) = joined.take_if(|joined| joined[0].len() == 1) {
+                joined = Some(FoldingBlock::join(blocks_of_one).split_for(blocks.pool()));
+            }
+            let products = match &joined {
+                None => blocks.halve(x.last().copied().zip(x_inverse.last().copied()))?,
+                Some(joined) => {
+                    let parts = blocks.pool().map((0..joined.len()).collect(), |i: usize| joined[i].products());
+                    std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i])))
+                }
+            };
+            let products: [Gt; 6] = products.map(|product| product.finish());
             let codes: [Vec<u8>; 6] = std::array::from_fn(|i| proof.send(ProofField::Round(j, i), &products[i]));
             let challenge = schedule.round(std::array::from_fn(|i| &codes[i][..]));
             let inverse = challenge.inverse().unwrap_or_default();
             x.push(inverse);
             x_inverse.push(challenge);
-            blocks = pool.map(blocks, |block| block.fold(inverse, challenge));
+            joined = joined.map(|joined| blocks.pool().map(joined, |block| block.fold(inverse, challenge)));
         }
 
         // F: single elements
-        let last = FoldingBlock::join(blocks);
+        let last = match joined {
+            Some(joined) => FoldingBlock::join(joined),
+            None => blocks.take(x.last().copied().zip(x_inverse.last().copied()))?,
+        };
         let codes = [
             proof.send(ProofField::Lf, &last.l[0]),
             proof.send(ProofField::Rf, &last.r[0]),
@@ -201,37 +187,19 @@ impl<'s, S: Sponge> Committing<'s, S> {
 
         // G: openings
         let r_inverse = r.inverse().unwrap_or_default();
-        let f_v = fold_coefficients(&x_inverse, r_inverse);
-        let mut f_w = fold_coefficients(&x, Fr::ONE);
-        f_w.iter_mut().zip(powers(r_inverse, shared.ledger)).for_each(|(f, g)| *f += rho * g);
-        proof.send(ProofField::PiV, &msm_in_pool(key.psi()?, &quotient(&f_v, z), pool));
-        proof.send(ProofField::PiW, &msm_in_pool(key.phi()?, &quotient(&f_w, z), pool));
+        let (pi_v, pi_w) = blocks.open(&Openings { x, x_inverse, r_inverse, z, rho })?;
+        proof.send(ProofField::PiV, &pi_v);
+        proof.send(ProofField::PiW, &pi_w);
         Ok(proof.proof)
     }
 }
 
 impl FoldingBlock {
     /// Cuts what is left so that all threads have work, if there is enough.
-    fn split_for(self, threads: usize) -> Vec<Self> {
-        let size = (self.len() / threads.next_power_of_two()).max(2).min(self.len());
+    fn split_for(self, pool: &impl Pool) -> Vec<Self> {
+        let size = (self.len() / pool.threads().next_power_of_two()).max(2).min(self.len());
         self.split(size)
     }
-}
-
-fn commitments(parts: &[ProofCommitments]) -> [Gt; 3] {
-    [
-        MillerLoop::product(parts.iter().map(|p| p.a)).finish(),
-        MillerLoop::product(parts.iter().map(|p| p.b)).finish(),
-        MillerLoop::product(parts.iter().map(|p| p.c)).finish(),
-    ]
-}
-
-/// An MSM over a prefix of the powers, cut into one part a thread.
-fn msm_in_pool<G: Group>(bases: &[G], scalars: &[Fr], pool: &impl Pool) -> G {
-    let bases = &bases[..scalars.len()];
-    let size = scalars.len().div_ceil(pool.threads()).max(1);
-    let parts: Vec<_> = bases.chunks(size).zip(scalars.chunks(size)).collect();
-    G::sum(&pool.map(parts, |(bases, scalars)| G::msm(bases, scalars)))
 }
 
 /// The cross terms of the block folds, collapsed by type: every right-hand vector except B has k values or is r^-i H.

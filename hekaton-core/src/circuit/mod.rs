@@ -6,6 +6,7 @@
 //! - `execute`: all shared-wire values from the input, computed natively, and on demand the private input of one instance;
 //! - `synthesize`: the constraints of one type, written with ordinary arkworks gadgets.
 
+pub mod canonical;
 mod check;
 mod execution;
 mod layout;
@@ -34,8 +35,10 @@ pub trait Circuit: Sync {
     type Input: ?Sized + Sync;
     /// What `execute` leaves for `private_input`: intermediate values, checkpoints, or nothing.
     type Trace: Sync;
-    /// What one subcircuit needs to know beside its shared wires. Sent to the worker that proves it.
-    type Private: Send + Sync;
+    /// What one subcircuit needs to know beside its shared wires. Sent to the worker that proves it, maybe on another
+    /// machine, so it has serde's traits. `()` where there is nothing; a field of an arkworks type takes
+    /// `#[serde(with = "hekaton_core::circuit::canonical")]`.
+    type Private: Send + Sync + serde::Serialize + serde::de::DeserializeOwned;
 
     /// The layout. Must not depend on any input.
     ///

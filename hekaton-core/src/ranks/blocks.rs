@@ -1,0 +1,172 @@
+//! The aggregation's vectors on ranks: each owns a contiguous run of blocks (PROTOCOL, section 6).
+
+use super::engine::{Inner, RankEngine};
+use super::frame::Kind;
+use super::wire::{BlockPhase, Part};
+use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Shared};
+use crate::aggregation::blocks::{Blocks, Openings};
+use crate::coordinator::CoordinatorError;
+use crate::encoding::Reader;
+use crate::engine::{Engine, LocalEngine};
+use crate::prove::ProveError;
+use crate::transcript::MemoryChallenges;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
+use std::ops::Range;
+use std::time::Duration;
+
+/// No block is smaller.
+const SMALLEST: usize = 8;
+
+/// The blocks of all ranks.
+pub struct RankBlocks<'s> {
+    engine: &'s RankEngine,
+    shared: &'s Shared<'s>,
+    unit: usize,
+    /// who has which instances, as an index into the engine's ranks; in the order of the instances
+    owners: Vec<(usize, Range<usize>)>,
+}
+
+/// Cuts `padded` instances into equal blocks, several for each rank, and gives each rank a contiguous run in proportion
+/// to its provers.
+fn share(padded: usize, provers: &[usize]) -> (usize, Vec<(usize, Range<usize>)>) {
+    let unit = (padded / (4 * provers.len()).next_power_of_two()).max(SMALLEST).min(padded);
+    let (blocks, all) = (padded / unit, provers.iter().sum::<usize>().max(1));
+    let (mut owners, mut at, mut before) = (Vec::new(), 0, 0);
+    for (index, provers) in provers.iter().enumerate() {
+        before += provers;
+        let end = (blocks * before + all / 2) / all;
+        if end > at {
+            owners.push((index, at * unit..end * unit));
+        }
+        at = at.max(end);
+    }
+    (unit, owners)
+}
+
+impl<'s> RankBlocks<'s> {
+    pub(crate) fn new(engine: &'s RankEngine, shared: &'s Shared<'s>) -> Self {
+        let provers: Vec<usize> = engine.inner().borrow().ranks.iter().map(|rank| rank.hello.provers).collect();
+        let (unit, owners) = share(shared.padded(), &provers);
+        Self { engine, shared, unit, owners }
+    }
+
+    /// Asks all owners and waits for all parts; they come in the order of the instances.
+    fn ask<T: Part>(&self, phase: impl Fn(Range<usize>) -> BlockPhase) -> Result<Vec<T>, CoordinatorError> {
+        let inner = &mut *self.engine.inner().borrow_mut();
+        for (index, range) in &self.owners {
+            inner.send(*index, Kind::Phase, phase(range.clone()).encode());
+        }
+        self.gather(inner).map_err(|e| match e {
+            ProveError::Coordinator(e) => e,
+            other => CoordinatorError::Phase(other.to_string()),
+        })
+    }
+
+    fn gather<T: Part>(&self, inner: &mut Inner) -> Result<Vec<T>, ProveError> {
+        let mut parts: Vec<Option<T>> = self.owners.iter().map(|_| None).collect();
+        while parts.iter().any(Option::is_none) {
+            let Some((index, frame, _)) = inner.next(Duration::from_secs(1))? else { continue };
+            let place = self.owners.iter().position(|(owner, _)| *owner == index);
+            let (Kind::Part, Some(place)) = (frame.kind, place) else {
+                return Err(inner.wrong(index, &format_args!("{:?} in the aggregation", frame.kind)));
+            };
+            let mut reader = Reader::new(&frame.content);
+            let part = T::decode(&mut reader, self.shared.key.types()).and_then(|part| reader.finish().map(|()| part));
+            let part = part.map_err(|e| inner.wrong(index, &e))?;
+            if parts[place].replace(part).is_some() {
+                return Err(inner.wrong(index, &"two parts of one phase"));
+            }
+        }
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    /// Where a range lies in vectors of all instances is where it is.
+    fn ask_same<T: Part>(&self, phase: &BlockPhase) -> Result<Vec<T>, CoordinatorError> {
+        self.ask(|_| phase.clone())
+    }
+}
+
+impl Blocks for RankBlocks<'_> {
+    type Error = CoordinatorError;
+    type Pool = LocalEngine;
+
+    fn pool(&self) -> &LocalEngine {
+        self.engine.pool()
+    }
+
+    fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, CoordinatorError> {
+        let unit = self.unit;
+        let parts =
+            self.ask(|range| BlockPhase::A { start: range.start, end: range.end, unit, d: d[range].to_vec() })?;
+        Ok(MillerLoop::product(parts))
+    }
+
+    fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, CoordinatorError> {
+        let parts = self.ask::<ProofCommitments>(|range| BlockPhase::B { proofs: proofs.part(range) })?;
+        let all = parts.into_iter().reduce(|a, b| a.combine(&b));
+        all.ok_or_else(|| CoordinatorError::Phase("nobody has a block".into()))
+    }
+
+    fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, CoordinatorError> {
+        let parts = self.ask_same::<BlockSums>(&BlockPhase::C { r, g: memory.g, b: memory.b })?;
+        let all = parts.into_iter().reduce(|a, b| a.add(&b));
+        all.ok_or_else(|| CoordinatorError::Phase("nobody has a block".into()))
+    }
+
+    fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, CoordinatorError> {
+        Ok(MillerLoop::product(self.ask_same(&BlockPhase::D { s1, s2 })?))
+    }
+
+    fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, CoordinatorError> {
+        let rounds: Vec<u32> = self.ask_same(&BlockPhase::E { s3, ledger, q: q.to_vec() })?;
+        let expected = self.unit.ilog2();
+        match rounds.iter().all(|rounds| *rounds == expected) {
+            true => Ok(expected as usize),
+            false => Err(CoordinatorError::Phase(format!("ranks do {rounds:?} rounds, expected {expected}"))),
+        }
+    }
+
+    fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], CoordinatorError> {
+        let parts: Vec<[MillerLoop; 6]> = self.ask_same(&BlockPhase::Halve { x })?;
+        Ok(std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|part| part[i]))))
+    }
+
+    fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, CoordinatorError> {
+        let parts: Vec<FoldingBlock> = self.ask_same(&BlockPhase::F { x })?;
+        for ((index, range), part) in self.owners.iter().zip(&parts) {
+            let (found, expected) = (part.len(), range.len() / self.unit);
+            if found != expected {
+                let inner = self.engine.inner().borrow();
+                let error = inner.wrong(*index, &format_args!("{found} elements are left, expected {expected}"));
+                return Err(CoordinatorError::Phase(error.to_string()));
+            }
+        }
+        Ok(FoldingBlock::join(parts))
+    }
+
+    fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), CoordinatorError> {
+        let parts: Vec<(G2Point, G1Point)> = self.ask_same(&BlockPhase::G(openings.clone()))?;
+        let (v, w): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        Ok((G2Point::sum(&v), G1Point::sum(&w)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_instances_have_one_owner() {
+        for padded in [1, 2, 8, 64, 1024] {
+            for provers in [vec![1], vec![1, 1], vec![1; 3], vec![2, 5, 1], vec![32; 40]] {
+                let (unit, owners) = share(padded, &provers);
+                assert!(unit.is_power_of_two());
+                let all: Vec<usize> = owners.iter().flat_map(|(_, range)| range.clone()).collect();
+                assert_eq!(all, (0..padded).collect::<Vec<_>>());
+                assert!(owners.iter().all(|(_, range)| range.start % unit == 0 && range.end % unit == 0));
+            }
+        }
+        let (_, owners) = share(1024, &[1, 1]);
+        assert_eq!(owners, [(0, 0..512), (1, 512..1024)]);
+    }
+}

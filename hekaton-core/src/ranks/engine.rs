@@ -1,0 +1,454 @@
+//! The coordinator's side: gives out jobs, takes answers, and asks the ranks for the phases of the aggregation.
+
+use super::RankError;
+use super::blocks::RankBlocks;
+use super::endpoint::{Endpoint, Outbox};
+use super::frame::{Frame, Kind};
+use super::hello::{Hello, compare};
+use super::schedule::{Load, Schedule};
+use super::serve::{POLE, encode_job};
+use super::wire::{self, Account, Answered, Begin, Writer};
+use crate::aggregation::block::Shared;
+use crate::circuit::Circuit;
+use crate::encoding::{DecodeError, Reader};
+use crate::engine::{Done, Engine, LocalEngine, Round, Work, sealed};
+use crate::events::{Phase, RankAccount};
+use crate::messages::{Answer, Message};
+use crate::prove::ProveError;
+use crate::worker::WorkerError;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the coordinator listens before it looks whether it was asked to stop.
+const LISTEN: Duration = Duration::from_millis(50);
+
+/// The ranks as an [`Engine`]: rank 0 runs [`prove`](crate::prove()) over it.
+#[derive(Debug)]
+pub struct RankEngine {
+    pool: Arc<LocalEngine>,
+    schedule: Schedule,
+    inner: RefCell<Inner>,
+    notes: Vec<String>,
+}
+
+/// What is known of a rank.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    pub(crate) rank: usize,
+    pub(crate) hello: Hello,
+    load: Load,
+    /// committed to there, not proven yet
+    held: Vec<usize>,
+    sent: u64,
+    received: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    endpoint: Endpoint,
+    outbox: OutboxOf,
+    pub(crate) ranks: Vec<Rank>,
+    /// of this process, so that a message of another is recognised
+    nonce: u32,
+    attempt: u32,
+    /// who made an instance's answers, as an index into `ranks`
+    makers: BTreeMap<usize, usize>,
+}
+
+struct OutboxOf(Outbox);
+
+impl std::fmt::Debug for OutboxOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Outbox")
+    }
+}
+
+/// Waits for what all workers say of themselves.
+fn gather(endpoint: &Endpoint, workers: &[usize], patience: Duration) -> Result<Vec<(usize, Hello)>, RankError> {
+    if workers.is_empty() {
+        return Err(RankError::Handshake { differences: vec!["there is one rank and it is not to prove".to_owned()] });
+    }
+    let mut hellos: BTreeMap<usize, Hello> = BTreeMap::new();
+    let since = Instant::now();
+    while hellos.len() < workers.len() {
+        if let Some((from, frame, _)) = endpoint.receive(LISTEN)? {
+            let wrong = |why: String| RankError::Message { rank: from, why };
+            if frame.kind != Kind::Hello || !workers.contains(&from) {
+                return Err(wrong(format!("{:?} before the handshake", frame.kind)));
+            }
+            hellos.insert(from, Hello::decode(&frame.content).map_err(|e| wrong(e.to_string()))?);
+        }
+        if since.elapsed() > patience {
+            let rank = workers.iter().find(|rank| !hellos.contains_key(rank)).copied().unwrap_or(0);
+            let why = format!("it said nothing in the first {} s", patience.as_secs());
+            return Err(RankError::Lost { rank, why });
+        }
+    }
+    Ok(hellos.into_iter().collect())
+}
+
+impl RankEngine {
+    /// Waits for all ranks to say what they are, and compares them. `own` is what rank 0 is. With `root_proves` rank 0 has
+    /// a worker of its own ([`Endpoint::with_own_worker`]). `patience` is how long a rank may take to begin.
+    ///
+    /// # Errors
+    /// When ranks do not fit together, one is lost, or none would prove.
+    pub fn start(
+        endpoint: Endpoint,
+        pool: Arc<LocalEngine>,
+        own: &Hello,
+        root_proves: bool,
+        schedule: Schedule,
+        patience: Duration,
+    ) -> Result<Self, RankError> {
+        let workers: Vec<usize> = (usize::from(!root_proves)..endpoint.size()).collect();
+        let hellos = gather(&endpoint, &workers, patience);
+        let hellos = hellos.and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
+        let (notes, hellos) = match hellos {
+            Ok(hellos) => hellos,
+            Err(error) => {
+                for rank in &workers {
+                    endpoint.outbox().send(*rank, Kind::End, 0, Vec::new());
+                }
+                return Err(error);
+            }
+        };
+        let outbox = OutboxOf(endpoint.outbox());
+        let ranks: Vec<Rank> = hellos
+            .into_iter()
+            .map(|(rank, hello)| Rank {
+                rank,
+                load: Load::new(hello.provers),
+                hello,
+                held: Vec::new(),
+                sent: 0,
+                received: 0,
+            })
+            .collect();
+        let mut nonce = [0; 4];
+        // only to tell messages apart: without randomness the process number does
+        getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
+        let nonce = u32::from_le_bytes(nonce);
+        let inner = Inner { endpoint, outbox, ranks, nonce, attempt: 0, makers: BTreeMap::new() };
+        Ok(Self { pool, schedule, inner: RefCell::new(inner), notes })
+    }
+
+    /// What differs between the ranks and may, but a user should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Each rank that proves: its number, machine and provers.
+    pub fn workers(&self) -> Vec<(usize, String, usize)> {
+        let inner = self.inner.borrow();
+        inner.ranks.iter().map(|rank| (rank.rank, rank.hello.host.clone(), rank.hello.provers)).collect()
+    }
+
+    pub(crate) fn inner(&self) -> &RefCell<Inner> {
+        &self.inner
+    }
+}
+
+impl Drop for RankEngine {
+    /// Tells the ranks that there is nothing more to do.
+    fn drop(&mut self) {
+        self.inner.borrow().end();
+    }
+}
+
+impl Inner {
+    fn end(&self) {
+        for rank in &self.ranks {
+            self.outbox.0.send(rank.rank, Kind::End, self.run(), Vec::new());
+        }
+    }
+
+    /// Marks the messages of this process and attempt.
+    fn run(&self) -> u32 {
+        self.nonce.wrapping_add(self.attempt)
+    }
+
+    pub(crate) fn send(&mut self, to: usize, kind: Kind, content: Vec<u8>) {
+        let run = self.run();
+        let rank = &mut self.ranks[to];
+        rank.sent += self.outbox.0.send(rank.rank, kind, run, content) as u64;
+    }
+
+    /// The next message of this attempt, and who sent it, as an index into `ranks`. What ranks can't do is an error.
+    pub(crate) fn next(&mut self, timeout: Duration) -> Result<Option<(usize, Frame, usize)>, ProveError> {
+        let received = self.endpoint.receive(timeout).map_err(ProveError::from_rank)?;
+        let Some((from, frame, length)) = received else { return Ok(None) };
+        let Some(index) = self.ranks.iter().position(|rank| rank.rank == from) else {
+            let why = "it is not a worker of this run".to_owned();
+            return Err(ProveError::from_rank(RankError::Message { rank: from, why }));
+        };
+        self.ranks[index].received += length as u64;
+        if frame.run != self.run() {
+            tracing::debug!(from, kind = ?frame.kind, "an answer to an earlier attempt");
+            return Ok(None);
+        }
+        if frame.kind == Kind::Failed {
+            let mut reader = Reader::new(&frame.content);
+            let mut parts = || -> Result<_, DecodeError> {
+                Ok((reader.u32("instance")?, reader.u32("code")?, reader.text("message")?))
+            };
+            let parts = parts();
+            let (instance, code, message) = parts.map_err(|e| self.wrong(index, &e))?;
+            if code == POLE {
+                return Err(WorkerError::Pole { instance: instance as usize }.into());
+            }
+            let Rank { rank, hello, .. } = &self.ranks[index];
+            return Err(ProveError::from_rank(RankError::Failed { rank: *rank, host: hello.host.clone(), message }));
+        }
+        Ok(Some((index, frame, length)))
+    }
+
+    pub(crate) fn wrong(&self, index: usize, why: &dyn std::fmt::Display) -> ProveError {
+        let Rank { rank, hello, .. } = &self.ranks[index];
+        ProveError::from_rank(RankError::Message { rank: *rank, why: format!("{why} (on {})", hello.host) })
+    }
+
+    fn name(&self, index: usize) -> String {
+        let Rank { rank, hello, .. } = &self.ranks[index];
+        format!("rank {rank} on {}", hello.host)
+    }
+
+    /// Tells all ranks that an attempt begins, if it is another one than before.
+    fn begin<C: Circuit>(&mut self, round: &Round<'_, C>) {
+        if self.attempt == round.attempt {
+            return;
+        }
+        self.attempt = round.attempt;
+        let begin =
+            Begin { randomness: round.randomness.clone(), check_constraints: round.worker.checks_constraints() };
+        for index in 0..self.ranks.len() {
+            let rank = &mut self.ranks[index];
+            rank.held.clear();
+            rank.load = Load::new(rank.hello.provers);
+            self.send(index, Kind::Begin, begin.encode());
+        }
+    }
+}
+
+/// One round while it runs.
+struct Running<'r, 'i, C: Circuit> {
+    inner: &'i mut Inner,
+    round: &'r Round<'r, C>,
+    schedule: Schedule,
+    pending: VecDeque<usize>,
+    /// bytes of the request for each instance that is given out
+    requests: BTreeMap<usize, usize>,
+    stopping: bool,
+}
+
+impl<C: Circuit> Running<'_, '_, C> {
+    /// Gives out what the schedule says.
+    fn dispatch(&mut self) -> Result<(), ProveError> {
+        let loads: Vec<Load> = self.inner.ranks.iter().map(|rank| rank.load.clone()).collect();
+        for (index, list) in self.schedule.deal(&loads, &mut self.pending).into_iter().enumerate() {
+            if list.is_empty() {
+                continue;
+            }
+            let (kind, mut out) = match &self.round.challenges {
+                None => (Kind::CommitJobs, Writer::default()),
+                Some(challenges) => (Kind::ProveJobs, Writer(challenges.to_bytes())),
+            };
+            for instance in list {
+                // what a job needs is made when it goes, so that never all private inputs are here
+                let job = self.round.coordinator.job(instance, self.round.randomness, true)?;
+                let before = out.0.len();
+                out = encode_job(out, &job).map_err(|e| {
+                    let why = format!("its private input can't be encoded: {e}");
+                    WorkerError::Job { instance, why }
+                })?;
+                self.requests.insert(instance, out.0.len() - before);
+                self.inner.ranks[index].load.outstanding.insert(instance);
+            }
+            self.inner.ranks[index].load.dry = false;
+            self.inner.send(index, kind, out.0);
+        }
+        if self.pending.is_empty() {
+            let loads: Vec<Load> = self.inner.ranks.iter().map(|rank| rank.load.clone()).collect();
+            if let Some((victim, count)) = self.schedule.steal(&loads) {
+                self.revoke(victim, count);
+            }
+        }
+        Ok(())
+    }
+
+    fn revoke(&mut self, index: usize, count: usize) {
+        self.inner.ranks[index].load.revoking = true;
+        self.inner.send(index, Kind::Revoke, Writer::default().u32(count as u32).0);
+    }
+
+    /// Somebody asked the run to stop: nothing more is begun.
+    fn stop(&mut self) {
+        self.stopping = true;
+        self.pending.clear();
+        for index in 0..self.inner.ranks.len() {
+            self.revoke(index, u32::MAX as usize);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let idle = |rank: &Rank| rank.load.outstanding.is_empty() && !rank.load.revoking;
+        self.pending.is_empty() && self.inner.ranks.iter().all(idle)
+    }
+
+    fn answer<A: Answer>(&mut self, index: usize, frame: &Frame, length: usize) -> Result<(A, Work), ProveError> {
+        let Answered { answer, prover, seconds } =
+            Answered::<A>::decode(&frame.content).map_err(|e| self.inner.wrong(index, &e))?;
+        let instance = answer.instance();
+        if !self.inner.ranks[index].load.outstanding.remove(&instance) {
+            let why = format!("an answer for subcircuit {instance}, which it was not asked for");
+            return Err(self.inner.wrong(index, &why));
+        }
+        if A::PHASE == Phase::Commit {
+            self.inner.ranks[index].held.push(instance);
+        }
+        self.inner.makers.insert(instance, index);
+        let bytes = (length + self.requests.remove(&instance).unwrap_or(0)) as u64;
+        let prover = format!("{}, prover-{prover}", self.inner.name(index));
+        Ok((answer, Work { seconds, bytes, prover }))
+    }
+
+    fn revoked(&mut self, index: usize, frame: &Frame) -> Result<(), ProveError> {
+        let mut reader = Reader::new(&frame.content);
+        let list = reader.count(4, "how many");
+        let list = list.and_then(|n| (0..n).map(|_| reader.u32("instance")).collect::<Result<Vec<u32>, _>>());
+        let list = list.map_err(|e| self.inner.wrong(index, &e))?;
+        let load = &mut self.inner.ranks[index].load;
+        load.revoking = false;
+        load.dry = list.is_empty();
+        for instance in list.into_iter().map(|i| i as usize) {
+            if !self.inner.ranks[index].load.outstanding.remove(&instance) {
+                let why = format!("it gives back subcircuit {instance}, which it does not have");
+                return Err(self.inner.wrong(index, &why));
+            }
+            if !self.stopping {
+                self.pending.push_back(instance);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl sealed::Sealed for RankEngine {}
+
+#[allow(private_interfaces)]
+impl Engine for RankEngine {
+    type Pool = LocalEngine;
+    type Blocks<'s> = RankBlocks<'s>;
+
+    fn pool(&self) -> &LocalEngine {
+        &self.pool
+    }
+
+    fn provers(&self, _: Option<NonZeroUsize>) -> usize {
+        self.inner.borrow().ranks.iter().map(|rank| rank.hello.provers).sum()
+    }
+
+    fn ranks(&self) -> usize {
+        self.inner.borrow().endpoint.size()
+    }
+
+    fn round<C: Circuit, A: Answer>(
+        &self,
+        round: &Round<'_, C>,
+        order: &[usize],
+        done: Done<'_, A>,
+    ) -> Result<Vec<A>, ProveError> {
+        let mut inner = self.inner.borrow_mut();
+        let inner = &mut *inner;
+        inner.begin(round);
+        let mut pending: VecDeque<usize> = order.iter().copied().collect();
+        if let Some(challenges) = &round.challenges {
+            // who committed to a subcircuit has all that it takes to prove it
+            let wanted: std::collections::BTreeSet<usize> = order.iter().copied().collect();
+            let mut held = std::collections::BTreeSet::new();
+            for index in 0..inner.ranks.len() {
+                let rank = &mut inner.ranks[index];
+                rank.load.outstanding = std::mem::take(&mut rank.held).into_iter().collect();
+                held.extend(rank.load.outstanding.iter().copied());
+                inner.send(index, Kind::Challenges, challenges.to_bytes());
+            }
+            debug_assert!(held.is_subset(&wanted), "what this process committed to is not proven yet");
+            pending.retain(|instance| !held.contains(instance));
+        }
+        let schedule = self.schedule;
+        let requests = BTreeMap::new();
+        let mut running = Running { inner, round, schedule, pending, requests, stopping: false };
+        let mut answers = Vec::with_capacity(order.len());
+        loop {
+            if round.cancellation.is_cancelled() && !running.stopping {
+                running.stop();
+            }
+            if !running.stopping {
+                running.dispatch()?;
+            }
+            if running.is_over() {
+                break;
+            }
+            let Some((index, frame, length)) = running.inner.next(LISTEN)? else { continue };
+            match (frame.kind, A::PHASE) {
+                (Kind::Committed, Phase::Commit) | (Kind::Proven, Phase::Prove) => {
+                    let (answer, work) = running.answer::<A>(index, &frame, length)?;
+                    done(&answer, work)?;
+                    answers.push(answer);
+                }
+                (Kind::Revoked, _) => running.revoked(index, &frame)?,
+                (other, phase) => {
+                    let why = format!("{other:?} in the {}", phase.name());
+                    return Err(running.inner.wrong(index, &why));
+                }
+            }
+        }
+        if running.stopping { Err(ProveError::Cancelled) } else { Ok(answers) }
+    }
+
+    fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> RankBlocks<'s> {
+        RankBlocks::new(self, shared)
+    }
+
+    fn maker(&self, instance: usize) -> Option<String> {
+        let inner = self.inner.borrow();
+        inner.makers.get(&instance).map(|index| inner.name(*index))
+    }
+
+    fn account(&self, phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
+        let mut inner = self.inner.borrow_mut();
+        // before the first attempt nobody did anything
+        if inner.attempt == 0 {
+            return Ok(Vec::new());
+        }
+        let mut out: BTreeMap<usize, RankAccount> = BTreeMap::new();
+        for index in 0..inner.ranks.len() {
+            inner.send(index, Kind::Account, Writer::default().u32(wire::phase_number(phase)).0);
+        }
+        while out.len() < inner.ranks.len() {
+            let Some((index, frame, _)) = inner.next(LISTEN)? else { continue };
+            if frame.kind != Kind::Accounted {
+                return Err(inner.wrong(index, &format_args!("{:?} instead of an account", frame.kind)));
+            }
+            let account = Account::decode(&frame.content).map_err(|e| inner.wrong(index, &e))?;
+            let rank = &mut inner.ranks[index];
+            let account = RankAccount {
+                phase,
+                rank: rank.rank as u64,
+                host: rank.hello.host.clone(),
+                provers: rank.hello.provers as u64,
+                subcircuits: account.subcircuits,
+                busy_seconds: account.busy,
+                idle_seconds: account.idle,
+                sent_bytes: std::mem::take(&mut rank.sent),
+                received_bytes: std::mem::take(&mut rank.received),
+                peak_memory: account.peak_memory,
+            };
+            out.insert(index, account);
+        }
+        Ok(out.into_values().collect())
+    }
+}
