@@ -17,6 +17,8 @@ pub(crate) const BAD_FILE: u8 = 3;
 pub(crate) const FAILED: u8 = 4;
 /// Asked to stop by Ctrl-C or SIGTERM; what was done is in the run directory.
 pub(crate) const STOPPED: u8 = 5;
+/// A rank was lost or fell silent; what was answered before is in the run directory.
+pub(crate) const LOST: u8 = 6;
 /// Ended at once by Ctrl-C or SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -28,6 +30,7 @@ pub(crate) const HELP: &str = "Exit codes:
   3  a file or directory can't be used: missing, damaged, in the way, of another version or another setup
   4  the run failed: the input does not fit, a witness is wrong, a disk is full
   5  interrupted; what was done is in the run directory, go on with --resume
+  6  a rank was lost or fell silent; what was done is in the run directory, go on with --resume
   130  interrupted at once; no result was written";
 
 /// Why the program ends, with its exit code.

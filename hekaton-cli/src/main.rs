@@ -3,6 +3,8 @@
 //! Exit codes are documented in `--help` and in [`exit`].
 
 mod check;
+mod distributed;
+mod doctor;
 mod estimate;
 mod event_files;
 mod exit;
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Man(command) => manual::man(&command.directory, json),
         Command::Keys(command) => keys::run(command, json),
         Command::Report(command) => report::run(command, json),
+        Command::Doctor(command) => doctor::run(command, json),
     };
     match result {
         Ok(()) => ExitCode::from(exit::OK),

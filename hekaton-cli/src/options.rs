@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Man(Man),
     /// Show what the events of a run come to: phases, times, memory, slowest subcircuits
     Report(Report),
+    /// Look at this machine and this job as a place to prove on, and say what to mend: MPI, SLURM, processor, limits
+    Doctor(Doctor),
 }
 
 /// Which circuit.
@@ -151,11 +153,60 @@ pub(crate) struct Prove {
     /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
     #[arg(long)]
     pub(crate) no_check: bool,
+    #[command(flatten)]
+    pub(crate) ranks: Ranks,
     /// FOR TESTS ONLY: take all randomness from a number. The proof is then NOT zero-knowledge
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+/// Proving on many ranks.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On many ranks (docs/cluster.md)")]
+pub(crate) struct Ranks {
+    /// This process is a rank that mpirun or `srun --mpi=pmix` started; all ranks get the same arguments
+    #[arg(long, conflicts_with = "threads")]
+    pub(crate) mpi: bool,
+    /// Whether rank 0, which coordinates, also proves; auto: with up to 8 ranks
+    #[arg(long, value_enum, default_value_t = RootProves::Auto, requires = "mpi")]
+    pub(crate) root_proves: RootProves,
+    /// Single-threaded provers a rank [default: the cores that SLURM or the affinity mask gives it]
+    #[arg(long, value_name = "N", value_parser = threads, requires = "mpi")]
+    pub(crate) provers_per_rank: Option<NonZeroUsize>,
+    /// dynamic: ranks pull subcircuits as they get done with them; static: each has a fixed share, as in the paper
+    #[arg(long, value_enum, default_value_t = ScheduleOption::Dynamic, requires = "mpi")]
+    pub(crate) schedule: ScheduleOption,
+    /// Seconds without a sign of life from a rank after which it is lost, in every round; 1 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "mpi")]
+    pub(crate) round_timeout: u64,
+    /// Copy the keys once a node into this directory on its own disk, and use them there
+    #[arg(long, value_name = "DIR", requires = "mpi")]
+    pub(crate) stage_keys: Option<PathBuf>,
+    /// Only rank 0 sees --keys: it sends them to each node, into --stage-keys DIR [default: the node's temporary directory]
+    #[arg(long, requires = "mpi")]
+    pub(crate) keys_from_root: bool,
+}
+
+/// See [`Ranks::root_proves`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RootProves {
+    /// With up to 8 ranks
+    Auto,
+    /// Always
+    Yes,
+    /// Never
+    No,
+}
+
+/// See [`Ranks::schedule`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ScheduleOption {
+    /// Ranks pull
+    Dynamic,
+    /// Fixed shares
+    Static,
 }
 
 #[derive(Debug, Args)]
@@ -250,6 +301,13 @@ pub(crate) struct Estimate {
     pub(crate) no_zero_knowledge: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Directories that a run will use (keys, run directory), to look at their file systems
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

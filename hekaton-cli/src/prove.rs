@@ -1,5 +1,6 @@
 //! `hekaton prove`.
 
+use crate::distributed::{self, Place};
 use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Prove;
@@ -9,14 +10,17 @@ use crate::report::{self, Summary};
 use crate::signals;
 use circuits::{AnyCircuit, Named, Parameters, with_circuit};
 use hekaton_core::budget::{MemoryPlan, type_sizes};
-use hekaton_core::engine::Pool;
+use hekaton_core::coordinator::CoordinatorError;
+use hekaton_core::engine::{Engine, Pool};
 use hekaton_core::events::{Event, Phase, Recorder};
+use hekaton_core::ranks::RankError;
 use hekaton_core::run::RunError;
 use hekaton_core::{
     Cancellation, KeyDirectory, LocalEngine, ProveError, ProveOptions, ProverKeys, Randomness, Run, RunDirectory,
     RunDirectoryOptions, RunIdentity, prove,
 };
 use std::io::ErrorKind;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,6 +33,63 @@ struct Listeners {
 }
 
 pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
+    distributed::check_launch(command)?;
+    if command.ranks.mpi {
+        return distributed::run(command, json);
+    }
+    with_listeners(command, &command.keys, json, None)
+}
+
+/// Rank 0 of many.
+#[cfg(feature = "mpi")]
+pub(crate) fn on_root(command: &Prove, keys: &Path, json: bool, place: Place) -> Result<(), Failure> {
+    with_listeners(command, keys, json, Some(place))
+}
+
+/// Every other rank. Gives the exit code with which all leave.
+#[cfg(feature = "mpi")]
+pub(crate) fn on_worker(command: &Prove, keys: &Path, mut place: Place) -> Result<u8, Failure> {
+    // whether the run stops is for rank 0 to say
+    let asked = Some(Cancellation::new());
+    signals::Handling {
+        cancellation: asked,
+        quiet: true,
+        last: Box::new(|| true),
+        ended: "ended at once",
+        json: false,
+    }
+    .start()?;
+    let opened = open_keys(keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
+    place.provers = opened.plan.provers;
+    with_circuit!(&opened.circuit, circuit => distributed::work(&place, circuit, &opened))
+}
+
+/// Everything that comes from a key directory.
+pub(crate) struct Opened {
+    circuit: AnyCircuit,
+    name: String,
+    /// of all its files
+    pub(crate) digest: String,
+    pub(crate) keys: ProverKeys,
+    pub(crate) engine: Arc<LocalEngine>,
+    plan: MemoryPlan,
+}
+
+fn open_keys(path: &Path, threads: Option<NonZeroUsize>, limit: Option<u64>) -> Result<Opened, Failure> {
+    let (manifest, mut keys) = KeyDirectory::open(path).or_fail(exit::BAD_FILE)?;
+    let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
+    let (circuit, _) = AnyCircuit::new(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
+    let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
+    let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+    let plan = MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
+    if plan.release {
+        keys.release_after_use();
+    }
+    let digest = distributed::digest(&manifest);
+    Ok(Opened { circuit, name: manifest.circuit, digest, keys, engine, plan })
+}
+
+fn with_listeners(command: &Prove, keys: &Path, json: bool, place: Option<Place>) -> Result<(), Failure> {
     let listeners = Listeners { display: Display::new(), summary: Mutex::default(), files: EventFiles::new() };
     let recorder = Recorder::new(concat!("hekaton ", env!("CARGO_PKG_VERSION")), |record| {
         listeners.display.event(record);
@@ -37,7 +98,7 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
             summary.add(record);
         }
     });
-    let result = prove_recorded(command, json, &listeners, &recorder);
+    let result = prove_recorded(command, keys, json, place, &listeners, &recorder);
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
     drop(display);
@@ -61,7 +122,14 @@ pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: &Recorder<'_>) -> Result<(), Failure> {
+fn prove_recorded(
+    command: &Prove,
+    keys: &Path,
+    json: bool,
+    place: Option<Place>,
+    listeners: &Listeners,
+    recorder: &Recorder<'_>,
+) -> Result<(), Failure> {
     let file = exit::read(&command.file)?;
     let path = match (&command.proof, &command.run) {
         // where the run directory has it in any case
@@ -85,24 +153,21 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
         }
     }
     let since = recorder.phase_start(Phase::LoadKeys, 1, 0);
-    let (manifest, mut keys) = KeyDirectory::open(&command.keys).or_fail(exit::BAD_FILE)?;
+    let threads = match &place {
+        Some(place) => NonZeroUsize::new(place.provers),
+        None => command.threads.threads,
+    };
+    let opened = open_keys(keys, threads, command.memory_limit)?;
+    let Opened { circuit, keys, plan, .. } = &opened;
     recorder.phase_end(Phase::LoadKeys, since, keys.bytes());
-    let parameters: Parameters = serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
-    let (circuit, _) = AnyCircuit::new(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
-    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
-    let plan = MemoryPlan::new(&sizes, engine.threads(), command.memory_limit).map_err(output::not_enough_memory)?;
-    if plan.release {
-        keys.release_after_use();
-    }
     // Before the run is touched: a wrong file leaves no run behind.
-    with_circuit!(&circuit, circuit => circuit.input(&file).map(drop))
+    with_circuit!(circuit, circuit => circuit.input(&file).map(drop))
         .map_err(|e| format!("{}: {e}", command.file.display()))
         .or_fail(exit::FAILED)?;
     if command.insecure_seed.is_some() {
         output::say("WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only");
     }
-    let directory = open_run(command, &keys, &file)?.map(Arc::new);
+    let directory = open_run(command, keys, &file)?.map(Arc::new);
     let cancellation = Cancellation::new();
     // Not before the run is ours: what a file had is lost with it.
     if let Some(path) = &command.events {
@@ -118,7 +183,7 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
         None => "interrupted: no proof was written",
     };
     let asked = directory.is_some().then(|| cancellation.clone());
-    signals::Handling { cancellation: asked, last: Box::new(|| true), ended, json }.start()?;
+    signals::Handling { cancellation: asked, quiet: false, last: Box::new(|| true), ended, json }.start()?;
     listeners.files.start();
     let mut options = ProveOptions::new()
         .check_constraints(!command.no_check)
@@ -130,7 +195,15 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
         (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
         (None, None) => options,
     };
-    let run = with_circuit!(&circuit, circuit => prove_file(circuit, &file, &keys, &engine, &options))?;
+    let run = with_circuit!(circuit, circuit => match place {
+        None => prove_file(circuit, &file, keys, &*opened.engine, &options),
+        Some(place) => {
+            let place = Place { provers: plan.provers, ..place };
+            distributed::coordinate(place, &command.ranks, circuit, &opened, recorder, |engine| {
+                prove_file(circuit, &file, keys, engine, &options)
+            })
+        }
+    })?;
     exit::finish();
     if let Some(path) = &path {
         output::write(path, run.proof.as_bytes())?;
@@ -139,7 +212,7 @@ fn prove_recorded(command: &Prove, json: bool, listeners: &Listeners, recorder: 
     recorder.emit(Event::ProofWritten {
         path: path.display().to_string(),
         bytes: run.proof.as_bytes().len() as u64,
-        public: AnyCircuit::show_public(&manifest.circuit, &run.public_values).unwrap_or_default(),
+        public: AnyCircuit::show_public(&opened.name, &run.public_values).unwrap_or_default(),
         key: command.keys.join("verifying.key").display().to_string(),
     });
     Ok(())
@@ -165,7 +238,7 @@ fn prove_file<'f, C: Named>(
     circuit: &C,
     file: &'f [u8],
     keys: &ProverKeys,
-    engine: &LocalEngine,
+    engine: &impl Engine,
     options: &ProveOptions<'_>,
 ) -> Result<Run, Failure>
 where
@@ -175,6 +248,13 @@ where
     prove(circuit, &input, keys, engine, options).map_err(|e| match &e {
         ProveError::Cancelled => {
             Failure::new(exit::STOPPED, "interrupted: what was done is kept; the same command with --resume goes on")
+        }
+        ProveError::Coordinator(CoordinatorError::Rank(RankError::Lost { .. })) => {
+            let kept = match options.has_run_directory() {
+                true => "what was done is kept: the same command with --resume goes on",
+                false => "nothing is kept: --run DIR would keep what is done",
+            };
+            Failure::new(exit::LOST, format!("{e}; {kept}"))
         }
         ProveError::Run(RunError::Io { .. }) => Failure::new(
             exit::FAILED,

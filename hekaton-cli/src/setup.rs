@@ -35,7 +35,7 @@ pub(crate) fn run(command: &Setup, json: bool) -> Result<(), Failure> {
         // Ctrl-C leaves nothing behind; when it is gone the keys have their name already
         let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
         let ended = "interrupted: no keys were written";
-        signals::Handling { cancellation: None, last: Box::new(last), ended, json }.start()?;
+        signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }.start()?;
     }
     let display = Display::new();
     let failed = |e: SetupError| match e {

@@ -1,10 +1,11 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks, the second ends. A signal that whoever started the program told it to
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks, the second ends. SIGUSR1, the warning that SLURM and mpirun can send, only
+//! asks. A signal that whoever started the program told it to
 //! ignore (`nohup`) stays ignored.
 
 use crate::exit::{self, Failure, OrFail};
 use crate::output;
 use hekaton_core::Cancellation;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ const ONE_WISH: Duration = Duration::from_millis(300);
 pub(crate) struct Handling {
     /// What the first signal cancels; without it the first ends the process.
     pub(crate) cancellation: Option<Cancellation>,
+    /// Whether nothing is said when it is asked to stop.
+    pub(crate) quiet: bool,
     /// Done before the process ends at once; `false` when there is nothing to end any more.
     pub(crate) last: Box<dyn Fn() -> bool + Send>,
     /// What is said when it ends at once.
@@ -29,12 +32,17 @@ impl Handling {
     pub(crate) fn start(self) -> Result<(), Failure> {
         let ignored = ignored();
         let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        // where nothing can be asked, SIGUSR1 does what it always does
+        let wanted = wanted.chain(self.cancellation.as_ref().map(|_| SIGUSR1));
         let mut signals = Signals::new(wanted).or_fail(exit::FAILED)?;
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
                 let mut asked: Option<Instant> = None;
-                for _ in signals.forever() {
+                for signal in signals.forever() {
+                    if signal == SIGUSR1 && asked.is_some() {
+                        continue;
+                    }
                     // Some wrappers send every signal twice: that is one wish.
                     if asked.is_some_and(|at| at.elapsed() < ONE_WISH) {
                         continue;
@@ -48,7 +56,9 @@ impl Handling {
                             cancellation.cancel();
                             let text =
                                 "\nstopping: subcircuits under way are finished and kept; once more ends at once";
-                            let _ = std::thread::Builder::new().spawn(move || output::say(text));
+                            if !self.quiet {
+                                let _ = std::thread::Builder::new().spawn(move || output::say(text));
+                            }
                         }
                         _ if (self.last)() => end(self.ended, self.json),
                         _ => {}

@@ -98,4 +98,9 @@ impl<'a> ProveOptions<'a> {
         self.run = Some(run);
         self
     }
+
+    /// Whether answers are kept.
+    pub fn has_run_directory(&self) -> bool {
+        self.run.is_some()
+    }
 }

@@ -32,6 +32,7 @@ pub struct RankEngine {
     schedule: Schedule,
     inner: RefCell<Inner>,
     notes: Vec<String>,
+    code: u8,
 }
 
 /// What is known of a rank.
@@ -133,7 +134,7 @@ impl RankEngine {
         getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
         let nonce = u32::from_le_bytes(nonce);
         let inner = Inner { endpoint, outbox, ranks, nonce, attempt: 0, makers: BTreeMap::new() };
-        Ok(Self { pool, schedule, inner: RefCell::new(inner), notes })
+        Ok(Self { pool, schedule, inner: RefCell::new(inner), notes, code: 0 })
     }
 
     /// What differs between the ranks and may, but a user should know.
@@ -152,17 +153,24 @@ impl RankEngine {
     }
 }
 
+impl RankEngine {
+    /// Tells the ranks that there is nothing more to do and that they should leave with this exit code, as this process
+    /// will. Dropping it says so with 0.
+    pub fn end(mut self, code: u8) {
+        self.code = code;
+    }
+}
+
 impl Drop for RankEngine {
-    /// Tells the ranks that there is nothing more to do.
     fn drop(&mut self) {
-        self.inner.borrow().end();
+        self.inner.borrow().end(self.code);
     }
 }
 
 impl Inner {
-    fn end(&self) {
+    fn end(&self, code: u8) {
         for rank in &self.ranks {
-            self.outbox.0.send(rank.rank, Kind::End, self.run(), Vec::new());
+            self.outbox.0.send(rank.rank, Kind::End, self.run(), vec![code]);
         }
     }
 

@@ -15,6 +15,7 @@ mod endpoint;
 mod engine;
 mod frame;
 mod hello;
+mod launch;
 mod schedule;
 mod serve;
 mod wire;
@@ -26,6 +27,7 @@ pub use endpoint::{Endpoint, Incoming};
 pub use engine::RankEngine;
 pub use frame::{HEADER, VERSION, message_length};
 pub use hello::Hello;
+pub use launch::{Launch, Strangers, default_provers};
 pub use schedule::Schedule;
 pub use serve::{Serve, serve};
 

@@ -41,11 +41,11 @@ pub struct Serve<'a, C, P> {
     pub hello: Hello,
 }
 
-/// Serves the coordinator until it says that there is nothing more to do.
+/// Serves the coordinator until it says that there is nothing more to do. Gives the exit code with which all ranks leave.
 ///
 /// # Errors
 /// When the coordinator is lost, or sent something that is wrong.
-pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) -> Result<(), RankError> {
+pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) -> Result<u8, RankError> {
     let masked = serve.keys.verifying.zero_knowledge;
     let wiring = serve.circuit.layout().map(|layout| layout.wiring(masked));
     let wiring = wiring.map_err(|e| own_error(endpoint, serve, &e))?;
@@ -240,7 +240,7 @@ fn wrong(why: &dyn std::fmt::Display) -> RankError {
 }
 
 impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
-    fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
+    fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<u8, RankError>
     where
         Self: 's,
     {
@@ -252,7 +252,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                 return Err(RankError::Message { rank: from, why: "only rank 0 gives orders".into() });
             }
             match kind {
-                Kind::End => return Ok(()),
+                Kind::End => return Ok(content.first().copied().unwrap_or(0)),
                 Kind::Begin => {
                     let begin = Begin::decode(&content).map_err(|e| wrong(&e))?;
                     let mut state = self.desk.lock();

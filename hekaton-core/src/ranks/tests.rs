@@ -43,7 +43,7 @@ fn run_with(
             let keys = &bench.keys;
             let served =
                 serve(end, &Serve { circuit: &bench.circuit, keys, pool: &*pool, hello: hello(provers[rank]) });
-            assert_eq!(served, Ok(()), "rank {rank}");
+            assert_eq!(served, Ok(0), "rank {rank}");
         }
     };
     let (root, own) = match (ends.next().unwrap(), provers[0]) {
@@ -301,7 +301,7 @@ fn the_handshake_names_what_differs() {
         let hello =
             if rank == 2 { Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello } } else { hello };
         let served = serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool, hello });
-        assert_eq!(served, Ok(()));
+        assert_eq!(served, Ok(0));
     });
     let error = run.unwrap_err().to_string();
     assert!(error.contains("rank 2 on ") && error.contains("verifying key is abc"), "{error}");

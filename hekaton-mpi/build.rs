@@ -1,0 +1,16 @@
+//! Says what is missing before the bindings fail in their own words.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=MPICC");
+    println!("cargo::rerun-if-env-changed=PATH");
+    let compiler = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
+    if Command::new(&compiler).arg("--version").output().is_err() {
+        println!(
+            "cargo::error=MPI is missing ('{compiler}' can't be run). On Debian and Ubuntu: sudo apt-get install \
+             libopenmpi-dev openmpi-bin libclang-dev. On a cluster: module load openmpi (or set MPICC). To build without \
+             MPI, leave out --features mpi."
+        );
+    }
+}

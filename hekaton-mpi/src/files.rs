@@ -1,0 +1,146 @@
+//! Giving a directory of files to all nodes: copied from a shared file system by one rank a node, or sent by rank 0.
+
+use crate::{Mpi, MpiError};
+use mpi::collective::Root;
+use mpi::topology::{Communicator, SimpleCommunicator};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are sent at once.
+const PIECE: usize = 16 << 20;
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> MpiError + '_ {
+    move |source| MpiError::Io { path: path.to_owned(), source }
+}
+
+impl Mpi {
+    /// Copies files below `from`, which all nodes see, to `to` on each node, unless it is there. All ranks must call it.
+    ///
+    /// # Errors
+    /// When a node's first rank can't copy.
+    pub fn stage(&self, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
+        let copied = if self.node.rank() == 0 { copy_all(from, to, files) } else { Ok(()) };
+        self.agree(copied)
+    }
+
+    /// Sends files below `from`, which only rank 0 sees, to `to` on each node, unless they are there. All ranks must call it;
+    /// `files` counts on rank 0. Where rank 0's node has them already, nothing is written.
+    ///
+    /// # Errors
+    /// When rank 0 can't read or a node's first rank can't write.
+    pub fn send_files(&self, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
+        let sent = match self.leaders() {
+            Some(leaders) => send_all(&leaders, from, to, files),
+            None => Ok(()),
+        };
+        self.agree(sent)
+    }
+
+    /// Gives bytes of rank 0 to all ranks. All ranks must call it.
+    pub fn broadcast(&self, bytes: &mut Vec<u8>) {
+        broadcast(&self.world, bytes);
+    }
+
+    /// All ranks of a node wait for its first, and fail if it failed.
+    fn agree(&self, own: Result<(), MpiError>) -> Result<(), MpiError> {
+        let mut ok = u8::from(own.is_ok());
+        self.node.process_at_rank(0).broadcast_into(&mut ok);
+        own?;
+        if ok == 1 { Ok(()) } else { Err(MpiError::Leader) }
+    }
+}
+
+fn broadcast(communicator: &SimpleCommunicator, bytes: &mut Vec<u8>) {
+    let root = communicator.process_at_rank(0);
+    let mut length = bytes.len() as u64;
+    root.broadcast_into(&mut length);
+    bytes.resize(length as usize, 0);
+    bytes.chunks_mut(PIECE).for_each(|piece| root.broadcast_into(piece));
+}
+
+/// A directory beside the one to be made, which gets its name when it is whole.
+fn building(to: &Path) -> Result<tempfile::TempDir, MpiError> {
+    let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent).map_err(io(parent))?;
+    tempfile::Builder::new().prefix(".hekaton-keys-").tempdir_in(parent).map_err(io(parent))
+}
+
+fn finish(building: tempfile::TempDir, to: &Path) -> Result<(), MpiError> {
+    match std::fs::rename(building.path(), to) {
+        Ok(()) => {
+            let _ = building.keep();
+            Ok(())
+        }
+        // another job on this node was quicker
+        Err(_) if to.is_dir() => Ok(()),
+        Err(e) => Err(io(to)(e)),
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), MpiError> {
+    path.parent().map_or(Ok(()), |parent| std::fs::create_dir_all(parent).map_err(io(parent)))
+}
+
+fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
+    if to.is_dir() {
+        return Ok(());
+    }
+    let building = building(to)?;
+    for file in files {
+        let target = building.path().join(file);
+        make_parent(&target)?;
+        let source = from.join(file);
+        std::fs::copy(&source, &target).map_err(io(&source))?;
+    }
+    finish(building, to)
+}
+
+/// Every leader takes part in every broadcast, whatever went wrong with it: the error comes in the end.
+fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
+    let root = leaders.rank() == 0;
+    let mut building = if to.is_dir() { Ok(None) } else { self::building(to).map(Some) };
+    let mut trouble = None;
+    let mut count = (files.len() as u64).to_le_bytes().to_vec();
+    broadcast(leaders, &mut count);
+    let count = count.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    for i in 0..count as usize {
+        let mut name = files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
+        broadcast(leaders, &mut name);
+        let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+        let source = from.join(&name);
+        let mut reading =
+            if root { File::open(&source).map_err(|e| trouble = Some(io(&source)(e))).ok() } else { None };
+        let mut writing = None;
+        if let Ok(Some(building)) = &building {
+            let target = building.path().join(&name);
+            let made = make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
+            writing = made.map_err(|e| trouble = Some(e)).ok().map(|file| (file, target));
+        }
+        loop {
+            let mut piece = Vec::new();
+            if let Some(file) = &mut reading {
+                let read = file.take(PIECE as u64).read_to_end(&mut piece);
+                if let Err(e) = read {
+                    (trouble, reading) = (Some(io(&source)(e)), None);
+                    piece.clear();
+                }
+            }
+            broadcast(leaders, &mut piece);
+            if piece.is_empty() {
+                break;
+            }
+            if let Some((mut file, target)) = writing.take() {
+                match file.write_all(&piece) {
+                    Ok(()) => writing = Some((file, target)),
+                    Err(e) => trouble = Some(io(&target)(e)),
+                }
+            }
+        }
+    }
+    match (trouble, std::mem::replace(&mut building, Ok(None))) {
+        (Some(error), _) | (None, Err(error)) => Err(error),
+        (None, Ok(Some(building))) => finish(building, to),
+        (None, Ok(None)) => Ok(()),
+    }
+}
