@@ -7,7 +7,6 @@ use hekaton_core::circuit::Circuit;
 use hekaton_core::events::{Event, Recorder};
 use hekaton_core::keys::Manifest;
 use hekaton_core::ranks::{Endpoint, Hello, Incoming, Launch, RankEngine, RankError, Schedule, Serve, serve};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// With so many ranks rank 0 still proves by itself, unless it is told.
@@ -18,6 +17,8 @@ pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
     /// single-threaded provers of this rank, before any limit of memory
     pub(crate) provers: usize,
+    /// says why and ends all ranks at once; does not come back
+    pub(crate) fail: Box<dyn Fn(&Failure)>,
 }
 
 /// Many processes that don't know of each other would each prove everything, into the same files.
@@ -48,47 +49,54 @@ mod with_mpi {
     use crate::{output, prove};
     use hekaton_core::KeyDirectory;
     use hekaton_core::ranks::default_provers;
-    use hekaton_mpi::{Mpi, Watch};
+    use hekaton_mpi::{Mpi, MpiError, Watch};
     use std::num::NonZeroUsize;
+    use std::os::unix::fs::MetadataExt;
     use std::path::PathBuf;
     use std::time::Duration;
 
     pub(crate) fn run(command: &Prove, json: bool) -> Result<(), Failure> {
         let mpi = Mpi::start().or_fail(exit::USAGE)?;
         let rank = mpi.rank();
-        let watch = Watch { silence: Duration::from_secs(command.ranks.round_timeout), stuck };
-        let outcome = place_keys(&mpi, command).and_then(|keys| {
-            let provers = command.ranks.provers_per_rank.map(NonZeroUsize::get);
-            let provers = provers.unwrap_or_else(|| default_provers(mpi.ranks_on_node()));
-            mpi.run(&watch, |endpoint| {
-                let place = Place { endpoint, provers };
-                if rank == 0 {
-                    prove::on_root(command, &keys, json, place).map(|()| exit::OK)
-                } else {
-                    prove::on_worker(command, &keys, place)
-                }
-            })
+        let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
+            say(rank, &failure, json);
+            mpi.abort(failure.code)
         });
-        match outcome {
-            // all ranks leave together, with the same code
-            Ok(exit::OK) => Ok(()),
-            Ok(code) => std::process::exit({
-                drop(mpi);
-                code.into()
-            }),
-            Err(failure) if rank == 0 && failure.code == exit::STOPPED => {
-                drop(mpi);
-                Err(failure)
+        let provers = command.ranks.provers_per_rank.map(NonZeroUsize::get);
+        let provers = provers.unwrap_or_else(|| default_provers(mpi.ranks_on_node()));
+        let watch = Watch { silence: Duration::from_secs(command.ranks.silence), stuck };
+        let outcome = mpi.run(&watch, |endpoint, abort| {
+            // what can't be put in order with the other ranks ends them all at once, also when provers are at work
+            let fail = move |failure: &Failure| {
+                say(rank, failure, json);
+                abort.now(failure.code)
+            };
+            let place = Place { endpoint, provers, fail: Box::new(fail) };
+            match rank {
+                0 => prove::on_root(command, &keys, json, place),
+                _ => prove::on_worker(command, &keys, place),
             }
-            Err(failure) => {
-                if rank == 0 {
-                    output::failure(&failure, json);
-                } else {
-                    // the coordinator may have said it better, or not at all
-                    output::say(format_args!("rank {rank}: error: {}", failure.message));
-                }
-                mpi.abort(failure.code)
-            }
+        });
+        let Err(failure) = outcome else {
+            mpi.finish(exit::OK);
+            return Ok(());
+        };
+        if rank == 0 && failure.code == exit::STOPPED {
+            // the ranks leave MPI together; what there is to say is said before, as launchers end whoever is slow
+            exit::finish();
+            say(rank, &failure, json);
+            mpi.finish(failure.code);
+            std::process::exit(failure.code.into());
+        }
+        say(rank, &failure, json);
+        mpi.abort(failure.code)
+    }
+
+    fn say(rank: usize, failure: &Failure, json: bool) {
+        match rank {
+            0 => output::failure(failure, json),
+            // rank 0 may say it better, or not at all
+            _ => output::say(format_args!("rank {rank}: error: {}", failure.message)),
         }
     }
 
@@ -112,7 +120,9 @@ mod with_mpi {
         let mut name = Vec::new();
         if let Some(manifest) = &manifest {
             files.extend(manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))));
-            name = format!("hekaton-keys-{}", &super::digest(manifest)[..16]).into_bytes();
+            // each user has a copy of their own: nobody else can change it
+            let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
+            name = format!("hekaton-keys-{user}-{}", &super::digest(manifest)[..16]).into_bytes();
         }
         let parent = ranks.stage_keys.clone().unwrap_or_else(std::env::temp_dir);
         if ranks.keys_from_root {
@@ -123,6 +133,10 @@ mod with_mpi {
             true => mpi.send_files(&command.keys, &to, &files),
             false => mpi.stage(&command.keys, &to, &files),
         };
+        if let Err(MpiError::Leader) = &placed {
+            // who knows why says so first
+            std::thread::sleep(Duration::from_secs(2));
+        }
         placed.or_fail(exit::FAILED)?;
         Ok(to)
     }
@@ -190,7 +204,7 @@ pub(crate) fn coordinate<C: Circuit, R>(
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Place { endpoint, provers } = place;
+    let Place { endpoint, provers, fail } = place;
     let size = endpoint.size();
     let root_proves = match options.root_proves {
         RootProves::Yes => true,
@@ -216,37 +230,38 @@ pub(crate) fn coordinate<C: Circuit, R>(
             let inbox = endpoint.inbox();
             let (hello, pool, keys) = (own.clone(), &*keys.engine, &keys.keys);
             let serving = move || {
-                let served = serve(&worker, &Serve { circuit, keys, pool, hello });
-                tell_end(&inbox, served.map(drop));
+                let serving = Serve { circuit, keys, pool, hello };
+                let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve(&worker, &serving)));
+                let why = match served {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "its worker panicked".to_owned(),
+                };
+                let _ = inbox.send(Incoming::Lost { rank: 0, why });
             };
             std::thread::Builder::new()
                 .name("own worker".into())
                 .spawn_scoped(scope, serving)
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
-        // the ranks may take as long to open their keys as one may be silent, and then some
-        let patience = Duration::from_secs(options.round_timeout.max(30) * 4);
-        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, root_proves, schedule, patience);
-        let engine = engine.map_err(failure)?;
+        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, root_proves, schedule);
+        let engine = engine.map_err(failure).inspect_err(|failure| fail(failure))?;
+        let engine = engine.round_deadline(options.round_timeout.map(Duration::from_secs));
         for note in engine.notes() {
             recorder.emit(Event::Notice { message: format!("{note}; proofs do not depend on it, speed may") });
         }
-        let result = run(&engine);
-        engine.end(result.as_ref().map_or_else(|failure| failure.code, |_| exit::OK));
-        result
+        // on a failure nobody waits for what is under way, not even this rank's own worker
+        run(&engine).inspect_err(|failure| {
+            if failure.code != exit::STOPPED {
+                fail(failure)
+            }
+        })
     })
 }
 
-/// The worker of rank 0 ended: the coordinator must hear of it.
-fn tell_end(inbox: &Sender<Incoming>, served: Result<(), RankError>) {
-    if let Err(error) = served {
-        let _ = inbox.send(Incoming::Lost { rank: 0, why: error.to_string() });
-    }
-}
-
-/// Every other rank: serves until rank 0 says that there is nothing more to do. Gives the exit code of all.
+/// Every other rank: serves until rank 0 says that there is nothing more to do.
 #[cfg(feature = "mpi")]
-pub(crate) fn work<C: Circuit>(place: &Place, circuit: &C, keys: &Opened) -> Result<u8, Failure> {
+pub(crate) fn work<C: Circuit>(place: &Place, circuit: &C, keys: &Opened) -> Result<(), Failure> {
     let hello = hello(circuit, keys, place.provers)?;
     let serving = Serve { circuit, keys: &keys.keys, pool: &*keys.engine, hello };
     serve(&place.endpoint, &serving).map_err(failure)

@@ -147,7 +147,7 @@ pub(crate) struct Prove {
     /// --resume appended to. DIR/events.jsonl gets the same with --run DIR
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
-    /// Use at most so much memory, for example 8G or 512M (powers of 1024): fewer provers at once, and keys are dropped from memory after use
+    /// Use at most so much memory (each rank, with --mpi), for example 8G or 512M (powers of 1024): fewer provers at once, and keys are dropped from memory after use
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
     /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
@@ -178,9 +178,13 @@ pub(crate) struct Ranks {
     /// dynamic: ranks pull subcircuits as they get done with them; static: each has a fixed share, as in the paper
     #[arg(long, value_enum, default_value_t = ScheduleOption::Dynamic, requires = "mpi")]
     pub(crate) schedule: ScheduleOption,
-    /// Seconds without a sign of life from a rank after which it is lost, in every round; 1 to 3600
+    /// Seconds without a sign of life from a rank after which it is lost; 1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "mpi")]
-    pub(crate) round_timeout: u64,
+    pub(crate) silence: u64,
+    /// Seconds that a round, or a phase of the aggregation, may take: then the job ends as if a rank were lost, for ranks
+    /// that live and never answer [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), requires = "mpi")]
+    pub(crate) round_timeout: Option<u64>,
     /// Copy the keys once a node into this directory on its own disk, and use them there
     #[arg(long, value_name = "DIR", requires = "mpi")]
     pub(crate) stage_keys: Option<PathBuf>,

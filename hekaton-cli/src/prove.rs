@@ -46,9 +46,9 @@ pub(crate) fn on_root(command: &Prove, keys: &Path, json: bool, place: Place) ->
     with_listeners(command, keys, json, Some(place))
 }
 
-/// Every other rank. Gives the exit code with which all leave.
+/// Every other rank.
 #[cfg(feature = "mpi")]
-pub(crate) fn on_worker(command: &Prove, keys: &Path, mut place: Place) -> Result<u8, Failure> {
+pub(crate) fn on_worker(command: &Prove, keys: &Path, mut place: Place) -> Result<(), Failure> {
     // whether the run stops is for rank 0 to say
     let asked = Some(Cancellation::new());
     signals::Handling {

@@ -47,6 +47,10 @@ pub enum ProveError {
         /// Who made it, if that is known and was not this process: " (by rank ...)".
         by: String,
     },
+    /// The commitment to all subtraces was not what it must be, so proofs were made under wrong challenges; all begins again
+    /// with new randomness.
+    #[error("the commitment to all subtraces was wrong, and so were the challenges: a machine is broken, or was")]
+    WrongChallenges,
     /// Somebody asked the run to stop.
     #[error("cancelled")]
     Cancelled,
@@ -64,6 +68,7 @@ impl ProveError {
             Self::Worker(WorkerError::Pole { .. })
                 | Self::Coordinator(CoordinatorError::Pole { .. })
                 | Self::WrongCommitment { .. }
+                | Self::WrongChallenges
         )
     }
 }
@@ -276,13 +281,8 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                     "the proofs of these subcircuits were wrong and were made again: {list}; a machine is broken, or was"
                 );
                 self.recorder.emit(Event::Notice { message });
-                proof = self.aggregate_again(
-                    coordinator,
-                    sponge(attempt),
-                    &commitments,
-                    &responses,
-                    self.engine.blocks(coordinator.shared()),
-                );
+                let blocks = self.engine.blocks(coordinator.shared());
+                proof = self.aggregate_again(&prove, sponge(attempt), &commitments, &responses, blocks)?;
             }
         }
         if matches!(proof, Err(CoordinatorError::Aggregate(_))) && self.engine.ranks() > 1 {
@@ -290,7 +290,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                            or was; it is aggregated again by rank 0 alone";
             self.recorder.emit(Event::Notice { message: message.to_owned() });
             let blocks = LocalBlocks::all(coordinator.shared(), self.engine.pool());
-            proof = self.aggregate_again(coordinator, sponge(attempt), &commitments, &responses, blocks);
+            proof = self.aggregate_again(&prove, sponge(attempt), &commitments, &responses, blocks)?;
         }
         let proof = proof?;
         if let Some(run) = self.options.run {
@@ -300,16 +300,21 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         Ok(run_of(coordinator, proof))
     }
 
-    /// The aggregation from its beginning, over these blocks.
+    /// The aggregation from its beginning, over these blocks. It must come to the challenges under which the proofs were
+    /// made: if it does not, cm_D was wrong then or is now.
     fn aggregate_again<B: Blocks>(
         &self,
-        coordinator: &Coordinator<'_, C>,
+        round: &Round<'_, C>,
         sponge: Box<dyn Sponge>,
         commitments: &[Commitment],
         responses: &[ProofResponse],
         blocks: B,
-    ) -> Result<Proof, CoordinatorError> {
-        coordinator.committed_with(sponge, commitments.to_vec(), blocks)?.proven(responses.to_vec())?.aggregate()
+    ) -> Result<Result<Proof, CoordinatorError>, ProveError> {
+        let committed = round.coordinator.committed_with(sponge, commitments.to_vec(), blocks)?;
+        if Some(committed.prove_round()) != round.challenges {
+            return Err(ProveError::WrongChallenges);
+        }
+        Ok(committed.proven(responses.to_vec())?.aggregate())
     }
 
     fn check_cancelled(&self) -> Result<(), ProveError> {
@@ -335,7 +340,12 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     ) -> Result<(Option<RoundLog<'_>>, Vec<A>, u64), ProveError> {
         self.check_cancelled()?;
         let log = self.options.run.map(|run| run.log::<A>(name, round.attempt, context, self.engine.pool()));
-        let (log, mut answers) = match log.transpose()? {
+        let log = match log.transpose() {
+            // the commitments are the same, or their log would not be ours: their sum was another one then
+            Err(RunError::OtherLog { .. }) if A::PHASE == Phase::Prove => return Err(ProveError::WrongChallenges),
+            other => other?,
+        };
+        let (log, mut answers) = match log {
             Some((log, found)) => {
                 found.notices.into_iter().for_each(|message| self.recorder.emit(Event::Notice { message }));
                 (Some(log), found.answers)

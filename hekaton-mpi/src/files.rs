@@ -1,11 +1,11 @@
 //! Giving a directory of files to all nodes: copied from a shared file system by one rank a node, or sent by rank 0.
 
 use crate::{Mpi, MpiError};
-use mpi::collective::Root;
+use mpi::collective::{CommunicatorCollectives, Root, SystemOperation};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Bytes that are sent at once.
 const PIECE: usize = 16 << 20;
@@ -42,12 +42,12 @@ impl Mpi {
         broadcast(&self.world, bytes);
     }
 
-    /// All ranks of a node wait for its first, and fail if it failed.
+    /// All ranks wait for each other, and fail if one failed: nobody begins to watch the others before all are ready.
     fn agree(&self, own: Result<(), MpiError>) -> Result<(), MpiError> {
-        let mut ok = u8::from(own.is_ok());
-        self.node.process_at_rank(0).broadcast_into(&mut ok);
+        let (mine, mut all) = (u8::from(own.is_ok()), 0u8);
+        self.world.all_reduce_into(&mine, &mut all, SystemOperation::min());
         own?;
-        if ok == 1 { Ok(()) } else { Err(MpiError::Leader) }
+        if all == 1 { Ok(()) } else { Err(MpiError::Leader) }
     }
 }
 
@@ -92,6 +92,7 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
         make_parent(&target)?;
         let source = from.join(file);
         std::fs::copy(&source, &target).map_err(io(&source))?;
+        File::open(&target).and_then(|copy| copy.sync_all()).map_err(io(&target))?;
     }
     finish(building, to)
 }
@@ -108,11 +109,14 @@ fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathB
         let mut name = files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
         broadcast(leaders, &mut name);
         let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+        if !name.components().all(|part| matches!(part, Component::Normal(_))) {
+            trouble = Some(io(&name)(std::io::Error::other("no name for a key file")));
+        }
         let source = from.join(&name);
         let mut reading =
             if root { File::open(&source).map_err(|e| trouble = Some(io(&source)(e))).ok() } else { None };
         let mut writing = None;
-        if let Ok(Some(building)) = &building {
+        if let (Ok(Some(building)), None) = (&building, &trouble) {
             let target = building.path().join(&name);
             let made = make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
             writing = made.map_err(|e| trouble = Some(e)).ok().map(|file| (file, target));
@@ -128,6 +132,11 @@ fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathB
             }
             broadcast(leaders, &mut piece);
             if piece.is_empty() {
+                if let Some((file, target)) = &writing
+                    && let Err(e) = file.sync_all()
+                {
+                    trouble = Some(io(target)(e));
+                }
                 break;
             }
             if let Some((mut file, target)) = writing.take() {
@@ -137,6 +146,12 @@ fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathB
                 }
             }
         }
+    }
+    // what rank 0 could not read is whole nowhere
+    let mut whole = vec![u8::from(trouble.is_none())];
+    broadcast(leaders, &mut whole);
+    if whole != [1] && trouble.is_none() {
+        return Err(MpiError::Leader);
     }
     match (trouble, std::mem::replace(&mut building, Ok(None))) {
         (Some(error), _) | (None, Err(error)) => Err(error),

@@ -13,7 +13,7 @@
 mod files;
 mod transport;
 
-pub use transport::Watch;
+pub use transport::{Abort, Watch};
 
 use hekaton_core::ranks::{Endpoint, Launch, Strangers};
 use mpi::environment::Universe;
@@ -39,8 +39,8 @@ pub enum MpiError {
         /// Why.
         source: std::io::Error,
     },
-    /// The leader of this node could not prepare its files; it says why itself.
-    #[error("the first rank of this node could not prepare the keys; it says why")]
+    /// The first rank of some node could not prepare its files; it says why itself.
+    #[error("a node could not prepare the keys; its first rank says why")]
     Leader,
 }
 
@@ -74,9 +74,6 @@ impl Mpi {
             return Err(MpiError::Start("it allows no threads"));
         }
         let world = universe.world();
-        // SAFETY: `world` is a live communicator, and the handler is a constant of the library. From here on errors are
-        // return codes.
-        unsafe { ffi::MPI_Comm_set_errhandler(raw(&world), ffi::RSMPI_ERRORS_RETURN) };
         launch.check_after(world.size() as usize)?;
         let node = world.split_shared(world.rank());
         Ok(Self { world, node, _universe: universe })
@@ -99,8 +96,18 @@ impl Mpi {
 
     /// Runs `rank` on a thread of its own, with this rank's end of the network, and moves messages meanwhile. Comes back when
     /// it has ended and everything that it sent is on its way.
-    pub fn run<R: Send>(&self, watch: &Watch, rank: impl FnOnce(Endpoint) -> R + Send) -> R {
+    pub fn run<R: Send>(&self, watch: &Watch, rank: impl FnOnce(Endpoint, Abort) -> R + Send) -> R {
         transport::run(&self.world, watch, rank)
+    }
+
+    /// The orderly end: all ranks leave MPI together. A rank that does not come is not waited for longer than ten seconds;
+    /// then this process leaves with the code.
+    pub fn finish(self, code: u8) {
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_secs(10));
+            transport::leave(code);
+        });
+        drop(self);
     }
 
     /// Ends all ranks at once with this exit code.

@@ -1,12 +1,15 @@
 //! What a run's events come to. The final table of `prove` and `hekaton report` are both made from it.
 
 use crate::output;
-use hekaton_core::events::{Event, Outcome, Phase, Record, TypeSummary};
+use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSummary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Slowest subcircuits that are named.
 const SLOWEST: usize = 10;
+
+/// Rows of the table of ranks.
+const RANK_ROWS: usize = 24;
 
 /// What the events of one process come to.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +34,8 @@ pub(crate) struct PhaseSummary {
     pub(crate) step_seconds: f64,
     /// steps that the last process found done
     pub(crate) found: u64,
+    /// the most bytes that went to and from one subcircuit's prover
+    pub(crate) most_bytes: u64,
     pub(crate) complete: bool,
 }
 
@@ -44,7 +49,15 @@ pub(crate) struct Parameters {
     pub(crate) types: Vec<TypeSummary>,
     pub(crate) threads: u64,
     pub(crate) provers: u64,
+    pub(crate) ranks: u64,
     pub(crate) zero_knowledge: bool,
+}
+
+impl Parameters {
+    /// Cores that work.
+    fn cores(&self) -> u64 {
+        if self.ranks > 1 { self.provers } else { self.threads }
+    }
 }
 
 /// The proof's whereabouts.
@@ -73,6 +86,8 @@ pub(crate) struct Summary {
     pub(crate) parameters: Option<Parameters>,
     pub(crate) phases: BTreeMap<usize, PhaseSummary>,
     pub(crate) slowest: Vec<Slow>,
+    /// what ranks did, phase by phase, in the last process
+    pub(crate) ranks: Vec<RankAccount>,
     pub(crate) peak_memory: u64,
     pub(crate) notices: Vec<String>,
     pub(crate) errors: Vec<String>,
@@ -131,9 +146,11 @@ impl Summary {
                 types,
                 threads,
                 provers,
+                ranks,
                 zero_knowledge,
                 ..
             } => {
+                self.ranks.clear();
                 self.parameters = Some(Parameters {
                     circuit: circuit.clone(),
                     parameters: parameters.clone(),
@@ -142,6 +159,7 @@ impl Summary {
                     types: types.clone(),
                     threads: *threads,
                     provers: *provers,
+                    ranks: *ranks,
                     zero_knowledge: *zero_knowledge,
                 });
             }
@@ -158,9 +176,11 @@ impl Summary {
                 let summary = self.phase_mut(*phase);
                 (summary.bytes, summary.complete) = (*bytes, true);
             }
-            Event::Subcircuit { phase, instance, kind, seconds, prover, .. } => {
+            Event::Rank(account) => self.ranks.push(account.clone()),
+            Event::Subcircuit { phase, instance, kind, seconds, prover, bytes, .. } => {
                 let summary = self.phase_mut(*phase);
                 summary.steps += 1;
+                summary.most_bytes = summary.most_bytes.max(*bytes);
                 summary.step_seconds += seconds;
                 if self.slowest.len() < SLOWEST || self.slowest.last().is_some_and(|s| s.seconds < *seconds) {
                     let slow = Slow {
@@ -216,7 +236,7 @@ impl Summary {
         let work = [Phase::Execute, Phase::Commit, Phase::Prove, Phase::Aggregate].map(|p| self.phase(p));
         let seconds: f64 = work.iter().map(|p| p.seconds).sum();
         let complete = work[3].complete && seconds > 0.0;
-        complete.then(|| parameters.constraints as f64 / seconds / parameters.threads as f64)
+        complete.then(|| parameters.constraints as f64 / seconds / parameters.cores() as f64)
     }
 
     /// The share of the rounds' time in which provers worked.
@@ -232,7 +252,7 @@ impl Summary {
     pub(crate) fn object(&self) -> Value {
         let phases: Vec<Value> = (Phase::ALL.iter())
             .map(|p| (p, self.phase(*p)))
-            .map(|(p, s)| json!({ "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "complete": s.complete }))
+            .map(|(p, s)| json!({ "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "most_bytes_a_subcircuit": s.most_bytes, "complete": s.complete }))
             .collect();
         let processes: Vec<Value> = (self.processes.iter())
             .map(|p| json!({ "host": p.host, "pid": p.pid, "unix_time": p.unix_time, "seconds": p.end, "ending": p.ending() }))
@@ -245,7 +265,7 @@ impl Summary {
         json!({
             "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": run.map(|r| serde_json::from_str::<Value>(&r.parameters).unwrap_or_default()),
             "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
-            "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers), "zero_knowledge": run.map(|r| r.zero_knowledge),
+            "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers), "ranks": run.map(|r| r.ranks), "rank_accounts": self.ranks, "zero_knowledge": run.map(|r| r.zero_knowledge),
             "proof": written.map(|w| &w.path), "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
             "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes, "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
             "utilisation": self.utilisation(), "peak_memory_bytes": self.peak_memory, "notices": self.notices, "errors": self.errors,
@@ -255,6 +275,37 @@ impl Summary {
     /// How the last process ended, in a word.
     fn state(&self) -> &'static str {
         self.processes.last().map_or("unknown", Process::ending)
+    }
+
+    /// What each rank did: the paper's table of communication, and where time went.
+    fn rank_table(&self) -> String {
+        if self.ranks.is_empty() {
+            return String::new();
+        }
+        let head = ["rank", "phase", "subcircuits", "busy", "idle", "to it", "from it", "peak memory"];
+        let mut out = format!(
+            "{:<24} {:<13} {:>11} {:>9} {:>9} {:>9} {:>9} {:>11}\n",
+            head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]
+        );
+        for account in self.ranks.iter().take(RANK_ROWS) {
+            let name = format!("{} {} ({} provers)", account.rank, account.host, account.provers);
+            let (busy, idle) = (output::seconds_f64(account.busy_seconds), output::seconds_f64(account.idle_seconds));
+            let (sent, received) = (output::bytes(account.sent_bytes), output::bytes(account.received_bytes));
+            out += &format!(
+                "{name:<24} {:<13} {:>11} {busy:>9} {idle:>9} {sent:>9} {received:>9} {:>11}\n",
+                account.phase.name(),
+                account.subcircuits,
+                output::bytes(account.peak_memory)
+            );
+        }
+        if self.ranks.len() > RANK_ROWS {
+            out += &format!("and {} rows more: --json has them all\n", self.ranks.len() - RANK_ROWS);
+        }
+        for phase in [Phase::Commit, Phase::Prove].map(|phase| (phase, self.phase(phase))) {
+            let most = output::bytes(phase.1.most_bytes);
+            out += &format!("at most {most} to and from one subcircuit's prover in the {}\n", phase.0.name());
+        }
+        out + "\n"
     }
 
     /// For people.
@@ -276,6 +327,7 @@ impl Summary {
             out += &format!("{:<16} {time:>10} {bytes:>12} {steps:>12}{state}\n", phase.name());
         }
         out += &format!("{:<16} {:>10}\n\n", "all", output::seconds_f64(self.seconds()));
+        out += &self.rank_table();
         let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
         row("state", self.state().to_owned());
         if self.processes.len() > 1 {
@@ -288,7 +340,8 @@ impl Summary {
             let rate = self
                 .rate()
                 .map_or_else(String::new, |r| format!(", {} a core-second", output::count(r.round() as u64)));
-            row("constraints", format!("{}{rate} on {} threads", output::count(run.constraints), run.threads));
+            let on = if run.ranks > 1 { format!("{} ranks", run.ranks) } else { format!("{} threads", run.threads) };
+            row("constraints", format!("{}{rate} on {on}", output::count(run.constraints)));
             if let Some(share) = self.utilisation() {
                 row("provers", format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0));
             }

@@ -8,6 +8,7 @@ use crate::aggregation::blocks::{Blocks, Openings};
 use crate::coordinator::CoordinatorError;
 use crate::encoding::Reader;
 use crate::engine::{Engine, LocalEngine};
+use crate::events::Phase;
 use crate::prove::ProveError;
 use crate::transcript::MemoryChallenges;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
@@ -64,8 +65,12 @@ impl<'s> RankBlocks<'s> {
 
     fn gather<T: Part>(&self, inner: &mut Inner) -> Result<Vec<T>, ProveError> {
         let mut parts: Vec<Option<T>> = self.owners.iter().map(|_| None).collect();
+        let deadline = self.engine.deadline();
         while parts.iter().any(Option::is_none) {
-            let Some((index, frame, _)) = inner.next(Duration::from_secs(1))? else { continue };
+            let Some((index, frame, _)) = inner.next(Duration::from_secs(1))? else {
+                inner.check_deadline(deadline, Phase::Aggregate)?;
+                continue;
+            };
             let place = self.owners.iter().position(|(owner, _)| *owner == index);
             let (Kind::Part, Some(place)) = (frame.kind, place) else {
                 return Err(inner.wrong(index, &format_args!("{:?} in the aggregation", frame.kind)));

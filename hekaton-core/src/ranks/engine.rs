@@ -5,7 +5,7 @@ use super::blocks::RankBlocks;
 use super::endpoint::{Endpoint, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::{Hello, compare};
-use super::schedule::{Load, Schedule};
+use super::schedule::{Load, Pending, Schedule};
 use super::serve::{POLE, encode_job};
 use super::wire::{self, Account, Answered, Begin, Writer};
 use crate::aggregation::block::Shared;
@@ -17,7 +17,7 @@ use crate::messages::{Answer, Message};
 use crate::prove::ProveError;
 use crate::worker::WorkerError;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,8 @@ pub struct RankEngine {
     schedule: Schedule,
     inner: RefCell<Inner>,
     notes: Vec<String>,
-    code: u8,
+    /// how long a round may take
+    deadline: Option<Duration>,
 }
 
 /// What is known of a rank.
@@ -41,6 +42,8 @@ pub(crate) struct Rank {
     pub(crate) rank: usize,
     pub(crate) hello: Hello,
     load: Load,
+    /// given out, not answered
+    outstanding: BTreeSet<usize>,
     /// committed to there, not proven yet
     held: Vec<usize>,
     sent: u64,
@@ -68,12 +71,11 @@ impl std::fmt::Debug for OutboxOf {
 }
 
 /// Waits for what all workers say of themselves.
-fn gather(endpoint: &Endpoint, workers: &[usize], patience: Duration) -> Result<Vec<(usize, Hello)>, RankError> {
+fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>, RankError> {
     if workers.is_empty() {
         return Err(RankError::Handshake { differences: vec!["there is one rank and it is not to prove".to_owned()] });
     }
     let mut hellos: BTreeMap<usize, Hello> = BTreeMap::new();
-    let since = Instant::now();
     while hellos.len() < workers.len() {
         if let Some((from, frame, _)) = endpoint.receive(LISTEN)? {
             let wrong = |why: String| RankError::Message { rank: from, why };
@@ -82,18 +84,13 @@ fn gather(endpoint: &Endpoint, workers: &[usize], patience: Duration) -> Result<
             }
             hellos.insert(from, Hello::decode(&frame.content).map_err(|e| wrong(e.to_string()))?);
         }
-        if since.elapsed() > patience {
-            let rank = workers.iter().find(|rank| !hellos.contains_key(rank)).copied().unwrap_or(0);
-            let why = format!("it said nothing in the first {} s", patience.as_secs());
-            return Err(RankError::Lost { rank, why });
-        }
     }
     Ok(hellos.into_iter().collect())
 }
 
 impl RankEngine {
     /// Waits for all ranks to say what they are, and compares them. `own` is what rank 0 is. With `root_proves` rank 0 has
-    /// a worker of its own ([`Endpoint::with_own_worker`]). `patience` is how long a rank may take to begin.
+    /// a worker of its own ([`Endpoint::with_own_worker`]).
     ///
     /// # Errors
     /// When ranks do not fit together, one is lost, or none would prove.
@@ -103,10 +100,9 @@ impl RankEngine {
         own: &Hello,
         root_proves: bool,
         schedule: Schedule,
-        patience: Duration,
     ) -> Result<Self, RankError> {
         let workers: Vec<usize> = (usize::from(!root_proves)..endpoint.size()).collect();
-        let hellos = gather(&endpoint, &workers, patience);
+        let hellos = gather(&endpoint, &workers);
         let hellos = hellos.and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
         let (notes, hellos) = match hellos {
             Ok(hellos) => hellos,
@@ -124,6 +120,7 @@ impl RankEngine {
                 rank,
                 load: Load::new(hello.provers),
                 hello,
+                outstanding: BTreeSet::new(),
                 held: Vec::new(),
                 sent: 0,
                 received: 0,
@@ -134,7 +131,18 @@ impl RankEngine {
         getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
         let nonce = u32::from_le_bytes(nonce);
         let inner = Inner { endpoint, outbox, ranks, nonce, attempt: 0, makers: BTreeMap::new() };
-        Ok(Self { pool, schedule, inner: RefCell::new(inner), notes, code: 0 })
+        Ok(Self { pool, schedule, inner: RefCell::new(inner), notes, deadline: None })
+    }
+
+    /// A round, or the aggregation, that takes longer ends the run as if a rank were lost. Default: no deadline.
+    #[must_use]
+    pub fn round_deadline(mut self, deadline: Option<Duration>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
     /// What differs between the ranks and may, but a user should know.
@@ -153,24 +161,26 @@ impl RankEngine {
     }
 }
 
-impl RankEngine {
-    /// Tells the ranks that there is nothing more to do and that they should leave with this exit code, as this process
-    /// will. Dropping it says so with 0.
-    pub fn end(mut self, code: u8) {
-        self.code = code;
+impl Drop for RankEngine {
+    fn drop(&mut self) {
+        self.inner.borrow().end();
     }
 }
 
-impl Drop for RankEngine {
-    fn drop(&mut self) {
-        self.inner.borrow().end(self.code);
+impl Rank {
+    fn load(&self) -> Load {
+        Load { outstanding: self.outstanding.len(), ..self.load }
     }
 }
 
 impl Inner {
-    fn end(&self, code: u8) {
+    fn loads(&self) -> Vec<Load> {
+        self.ranks.iter().map(Rank::load).collect()
+    }
+
+    fn end(&self) {
         for rank in &self.ranks {
-            self.outbox.0.send(rank.rank, Kind::End, self.run(), vec![code]);
+            self.outbox.0.send(rank.rank, Kind::End, self.run(), Vec::new());
         }
     }
 
@@ -219,6 +229,16 @@ impl Inner {
         ProveError::from_rank(RankError::Message { rank: *rank, why: format!("{why} (on {})", hello.host) })
     }
 
+    /// Whoever has not answered yet is as good as lost when the time is over.
+    pub(crate) fn check_deadline(&self, deadline: Option<Instant>, phase: Phase) -> Result<(), ProveError> {
+        if deadline.is_none_or(|deadline| Instant::now() < deadline) {
+            return Ok(());
+        }
+        let slow = self.ranks.iter().max_by_key(|rank| rank.outstanding.len());
+        let why = format!("{} took longer than --round-timeout allows, and it has not answered", phase.name());
+        Err(ProveError::from_rank(RankError::Lost { rank: slow.map_or(0, |rank| rank.rank), why }))
+    }
+
     fn name(&self, index: usize) -> String {
         let Rank { rank, hello, .. } = &self.ranks[index];
         format!("rank {rank} on {}", hello.host)
@@ -235,6 +255,7 @@ impl Inner {
         for index in 0..self.ranks.len() {
             let rank = &mut self.ranks[index];
             rank.held.clear();
+            rank.outstanding.clear();
             rank.load = Load::new(rank.hello.provers);
             self.send(index, Kind::Begin, begin.encode());
         }
@@ -246,7 +267,7 @@ struct Running<'r, 'i, C: Circuit> {
     inner: &'i mut Inner,
     round: &'r Round<'r, C>,
     schedule: Schedule,
-    pending: VecDeque<usize>,
+    pending: Pending,
     /// bytes of the request for each instance that is given out
     requests: BTreeMap<usize, usize>,
     stopping: bool,
@@ -255,8 +276,7 @@ struct Running<'r, 'i, C: Circuit> {
 impl<C: Circuit> Running<'_, '_, C> {
     /// Gives out what the schedule says.
     fn dispatch(&mut self) -> Result<(), ProveError> {
-        let loads: Vec<Load> = self.inner.ranks.iter().map(|rank| rank.load.clone()).collect();
-        for (index, list) in self.schedule.deal(&loads, &mut self.pending).into_iter().enumerate() {
+        for (index, list) in self.pending.deal(&self.inner.loads()).into_iter().enumerate() {
             if list.is_empty() {
                 continue;
             }
@@ -273,16 +293,15 @@ impl<C: Circuit> Running<'_, '_, C> {
                     WorkerError::Job { instance, why }
                 })?;
                 self.requests.insert(instance, out.0.len() - before);
-                self.inner.ranks[index].load.outstanding.insert(instance);
+                self.inner.ranks[index].outstanding.insert(instance);
             }
             self.inner.ranks[index].load.dry = false;
             self.inner.send(index, kind, out.0);
         }
-        if self.pending.is_empty() {
-            let loads: Vec<Load> = self.inner.ranks.iter().map(|rank| rank.load.clone()).collect();
-            if let Some((victim, count)) = self.schedule.steal(&loads) {
-                self.revoke(victim, count);
-            }
+        if self.pending.is_empty()
+            && let Some((victim, count)) = self.schedule.steal(&self.inner.loads())
+        {
+            self.revoke(victim, count);
         }
         Ok(())
     }
@@ -302,7 +321,7 @@ impl<C: Circuit> Running<'_, '_, C> {
     }
 
     fn is_over(&self) -> bool {
-        let idle = |rank: &Rank| rank.load.outstanding.is_empty() && !rank.load.revoking;
+        let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
         self.pending.is_empty() && self.inner.ranks.iter().all(idle)
     }
 
@@ -310,7 +329,7 @@ impl<C: Circuit> Running<'_, '_, C> {
         let Answered { answer, prover, seconds } =
             Answered::<A>::decode(&frame.content).map_err(|e| self.inner.wrong(index, &e))?;
         let instance = answer.instance();
-        if !self.inner.ranks[index].load.outstanding.remove(&instance) {
+        if !self.inner.ranks[index].outstanding.remove(&instance) {
             let why = format!("an answer for subcircuit {instance}, which it was not asked for");
             return Err(self.inner.wrong(index, &why));
         }
@@ -332,12 +351,12 @@ impl<C: Circuit> Running<'_, '_, C> {
         load.revoking = false;
         load.dry = list.is_empty();
         for instance in list.into_iter().map(|i| i as usize) {
-            if !self.inner.ranks[index].load.outstanding.remove(&instance) {
+            if !self.inner.ranks[index].outstanding.remove(&instance) {
                 let why = format!("it gives back subcircuit {instance}, which it does not have");
                 return Err(self.inner.wrong(index, &why));
             }
             if !self.stopping {
-                self.pending.push_back(instance);
+                self.pending.put_back(index, instance);
             }
         }
         Ok(())
@@ -372,24 +391,28 @@ impl Engine for RankEngine {
         let mut inner = self.inner.borrow_mut();
         let inner = &mut *inner;
         inner.begin(round);
-        let mut pending: VecDeque<usize> = order.iter().copied().collect();
+        let mut order = order.to_vec();
         if let Some(challenges) = &round.challenges {
             // who committed to a subcircuit has all that it takes to prove it
-            let wanted: std::collections::BTreeSet<usize> = order.iter().copied().collect();
-            let mut held = std::collections::BTreeSet::new();
+            let wanted: BTreeSet<usize> = order.iter().copied().collect();
+            let mut held = BTreeSet::new();
             for index in 0..inner.ranks.len() {
                 let rank = &mut inner.ranks[index];
-                rank.load.outstanding = std::mem::take(&mut rank.held).into_iter().collect();
-                held.extend(rank.load.outstanding.iter().copied());
-                inner.send(index, Kind::Challenges, challenges.to_bytes());
+                let here = std::mem::take(&mut rank.held);
+                let (prove, forget): (Vec<usize>, Vec<usize>) = here.into_iter().partition(|i| wanted.contains(i));
+                (rank.outstanding, rank.load.dry) = (prove.into_iter().collect(), false);
+                held.extend(rank.outstanding.iter().copied());
+                let content = forget.iter().fold(Writer(challenges.to_bytes()), |out, i| out.u32(*i as u32));
+                inner.send(index, Kind::Challenges, content.0);
             }
-            debug_assert!(held.is_subset(&wanted), "what this process committed to is not proven yet");
-            pending.retain(|instance| !held.contains(instance));
+            order.retain(|instance| !held.contains(instance));
         }
+        let pending = self.schedule.pending(order, &inner.loads());
+        let deadline = self.deadline();
         let schedule = self.schedule;
         let requests = BTreeMap::new();
         let mut running = Running { inner, round, schedule, pending, requests, stopping: false };
-        let mut answers = Vec::with_capacity(order.len());
+        let mut answers = Vec::new();
         loop {
             if round.cancellation.is_cancelled() && !running.stopping {
                 running.stop();
@@ -400,7 +423,10 @@ impl Engine for RankEngine {
             if running.is_over() {
                 break;
             }
-            let Some((index, frame, length)) = running.inner.next(LISTEN)? else { continue };
+            let Some((index, frame, length)) = running.inner.next(LISTEN)? else {
+                running.inner.check_deadline(deadline, A::PHASE)?;
+                continue;
+            };
             match (frame.kind, A::PHASE) {
                 (Kind::Committed, Phase::Commit) | (Kind::Proven, Phase::Prove) => {
                     let (answer, work) = running.answer::<A>(index, &frame, length)?;

@@ -41,32 +41,29 @@ pub struct Serve<'a, C, P> {
     pub hello: Hello,
 }
 
-/// Serves the coordinator until it says that there is nothing more to do. Gives the exit code with which all ranks leave.
+/// Serves the coordinator until it says that there is nothing more to do.
 ///
 /// # Errors
 /// When the coordinator is lost, or sent something that is wrong.
-pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) -> Result<u8, RankError> {
+pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) -> Result<(), RankError> {
     let masked = serve.keys.verifying.zero_knowledge;
     let wiring = serve.circuit.layout().map(|layout| layout.wiring(masked));
     let wiring = wiring.map_err(|e| own_error(endpoint, serve, &e))?;
     let desk = Desk::default();
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
+        // however this ends, panics included: the provers must not wait for ever
+        let _closing = Closing(&desk);
         for index in 0..serve.hello.provers {
             let prover = Prover { serve, desk: &desk, outbox: endpoint.outbox(), index, masked };
             let spawned =
                 std::thread::Builder::new().name(format!("prover-{index}")).spawn_scoped(scope, move || prover.run());
-            if let Err(error) = spawned {
-                desk.close();
-                return Err(own_error(endpoint, serve, &error));
-            }
+            spawned.map_err(|error| own_error(endpoint, serve, &error))?;
         }
         let shared = std::cell::OnceCell::new();
         let starts = wiring.starts();
         let clerk = Clerk { endpoint, serve, desk: &desk, wiring: &wiring, starts: &starts, outbox: endpoint.outbox() };
-        let result = clerk.listen(&shared);
-        desk.close();
-        result
+        clerk.listen(&shared)
     })
 }
 
@@ -148,6 +145,15 @@ impl<P> Desk<P> {
     }
 }
 
+/// Closes the desk when it is dropped.
+struct Closing<'a, P>(&'a Desk<P>);
+
+impl<P> Drop for Closing<'_, P> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// One prover thread.
 struct Prover<'a, C: Circuit, P> {
     serve: &'a Serve<'a, C, P>,
@@ -201,8 +207,12 @@ pub(crate) const POLE: u32 = 1;
 const OTHER: u32 = 2;
 
 /// A job as it travels: which instance, the values of its slots, its private input. The rest follows from the layout.
-pub(crate) fn encode_job<P: serde::Serialize>(out: Writer, job: &Job<P>) -> Result<Writer, postcard::Error> {
-    let private = job.private.as_ref().map(postcard::to_allocvec).transpose()?.unwrap_or_default();
+pub(crate) fn encode_job<P: serde::Serialize>(out: Writer, job: &Job<P>) -> Result<Writer, String> {
+    let private = job.private.as_ref().map(postcard::to_allocvec).transpose().map_err(|e| e.to_string())?;
+    let private = private.unwrap_or_default();
+    if u32::try_from(private.len()).is_err() {
+        return Err(format!("{} bytes, at most 4 GiB can be sent", private.len()));
+    }
     Ok(out.u32(job.instance as u32).scalars(&job.values).bytes(&private))
 }
 
@@ -219,8 +229,14 @@ fn decode_job<P: serde::de::DeserializeOwned>(
     let values = reader.scalars(slots.len(), "value of a shared wire")?;
     let bytes = reader.bytes("private input")?;
     let length = bytes.len();
-    let private = postcard::from_bytes(bytes);
-    let private = private.map_err(|e| reader.invalid("private input", length, e))?;
+    let private = match postcard::take_from_bytes(bytes) {
+        Ok((private, [])) => private,
+        Ok((_, rest)) => {
+            let why = format!("{} bytes follow it", rest.len());
+            return Err(reader.invalid("private input", length, why));
+        }
+        Err(e) => return Err(reader.invalid("private input", length, e)),
+    };
     Ok(Job { instance, kind: *kind as usize, values, slots, private: Some(private) })
 }
 
@@ -240,7 +256,7 @@ fn wrong(why: &dyn std::fmt::Display) -> RankError {
 }
 
 impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
-    fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<u8, RankError>
+    fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
         Self: 's,
     {
@@ -252,7 +268,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                 return Err(RankError::Message { rank: from, why: "only rank 0 gives orders".into() });
             }
             match kind {
-                Kind::End => return Ok(content.first().copied().unwrap_or(0)),
+                Kind::End => return Ok(()),
                 Kind::Begin => {
                     let begin = Begin::decode(&content).map_err(|e| wrong(&e))?;
                     let mut state = self.desk.lock();
@@ -277,13 +293,25 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                     self.desk.put(self.tasks(&content[ProveRound::LEN..], run, begin, Some(challenges))?);
                 }
                 Kind::Challenges => {
-                    let challenges = ProveRound::from_bytes(&content).map_err(|e| wrong(&e))?;
+                    let mut reader = Reader::new(&content);
+                    let head = reader.take(ProveRound::LEN, "challenges").map_err(|e| wrong(&e))?;
+                    let challenges = ProveRound::from_bytes(head).map_err(|e| wrong(&e))?;
+                    // proven by an earlier process
+                    while reader.left() > 0 {
+                        let instance = reader.u32("instance").map_err(|e| wrong(&e))? as usize;
+                        self.desk.lock().held.remove(&instance);
+                    }
                     self.desk.put(self.held(run, begin, challenges));
                 }
                 Kind::Revoke => self.revoke(&content, run)?,
                 Kind::Account => drop(self.outbox.send(0, Kind::Accounted, run, self.account().encode())),
                 Kind::Phase => {
+                    let since = Instant::now();
                     let result = self.phase(&content, &mut blocks, shared);
+                    let mut state = self.desk.lock();
+                    state.since.get_or_insert(since);
+                    state.account.busy += since.elapsed().as_secs_f64() * self.serve.hello.provers as f64;
+                    drop(state);
                     match result {
                         Ok(part) => drop(self.outbox.send(0, Kind::Part, run, part)),
                         Err(why) => {

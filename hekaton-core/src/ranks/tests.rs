@@ -43,7 +43,7 @@ fn run_with(
             let keys = &bench.keys;
             let served =
                 serve(end, &Serve { circuit: &bench.circuit, keys, pool: &*pool, hello: hello(provers[rank]) });
-            assert_eq!(served, Ok(0), "rank {rank}");
+            assert_eq!(served, Ok(()), "rank {rank}");
         }
     };
     let (root, own) = match (ends.next().unwrap(), provers[0]) {
@@ -63,8 +63,7 @@ fn run_with(
             let work = work(end.rank());
             scope.spawn(move || double(end.rank(), end, &work));
         }
-        let patience = Duration::from_secs(20);
-        let engine = RankEngine::start(root, pool(2), &hello(1), root_proves, schedule, patience);
+        let engine = RankEngine::start(root, pool(2), &hello(1), root_proves, schedule);
         let engine = engine.map_err(ProveError::from_rank)?;
         prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, options)
     })
@@ -236,6 +235,88 @@ fn malformed_answers_name_the_rank() {
     assert_eq!(Frame::from_bytes(vec![0; 3]).unwrap_err().to_string(), "3 bytes, a message has 24 at least");
 }
 
+/// A wrong cm_D, whose challenges all proofs were made under: everything begins again with new randomness, and no second
+/// pair of challenges is used with the old one.
+#[test]
+fn a_wrong_commitment_to_all_begins_again() {
+    let bench = bench(20);
+    let lied = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (run, events) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
+        if rank == 2 && frame.kind == Kind::Part && !lied.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            frame.content[..48].copy_from_slice(&[1; 48]);
+        }
+        vec![frame]
+    });
+    let run = run.unwrap();
+    verify(&bench.keys.verifying, &run.public_values, run.proof.as_bytes()).unwrap();
+    assert_ne!(run.proof.as_bytes(), local(&bench).proof.as_bytes(), "the randomness of the second attempt");
+    assert!(notices(&events).contains("so were the challenges"), "{events:?}");
+    assert!(events.iter().any(|e| matches!(e, Event::Restart { attempt: 2 })));
+}
+
+/// A rank whose listener panics is lost, and does not hang.
+#[test]
+fn a_rank_that_panics_does_not_hang() {
+    let bench = bench(20);
+    let options = ProveOptions::new();
+    let run = run_with(&bench, &[0, 1, 1], Schedule::Dynamic, &options, &|rank, end, work| {
+        if rank == 1 {
+            return work(&end);
+        }
+        let end = end.tampering(|frame| {
+            assert_ne!(frame.kind, Kind::Part, "a panic of this test");
+            vec![frame]
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&end)));
+        assert!(ended.is_err());
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(error.contains("rank 2 is lost"), "{error}");
+}
+
+/// What takes too long ends the run, although the rank gives signs of life.
+#[test]
+fn a_round_has_a_deadline() {
+    let bench = bench(3);
+    let ends: Vec<Endpoint> = Endpoint::network(2);
+    let mut ends = ends.into_iter();
+    let (root, worker) = (ends.next().unwrap(), ends.next().unwrap());
+    let hello = || Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+    std::thread::scope(|scope| {
+        let bench = &bench;
+        scope.spawn(move || {
+            // commitments never arrive
+            let end = worker.tampering(|frame| if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] });
+            let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+            serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool(1), hello }).unwrap();
+        });
+        let engine = RankEngine::start(root, pool(1), &hello(), false, Schedule::Dynamic).unwrap();
+        let engine = engine.round_deadline(Some(Duration::from_millis(200)));
+        let run = prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &ProveOptions::new());
+        let error = run.unwrap_err().to_string();
+        assert!(error.contains("rank 1 is lost") && error.contains("commit round took longer"), "{error}");
+    });
+}
+
+/// A stop in the middle of a round: what is under way is answered, nothing else, and the ranks are free again.
+#[test]
+fn a_stop_is_orderly() {
+    let bench = bench(40);
+    let stop = crate::Cancellation::new();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let recorder = Recorder::new("test", |record: &Record| {
+        if matches!(record.event, Event::Subcircuit { .. })
+            && done.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 5
+        {
+            stop.cancel();
+        }
+    });
+    let options = ProveOptions::new().cancellation(&stop).recorder(&recorder);
+    let run = run_with(&bench, &[0, 1, 2], Schedule::Dynamic, &options, &|_, end, work| work(&end));
+    assert!(matches!(run, Err(ProveError::Cancelled)));
+    assert!(done.load(std::sync::atomic::Ordering::SeqCst) < 40);
+}
+
 /// A rank that computes a wrong part of the aggregation does not spoil the proof.
 #[test]
 fn a_wrong_part_of_the_aggregation_is_made_again() {
@@ -278,8 +359,7 @@ fn a_lost_rank_is_named_in_every_phase() {
                     let (pool, circuit, keys) = (pool(1), &bench.circuit, &bench.keys);
                     serve(&end, &Serve { circuit, keys, pool: &*pool, hello: hello() })
                 });
-                let patience = Duration::from_secs(20);
-                let engine = RankEngine::start(coordinator, pool(1), &hello(), false, Schedule::Dynamic, patience);
+                let engine = RankEngine::start(coordinator, pool(1), &hello(), false, Schedule::Dynamic);
                 let engine = engine.map_err(ProveError::from_rank)?;
                 prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).map(drop)
             })
@@ -301,7 +381,7 @@ fn the_handshake_names_what_differs() {
         let hello =
             if rank == 2 { Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello } } else { hello };
         let served = serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool, hello });
-        assert_eq!(served, Ok(0));
+        assert_eq!(served, Ok(()));
     });
     let error = run.unwrap_err().to_string();
     assert!(error.contains("rank 2 on ") && error.contains("verifying key is abc"), "{error}");

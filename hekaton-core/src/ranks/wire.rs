@@ -286,8 +286,8 @@ impl BlockPhase {
             6 => Self::F { x: challenges(&mut reader)? },
             7 => {
                 let n = reader.count(64, "number of rounds")?;
-                if n > 32 {
-                    return Err(reader.invalid("number of rounds", 4, format_args!("{n} are too many")));
+                if n != padded.ilog2() as usize {
+                    return Err(reader.invalid("number of rounds", 4, format_args!("{n} for {padded} instances")));
                 }
                 let (x, x_inverse) = (reader.scalars(n, "x")?, reader.scalars(n, "x^-1")?);
                 let (r_inverse, z, rho) = (reader.scalar("r^-1")?, reader.scalar("z")?, reader.scalar("rho")?);

@@ -1,0 +1,14 @@
+# The machine of rank 0 is cut off silently. Its lease runs out, the job goes on elsewhere; when the cut is healed, the old
+# rank 0 can't write into the run.
+. ./lib
+. ./cluster
+job=$(NODES=3 submit "$T/run" LAUNCHER=srun)
+wait_for 60 done_in "$T/run" prove 30
+cut=$(machine_of "$T/run" 0)
+"$CLUSTER" cut "$cut" >/dev/null || fail "cut"
+wait_for 120 bash -c "[ \$(grep -c process_start '$T/run/events.jsonl') -ge 2 ]"
+"$CLUSTER" heal "$cut" >/dev/null
+ended "$job" 120
+state "$job" COMPLETED
+verified "$T/run" 5
+machines_back

@@ -1,0 +1,22 @@
+# 5 ms each way between all machines: the proof is right, and the report shows where the time went.
+. ./lib
+. ./cluster
+"$CLUSTER" net '* * delay 5' >/dev/null || fail "net"
+job=$(submit "$T/run" LAUNCHER=srun)
+ended "$job" 150
+state "$job" COMPLETED
+verified "$T/run" 0
+"$HEKATON" report "$T/run" --json >"$T/report" || fail "report"
+python3 - "$T/report" <<'P' || fail "the report does not say where the time went"
+import json, sys
+report = json.load(open(sys.argv[1]))
+accounts = report["rank_accounts"]
+assert {a["rank"] for a in accounts} == {0, 1, 2, 3}, accounts
+assert {a["host"] for a in accounts} == {"node1", "node2", "node3", "node4"}
+for phase in ("commit", "prove", "aggregate"):
+    assert all(a["sent_bytes"] > 0 and a["received_bytes"] > 0 for a in accounts if a["phase"] == phase)
+# with a round trip of 10 ms workers wait between commitments, which take one
+commit = [a for a in accounts if a["phase"] == "commit"]
+assert sum(a["idle_seconds"] for a in commit) > sum(a["busy_seconds"] for a in commit), commit
+assert sum(a["subcircuits"] for a in accounts if a["phase"] == "prove") == 200
+P

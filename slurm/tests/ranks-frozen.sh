@@ -1,0 +1,14 @@
+# A rank that is frozen is lost after --silence, and is named; it may wake up later and harms nothing.
+. ./lib
+ranks 3 --keys "$WORK/keys" --run "$T/run" --silence 3 >"$T/1.log" 2>&1 &
+wait_for 60 done_in "$T/run" prove 10
+frozen=$(process_of 2)
+kill -STOP "$frozen"
+wait_for 30 grep -q "rank 2 is lost: no sign of life for 3 s" "$T/1.log"
+wait $!
+code=$?
+kill -CONT "$frozen" 2>/dev/null
+[ "$code" != 0 ] || fail "it ended well with a frozen rank"
+all_gone 15
+ranks 2 --keys "$WORK/keys" --run "$T/run" --resume >"$T/2.log" 2>&1 || fail "going on"
+verified "$T/run" 3

@@ -1,0 +1,8 @@
+# A second job on the same run directory is refused while the first one works.
+. ./lib
+ranks 2 --keys "$WORK/keys" --run "$T/run" >"$T/1.log" 2>&1 &
+wait_for 60 done_in "$T/run" prove 5
+ranks 2 --keys "$WORK/keys" --run "$T/run" --resume >"$T/2.log" 2>&1
+expect 3 "is held by" "$T/2.log"
+wait $! || fail "the first job"
+verified "$T/run" 0
