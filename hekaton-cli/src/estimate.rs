@@ -7,10 +7,11 @@ use crate::progress::Display;
 use circuits::{AnyCircuit, Named, with_circuit};
 use hekaton_core::LocalEngine;
 use hekaton_core::engine::Pool;
-use hekaton_core::estimate::{Calibration, Estimate, EstimateError, estimate};
+use hekaton_core::estimate::{Calibration, Estimate, EstimateError, Workers, estimate};
 use hekaton_core::events::Phase;
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
 
 pub(crate) fn run(command: &options::Estimate, json: bool) -> Result<(), Failure> {
     let file = command.file.as_deref().map(exit::read).transpose()?;
@@ -28,12 +29,14 @@ pub(crate) fn run(command: &options::Estimate, json: bool) -> Result<(), Failure
     display.line("measuring this machine for two seconds");
     let calibration = Calibration::measure(&engine);
     display.line("counting constraints");
-    let found = with_circuit!(&circuit, circuit => one(circuit, file.as_deref(), command, &calibration, &engine))?;
+    let threads = command.provers_per_rank.map_or(engine.threads(), NonZeroUsize::get);
+    let workers = Workers { ranks: command.ranks.map_or(1, NonZeroUsize::get), threads };
+    let found = with_circuit!(&circuit, circuit => one(circuit, file.as_deref(), command, &calibration, workers))?;
     drop(display);
-    let (name, threads) = (&command.circuit.circuit, engine.threads());
-    let mut object = object(&found, name, threads);
+    let name = &command.circuit.circuit;
+    let mut object = object(&found, name, workers);
     object["parameters"] = json!(parameters);
-    output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), threads))
+    output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), workers))
 }
 
 fn one<C: Named>(
@@ -41,7 +44,7 @@ fn one<C: Named>(
     file: Option<&[u8]>,
     command: &options::Estimate,
     calibration: &Calibration,
-    engine: &LocalEngine,
+    workers: Workers,
 ) -> Result<Estimate, Failure>
 where
     C::Input: ToOwned,
@@ -49,13 +52,13 @@ where
     let sample = file.map_or_else(|| Cow::Owned(circuit.sample()), Cow::Borrowed);
     let input = circuit.input(&sample).or_fail(exit::USAGE)?;
     let zero_knowledge = !command.no_zero_knowledge;
-    estimate(circuit, &input, zero_knowledge, calibration, engine, command.memory_limit).map_err(|e| match e {
+    estimate(circuit, &input, zero_knowledge, calibration, workers, command.memory_limit).map_err(|e| match e {
         EstimateError::Memory(e) => output::not_enough_memory(e),
         e => Failure::new(exit::FAILED, e),
     })
 }
 
-fn object(e: &Estimate, circuit: &str, threads: usize) -> Value {
+fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     let types: Vec<Value> = (e.types.iter())
         .map(|t| {
             json!({
@@ -69,12 +72,12 @@ fn object(e: &Estimate, circuit: &str, threads: usize) -> Value {
         Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p, "seconds": t })).collect();
     json!({
         "ok": true, "circuit": circuit, "subcircuits": e.subcircuits, "constraints": e.constraints, "types": types,
-        "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "threads": threads, "provers": e.memory.provers,
+        "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "ranks": workers.ranks, "threads": workers.threads, "provers": e.memory.provers,
         "drops_keys": e.memory.release, "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
     })
 }
 
-fn table(e: &Estimate, circuit: &str, threads: usize) -> String {
+fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
     let mut out = format!(
         "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
         "type", "constraints", "slots", "instances", "key", "prover", "time each"
@@ -103,7 +106,12 @@ fn table(e: &Estimate, circuit: &str, threads: usize) -> String {
     row("keys on disk", bytes(e.key_bytes));
     row("proof", bytes(e.proof_bytes));
     let dropped = if e.memory.release { ", keys dropped from memory after use" } else { "" };
-    row("provers", format!("{} on {threads} threads{dropped}", e.memory.provers));
-    row("peak memory", bytes(e.memory.peak));
+    let Workers { ranks, threads } = workers;
+    let each = if ranks > 1 { " a rank" } else { "" };
+    if ranks > 1 {
+        row("ranks", count(ranks as u64));
+    }
+    row("provers", format!("{} on {threads} threads{each}{dropped}", e.memory.provers));
+    row("peak memory", bytes(e.memory.peak) + each);
     out.trim_end().to_owned()
 }

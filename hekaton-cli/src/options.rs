@@ -297,9 +297,15 @@ pub(crate) struct Estimate {
     /// Take parameters that are not given from this file, and count with its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Count with at most so much memory, for example 8G or 512M (powers of 1024)
+    /// Count with at most so much memory (each rank), for example 8G or 512M (powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
+    /// Count with so many ranks that prove, on machines like this one and a network that takes no time
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) ranks: Option<NonZeroUsize>,
+    /// Provers of each rank [default: the threads of this process]
+    #[arg(long, value_name = "N", value_parser = threads, requires = "ranks")]
+    pub(crate) provers_per_rank: Option<NonZeroUsize>,
     /// Count without the two mask wires a subcircuit
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,

@@ -181,8 +181,17 @@ pub enum EstimateError {
     Memory(#[from] NotEnoughMemory),
 }
 
-/// Estimates a run on an input (any input of the same size does) with one prover on each of the pool's threads, or fewer
-/// within `memory_limit` bytes.
+/// Who will prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Ranks that prove; 1 for one process.
+    pub ranks: usize,
+    /// Threads of each.
+    pub threads: usize,
+}
+
+/// Estimates a run on an input (any input of the same size does) with one prover on each thread of each rank, or fewer
+/// within `memory_limit` bytes a rank, on machines like the one that was measured and a network that takes no time.
 ///
 /// # Errors
 /// When the circuit can't be executed or synthesized, or the limit is too small.
@@ -191,7 +200,7 @@ pub fn estimate<C: Circuit>(
     input: &C::Input,
     zero_knowledge: bool,
     calibration: &Calibration,
-    pool: &impl Pool,
+    workers: Workers,
     memory_limit: Option<u64>,
 ) -> Result<Estimate, EstimateError> {
     let layout = circuit.layout().map_err(ExecutionError::from)?;
@@ -241,15 +250,16 @@ pub fn estimate<C: Circuit>(
         types.push(TypeEstimate { size, commit_seconds, prove_seconds: a.min(b).as_secs_f64() + rows + kernels });
     }
     let sizes: Vec<TypeSize> = types.iter().map(|t| t.size.clone()).collect();
-    let plan = MemoryPlan::new(&sizes, pool.threads(), memory_limit)?;
+    let plan = MemoryPlan::new(&sizes, workers.threads, memory_limit)?;
     let n = wiring.instances();
     let padded = n.next_power_of_two() as f64;
     let aggregation_bytes = 576 * n.next_power_of_two() as u64 + 196 * n as u64;
     let key_bytes = sizes.iter().map(|s| s.key_bytes).sum::<u64>() + aggregation_bytes;
     let mut order: Vec<&TypeEstimate> = wiring.type_of.iter().map(|kind| &types[*kind as usize]).collect();
     order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
-    let round = |seconds: &dyn Fn(&TypeEstimate) -> f64| queue(order.iter().map(|t| seconds(t)), plan.provers);
-    let threads = pool.threads() as f64;
+    let provers = plan.provers * workers.ranks;
+    let round = |seconds: &dyn Fn(&TypeEstimate) -> f64| queue(order.iter().map(|t| seconds(t)), provers);
+    let threads = (workers.threads * workers.ranks) as f64;
     let phases = [
         key_bytes as f64 * calibration.hash * LOAD,
         execute,
@@ -337,7 +347,8 @@ mod tests {
     fn counts_are_exact() {
         let (circuit, engine) = (Squares::new(&[0, 1, 1, 0, 1]), LocalEngine::new(None).unwrap());
         let calibration = Calibration::measure(&engine);
-        let found = estimate(&circuit, &Fr::from(2u64), true, &calibration, &engine, None).unwrap();
+        let workers = Workers { ranks: 1, threads: 2 };
+        let found = estimate(&circuit, &Fr::from(2u64), true, &calibration, workers, None).unwrap();
         let bench = crate::adversarial::bench::Bench::new(circuit.clone(), true);
         assert_eq!(found.key_bytes - (576 * 8 + 196 * 5), bench.keys.types.iter().map(|t| t.bytes()).sum::<u64>());
         assert_eq!((found.subcircuits, found.types.len()), (5, 2));
@@ -345,7 +356,10 @@ mod tests {
         assert_eq!(found.constraints, total);
         assert!(found.phases.iter().all(|t| t.is_finite() && *t >= 0.0) && found.seconds() > 0.0);
         assert!(found.types.iter().all(|t| t.prove_seconds > 0.0 && t.commit_seconds > 0.0));
-        let small = estimate(&circuit, &Fr::from(2u64), true, &calibration, &engine, Some(1));
+        let more =
+            estimate(&circuit, &Fr::from(2u64), true, &calibration, Workers { ranks: 2, ..workers }, None).unwrap();
+        assert!(more.phases[4] < found.phases[4], "the aggregation is shared out");
+        let small = estimate(&circuit, &Fr::from(2u64), true, &calibration, workers, Some(1));
         assert!(matches!(small, Err(EstimateError::Memory(NotEnoughMemory { limit: 1, .. }))));
     }
 }

@@ -1,0 +1,245 @@
+//! Many ranks under mpirun on this machine: efficiency, what distribution costs, messages, schedules, orchestration.
+//!
+//! `cargo build --release -p hekaton-cli --features mpi && cargo run --release -p benches --bin distribution -- --json`
+//!
+//! Worker ranks have one prover each and are pinned to a core; rank 0 only coordinates and shares a core with a worker. Every
+//! pair of measurements is taken in turn, medians are printed. The paper's figures stand beside ours where it has some.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use benches::Line;
+use clap::Parser;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+type Error = Box<dyn std::error::Error>;
+
+/// Benchmarks of distribution.
+#[derive(Parser)]
+struct Options {
+    /// One JSON object a line.
+    #[arg(long)]
+    json: bool,
+    /// Repetitions of each measurement; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// The program, built with --features mpi.
+    #[arg(long, default_value = "target/release/hekaton")]
+    program: PathBuf,
+}
+
+struct Bench {
+    options: Options,
+    dir: tempfile::TempDir,
+}
+
+fn main() -> Result<(), Error> {
+    let mut options = Options::parse();
+    options.program = options.program.canonicalize()?;
+    let bench = Bench { options, dir: tempfile::tempdir()? };
+    let merkle = bench.setup("merkle", &["leaf-bytes=54"], &vec![7u8; 32 * 54])?;
+    bench.efficiency(&merkle)?;
+    bench.schedules(&merkle)?;
+    let chain = bench.setup("chain", &["links=1024", "steps=8"], b"3")?;
+    bench.aggregation(&chain)?;
+    let empty = bench.setup("chain", &["links=3000", "steps=1"], b"3")?;
+    bench.orchestration(&empty)
+}
+
+/// An input with its keys.
+struct Case {
+    input: PathBuf,
+    keys: PathBuf,
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+/// The sum of a field over the accounts of a phase.
+fn accounts(report: &Value, phase: &str, field: &str) -> f64 {
+    let all = report["rank_accounts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().filter(|a| a["phase"] == phase).map(|a| number(&a[field])).sum()
+}
+
+fn phase<'r>(report: &'r Value, name: &str, field: &str) -> &'r Value {
+    let all = report["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    all.iter().find(|p| p["phase"] == name).map_or(&Value::Null, |p| &p[field])
+}
+
+fn seconds(report: &Value, name: &str) -> f64 {
+    number(phase(report, name, "seconds"))
+}
+
+impl Bench {
+    fn setup(&self, circuit: &str, parameters: &[&str], input: &[u8]) -> Result<Case, Error> {
+        let name = format!("{circuit}-{}", parameters.join("-"));
+        let case = Case { input: self.dir.path().join(&name), keys: self.dir.path().join(format!("{name}.keys")) };
+        std::fs::write(&case.input, input)?;
+        let mut command = Command::new(&self.options.program);
+        command.args(["setup", circuit, "--for"]).arg(&case.input).arg("--keys").arg(&case.keys);
+        for parameter in parameters {
+            command.args(["-p", parameter]);
+        }
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        if status.success() { Ok(case) } else { Err(format!("setup {name}: {status}").into()) }
+    }
+
+    /// A run with so many worker ranks; gives the report.
+    fn run(&self, case: &Case, workers: usize, more: &[&str]) -> Result<Value, Error> {
+        let mut command = Command::new("mpirun");
+        command
+            .args(["--oversubscribe", "--bind-to", "core:overload-allowed", "--map-by", "core", "-np"])
+            .arg((workers + 1).to_string())
+            .arg(&self.options.program)
+            .arg("prove")
+            .arg(&case.input)
+            .arg("--keys")
+            .arg(&case.keys)
+            .arg("--proof")
+            .arg(self.dir.path().join("proof"))
+            .args(["--mpi", "--root-proves", "no", "--provers-per-rank", "1", "--json"])
+            .args(more)
+            .envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")])
+            .env("OMPI_MCA_mpi_yield_when_idle", "1")
+            .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+            .stderr(Stdio::null());
+        let output = command.output().map_err(|e| format!("mpirun: {e} (apt-get install openmpi-bin)"))?;
+        if !output.status.success() {
+            return Err(format!("mpirun with {workers} workers: {}; see {command:?}", output.status).into());
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+
+    #[allow(clippy::too_many_arguments)] // the columns of a line
+    fn print(&self, bench: &str, size: f64, ours: f64, rival: &str, theirs: f64, unit: &str, larger_is_better: bool) {
+        Line { bench, size: size as usize, threads: 1, ours, rival, theirs, unit, larger_is_better }
+            .print(self.options.json);
+    }
+
+    /// One and two workers on the same 64 subcircuits: what they gain, what is no arithmetic, and what goes over the wire.
+    fn efficiency(&self, case: &Case) -> Result<(), Error> {
+        const PHASES: [&str; 3] = ["commit", "prove", "aggregate"];
+        let (mut one, mut two, mut overhead, mut last) = (Vec::new(), Vec::new(), Vec::new(), Value::Null);
+        for _ in 0..self.options.repetitions {
+            for workers in [1, 2] {
+                last = self.run(case, workers, &[])?;
+                let rounds: f64 = PHASES.iter().map(|p| seconds(&last, p)).sum();
+                if workers == 2 {
+                    two.push(rounds);
+                    continue;
+                }
+                one.push(rounds);
+                let busy: f64 = PHASES.iter().map(|p| accounts(&last, p, "busy_seconds")).sum();
+                overhead.push(100.0 * (1.0 - busy / number(&last["seconds"])));
+            }
+        }
+        let n = number(&last["subcircuits"]);
+        let gain = middle(one) / middle(two);
+        self.print("two worker ranks over one", n, gain, "asked", 1.9, "times the rate", true);
+        self.print("no arithmetic, one worker rank", n, middle(overhead), "asked at most", 3.0, "% of the run", false);
+        let most = |round| number(phase(&last, round, "most_bytes_a_subcircuit"));
+        self.print("commit, most a subcircuit", n, most("commit"), "paper", 923_136.0, "bytes both ways", false);
+        self.print("prove, most a subcircuit", n, most("prove"), "paper", 1265.0, "bytes both ways", false);
+        let memory = last["rank_accounts"].as_array().into_iter().flatten().map(|a| number(&a["peak_memory"]));
+        let (memory, limit) = (memory.fold(0.0, f64::max) / 1e6, 3500.0);
+        self.print("peak memory of a rank", n, memory, "paper, 1.3 M constraints", limit, "MB", false);
+        Ok(())
+    }
+
+    /// Fixed shares and pulling: with uneven subcircuits, and with another program on one worker's core.
+    fn schedules(&self, case: &Case) -> Result<(), Error> {
+        for (bench, slow) in [("uneven subcircuits", false), ("one slow rank", true)] {
+            let mut times = [Vec::new(), Vec::new()];
+            for _ in 0..self.options.repetitions {
+                for (schedule, times) in ["dynamic", "static"].into_iter().zip(&mut times) {
+                    let _busy = if slow { Some(Busy::on_core(1)?) } else { None };
+                    let report = self.run(case, 2, &["--schedule", schedule])?;
+                    times.push(seconds(&report, "commit") + seconds(&report, "prove"));
+                }
+            }
+            let [ours, theirs] = times.map(middle);
+            self.print(bench, 64.0, ours, "static schedule", theirs, "seconds of both rounds", false);
+        }
+        Ok(())
+    }
+
+    /// The aggregation of 1,024 proofs, and the messages around it.
+    fn aggregation(&self, case: &Case) -> Result<(), Error> {
+        let (mut one, mut two, mut last) = (Vec::new(), Vec::new(), Value::Null);
+        for _ in 0..self.options.repetitions {
+            one.push(seconds(&self.run(case, 1, &[])?, "aggregate"));
+            two.push(seconds(&self.run(case, 2, &[])?, "aggregate"));
+            last = self.run(case, 2, &["--schedule", "static"])?;
+        }
+        let n = number(&last["subcircuits"]);
+        let gain = middle(one) / middle(two);
+        self.print("aggregation, two ranks over one", n, gain, "asked", 1.8, "times the rate", true);
+        // the commit phase's bytes hold those of the aggregation's phase A, the prove phase's of nothing else
+        let own = |phase: &str, field: &str| accounts(&last, phase, field);
+        let request = (own("commit", "sent_bytes") - 96.0 * n) / n / 4.0;
+        self.print("commit request", n, request, "asked at most", 40.0, "bytes a shared wire", false);
+        let request = own("prove", "sent_bytes") / 2.0;
+        self.print("prove request", n, request, "asked at most", 200.0, "bytes a rank", false);
+        let responses = (own("commit", "received_bytes") + own("prove", "received_bytes")) / n;
+        self.print("responses, both rounds", n, responses, "asked at most", 400.0, "bytes a subcircuit", false);
+        Ok(())
+    }
+
+    /// Subcircuits with next to nothing in them: how fast jobs go round.
+    fn orchestration(&self, case: &Case) -> Result<(), Error> {
+        let (mut gaps, mut rates, mut n) = (Vec::new(), Vec::new(), 0.0);
+        for _ in 0..self.options.repetitions {
+            let report = self.run(case, 1, &[])?;
+            n = accounts(&report, "commit", "subcircuits");
+            gaps.push(accounts(&report, "commit", "idle_seconds") / n * 1e3);
+            rates.push(n / seconds(&report, "commit"));
+        }
+        self.print("mean wait for the next job", n, middle(gaps), "asked at most", 1.0, "ms", false);
+        // two rounds a subcircuit, each at 86,000 constraints a core-second
+        let cores = middle(rates.clone()) / 2.0 * f64::from(1 << 20) / 86_000.0;
+        self.print(
+            "jobs through one coordinator",
+            n,
+            middle(rates),
+            "paper's largest run",
+            4096.0 / 12.0,
+            "a second",
+            true,
+        );
+        self.print(
+            "cores that it can feed",
+            n,
+            cores,
+            "paper's largest run",
+            4096.0,
+            "cores at 2^20 constraints",
+            true,
+        );
+        Ok(())
+    }
+}
+
+/// The median.
+fn middle(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Something else that wants a core.
+struct Busy(Child);
+
+impl Busy {
+    fn on_core(core: usize) -> Result<Self, Error> {
+        let mut command = Command::new("taskset");
+        command.args(["-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
+        Ok(Self(command.stdout(Stdio::null()).spawn()?))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
