@@ -32,6 +32,16 @@ pub fn key_file(path: &Path) -> Result<(), KeyFileError> {
     check_key_file(path)
 }
 
+/// A good message of each kind that goes between ranks, or its content.
+pub fn good_rank_messages() -> Vec<Vec<u8>> {
+    crate::ranks::fuzzing::good()
+}
+
+/// Decodes bytes as every message between ranks; panics when something has two encodings.
+pub fn rank_message(bytes: &[u8]) {
+    crate::ranks::fuzzing::decode(bytes);
+}
+
 /// Opens a log of commitments in a directory and gives its answers and notices.
 ///
 /// # Errors

@@ -20,6 +20,8 @@ mod schedule;
 mod serve;
 mod wire;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod tests;
 
