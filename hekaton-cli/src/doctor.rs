@@ -106,9 +106,13 @@ fn process_manager() -> Finding {
     let kinds: Vec<&str> = text.split_whitespace().filter(|word| word.starts_with("pmi") || *word == "none").collect();
     match kinds.iter().find(|kind| kind.starts_with("pmix")) {
         Some(_) => finding("srun --mpi", State::Good, kinds.join(" "), ""),
+        None if kinds.is_empty() => {
+            let said = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").trim();
+            finding("srun --mpi", State::Note, format!("it says: {said}"), "without SLURM, start ranks with mpirun")
+        }
         None => finding(
             "srun --mpi",
-            State::Bad,
+            State::Note,
             format!("no pmix among: {}", kinds.join(" ")),
             "use mpirun in the batch script (LAUNCHER=mpirun), or ask for SLURM's PMIx plugin",
         ),

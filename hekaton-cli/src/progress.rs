@@ -39,7 +39,8 @@ impl Display {
             Event::Subcircuit { phase, .. } => self.step(&mut state, *phase),
             Event::PhaseEnd { .. } | Event::RunEnd { .. } => clear(&mut state),
             Event::Notice { message } => say(&state, &format!("note: {message}")),
-            Event::Restart { .. } => say(&state, "the challenges met a pole of the memory check: starting again"),
+            // a notice has said why
+            Event::Restart { .. } => say(&state, "starting again with new randomness"),
             _ => {}
         }
     }

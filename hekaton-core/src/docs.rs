@@ -19,3 +19,6 @@ pub mod operation {}
 
 #[doc = include_str!("../../docs/events.md")]
 pub mod events {}
+
+#[doc = include_str!("../../docs/cluster.md")]
+pub mod cluster {}

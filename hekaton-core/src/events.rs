@@ -168,7 +168,8 @@ pub enum Event {
         start: f64,
         /// How long it took.
         seconds: f64,
-        /// Bytes to and from the prover, private inputs not counted.
+        /// Bytes to and from the prover: between ranks what was sent, private inputs included; in one process what would
+        /// be, without them.
         bytes: u64,
         /// Who did it: the thread, or the rank and the thread.
         prover: String,
@@ -191,7 +192,8 @@ pub enum Event {
         /// The most so far.
         peak: u64,
     },
-    /// The challenges met a pole: all begins again with new randomness.
+    /// All begins again with new randomness: the challenges met a pole, or a machine gave a wrong commitment. A notice
+    /// before it says which.
     Restart {
         /// Number of the attempt that begins, from 2.
         attempt: u32,

@@ -24,9 +24,11 @@ const MORE: c_int = 2;
 /// Nothing but a sign of life.
 const ALIVE: c_int = 3;
 
-/// Between two looks for messages: short while there are some, longer when there are none.
+/// Between two looks for messages: short while there are some, longer when there have been none for a while.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
+const NAP_WHILE_BUSY: Duration = Duration::from_micros(80);
 const LONGEST_NAP: Duration = Duration::from_micros(1000);
+const BUSY_FOR: Duration = Duration::from_millis(20);
 
 /// How long a rank whose partner is lost may take to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
@@ -163,7 +165,7 @@ impl Transport<'_> {
     fn pump(&mut self, to_send: &Receiver<(usize, Vec<u8>)>, watch: &Watch, ended: &AtomicBool, code: &AtomicU16) {
         let mut nap = SHORTEST_NAP;
         let between = (watch.silence / 5).clamp(Duration::from_millis(50), Duration::from_secs(2));
-        let (mut sign, mut last_look) = (Instant::now(), Instant::now());
+        let (mut sign, mut last_look, mut last_moved) = (Instant::now(), Instant::now(), Instant::now());
         loop {
             let over = ended.load(Ordering::SeqCst);
             let mut moved = false;
@@ -182,7 +184,12 @@ impl Transport<'_> {
             }
             self.forget_what_is_away();
             moved |= self.receive();
-            nap = if moved { SHORTEST_NAP } else { (nap * 2).min(LONGEST_NAP) };
+            if moved {
+                (nap, last_moved) = (SHORTEST_NAP, Instant::now());
+            } else {
+                let longest = if last_moved.elapsed() < BUSY_FOR { NAP_WHILE_BUSY } else { LONGEST_NAP };
+                nap = (nap * 2).min(longest);
+            }
             if over {
                 // the others may have left already: nobody is watched any more
                 if self.sending.is_empty() {

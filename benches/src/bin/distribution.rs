@@ -23,6 +23,9 @@ struct Options {
     /// Repetitions of each measurement; medians are printed.
     #[arg(long, default_value_t = 3)]
     repetitions: usize,
+    /// Only this part: efficiency, schedules, aggregation or orchestration.
+    #[arg(long)]
+    only: Option<String>,
     /// The program, built with --features mpi.
     #[arg(long, default_value = "target/release/hekaton")]
     program: PathBuf,
@@ -37,13 +40,23 @@ fn main() -> Result<(), Error> {
     let mut options = Options::parse();
     options.program = options.program.canonicalize()?;
     let bench = Bench { options, dir: tempfile::tempdir()? };
-    let merkle = bench.setup("merkle", &["leaf-bytes=54"], &vec![7u8; 32 * 54])?;
-    bench.efficiency(&merkle)?;
-    bench.schedules(&merkle)?;
-    let chain = bench.setup("chain", &["links=1024", "steps=8"], b"3")?;
-    bench.aggregation(&chain)?;
-    let empty = bench.setup("chain", &["links=3000", "steps=1"], b"3")?;
-    bench.orchestration(&empty)
+    let wanted = |part: &str| bench.options.only.as_deref().is_none_or(|only| only == part);
+    if wanted("efficiency") || wanted("schedules") {
+        let merkle = bench.setup("merkle", &["leaf-bytes=54"], &vec![7u8; 32 * 54])?;
+        if wanted("efficiency") {
+            bench.efficiency(&merkle)?;
+        }
+        if wanted("schedules") {
+            bench.schedules(&merkle)?;
+        }
+    }
+    if wanted("aggregation") {
+        bench.aggregation(&bench.setup("chain", &["links=1024", "steps=8"], b"3")?)?;
+    }
+    if wanted("orchestration") {
+        bench.orchestration(&bench.setup("chain", &["links=3000", "steps=1"], b"3")?)?;
+    }
+    Ok(())
 }
 
 /// An input with its keys.

@@ -346,6 +346,7 @@ impl<C: Circuit> Running<'_, '_, C> {
         let mut reader = Reader::new(&frame.content);
         let list = reader.count(4, "how many");
         let list = list.and_then(|n| (0..n).map(|_| reader.u32("instance")).collect::<Result<Vec<u32>, _>>());
+        let list = list.and_then(|list| reader.finish().map(|()| list));
         let list = list.map_err(|e| self.inner.wrong(index, &e))?;
         let load = &mut self.inner.ranks[index].load;
         load.revoking = false;
@@ -462,8 +463,12 @@ impl Engine for RankEngine {
         for index in 0..inner.ranks.len() {
             inner.send(index, Kind::Account, Writer::default().u32(wire::phase_number(phase)).0);
         }
+        let deadline = self.deadline();
         while out.len() < inner.ranks.len() {
-            let Some((index, frame, _)) = inner.next(LISTEN)? else { continue };
+            let Some((index, frame, _)) = inner.next(LISTEN)? else {
+                inner.check_deadline(deadline, phase)?;
+                continue;
+            };
             if frame.kind != Kind::Accounted {
                 return Err(inner.wrong(index, &format_args!("{:?} instead of an account", frame.kind)));
             }

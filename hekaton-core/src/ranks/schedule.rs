@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 pub enum Schedule {
     /// Each rank gets a fixed share at once, in proportion to its provers, as in the paper.
     Static,
-    /// Each rank gets as many as its provers work on and as many more in advance; whoever runs out gets more, in the
+    /// Each rank gets as many as its provers work on and as many more in advance (three at least); whoever runs out gets more, in the
     /// end from the queue of another rank.
     #[default]
     Dynamic,
@@ -35,9 +35,10 @@ impl Load {
         self.outstanding.saturating_sub(self.provers)
     }
 
-    /// As many as its provers work on, and as many in advance.
+    /// As many as its provers work on, and as many in advance; a few more for one or two provers, so that small
+    /// subcircuits need not wait for messages.
     fn room(&self, dealt: usize) -> bool {
-        self.outstanding + dealt < 2 * self.provers
+        self.outstanding + dealt < self.provers + self.provers.max(3)
     }
 }
 
@@ -147,20 +148,22 @@ mod tests {
         let Pending::Shares(shares) = &pending else { panic!("shares") };
         assert_eq!(shares, &[vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
         // and they are streamed, too
-        assert_eq!(pending.deal(&loads), [vec![0, 1], vec![2, 3, 4, 5], vec![7, 8]]);
-        assert!(!pending.is_empty());
+        assert_eq!(pending.deal(&loads), [vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
+        assert!(pending.is_empty());
+        let mut pending = Schedule::Static.pending((0..100).collect(), &loads);
+        assert_eq!(pending.deal(&loads).iter().map(Vec::len).collect::<Vec<_>>(), [4, 5, 4]);
     }
 
     #[test]
-    fn dynamic_keeps_twice_the_provers_busy_and_no_more() {
+    fn dynamic_keeps_a_few_in_advance_and_no_more() {
         let mut loads = loads(&[1, 3]);
         let mut pending = Schedule::Dynamic.pending((0..100).collect(), &loads);
         let lists = pending.deal(&loads);
-        assert_eq!((lists[0].len(), lists[1].len()), (2, 6));
-        (loads[0].outstanding, loads[1].outstanding) = (2, 6);
+        assert_eq!((lists[0].len(), lists[1].len()), (4, 6));
+        (loads[0].outstanding, loads[1].outstanding) = (4, 6);
         assert_eq!(pending.deal(&loads), [vec![], vec![]] as [Vec<usize>; 2]);
-        loads[0].outstanding = 1;
-        assert_eq!(pending.deal(&loads), [vec![8], vec![]]);
+        loads[0].outstanding = 3;
+        assert_eq!(pending.deal(&loads), [vec![10], vec![]]);
         // few subcircuits go to all ranks, not to the first
         let lists = Schedule::Dynamic.pending((0..4).collect(), &loads).deal(&self::loads(&[4, 4]));
         assert_eq!((lists[0].len(), lists[1].len()), (2, 2));

@@ -57,8 +57,15 @@ impl Writer {
         self
     }
 
+    /// Bytes with their length: one byte below 255, else 255 and a u32.
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
-        self.0.extend((bytes.len() as u32).to_le_bytes());
+        match u8::try_from(bytes.len()) {
+            Ok(length) if length < u8::MAX => self.0.push(length),
+            _ => {
+                self.0.push(u8::MAX);
+                self.0.extend((bytes.len() as u32).to_le_bytes());
+            }
+        }
         self.0.extend_from_slice(bytes);
         self
     }
@@ -116,7 +123,10 @@ impl Reader<'_> {
     }
 
     pub(crate) fn bytes(&mut self, what: &'static str) -> Result<&[u8], DecodeError> {
-        let n = self.u32(what)? as usize;
+        let n = match self.array::<1>(what)? {
+            [u8::MAX] => self.u32(what)? as usize,
+            [short] => usize::from(short),
+        };
         self.take(n, what)
     }
 
@@ -396,4 +406,21 @@ impl Part for (G2Point, G1Point) {
 /// A phase of a run in a message.
 pub(crate) fn phase_number(phase: Phase) -> u32 {
     Phase::ALL.into_iter().position(|p| p == phase).unwrap_or(0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short_where_they_can_be() {
+        for length in [0, 1, 254, 255, 256, 70_000] {
+            let bytes = vec![7u8; length];
+            let out = Writer::default().bytes(&bytes).0;
+            assert_eq!(out.len(), length + if length < 255 { 1 } else { 5 });
+            let mut reader = Reader::new(&out);
+            assert_eq!(reader.bytes("bytes"), Ok(&bytes[..]));
+            assert!(Reader::new(&out[..out.len() - 1]).bytes("bytes").is_err());
+        }
+    }
 }
