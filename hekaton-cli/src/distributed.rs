@@ -18,7 +18,7 @@ pub(crate) struct Place {
     /// single-threaded provers of this rank, before any limit of memory
     pub(crate) provers: usize,
     /// says why and ends all ranks at once; does not come back
-    pub(crate) fail: Box<dyn Fn(&Failure)>,
+    pub(crate) fail: Box<dyn Fn(&Failure) + Send + Sync>,
 }
 
 /// Many processes that don't know of each other would each prove everything, into the same files.
@@ -122,7 +122,7 @@ mod with_mpi {
             files.extend(manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))));
             // each user has a copy of their own: nobody else can change it
             let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
-            name = format!("hekaton-keys-{user}-{}", &super::digest(manifest)[..16]).into_bytes();
+            name = format!("hekaton-keys-{user}-{}", super::digest(manifest)).into_bytes();
         }
         let parent = ranks.stage_keys.clone().unwrap_or_else(std::env::temp_dir);
         if ranks.keys_from_root {
@@ -138,6 +138,11 @@ mod with_mpi {
             std::thread::sleep(Duration::from_secs(2));
         }
         placed.or_fail(exit::FAILED)?;
+        let copy = KeyDirectory::manifest(&to).or_fail(exit::BAD_FILE)?;
+        if !to.to_string_lossy().ends_with(&super::digest(&copy)) {
+            let why = format!("{}: these are not the keys that its name says: remove it", to.display());
+            return Err(Failure::new(exit::BAD_FILE, why));
+        }
         Ok(to)
     }
 }
@@ -230,7 +235,7 @@ pub(crate) fn coordinate<C: Circuit, R>(
             let inbox = endpoint.inbox();
             let (hello, pool, keys) = (own.clone(), &*keys.engine, &keys.keys);
             let serving = move || {
-                let serving = Serve { circuit, keys, pool, hello };
+                let serving = Serve { circuit, keys, pool, hello, failed: &|_| {} };
                 let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| serve(&worker, &serving)));
                 let why = match served {
                     Ok(Ok(())) => return,
@@ -263,6 +268,9 @@ pub(crate) fn coordinate<C: Circuit, R>(
 #[cfg(feature = "mpi")]
 pub(crate) fn work<C: Circuit>(place: &Place, circuit: &C, keys: &Opened) -> Result<(), Failure> {
     let hello = hello(circuit, keys, place.provers)?;
-    let serving = Serve { circuit, keys: &keys.keys, pool: &*keys.engine, hello };
+    // nobody waits for what is under way
+    let fail = &place.fail;
+    let failed = |error: &RankError| fail(&failure(error.clone()));
+    let serving = Serve { circuit, keys: &keys.keys, pool: &*keys.engine, hello, failed: &failed };
     serve(&place.endpoint, &serving).map_err(failure)
 }

@@ -342,7 +342,9 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let log = self.options.run.map(|run| run.log::<A>(name, round.attempt, context, self.engine.pool()));
         let log = match log.transpose() {
             // the commitments are the same, or their log would not be ours: their sum was another one then
-            Err(RunError::OtherLog { .. }) if A::PHASE == Phase::Prove => return Err(ProveError::WrongChallenges),
+            Err(RunError::OtherLog { .. }) if A::PHASE == Phase::Prove && round.attempt < ATTEMPTS => {
+                return Err(ProveError::WrongChallenges);
+            }
             other => other?,
         };
         let (log, mut answers) = match log {

@@ -5,6 +5,7 @@ use mpi::collective::{CommunicatorCollectives, Root, SystemOperation};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Bytes that are sent at once.
@@ -82,8 +83,25 @@ fn make_parent(path: &Path) -> Result<(), MpiError> {
     path.parent().map_or(Ok(()), |parent| std::fs::create_dir_all(parent).map_err(io(parent)))
 }
 
+/// Whether a copy is there already. One that somebody else made, or could change, is refused: nobody may put keys of
+/// their own under our eyes.
+fn is_there(to: &Path) -> Result<bool, MpiError> {
+    let found = match std::fs::symlink_metadata(to) {
+        Ok(found) => found,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(io(to)(e)),
+    };
+    let own = std::fs::metadata("/proc/self").map_err(io(to))?.uid();
+    if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
+        return Ok(true);
+    }
+    let why =
+        "it is there and is no directory of yours that only you can change: remove it, or give another --stage-keys";
+    Err(io(to)(std::io::Error::other(why)))
+}
+
 fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
-    if to.is_dir() {
+    if is_there(to)? {
         return Ok(());
     }
     let building = building(to)?;
@@ -100,7 +118,7 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
 /// Every leader takes part in every broadcast, whatever went wrong with it: the error comes in the end.
 fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
     let root = leaders.rank() == 0;
-    let mut building = if to.is_dir() { Ok(None) } else { self::building(to).map(Some) };
+    let mut building = is_there(to).and_then(|there| if there { Ok(None) } else { self::building(to).map(Some) });
     let mut trouble = None;
     let mut count = (files.len() as u64).to_le_bytes().to_vec();
     broadcast(leaders, &mut count);

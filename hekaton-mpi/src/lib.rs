@@ -100,11 +100,12 @@ impl Mpi {
         transport::run(&self.world, watch, rank)
     }
 
-    /// The orderly end: all ranks leave MPI together. A rank that does not come is not waited for longer than ten seconds;
-    /// then this process leaves with the code.
+    /// The orderly end: all ranks leave MPI together. Rank 0, which has the result and comes last, waits ten seconds for
+    /// the others and then leaves with the code; the others wait ten minutes for rank 0 to write what it has.
     pub fn finish(self, code: u8) {
+        let patience = std::time::Duration::from_secs(if self.rank() == 0 { 10 } else { 600 });
         std::thread::spawn(move || {
-            std::thread::sleep(std::time::Duration::from_secs(10));
+            std::thread::sleep(patience);
             transport::leave(code);
         });
         drop(self);

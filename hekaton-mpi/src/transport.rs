@@ -166,6 +166,7 @@ impl Transport<'_> {
         let mut nap = SHORTEST_NAP;
         let between = (watch.silence / 5).clamp(Duration::from_millis(50), Duration::from_secs(2));
         let (mut sign, mut last_look, mut last_moved) = (Instant::now(), Instant::now(), Instant::now());
+        let (mut silent_end, mut over_since) = (false, None);
         loop {
             let over = ended.load(Ordering::SeqCst);
             let mut moved = false;
@@ -176,25 +177,34 @@ impl Transport<'_> {
                     moved = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // nothing more will be sent, but what comes must still be taken
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(nap),
+                // the rank has said all that it will, and the others may leave; what comes must still be taken
+                Err(RecvTimeoutError::Disconnected) => {
+                    silent_end = true;
+                    std::thread::sleep(nap);
+                }
             }
             if let Ok(code) = u8::try_from(code.load(Ordering::SeqCst)) {
                 abort(self.world, code);
             }
             self.forget_what_is_away();
             moved |= self.receive();
+            // what is under way moves only while somebody looks
+            moved |= !self.sending.is_empty() || self.coming.iter().any(|coming| !coming.parts.is_empty());
             if moved {
                 (nap, last_moved) = (SHORTEST_NAP, Instant::now());
             } else {
                 let longest = if last_moved.elapsed() < BUSY_FOR { NAP_WHILE_BUSY } else { LONGEST_NAP };
                 nap = (nap * 2).min(longest);
             }
-            if over {
+            if over && self.sending.is_empty() {
+                return;
+            }
+            if over && over_since.get_or_insert_with(Instant::now).elapsed() > watch.silence {
+                let rank = self.partners().start;
+                abort(self.world, (watch.stuck)(rank, "it does not take what was sent to it"));
+            }
+            if silent_end || over {
                 // the others may have left already: nobody is watched any more
-                if self.sending.is_empty() {
-                    return;
-                }
                 continue;
             }
             // a machine that slept or was frozen must not blame the others for it

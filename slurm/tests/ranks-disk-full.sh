@@ -3,7 +3,7 @@
 [ "$(id -u)" = 0 ] || exit 0
 mkdir "$T/disk"
 mount -t tmpfs -o size=96k tmpfs "$T/disk" || exit 0
-trap 'umount "$T/disk"' EXIT
+trap 'end_jobs; umount -l "$T/disk"' EXIT
 ranks 3 --keys "$WORK/keys" --run "$T/disk/run" >"$T/1.log" 2>&1
 expect 4 "No space left" "$T/1.log"
 all_gone 5

@@ -68,7 +68,10 @@ impl<'s> RankBlocks<'s> {
         let deadline = self.engine.deadline();
         while parts.iter().any(Option::is_none) {
             let Some((index, frame, _)) = inner.next(Duration::from_secs(1))? else {
-                inner.check_deadline(deadline, Phase::Aggregate)?;
+                let waits = |(owner, _): &(usize, _), part: &Option<T>, index| *owner == index && part.is_none();
+                inner.check_deadline(deadline, Phase::Aggregate, |index, _| {
+                    self.owners.iter().zip(&parts).filter(|(owner, part)| waits(owner, part, index)).count()
+                })?;
                 continue;
             };
             let place = self.owners.iter().position(|(owner, _)| *owner == index);

@@ -229,12 +229,19 @@ impl Inner {
         ProveError::from_rank(RankError::Message { rank: *rank, why: format!("{why} (on {})", hello.host) })
     }
 
-    /// Whoever has not answered yet is as good as lost when the time is over.
-    pub(crate) fn check_deadline(&self, deadline: Option<Instant>, phase: Phase) -> Result<(), ProveError> {
+    /// Whoever has not answered yet is as good as lost when the time is over; `awaited` says of an index into `ranks` how
+    /// much is awaited from it.
+    pub(crate) fn check_deadline(
+        &self,
+        deadline: Option<Instant>,
+        phase: Phase,
+        awaited: impl Fn(usize, &Rank) -> usize,
+    ) -> Result<(), ProveError> {
         if deadline.is_none_or(|deadline| Instant::now() < deadline) {
             return Ok(());
         }
-        let slow = self.ranks.iter().max_by_key(|rank| rank.outstanding.len());
+        let slow = self.ranks.iter().enumerate().max_by_key(|(index, rank)| awaited(*index, rank));
+        let slow = slow.map(|(_, rank)| rank);
         let why = format!("{} took longer than --round-timeout allows, and it has not answered", phase.name());
         Err(ProveError::from_rank(RankError::Lost { rank: slow.map_or(0, |rank| rank.rank), why }))
     }
@@ -425,7 +432,7 @@ impl Engine for RankEngine {
                 break;
             }
             let Some((index, frame, length)) = running.inner.next(LISTEN)? else {
-                running.inner.check_deadline(deadline, A::PHASE)?;
+                running.inner.check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
                 continue;
             };
             match (frame.kind, A::PHASE) {
@@ -466,7 +473,7 @@ impl Engine for RankEngine {
         let deadline = self.deadline();
         while out.len() < inner.ranks.len() {
             let Some((index, frame, _)) = inner.next(LISTEN)? else {
-                inner.check_deadline(deadline, phase)?;
+                inner.check_deadline(deadline, phase, |index, _| usize::from(!out.contains_key(&index)))?;
                 continue;
             };
             if frame.kind != Kind::Accounted {

@@ -29,7 +29,6 @@ use std::time::{Duration, Instant};
 const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// What a worker rank works with.
-#[derive(Debug)]
 pub struct Serve<'a, C, P> {
     /// The circuit; the same on all ranks.
     pub circuit: &'a C,
@@ -39,6 +38,14 @@ pub struct Serve<'a, C, P> {
     pub pool: &'a P,
     /// What it says of itself.
     pub hello: Hello,
+    /// Told of an error before [`serve`] waits for the subcircuits under way.
+    pub failed: &'a (dyn Fn(&RankError) + Sync),
+}
+
+impl<C, P> std::fmt::Debug for Serve<'_, C, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serve").field("hello", &self.hello).finish_non_exhaustive()
+    }
 }
 
 /// Serves the coordinator until it says that there is nothing more to do.
@@ -63,7 +70,7 @@ pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) 
         let shared = std::cell::OnceCell::new();
         let starts = wiring.starts();
         let clerk = Clerk { endpoint, serve, desk: &desk, wiring: &wiring, starts: &starts, outbox: endpoint.outbox() };
-        clerk.listen(&shared)
+        clerk.listen(&shared).inspect_err(serve.failed)
     })
 }
 
@@ -88,6 +95,8 @@ struct Desk<P> {
 
 struct State<P> {
     waiting: VecDeque<Task<P>>,
+    /// of the attempt that is under way
+    run: u32,
     /// committed to, not proven yet
     held: BTreeMap<usize, Job<P>>,
     account: Account,
@@ -99,7 +108,7 @@ struct State<P> {
 impl<P> Default for Desk<P> {
     fn default() -> Self {
         let (waiting, held) = (VecDeque::new(), BTreeMap::new());
-        let state = State { waiting, held, account: Account::default(), since: None, closed: false };
+        let state = State { waiting, run: 0, held, account: Account::default(), since: None, closed: false };
         Self { state: Mutex::new(state), ready: Condvar::new() }
     }
 }
@@ -188,7 +197,11 @@ impl<C: Circuit, P> Prover<'_, C, P> {
             None => {
                 let (committed, answer) = worker.commit(job)?;
                 // before it is answered: the prove round may come at once
-                self.desk.lock().held.insert(instance, committed.into_job());
+                let mut state = self.desk.lock();
+                if state.run == run {
+                    state.held.insert(instance, committed.into_job());
+                }
+                drop(state);
                 let seconds = self.desk.done(since);
                 self.outbox.send(0, Kind::Committed, run, Answered { answer, prover, seconds }.encode());
             }
@@ -274,6 +287,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                     let mut state = self.desk.lock();
                     state.waiting.clear();
                     state.held.clear();
+                    state.run = run;
                     begun = Some((run, Arc::new(begin)));
                     blocks = None;
                     continue;

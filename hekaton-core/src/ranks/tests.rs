@@ -41,8 +41,10 @@ fn run_with(
         let pool = pool(provers[rank]);
         move |end: &Endpoint| {
             let keys = &bench.keys;
-            let served =
-                serve(end, &Serve { circuit: &bench.circuit, keys, pool: &*pool, hello: hello(provers[rank]) });
+            let served = serve(
+                end,
+                &Serve { circuit: &bench.circuit, keys, pool: &*pool, hello: hello(provers[rank]), failed: &|_| {} },
+            );
             assert_eq!(served, Ok(()), "rank {rank}");
         }
     };
@@ -288,7 +290,8 @@ fn a_round_has_a_deadline() {
             // commitments never arrive
             let end = worker.tampering(|frame| if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] });
             let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
-            serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool(1), hello }).unwrap();
+            serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool(1), hello, failed: &|_| {} })
+                .unwrap();
         });
         let engine = RankEngine::start(root, pool(1), &hello(), false, Schedule::Dynamic).unwrap();
         let engine = engine.round_deadline(Some(Duration::from_millis(200)));
@@ -357,7 +360,7 @@ fn a_lost_rank_is_named_in_every_phase() {
                         vec![frame]
                     });
                     let (pool, circuit, keys) = (pool(1), &bench.circuit, &bench.keys);
-                    serve(&end, &Serve { circuit, keys, pool: &*pool, hello: hello() })
+                    serve(&end, &Serve { circuit, keys, pool: &*pool, hello: hello(), failed: &|_| {} })
                 });
                 let engine = RankEngine::start(coordinator, pool(1), &hello(), false, Schedule::Dynamic);
                 let engine = engine.map_err(ProveError::from_rank)?;
@@ -380,7 +383,8 @@ fn the_handshake_names_what_differs() {
         let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
         let hello =
             if rank == 2 { Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello } } else { hello };
-        let served = serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool, hello });
+        let served =
+            serve(&end, &Serve { circuit: &bench.circuit, keys: &bench.keys, pool: &*pool, hello, failed: &|_| {} });
         assert_eq!(served, Ok(()));
     });
     let error = run.unwrap_err().to_string();
