@@ -18,7 +18,7 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, powers};
 use std::ops::Range;
 
 /// Blocks are cut this small at least: below it, work a block does not pay for handing it out.
-const SMALLEST_BLOCK: usize = 8;
+pub(crate) const SMALLEST_BLOCK: usize = 8;
 
 /// The phases A to G of the aggregation, over all blocks.
 pub(crate) trait Blocks {

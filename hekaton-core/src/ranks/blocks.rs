@@ -4,7 +4,7 @@ use super::engine::{Inner, RankEngine};
 use super::frame::Kind;
 use super::wire::{BlockPhase, Part};
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Shared};
-use crate::aggregation::blocks::{Blocks, Openings};
+use crate::aggregation::blocks::{Blocks, Openings, SMALLEST_BLOCK};
 use crate::coordinator::CoordinatorError;
 use crate::encoding::Reader;
 use crate::engine::{Engine, LocalEngine};
@@ -14,9 +14,6 @@ use crate::transcript::MemoryChallenges;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 use std::ops::Range;
 use std::time::Duration;
-
-/// No block is smaller.
-const SMALLEST: usize = 8;
 
 /// The blocks of all ranks.
 pub struct RankBlocks<'s> {
@@ -30,7 +27,7 @@ pub struct RankBlocks<'s> {
 /// Cuts `padded` instances into equal blocks, several for each rank, and gives each rank a contiguous run in proportion
 /// to its provers.
 fn share(padded: usize, provers: &[usize]) -> (usize, Vec<(usize, Range<usize>)>) {
-    let unit = (padded / (4 * provers.len()).next_power_of_two()).max(SMALLEST).min(padded);
+    let unit = (padded / (4 * provers.len()).next_power_of_two()).max(SMALLEST_BLOCK).min(padded);
     let (blocks, all) = (padded / unit, provers.iter().sum::<usize>().max(1));
     let (mut owners, mut at, mut before) = (Vec::new(), 0, 0);
     for (index, provers) in provers.iter().enumerate() {

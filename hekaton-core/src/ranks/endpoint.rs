@@ -62,6 +62,12 @@ impl std::fmt::Debug for Endpoint {
 #[derive(Clone)]
 pub(crate) struct Outbox(Post);
 
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Outbox")
+    }
+}
+
 impl Outbox {
     /// Sends; gives the length of the message.
     pub(crate) fn send(&self, to: usize, kind: Kind, run: u32, content: Vec<u8>) -> usize {

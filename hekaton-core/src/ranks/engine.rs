@@ -7,7 +7,7 @@ use super::frame::{Frame, Kind};
 use super::hello::{Hello, compare};
 use super::schedule::{Load, Pending, Schedule};
 use super::serve::{POLE, encode_job};
-use super::wire::{self, Account, Answered, Begin, Writer};
+use super::wire::{Account, Answered, Begin, Writer};
 use crate::aggregation::block::Shared;
 use crate::circuit::Circuit;
 use crate::encoding::{DecodeError, Reader};
@@ -53,21 +53,13 @@ pub(crate) struct Rank {
 #[derive(Debug)]
 pub(crate) struct Inner {
     endpoint: Endpoint,
-    outbox: OutboxOf,
+    outbox: Outbox,
     pub(crate) ranks: Vec<Rank>,
     /// of this process, so that a message of another is recognised
     nonce: u32,
     attempt: u32,
     /// who made an instance's answers, as an index into `ranks`
     makers: BTreeMap<usize, usize>,
-}
-
-struct OutboxOf(Outbox);
-
-impl std::fmt::Debug for OutboxOf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Outbox")
-    }
 }
 
 /// Waits for what all workers say of themselves.
@@ -113,7 +105,7 @@ impl RankEngine {
                 return Err(error);
             }
         };
-        let outbox = OutboxOf(endpoint.outbox());
+        let outbox = endpoint.outbox();
         let ranks: Vec<Rank> = hellos
             .into_iter()
             .map(|(rank, hello)| Rank {
@@ -150,12 +142,6 @@ impl RankEngine {
         &self.notes
     }
 
-    /// Each rank that proves: its number, machine and provers.
-    pub fn workers(&self) -> Vec<(usize, String, usize)> {
-        let inner = self.inner.borrow();
-        inner.ranks.iter().map(|rank| (rank.rank, rank.hello.host.clone(), rank.hello.provers)).collect()
-    }
-
     pub(crate) fn inner(&self) -> &RefCell<Inner> {
         &self.inner
     }
@@ -180,7 +166,7 @@ impl Inner {
 
     fn end(&self) {
         for rank in &self.ranks {
-            self.outbox.0.send(rank.rank, Kind::End, self.run(), Vec::new());
+            self.outbox.send(rank.rank, Kind::End, self.run(), Vec::new());
         }
     }
 
@@ -192,7 +178,7 @@ impl Inner {
     pub(crate) fn send(&mut self, to: usize, kind: Kind, content: Vec<u8>) {
         let run = self.run();
         let rank = &mut self.ranks[to];
-        rank.sent += self.outbox.0.send(rank.rank, kind, run, content) as u64;
+        rank.sent += self.outbox.send(rank.rank, kind, run, content) as u64;
     }
 
     /// The next message of this attempt, and who sent it, as an index into `ranks`. What ranks can't do is an error.
@@ -468,7 +454,7 @@ impl Engine for RankEngine {
         }
         let mut out: BTreeMap<usize, RankAccount> = BTreeMap::new();
         for index in 0..inner.ranks.len() {
-            inner.send(index, Kind::Account, Writer::default().u32(wire::phase_number(phase)).0);
+            inner.send(index, Kind::Account, Vec::new());
         }
         let deadline = self.deadline();
         while out.len() < inner.ranks.len() {

@@ -56,21 +56,22 @@ pub fn serve<C: Circuit, P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, C, P>) 
     let masked = serve.keys.verifying.zero_knowledge;
     let wiring = serve.circuit.layout().map(|layout| layout.wiring(masked));
     let wiring = wiring.map_err(|e| own_error(endpoint, serve, &e))?;
-    let desk = Desk::default();
+    let queue = JobQueue::default();
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
         // however this ends, panics included: the provers must not wait for ever
-        let _closing = Closing(&desk);
+        let _closing = Closing(&queue);
         for index in 0..serve.hello.provers {
-            let prover = Prover { serve, desk: &desk, outbox: endpoint.outbox(), index, masked };
+            let prover = Prover { serve, queue: &queue, outbox: endpoint.outbox(), index, masked };
             let spawned =
                 std::thread::Builder::new().name(format!("prover-{index}")).spawn_scoped(scope, move || prover.run());
             spawned.map_err(|error| own_error(endpoint, serve, &error))?;
         }
         let shared = std::cell::OnceCell::new();
         let starts = wiring.starts();
-        let clerk = Clerk { endpoint, serve, desk: &desk, wiring: &wiring, starts: &starts, outbox: endpoint.outbox() };
-        clerk.listen(&shared).inspect_err(serve.failed)
+        let listener =
+            Listener { endpoint, serve, queue: &queue, wiring: &wiring, starts: &starts, outbox: endpoint.outbox() };
+        listener.listen(&shared).inspect_err(serve.failed)
     })
 }
 
@@ -88,7 +89,7 @@ struct Task<P> {
 }
 
 /// What waits, and what was done.
-struct Desk<P> {
+struct JobQueue<P> {
     state: Mutex<State<P>>,
     ready: Condvar,
 }
@@ -105,7 +106,7 @@ struct State<P> {
     closed: bool,
 }
 
-impl<P> Default for Desk<P> {
+impl<P> Default for JobQueue<P> {
     fn default() -> Self {
         let (waiting, held) = (VecDeque::new(), BTreeMap::new());
         let state = State { waiting, run: 0, held, account: Account::default(), since: None, closed: false };
@@ -113,7 +114,7 @@ impl<P> Default for Desk<P> {
     }
 }
 
-impl<P> Desk<P> {
+impl<P> JobQueue<P> {
     fn lock(&self) -> MutexGuard<'_, State<P>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -154,8 +155,8 @@ impl<P> Desk<P> {
     }
 }
 
-/// Closes the desk when it is dropped.
-struct Closing<'a, P>(&'a Desk<P>);
+/// Closes the queue when it is dropped.
+struct Closing<'a, P>(&'a JobQueue<P>);
 
 impl<P> Drop for Closing<'_, P> {
     fn drop(&mut self) {
@@ -166,7 +167,7 @@ impl<P> Drop for Closing<'_, P> {
 /// One prover thread.
 struct Prover<'a, C: Circuit, P> {
     serve: &'a Serve<'a, C, P>,
-    desk: &'a Desk<C::Private>,
+    queue: &'a JobQueue<C::Private>,
     outbox: Outbox,
     index: usize,
     masked: bool,
@@ -174,7 +175,7 @@ struct Prover<'a, C: Circuit, P> {
 
 impl<C: Circuit, P> Prover<'_, C, P> {
     fn run(self) {
-        while let Some(task) = self.desk.next() {
+        while let Some(task) = self.queue.next() {
             let (instance, run) = (task.job.instance, task.run);
             let since = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
@@ -197,17 +198,17 @@ impl<C: Circuit, P> Prover<'_, C, P> {
             None => {
                 let (committed, answer) = worker.commit(job)?;
                 // before it is answered: the prove round may come at once
-                let mut state = self.desk.lock();
+                let mut state = self.queue.lock();
                 if state.run == run {
                     state.held.insert(instance, committed.into_job());
                 }
                 drop(state);
-                let seconds = self.desk.done(since);
+                let seconds = self.queue.done(since);
                 self.outbox.send(0, Kind::Committed, run, Answered { answer, prover, seconds }.encode());
             }
             Some(challenges) => {
                 let answer = worker.resume(job).prove(&challenges)?;
-                let seconds = self.desk.done(since);
+                let seconds = self.queue.done(since);
                 self.outbox.send(0, Kind::Proven, run, Answered { answer, prover, seconds }.encode());
             }
         }
@@ -254,10 +255,10 @@ fn decode_job<P: serde::de::DeserializeOwned>(
 }
 
 /// Who listens.
-struct Clerk<'a, C: Circuit, P> {
+struct Listener<'a, C: Circuit, P> {
     endpoint: &'a Endpoint,
     serve: &'a Serve<'a, C, P>,
-    desk: &'a Desk<C::Private>,
+    queue: &'a JobQueue<C::Private>,
     wiring: &'a Wiring,
     starts: &'a [usize],
     outbox: Outbox,
@@ -268,7 +269,7 @@ fn wrong(why: &dyn std::fmt::Display) -> RankError {
     RankError::Message { rank: 0, why: why.to_string() }
 }
 
-impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
+impl<C: Circuit, P: Pool> Listener<'_, C, P> {
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
         Self: 's,
@@ -284,7 +285,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                 Kind::End => return Ok(()),
                 Kind::Begin => {
                     let begin = Begin::decode(&content).map_err(|e| wrong(&e))?;
-                    let mut state = self.desk.lock();
+                    let mut state = self.queue.lock();
                     state.waiting.clear();
                     state.held.clear();
                     state.run = run;
@@ -299,12 +300,12 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                 return Err(wrong(&"orders for a run that ended"));
             }
             match kind {
-                Kind::CommitJobs => self.desk.put(self.tasks(&content, run, begin, None)?),
+                Kind::CommitJobs => self.queue.put(self.tasks(&content, run, begin, None)?),
                 Kind::ProveJobs => {
                     let mut reader = Reader::new(&content);
                     let head = reader.take(ProveRound::LEN, "challenges").map_err(|e| wrong(&e))?;
                     let challenges = ProveRound::from_bytes(head).map_err(|e| wrong(&e))?;
-                    self.desk.put(self.tasks(&content[ProveRound::LEN..], run, begin, Some(challenges))?);
+                    self.queue.put(self.tasks(&content[ProveRound::LEN..], run, begin, Some(challenges))?);
                 }
                 Kind::Challenges => {
                     let mut reader = Reader::new(&content);
@@ -313,16 +314,16 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
                     // proven by an earlier process
                     while reader.left() > 0 {
                         let instance = reader.u32("instance").map_err(|e| wrong(&e))? as usize;
-                        self.desk.lock().held.remove(&instance);
+                        self.queue.lock().held.remove(&instance);
                     }
-                    self.desk.put(self.held(run, begin, challenges));
+                    self.queue.put(self.held(run, begin, challenges));
                 }
                 Kind::Revoke => self.revoke(&content, run)?,
                 Kind::Account => drop(self.outbox.send(0, Kind::Accounted, run, self.account().encode())),
                 Kind::Phase => {
                     let since = Instant::now();
                     let result = self.phase(&content, &mut blocks, shared);
-                    let mut state = self.desk.lock();
+                    let mut state = self.queue.lock();
                     state.since.get_or_insert(since);
                     state.account.busy += since.elapsed().as_secs_f64() * self.serve.hello.provers as f64;
                     drop(state);
@@ -357,7 +358,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
 
     /// What was committed to here, largest first and type by type.
     fn held(&self, run: u32, begin: &Arc<Begin>, challenges: ProveRound) -> Vec<Task<C::Private>> {
-        let mut jobs: Vec<Job<C::Private>> = std::mem::take(&mut self.desk.lock().held).into_values().collect();
+        let mut jobs: Vec<Job<C::Private>> = std::mem::take(&mut self.queue.lock().held).into_values().collect();
         let constraints = |job: &Job<C::Private>| self.serve.keys.types[job.kind].constraints();
         jobs.sort_by_key(|job| (std::cmp::Reverse(constraints(job)), job.kind, job.instance));
         let task = |job| Task { job, begin: begin.clone(), run, challenges: Some(challenges) };
@@ -367,7 +368,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
     /// Gives back what is not begun, from the end of the queue.
     fn revoke(&self, content: &[u8], run: u32) -> Result<(), RankError> {
         let most = Reader::new(content).u32("how many").map_err(|e| wrong(&e))? as usize;
-        let mut state = self.desk.lock();
+        let mut state = self.queue.lock();
         let keep = state.waiting.len().saturating_sub(most);
         let given: Vec<usize> = state.waiting.split_off(keep).iter().map(|task| task.job.instance).collect();
         drop(state);
@@ -377,7 +378,7 @@ impl<C: Circuit, P: Pool> Clerk<'_, C, P> {
     }
 
     fn account(&self) -> Account {
-        let mut state = self.desk.lock();
+        let mut state = self.queue.lock();
         let mut account = std::mem::take(&mut state.account);
         let elapsed = state.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
         account.idle = (elapsed * self.serve.hello.provers as f64 - account.busy).max(0.0);

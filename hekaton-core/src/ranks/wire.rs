@@ -3,7 +3,6 @@
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
 use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader, put_string};
-use crate::events::Phase;
 use crate::messages::Answer;
 use crate::randomness::Randomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
@@ -401,11 +400,6 @@ impl Part for (G2Point, G1Point) {
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
         Ok((reader.one_point("pi_v")?, reader.one_point("pi_w")?))
     }
-}
-
-/// A phase of a run in a message.
-pub(crate) fn phase_number(phase: Phase) -> u32 {
-    Phase::ALL.into_iter().position(|p| p == phase).unwrap_or(0) as u32
 }
 
 #[cfg(test)]
