@@ -1,18 +1,20 @@
 //! Many multiples of one base: the setup's work.
 
-use crate::{Fr, Group, portable, scalar::fr_to_bytes};
+use crate::sums::{NEGATIVE, sum_groups};
+use crate::{Fr, Group, msm::Digits};
 
-/// Scalars handled together: one field inversion is shared by this many additions.
-const BATCH: usize = 1024;
+/// Scalars handled together.
+const BATCH: usize = 1 << 12;
 
 /// A table of multiples of one base.
 ///
-/// Window w holds `j 2^(cw) base` for j in 0..2^(c-1); digits are signed. Each multiple costs about `255 / c` batched
+/// Window w holds `j 2^(cw) base` for j in 1..=2^(c-1); digits are signed. Each multiple costs about `255 / c` batched
 /// affine additions.
 #[derive(Clone, Debug)]
 pub struct FixedBase<G> {
     window: usize,
-    windows: Vec<Vec<G>>,
+    /// one window after the other
+    table: Vec<G>,
 }
 
 impl<G: Group> FixedBase<G> {
@@ -20,65 +22,46 @@ impl<G: Group> FixedBase<G> {
     pub fn new(base: &G, expected: usize) -> Self {
         let window = (expected.max(1).ilog2() as usize / 2 + 4).clamp(4, 13);
         let half = 1usize << (window - 1);
-        let count = 256usize.div_ceil(window);
-        let mut windows = Vec::with_capacity(count);
+        let mut table = Vec::new();
         let mut first = *base;
-        for _ in 0..count {
+        for _ in 0..Digits::<4>::windows_of_scalars(window) {
             // j * first for j = 1..=half by doubling the known prefix with batched additions
-            let mut row = vec![first];
-            while row.len() < half {
-                let take = row.len().min(half - row.len());
-                let top = row[row.len() - 1];
-                let mut next = row[..take].to_vec();
-                G::batch_add(&mut next, &vec![top; take]);
-                row.extend(next);
+            let start = table.len();
+            table.push(first);
+            while table.len() - start < half {
+                let known = table.len() - start;
+                let top = table.len() as u32 - 1;
+                let pairs: Vec<[u32; 2]> = (0..known.min(half - known)).map(|j| [(start + j) as u32, top]).collect();
+                let mut next = vec![G::IDENTITY; pairs.len()];
+                G::add_pairs(&table, &pairs, &mut next);
+                table.extend(next);
             }
-            first = row[half - 1].add(&row[half - 1]);
-            windows.push(row);
+            let last = table[table.len() - 1];
+            first = last.add(&last);
         }
-        Self { window, windows }
+        Self { window, table }
     }
 
     /// `x base` for each scalar.
     pub fn mul_each(&self, scalars: &[Fr]) -> Vec<G> {
-        let mut out = vec![G::IDENTITY; scalars.len()];
-        let mut digits = vec![0i32; self.windows.len()];
-        let mut all = Vec::new();
-        for (out, scalars) in out.chunks_mut(BATCH).zip(scalars.chunks(BATCH)) {
-            all.clear();
-            for x in scalars {
-                self.signed_digits(&fr_to_bytes(x), &mut digits);
-                all.extend_from_slice(&digits);
-            }
-            let mut addends = vec![G::IDENTITY; out.len()];
-            for (w, row) in self.windows.iter().enumerate() {
-                for (i, addend) in addends.iter_mut().enumerate() {
-                    let digit = all[i * self.windows.len() + w];
-                    *addend = match digit {
-                        0 => G::IDENTITY,
-                        d if d > 0 => row[d as usize - 1],
-                        d => portable::neg(&row[-d as usize - 1]),
-                    };
+        let half = 1u32 << (self.window - 1);
+        let mut out = Vec::with_capacity(scalars.len());
+        let (mut entries, mut ends) = (Vec::new(), Vec::new());
+        for scalars in scalars.chunks(BATCH) {
+            entries.clear();
+            ends.clear();
+            let digits = Digits::of_scalars(scalars, self.window);
+            for i in 0..scalars.len() {
+                for (w, digit) in digits.of(i).enumerate() {
+                    if digit != 0 {
+                        let sign = if digit < 0 { NEGATIVE } else { 0 };
+                        entries.push((w as u32 * half + digit.unsigned_abs() - 1) | sign);
+                    }
                 }
-                G::batch_add(out, &addends);
+                ends.push(entries.len() as u32);
             }
+            out.extend(sum_groups(&self.table, &entries, &ends));
         }
         out
-    }
-
-    /// Digits in -2^(c-1)..=2^(c-1), least significant first.
-    fn signed_digits(&self, bytes: &[u8; 32], digits: &mut [i32]) {
-        let mut carry = 0i32;
-        for (w, digit) in digits.iter_mut().enumerate() {
-            let start = w * self.window;
-            let raw = (0..self.window).fold(0i32, |acc, b| {
-                let bit = start + b;
-                let set = bit < 256 && bytes[bit / 8] >> (bit % 8) & 1 == 1;
-                acc | i32::from(set) << b
-            }) + carry;
-            carry = i32::from(raw > 1 << (self.window - 1));
-            *digit = raw - (carry << self.window);
-        }
-        debug_assert_eq!(carry, 0, "scalars are below 2^255 and the windows cover 256 bits");
     }
 }

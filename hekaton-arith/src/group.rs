@@ -1,12 +1,13 @@
 //! The front for points: one trait, implemented by [`G1Point`] and [`G2Point`].
 
-use crate::{Fr, G1Point, G2Point, PointError, Scalars, membership, msm, portable, scalar::canonical};
+use crate::sums::sum_groups;
+use crate::{Fr, G1Point, G2Point, PointError, Scalars, backend, membership, msm, multiples, portable, scalar::canonical};
 use bytemuck::Pod;
 
 /// A group of prime order r whose elements are affine points.
 ///
 /// All results are affine, hence canonical. Functions over slices do one batched normalisation.
-pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send + Sync {
+pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send + Sync {
     /// The neutral element, the point at infinity.
     const IDENTITY: Self;
     /// Length in bytes of the compressed encoding (the one of Zcash, as used by all BLS12-381 libraries).
@@ -53,7 +54,7 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
 
     /// `self + other`.
     fn add(&self, other: &Self) -> Self {
-        Self::sum(&[*self, *other])
+        portable::normalise_one(&portable::sum(&[*self, *other]))
     }
 
     /// `self - other`.
@@ -68,8 +69,16 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     }
 
     /// The sum of all points.
+    ///
+    /// # Panics
+    /// When there are 2^31 points or more.
     fn sum(points: &[Self]) -> Self {
-        portable::normalise_one(&portable::sum(points))
+        if points.len() < 64 {
+            return portable::normalise_one(&portable::sum(points));
+        }
+        assert!(points.len() < 1 << 31, "a sum of 2^31 or more points");
+        let all: Vec<u32> = (0..points.len() as u32).collect();
+        sum_groups(points, &all, &[all.len() as u32])[0]
     }
 
     /// `sum_i scalars_i bases_i`.
@@ -94,17 +103,12 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     /// When the lengths differ.
     fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self> {
         assert_eq!(points.len(), scalars.len(), "points and scalars of different length");
-        let products = points.iter().zip(scalars).map(|(p, x)| {
-            let (bytes, bits) = canonical(x);
-            portable::mul(p, &bytes, bits)
-        });
-        portable::normalise(&products.collect::<Vec<_>>())
+        multiples::mul_each(points, scalars)
     }
 
     /// `x points_i` for each i.
     fn mul_all(points: &[Self], x: &Fr) -> Vec<Self> {
-        let (bytes, bits) = canonical(x);
-        portable::normalise(&points.iter().map(|p| portable::mul(p, &bytes, bits)).collect::<Vec<_>>())
+        multiples::mul_each(points, &vec![*x; points.len()])
     }
 
     /// One halving of an inner-product argument: `points_{2i} + x points_{2i+1}`, half as many points.
@@ -113,10 +117,9 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     /// When the length is odd.
     fn fold_pairs(points: &[Self], x: &Fr) -> Vec<Self> {
         assert!(points.len().is_multiple_of(2), "folding an odd number of points");
-        let (bytes, bits) = canonical(x);
-        let folded =
-            points.chunks_exact(2).map(|pair| portable::add_mixed(&portable::mul(&pair[1], &bytes, bits), &pair[0]));
-        portable::normalise(&folded.collect::<Vec<_>>())
+        let (mut even, odd): (Vec<_>, Vec<_>) = points.as_chunks().0.iter().map(|[even, odd]| (*even, *odd)).unzip();
+        Self::batch_add(&mut even, &Self::mul_all(&odd, x));
+        even
     }
 
     /// `a_i += b_i` for each i, with one field inversion for the whole batch.
@@ -124,7 +127,13 @@ pub trait Group: portable::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send
     /// # Panics
     /// When the lengths differ.
     fn batch_add(a: &mut [Self], b: &[Self]) {
-        portable::batch_add(a, b);
+        assert_eq!(a.len(), b.len(), "batch addition of vectors of different length");
+        for (a, b) in a.chunks_mut(1 << 12).zip(b.chunks(1 << 12)) {
+            let n = a.len() as u32;
+            let both = [&*a, b].concat();
+            let pairs: Vec<[u32; 2]> = (0..n).map(|i| [i, n + i]).collect();
+            Self::add_pairs(&both, &pairs, a);
+        }
     }
 }
 

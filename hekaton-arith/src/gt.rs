@@ -1,12 +1,10 @@
 //! The target group: elements of order r of the multiplicative group of Fq12, written additively in the protocol.
 
-use crate::{Fr, points::fq, portable, scalar::fr_to_bytes};
+use crate::scalar::{ABS_U, digits_to_base_u};
+use crate::{Fr, points::fq, portable};
 use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
 use ark_ff::{Field, PrimeField, Zero};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
-
-/// |u| for the curve parameter u = -0xd201000000010000. On elements of order r the Frobenius map is exponentiation by u.
-const ABS_U: u64 = 0xd201_0000_0001_0000;
 
 /// The flag in the top byte of an encoding that stands for the neutral element.
 const IDENTITY_FLAG: u8 = 0x80;
@@ -237,26 +235,6 @@ fn from_ark(f: &Fq12) -> blst_fp12 {
     let fp2 = |x: &Fq2| blst_fp2 { fp: [fp(&x.c0), fp(&x.c1)] };
     let fp6 = |x: &Fq6| blst_fp6 { fp2: [fp2(&x.c0), fp2(&x.c1), fp2(&x.c2)] };
     blst_fp12 { fp6: [fp6(&f.c0), fp6(&f.c1)] }
-}
-
-/// The four digits of a scalar to the base |u|; r < |u|^4.
-fn digits_to_base_u(x: &Fr) -> [u64; 4] {
-    let bytes = fr_to_bytes(x);
-    let mut limbs = [0u64; 4];
-    for (limb, chunk) in limbs.iter_mut().zip(bytes.chunks_exact(8)) {
-        *limb = chunk.iter().rev().fold(0, |acc, b| acc << 8 | u64::from(*b));
-    }
-    let mut digits = [0; 4];
-    for digit in &mut digits {
-        let mut remainder = 0u128;
-        for limb in limbs.iter_mut().rev() {
-            let dividend = remainder << 64 | u128::from(*limb);
-            *limb = (dividend / u128::from(ABS_U)) as u64;
-            remainder = dividend % u128::from(ABS_U);
-        }
-        *digit = remainder as u64;
-    }
-    digits
 }
 
 /// Signed digits of a 64-bit number in windows of `window` bits, one more than needed for the last carry.

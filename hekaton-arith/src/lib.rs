@@ -17,18 +17,24 @@
 //! Inside are blst's assembly and arkworks' fields, whichever is faster for a function. All types keep the 64-bit
 //! Montgomery limbs that both libraries share, so passing between them copies limbs and converts nothing.
 
+mod backend;
 mod fft;
 mod fixed_base;
 mod group;
 mod gt;
 mod membership;
 mod msm;
+mod multiples;
 mod pairing;
 mod points;
 mod portable;
 mod scalar;
+mod sums;
+#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+mod x86_64_ifma;
 
 pub use ark_bls12_381::Fr;
+pub use backend::{Backend, BackendError, VARIABLE};
 pub use fft::{Domain, DomainError};
 pub use fixed_base::FixedBase;
 pub use group::Group;
@@ -36,4 +42,6 @@ pub use gt::{Gt, GtError};
 pub use msm::{MsmWork, Scalars};
 pub use pairing::{MillerLoop, MillerLoopError, pairing};
 pub use points::{G1Point, G2Point, PointError};
+use sums::NEGATIVE;
+
 pub use scalar::{ScalarError, batch_invert, fr_from_bytes, fr_from_uniform, fr_to_bytes, inner_product, powers};

@@ -5,6 +5,7 @@
 //! others fall: without P at most one bucket's sum can be outside if all sums with it are inside, so P must fall into
 //! that one bucket, which it does with probability 1/B. Rounds are independent.
 
+use crate::sums::sum_groups;
 use crate::{Group, portable};
 
 /// Buckets of a round.
@@ -24,14 +25,24 @@ pub(crate) fn find_outside<G: Group>(points: &[G], random: &mut dyn FnMut() -> u
         return one_by_one();
     }
     for _ in 0..ROUNDS {
-        let mut buckets: Vec<Vec<&G>> = vec![Vec::new(); BUCKETS];
-        for chunk in points.chunks(8) {
-            for (byte, point) in random().to_le_bytes().into_iter().zip(chunk) {
-                buckets[usize::from(byte)].push(point);
-            }
+        let mut buckets: Vec<u8> = Vec::with_capacity(points.len() + 8);
+        while buckets.len() < points.len() {
+            buckets.extend(random().to_le_bytes());
         }
-        let inside = buckets.iter().all(|bucket| portable::normalise_one::<G>(&portable::sum_of(bucket)).is_in_group());
-        if !inside {
+        let mut ends = [0; BUCKETS + 1];
+        for bucket in &buckets[..points.len()] {
+            ends[usize::from(*bucket) + 1] += 1;
+        }
+        for i in 0..BUCKETS {
+            ends[i + 1] += ends[i];
+        }
+        let mut entries = vec![0; points.len()];
+        for (i, bucket) in buckets[..points.len()].iter().enumerate() {
+            let next = &mut ends[usize::from(*bucket)];
+            entries[*next as usize] = i as u32;
+            *next += 1;
+        }
+        if !sum_groups(points, &entries, &ends[..BUCKETS]).iter().all(G::is_in_group) {
             return one_by_one();
         }
     }

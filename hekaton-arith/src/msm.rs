@@ -1,29 +1,151 @@
 //! Multi-scalar multiplication that looks at its scalars first.
 //!
-//! Witnesses are mostly zeros and ones. Zeros are skipped, ones are added up by batched affine additions, scalars of
-//! at most 64 bits go through a bucket method with a quarter of the windows, the rest through the full one.
+//! Witnesses are mostly zeros and ones. Zeros are skipped, ones are added up, scalars of at most 63 bits go through a bucket
+//! method with a quarter of the windows, the rest through the full one. A scalar x above r/2 counts as -(r - x), so -1 is a
+//! one and small negative numbers are small.
+//!
+//! # The bucket method
+//! A window has c bits; with the constant `sum_w 2^(cw + c - 1)` added to a scalar its windows, each less 2^(c-1), are signed
+//! digits, of which the last one is not negative. Points with the same digit fall into one bucket; all buckets are summed by
+//! trees of batched affine additions ([`crate::sums`]). Then `sum_j j B_j` over the 2^(c-1) buckets: with
+//! `P_l` the sums of 2^l neighbouring buckets, it is the sum of all buckets (the first has the digit 1) and of 2^l times the
+//! odd elements of P_l. That takes 2 additions a bucket, in large batches too.
 
-use crate::{Fr, Group, portable, scalar::fr_to_bytes};
+use crate::sums::{NEGATIVE, sum_groups};
+use crate::{Fr, Group, portable};
+use ark_ff::{BigInt, PrimeField};
 
-/// Scalars at most this long in bits count as small.
-const SMALL_BITS: usize = 64;
-/// The length of the others.
-const FULL_BITS: usize = 255;
+/// Scalars whose absolute value has at most so many bits count as small.
+const SMALL_BITS: usize = 63;
+/// Absolute values are below r/2, which has so many bits.
+const FULL_BITS: usize = 254;
+/// Windows are no wider: more buckets do not fit a cache.
+const WIDEST: usize = 16;
+/// So many entries of several windows, or one window's, are sorted into buckets at once.
+const ENTRIES: usize = 1 << 16;
+/// With fewer points than this, blst's bucket method is quicker.
+const FEW: usize = 16;
 
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
 #[derive(Clone, Debug, Default)]
 pub struct Scalars {
     len: usize,
+    /// indices of ones and, with the top bit, of minus ones
     ones: Vec<u32>,
-    small: Vec<(u32, u64)>,
-    full: Vec<(u32, [u8; 32])>,
+    small: Digits<1>,
+    full: Digits<4>,
+}
+
+/// Absolute values of scalars in windows.
+#[derive(Clone, Debug)]
+pub(crate) struct Digits<const W: usize> {
+    /// indices, with the top bit for negatives
+    entries: Vec<u32>,
+    /// absolute values, with the constant that makes digits signed after [`Digits::cut`]
+    values: Vec<[u64; W]>,
+    bits: usize,
+    window: usize,
+    windows: usize,
+}
+
+impl<const W: usize> Default for Digits<W> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), values: Vec::new(), bits: 0, window: 1, windows: 1 }
+    }
+}
+
+impl Digits<4> {
+    /// How many windows scalars have.
+    pub(crate) fn windows_of_scalars(window: usize) -> usize {
+        windows(FULL_BITS, window)
+    }
+
+    /// The digits of all scalars, in windows of `window` bits.
+    pub(crate) fn of_scalars(scalars: &[Fr], window: usize) -> Self {
+        let mut out = Self::default();
+        for x in scalars {
+            let (entry, value) = absolute(0, x);
+            out.push(entry, value);
+        }
+        out.cut(FULL_BITS, window);
+        out
+    }
+
+    /// Those of one scalar, the least significant first.
+    pub(crate) fn of(&self, i: usize) -> impl Iterator<Item = i32> {
+        let sign = if self.entries[i] & NEGATIVE == 0 { 1 } else { -1 };
+        (0..self.windows).map(move |w| sign * self.digit(&self.values[i], w))
+    }
+}
+
+impl<const W: usize> Digits<W> {
+    fn push(&mut self, entry: u32, value: [u64; W]) {
+        self.entries.push(entry);
+        self.values.push(value);
+    }
+
+    /// The length in bits of the longest value.
+    fn longest(&self) -> usize {
+        let mut all = [0; W];
+        for value in &self.values {
+            all.iter_mut().zip(value).for_each(|(all, word)| *all |= word);
+        }
+        (0..64 * W).rev().find(|bit| all[bit / 64] >> (bit % 64) & 1 == 1).map_or(0, |bit| bit + 1)
+    }
+
+    /// Adds the constant for windows of c bits.
+    fn cut(&mut self, bits: usize, window: usize) {
+        (self.bits, self.window, self.windows) = (bits, window, windows(bits, window));
+        let mut constant = [0u64; W];
+        for w in 0..self.windows.saturating_sub(1) {
+            let bit = self.window * w + self.window - 1;
+            constant[bit / 64] |= 1 << (bit % 64);
+        }
+        for value in &mut self.values {
+            let mut carry = false;
+            for (word, add) in value.iter_mut().zip(&constant) {
+                let (sum, first) = word.overflowing_add(*add);
+                let (sum, second) = sum.overflowing_add(u64::from(carry));
+                (*word, carry) = (sum, first | second);
+            }
+        }
+    }
+
+    /// The digit of a value in a window, in `-2^(c-1) ..= 2^(c-1)`.
+    #[inline(always)]
+    fn digit(&self, value: &[u64; W], window: usize) -> i32 {
+        let at = self.window * window;
+        let (word, bit) = (at / 64, at % 64);
+        let mut digit = value[word] >> bit;
+        if bit + self.window > 64 && word + 1 < W {
+            digit |= value[word + 1] << (64 - bit);
+        }
+        let digit = (digit & ((1 << self.window) - 1)) as i32;
+        if window + 1 < self.windows { digit - (1 << (self.window - 1)) } else { digit }
+    }
+}
+
+/// Windows of c bits of values of so many bits, and one bit for the last carry.
+fn windows(bits: usize, window: usize) -> usize {
+    (bits + 1).div_ceil(window)
+}
+
+/// Additions of the bucket method: each window puts every point into a bucket and takes two additions for each bucket.
+fn bucket_additions(points: usize, bits: usize, window: usize) -> f64 {
+    (windows(bits, window) * (points + (1 << window))) as f64
+}
+
+/// The window with the fewest additions.
+fn best_window(points: usize, bits: usize) -> usize {
+    let additions = |window: &usize| bucket_additions(points, bits, *window);
+    (2..=WIDEST).min_by(|a, b| additions(a).total_cmp(&additions(b))).unwrap_or(WIDEST)
 }
 
 impl Scalars {
     /// Sorts the scalars.
     ///
     /// # Panics
-    /// When there are 2^32 scalars or more.
+    /// When there are 2^31 scalars or more.
     pub fn new(scalars: &[Fr]) -> Self {
         Self::gather(scalars.len(), scalars.iter().copied())
     }
@@ -38,33 +160,40 @@ impl Scalars {
 
     fn gather(len: usize, scalars: impl Iterator<Item = Fr>) -> Self {
         use ark_ff::{Field, Zero};
-        assert!(u32::try_from(len).is_ok(), "an MSM of 2^32 or more scalars");
+        assert!(len < NEGATIVE as usize, "an MSM of 2^31 or more scalars");
         let mut out = Self { len, ..Self::default() };
+        let minus_one = -Fr::ONE;
         for (i, x) in scalars.enumerate() {
             let i = i as u32;
             if x.is_zero() {
             } else if x == Fr::ONE {
                 out.ones.push(i);
+            } else if x == minus_one {
+                out.ones.push(i | NEGATIVE);
             } else {
-                let bytes = fr_to_bytes(&x);
-                let (low, high) = bytes.split_at(8);
-                if high.iter().all(|b| *b == 0) {
-                    let low = low.iter().rev().fold(0, |acc, b| acc << 8 | u64::from(*b));
-                    out.small.push((i, low));
-                } else {
-                    out.full.push((i, bytes));
+                let (entry, value) = absolute(i, &x);
+                match value {
+                    [low, 0, 0, 0] if low >> SMALL_BITS == 0 => out.small.push(entry, [low]),
+                    _ => out.full.push(entry, value),
                 }
             }
         }
+        let bits = out.small.longest();
+        out.small.cut(bits, best_window(out.small.entries.len(), bits));
+        let bits = out.full.longest();
+        out.full.cut(bits, best_window(out.full.entries.len(), bits));
         out
     }
 
     /// What an MSM over these scalars will cost.
     pub fn work(&self) -> MsmWork {
-        let longest = self.small.iter().fold(0, |acc, (_, x)| acc | x);
-        let small = bucket_additions(self.small.len(), SMALL_BITS - longest.leading_zeros() as usize);
-        let additions = small + bucket_additions(self.full.len(), FULL_BITS);
-        MsmWork { ones: self.ones.len() as f64, additions }
+        fn of<const W: usize>(digits: &Digits<W>) -> f64 {
+            if digits.entries.is_empty() {
+                return 0.0;
+            }
+            bucket_additions(digits.entries.len(), digits.bits, digits.window) + digits.bits as f64
+        }
+        MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + of(&self.full) }
     }
 
     /// Number of scalars, zeros included.
@@ -90,45 +219,126 @@ pub struct MsmWork {
 impl MsmWork {
     /// An MSM over `n` long scalars.
     pub fn of_long(n: usize) -> Self {
-        Self { ones: 0.0, additions: bucket_additions(n, FULL_BITS) }
+        if n == 0 {
+            return Self::default();
+        }
+        let additions = bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
+        Self { ones: 0.0, additions }
     }
 }
 
-/// Additions of the bucket method: each window puts every point into a bucket and sums the buckets up.
-fn bucket_additions(points: usize, bits: usize) -> f64 {
-    if points == 0 || bits == 0 {
-        return 0.0;
-    }
-    // the backend's choice of windows
-    let log = points.ilog2() as usize;
-    let window = match log {
-        13.. => log - 3,
-        5.. => log - 2,
-        0 => 1,
-        _ => 2,
-    };
-    (bits.div_ceil(window) * (points + (1 << window))) as f64 + bits as f64
+/// `x` or, with the top bit of the entry, `r - x`, whichever is smaller.
+fn absolute(entry: u32, x: &Fr) -> (u32, [u64; 4]) {
+    let (plus, minus): (BigInt<4>, BigInt<4>) = (x.into_bigint(), (-*x).into_bigint());
+    if plus <= minus { (entry, plus.0) } else { (entry | NEGATIVE, minus.0) }
 }
 
 pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
     assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
-    let base = |i: &u32| &bases[*i as usize];
     let mut parts = Vec::with_capacity(3);
     if !scalars.ones.is_empty() {
-        parts.push(portable::sum_of(&scalars.ones.iter().map(base).collect::<Vec<_>>()));
+        parts.push(sum_groups(bases, &scalars.ones, &[scalars.ones.len() as u32])[0]);
     }
-    if !scalars.small.is_empty() {
-        let points: Vec<&G> = scalars.small.iter().map(|(i, _)| base(i)).collect();
-        let longest = scalars.small.iter().fold(0, |acc, (_, x)| acc | x);
-        let bits = SMALL_BITS - longest.leading_zeros() as usize;
-        let bytes: Vec<u8> =
-            scalars.small.iter().flat_map(|(_, x)| x.to_le_bytes().into_iter().take(bits.div_ceil(8))).collect();
-        parts.push(portable::pippenger(&points, &bytes, bits));
+    parts.extend(bucket_method(bases, &scalars.small));
+    parts.extend(bucket_method(bases, &scalars.full));
+    G::sum(&parts)
+}
+
+fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> Option<G> {
+    if digits.entries.is_empty() {
+        return None;
     }
-    if !scalars.full.is_empty() {
-        let points: Vec<&G> = scalars.full.iter().map(|(i, _)| base(i)).collect();
-        let bytes: Vec<u8> = scalars.full.iter().flat_map(|(_, x)| *x).collect();
-        parts.push(portable::pippenger(&points, &bytes, FULL_BITS));
+    let (windows, half) = (digits.windows, 1usize << (digits.window - 1));
+    let at_once = (ENTRIES / digits.entries.len()).clamp(1, windows);
+    let mut sums = Vec::with_capacity(windows);
+    let mut sorter = Sorter::default();
+    for first in (0..windows).step_by(at_once) {
+        let some = first..(first + at_once).min(windows);
+        let buckets = sorter.buckets(bases, digits, some);
+        sums.extend(weighted_sums(buckets, half));
     }
-    portable::normalise_one(&portable::sum_projective::<G>(&parts))
+    let projective = sums.iter().rev().fold(G::infinity(), |acc, sum| {
+        let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
+        portable::add_mixed(&shifted, sum)
+    });
+    Some(portable::normalise_one(&projective))
+}
+
+/// A counting sort of entries by window and bucket.
+#[derive(Default)]
+struct Sorter {
+    ends: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl Sorter {
+    /// The sums of the buckets of some windows, one window after the other.
+    fn buckets<G: Group, const W: usize>(&mut self, bases: &[G], digits: &Digits<W>, some: std::ops::Range<usize>) -> Vec<G> {
+        let half = 1usize << (digits.window - 1);
+        let Self { ends, entries } = self;
+        // how many in each, then where each begins, then, as they are put there, where each ends
+        ends.clear();
+        ends.resize(some.len() * half + 1, 0);
+        for value in &digits.values {
+            for (at, w) in some.clone().enumerate() {
+                let digit = digits.digit(value, w).unsigned_abs() as usize;
+                if digit != 0 {
+                    ends[at * half + digit] += 1;
+                }
+            }
+        }
+        let mut sum = 0;
+        for end in ends.iter_mut() {
+            sum += *end;
+            *end = sum;
+        }
+        entries.clear();
+        entries.resize(sum as usize, 0);
+        for (value, entry) in digits.values.iter().zip(&digits.entries) {
+            for (at, w) in some.clone().enumerate() {
+                let digit = digits.digit(value, w);
+                if digit != 0 {
+                    let next = &mut ends[at * half + digit.unsigned_abs() as usize - 1];
+                    entries[*next as usize] = entry ^ if digit < 0 { NEGATIVE } else { 0 };
+                    *next += 1;
+                }
+            }
+        }
+        ends.pop();
+        sum_groups(bases, entries, ends)
+    }
+}
+
+/// `sum_j (j + 1) B_j` for each window of `half` buckets, a power of two.
+fn weighted_sums<G: Group>(buckets: Vec<G>, half: usize) -> Vec<G> {
+    let windows = buckets.len() / half;
+    let levels = half.ilog2();
+    // all levels one after the other: level l has windows * half / 2^l elements, the last one the sums of whole windows
+    let mut sums = buckets;
+    let (mut odd, mut ends) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for level in 0..levels {
+        let n = windows * (half >> level);
+        for (i, window) in (start..start + n).step_by(half >> level).enumerate() {
+            odd.extend((window + 1..window + (half >> level)).step_by(2).map(|i| i as u32));
+            debug_assert!(i < windows);
+            ends.push(odd.len() as u32);
+        }
+        let pairs: Vec<[u32; 2]> = (0..n as u32 / 2).map(|i| [2 * i, 2 * i + 1]).collect();
+        let mut next = vec![G::IDENTITY; n / 2];
+        G::add_pairs(&sums[start..], &pairs, &mut next);
+        sums.extend(next);
+        start += n;
+    }
+    let roots = sums.split_off(start);
+    let odd = sum_groups(&sums, &odd, &ends);
+    // sum_l 2^l O_l by Horner's rule, for all windows at once
+    let mut out = vec![G::IDENTITY; windows];
+    for level in (0..levels as usize).rev() {
+        let doubled = out.clone();
+        G::batch_add(&mut out, &doubled);
+        G::batch_add(&mut out, &odd[level * windows..(level + 1) * windows]);
+    }
+    G::batch_add(&mut out, &roots);
+    out
 }

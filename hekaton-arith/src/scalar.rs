@@ -54,3 +54,23 @@ pub fn inner_product(a: &[Fr], b: &[Fr]) -> Fr {
 pub(crate) fn canonical(x: &Fr) -> ([u8; 32], usize) {
     (fr_to_bytes(x), x.into_bigint().num_bits() as usize)
 }
+
+/// |u| for the curve parameter u = -0xd201000000010000. On elements of order r of the target group, and on G2, the Frobenius
+/// map is multiplication by u.
+pub(crate) const ABS_U: u64 = 0xd201_0000_0001_0000;
+
+/// The four digits of a scalar to the base |u|; r < |u|^4.
+pub(crate) fn digits_to_base_u(x: &Fr) -> [u64; 4] {
+    let mut limbs = x.into_bigint().0;
+    let mut digits = [0; 4];
+    for digit in &mut digits {
+        let mut remainder = 0u128;
+        for limb in limbs.iter_mut().rev() {
+            let dividend = remainder << 64 | u128::from(*limb);
+            *limb = (dividend / u128::from(ABS_U)) as u64;
+            remainder = dividend % u128::from(ABS_U);
+        }
+        *digit = remainder as u64;
+    }
+    digits
+}

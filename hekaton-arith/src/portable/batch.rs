@@ -1,20 +1,28 @@
 //! Batched affine additions: six products an addition instead of eleven, one inversion a batch.
 
-use super::{Curve, fields::Field};
+use super::{Curve, fields::Field, neg};
+use crate::NEGATIVE;
 
 /// Additions that share one inversion.
-const BATCH: usize = 1024;
+const BATCH: usize = 512;
 
-/// `a_i += b_i`; complete (equal points, opposite points, infinity).
-pub(crate) fn batch_add<C: Curve + PartialEq>(a: &mut [C], b: &[C]) {
-    assert_eq!(a.len(), b.len(), "batch addition of vectors of different length");
+/// The point at an index whose top bit stands for its negative.
+#[inline]
+pub(crate) fn signed<C: Curve + PartialEq>(src: &[C], index: u32) -> C {
+    let point = &src[(index & !NEGATIVE) as usize];
+    if index & NEGATIVE == 0 { *point } else { neg(point) }
+}
+
+/// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit stands for a negative; complete (equal points,
+/// opposite points, infinity).
+pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out: &mut [C]) {
+    assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
     let mut denominators = [C::Coordinate::ZERO; BATCH];
     let mut prefix = [C::Coordinate::ZERO; BATCH];
-    for (a, b) in a.chunks_mut(BATCH).zip(b.chunks(BATCH)) {
-        let n = a.len();
+    for (pairs, out) in pairs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
         let mut product = C::Coordinate::one();
-        for i in 0..n {
-            let denominator = slope_denominator(&a[i], &b[i]);
+        for (i, [a, b]) in pairs.iter().enumerate() {
+            let denominator = slope_denominator(&signed(src, *a), &signed(src, *b));
             denominators[i] = denominator;
             prefix[i] = product;
             if denominator != C::Coordinate::ZERO {
@@ -22,16 +30,32 @@ pub(crate) fn batch_add<C: Curve + PartialEq>(a: &mut [C], b: &[C]) {
             }
         }
         let mut inverse = product.invert();
-        for i in (0..n).rev() {
-            let denominator = denominators[i];
-            if denominator == C::Coordinate::ZERO {
-                a[i] = add_without_slope(&a[i], &b[i]);
+        for (i, ([a, b], out)) in pairs.iter().zip(out).enumerate().rev() {
+            let (a, b, denominator) = (signed(src, *a), signed(src, *b), denominators[i]);
+            *out = if denominator == C::Coordinate::ZERO {
+                add_without_slope(&a, &b)
             } else {
                 let reciprocal = inverse.mul(&prefix[i]);
                 inverse = inverse.mul(&denominator);
-                a[i] = add_with_slope(&a[i], &b[i], &reciprocal);
-            }
+                add_with_slope(&a, &b, &reciprocal)
+            };
         }
+    }
+}
+
+/// Replaces each element by `scale` times its inverse, with one inversion; none may be zero.
+pub(crate) fn invert_each<F: Field>(values: &mut [F], scale: &F) {
+    let mut before = Vec::with_capacity(values.len());
+    let mut product = F::one();
+    for value in values.iter() {
+        before.push(product);
+        product = product.mul(value);
+    }
+    let mut inverse = product.invert().mul(scale);
+    for (value, before) in values.iter_mut().zip(&before).rev() {
+        let next = inverse.mul(value);
+        *value = inverse.mul(before);
+        inverse = next;
     }
 }
 

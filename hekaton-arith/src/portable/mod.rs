@@ -6,10 +6,12 @@
 #![allow(unsafe_code)]
 
 mod batch;
+mod endomorphisms;
 mod fields;
 mod points;
 
-pub(crate) use batch::batch_add;
+pub(crate) use batch::{add_pairs, invert_each, signed};
+pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
 pub(crate) use points::*;
 

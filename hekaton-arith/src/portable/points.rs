@@ -29,6 +29,7 @@ pub struct Ffi<C: Curve> {
     to_affine: unsafe fn(*mut C, *const C::Projective),
     to_affines: unsafe fn(*mut C, *const *const C::Projective, usize),
     add: unsafe fn(*mut C::Projective, *const C::Projective, *const C::Projective),
+    double: unsafe fn(*mut C::Projective, *const C::Projective),
     add_affine: unsafe fn(*mut C::Projective, *const C::Projective, *const C),
     mult: unsafe fn(*mut C::Projective, *const C::Projective, *const u8, usize),
     sum: unsafe fn(*mut C::Projective, *const *const C, usize),
@@ -42,7 +43,7 @@ pub struct Ffi<C: Curve> {
 
 macro_rules! curve {
     ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $x:expr, $y:expr, $make:expr, $generator:ident, $from_affine:ident,
-     $to_affine:ident, $to_affines:ident, $add:ident, $add_affine:ident, $mult:ident, $sum:ident, $scratch:ident,
+     $to_affine:ident, $to_affines:ident, $add:ident, $double:ident, $add_affine:ident, $mult:ident, $sum:ident, $scratch:ident,
      $pippenger:ident, $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
         impl Curve for $point {
             type Coordinate = $coordinate;
@@ -69,6 +70,7 @@ macro_rules! curve {
                     to_affine: |o, p| unsafe { $to_affine(o.cast(), p) },
                     to_affines: |o, p, n| unsafe { $to_affines(o.cast(), p, n) },
                     add: |o, a, b| unsafe { $add(o, a, b) },
+                    double: |o, a| unsafe { $double(o, a) },
                     add_affine: |o, a, b| unsafe { $add_affine(o, a, b.cast()) },
                     mult: |o, p, s, n| unsafe { $mult(o, p, s, n) },
                     sum: |o, p, n| unsafe { $sum(o, p.cast(), n) },
@@ -98,6 +100,7 @@ curve!(
     blst_p1_to_affine,
     blst_p1s_to_affine,
     blst_p1_add_or_double,
+    blst_p1_double,
     blst_p1_add_or_double_affine,
     blst_p1_mult,
     blst_p1s_add,
@@ -122,6 +125,7 @@ curve!(
     blst_p2_to_affine,
     blst_p2s_to_affine,
     blst_p2_add_or_double,
+    blst_p2_double,
     blst_p2_add_or_double_affine,
     blst_p2_mult,
     blst_p2s_add,
@@ -169,6 +173,13 @@ pub(crate) fn mul<C: Curve>(p: &C, scalar: &[u8; 32], bits: usize) -> C::Project
         (C::ffi().from_affine)(&mut base, p);
         (C::ffi().mult)(&mut out, &base, scalar.as_ptr(), bits);
     }
+    out
+}
+
+pub(crate) fn double<C: Curve>(a: &C::Projective) -> C::Projective {
+    let mut out = C::infinity();
+    // SAFETY: both pointers are valid for the call.
+    unsafe { (C::ffi().double)(&mut out, a) };
     out
 }
 

@@ -1,0 +1,141 @@
+//! Which code does the work: chosen once, when the program first computes.
+
+use crate::portable;
+#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+use crate::x86_64_ifma;
+use crate::scalar::{ABS_U, digits_to_base_u};
+use crate::{Fr, G1Point, G2Point};
+use std::sync::OnceLock;
+
+/// The environment variable that overrides the choice: `portable`, `ifma`, or `auto` as if it were not set.
+pub const VARIABLE: &str = "HEKATON_ARITH";
+
+/// The code that does the work. Results are the same bytes with either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// blst's assembly and arkworks' fields: any 64-bit machine.
+    Portable,
+    /// AVX-512 IFMA, eight field elements at a time: AMD Zen 4 and later, Intel Ice Lake and later.
+    Ifma,
+}
+
+impl Backend {
+    /// The one in use.
+    ///
+    /// # Panics
+    /// When the environment variable [`VARIABLE`] has another value than those it may have, or asks for instructions that
+    /// this processor lacks: a choice that was made on purpose is never passed over.
+    pub fn current() -> Self {
+        static CURRENT: OnceLock<Backend> = OnceLock::new();
+        *CURRENT.get_or_init(|| Self::choose().unwrap_or_else(|why| panic!("{why}")))
+    }
+
+    /// What [`Backend::current`] will be, or why it can't be.
+    ///
+    /// # Errors
+    /// When the environment variable [`VARIABLE`] names no backend, or one that this processor can't run.
+    pub fn choose() -> Result<Self, BackendError> {
+        let wish = std::env::var_os(VARIABLE).unwrap_or_default();
+        match wish.to_str() {
+            Some("" | "auto") => Ok(if Self::Ifma.is_available() { Self::Ifma } else { Self::Portable }),
+            Some("portable") => Ok(Self::Portable),
+            Some("ifma") if Self::Ifma.is_available() => Ok(Self::Ifma),
+            Some("ifma") => Err(BackendError::Unavailable),
+            _ => Err(BackendError::Unknown(wish.to_string_lossy().into_owned())),
+        }
+    }
+
+    /// Whether this processor can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Portable => true,
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Self::Ifma => x86_64_ifma::available(),
+            #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]
+            Self::Ifma => false,
+        }
+    }
+}
+
+/// Why a backend can't be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The variable's value is none of those it may have.
+    #[error("{VARIABLE}={0}: give portable, ifma or auto")]
+    Unknown(String),
+    /// The processor lacks the instructions.
+    #[error(
+        "{VARIABLE}=ifma: this processor lacks AVX-512 IFMA (avx512f, avx512dq, avx512vl, avx512ifma); give portable or auto"
+    )]
+    Unavailable,
+}
+
+impl std::fmt::Display for Backend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Portable => "portable",
+            Self::Ifma => "ifma",
+        })
+    }
+}
+
+/// What backends do for points.
+///
+/// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
+pub trait Curve: portable::Curve {
+    /// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit ([`crate::NEGATIVE`]) stands for a negative;
+    /// complete. One field inversion is shared by many.
+    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]);
+
+    /// The digits of a scalar to the base that [`Curve::times_base`] multiplies with, the least significant first.
+    fn split(x: &Fr) -> [u128; 4];
+
+    /// A known multiple of a point of the group, at the cost of a few products: `u^2 self` in G1, `|u| self` in G2.
+    #[must_use]
+    fn times_base(&self) -> Self;
+}
+
+/// Calls the backend's function.
+macro_rules! dispatch {
+    ($($call:tt)*) => {{
+        #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+        match Backend::current() {
+            Backend::Portable => portable::$($call)*,
+            Backend::Ifma => x86_64_ifma::$($call)*,
+        }
+        #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]
+        portable::$($call)*
+    }};
+}
+
+impl Curve for G1Point {
+    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
+        dispatch!(add_pairs(src, pairs, out));
+    }
+
+    fn split(x: &Fr) -> [u128; 4] {
+        let digits = digits_to_base_u(x).map(u128::from);
+        let base = u128::from(ABS_U);
+        [digits[0] + digits[1] * base, digits[2] + digits[3] * base, 0, 0]
+    }
+
+    fn times_base(&self) -> Self {
+        portable::minus_phi(self)
+    }
+}
+
+impl Curve for G2Point {
+    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
+        dispatch!(add_pairs(src, pairs, out));
+    }
+
+    fn split(x: &Fr) -> [u128; 4] {
+        digits_to_base_u(x).map(u128::from)
+    }
+
+    fn times_base(&self) -> Self {
+        portable::minus_psi(self)
+    }
+}

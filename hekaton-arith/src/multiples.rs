@@ -1,0 +1,171 @@
+//! Many points times a scalar each, in batched affine additions.
+//!
+//! Both groups have an endomorphism that multiplies by a known base: |u| in G2 (the Frobenius map), u^2 in G1, for the
+//! curve's parameter u. A scalar is cut into digits to that base, four of 64 bits or two of 128, so a multiple takes 64 or
+//! 128 doublings. Each digit is made odd (what that adds is taken off at the end) and written in windows whose digits are odd
+//! too, hence never zero: all points take the same steps, and no addition meets infinity on its way.
+
+use crate::{Fr, Group, portable, scalar::canonical, sums::NEGATIVE};
+
+/// Points that go together: one inversion is shared by so many additions.
+const TOGETHER: usize = 1024;
+/// With fewer points one by one is quicker.
+const FEW: usize = 16;
+
+/// `scalars_i points_i` for each i. The points are in the group.
+pub(crate) fn mul_each<G: Group>(points: &[G], scalars: &[Fr]) -> Vec<G> {
+    if points.len() < FEW {
+        let products = points.iter().zip(scalars).map(|(p, x)| {
+            let (bytes, bits) = canonical(x);
+            portable::mul(p, &bytes, bits)
+        });
+        return portable::normalise(&products.collect::<Vec<_>>());
+    }
+    let chunk = points.len().div_ceil(points.len().div_ceil(TOGETHER));
+    points.chunks(chunk).zip(scalars.chunks(chunk)).flat_map(|(p, x)| Multiples::new(p, x).run()).collect()
+}
+
+/// Some points' accumulators and tables.
+struct Multiples<G> {
+    n: usize,
+    window: usize,
+    /// n points a slot: the accumulators; then, for each digit of the scalars, twice the base and its odd multiples
+    slots: Vec<G>,
+    /// for each point, its scalar's digits, made odd, and whether 1 (else 2) was added
+    digits: Vec<Vec<(u128, bool)>>,
+    windows: usize,
+    pairs: Vec<[u32; 2]>,
+    sums: Vec<G>,
+}
+
+impl<G: Group> Multiples<G> {
+    fn new(points: &[G], scalars: &[Fr]) -> Self {
+        let split: Vec<[u128; 4]> = scalars.iter().map(|x| G::split(x)).collect();
+        let parts = (1..=4).rev().find(|i| split.iter().any(|x| x[i - 1] != 0)).unwrap_or(1);
+        let longest = split.iter().flatten().fold(0, |acc, x| acc | (x + 2));
+        let bits = (u128::BITS - longest.leading_zeros()) as usize;
+        let window = if bits * parts > 100 { 4 } else { 3 };
+        let odd = |x: &u128| if x % 2 == 0 { (x + 1, true) } else { (x + 2, false) };
+        let digits = split.iter().map(|x| x[..parts].iter().map(odd).collect()).collect();
+        let n = points.len();
+        let mut out = Self {
+            n,
+            window,
+            slots: vec![G::IDENTITY; n * (1 + parts * (1 + (1 << (window - 1))))],
+            digits,
+            windows: bits.div_ceil(window),
+            pairs: Vec::new(),
+            sums: Vec::new(),
+        };
+        let mut bases = points.to_vec();
+        for part in 0..parts {
+            if part > 0 {
+                bases.iter_mut().for_each(|p| *p = p.times_base());
+            }
+            let slot = out.odd_multiple(part, 1);
+            out.slots[slot * n..][..n].copy_from_slice(&bases);
+        }
+        out
+    }
+
+    fn parts(&self) -> usize {
+        self.digits[0].len()
+    }
+
+    /// The slot of twice a part's base.
+    fn twice(&self, part: usize) -> usize {
+        1 + part * (1 + (1 << (self.window - 1)))
+    }
+
+    fn odd_multiple(&self, part: usize, by: usize) -> usize {
+        self.twice(part) + 1 + by / 2
+    }
+
+    /// Point i of a slot.
+    fn at(&self, slot: usize, i: usize) -> u32 {
+        (slot * self.n + i) as u32
+    }
+
+    /// Adds the pairs that are waiting, and puts sums into slots, n into each.
+    fn step(&mut self, to: impl Iterator<Item = usize>) {
+        self.sums.resize(self.pairs.len(), G::IDENTITY);
+        G::add_pairs(&self.slots, &self.pairs, &mut self.sums);
+        for (slot, sums) in to.zip(self.sums.chunks(self.n)) {
+            self.slots[slot * self.n..][..self.n].copy_from_slice(sums);
+        }
+        self.pairs.clear();
+    }
+
+    /// Adds to each accumulator a slot of its own choice, or its negative.
+    fn accumulate(&mut self, choose: impl Fn(&Self, usize) -> (usize, bool)) {
+        for i in 0..self.n {
+            let (slot, negative) = choose(self, i);
+            let sign = if negative { NEGATIVE } else { 0 };
+            self.pairs.push([i as u32, self.at(slot, i) | sign]);
+        }
+        self.step(std::iter::once(0));
+    }
+
+    /// The digit of a window: odd, up to 2^c - 1 and down to its negative.
+    fn digit(&self, i: usize, part: usize, window: usize) -> i32 {
+        let rest = self.digits[i][part].0 >> (self.window * window);
+        if window + 1 == self.windows {
+            // what is left above the last window, made odd by the windows below
+            return (rest | 1) as i32;
+        }
+        let low = (rest & ((2 << self.window) - 1)) as i32 | 1;
+        low - (1 << self.window)
+    }
+
+    fn run(mut self) -> Vec<G> {
+        let (n, parts) = (self.n, self.parts());
+        for part in 0..parts {
+            let slot = self.odd_multiple(part, 1);
+            for i in 0..n {
+                let p = self.at(slot, i);
+                self.pairs.push([p, p]);
+            }
+        }
+        let twice: Vec<usize> = (0..parts).map(|part| self.twice(part)).collect();
+        self.step(twice.into_iter());
+        for by in (3..1 << self.window).step_by(2) {
+            for part in 0..parts {
+                for i in 0..n {
+                    let pair = [self.at(self.odd_multiple(part, by - 2), i), self.at(self.twice(part), i)];
+                    self.pairs.push(pair);
+                }
+            }
+            let to: Vec<usize> = (0..parts).map(|part| self.odd_multiple(part, by)).collect();
+            self.step(to.into_iter());
+        }
+        for window in (0..self.windows).rev() {
+            if window + 1 < self.windows {
+                for _ in 0..self.window {
+                    self.pairs.extend((0..n as u32).map(|i| [i, i]));
+                    self.step(std::iter::once(0));
+                }
+            }
+            for part in 0..parts {
+                if window + 1 == self.windows && part == 0 {
+                    for i in 0..n {
+                        let from = self.at(self.odd_multiple(0, self.digit(i, 0, window) as usize), i);
+                        self.slots[i] = self.slots[from as usize];
+                    }
+                    continue;
+                }
+                self.accumulate(|this, i| {
+                    let digit = this.digit(i, part, window);
+                    (this.odd_multiple(part, digit.unsigned_abs() as usize), digit < 0)
+                });
+            }
+        }
+        for part in 0..parts {
+            self.accumulate(|this, i| {
+                let one = this.digits[i][part].1;
+                (if one { this.odd_multiple(part, 1) } else { this.twice(part) }, true)
+            });
+        }
+        self.slots.truncate(n);
+        self.slots
+    }
+}

@@ -1,0 +1,138 @@
+//! The same eight words without AVX-512: what each operation means, for tests on any machine and under Miri.
+
+/// Eight words of 64 bits.
+#[derive(Clone, Copy)]
+pub(crate) struct Lane([u64; 8]);
+
+/// One bit a lane.
+pub(crate) type Mask = u8;
+
+/// The bits of a word that a product takes.
+const MASK: u64 = (1 << 52) - 1;
+
+impl Lane {
+    #[inline(always)]
+    fn zip(self, b: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|i| f(self.0[i], b.0[i])))
+    }
+
+    #[inline(always)]
+    fn mask(self, f: impl Fn(usize, u64) -> bool) -> Mask {
+        (0..8).fold(0, |mask, i| mask | u8::from(f(i, self.0[i])) << i)
+    }
+
+    #[inline(always)]
+    pub(crate) fn splat(x: u64) -> Self {
+        Self([x; 8])
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(from: &[u64; 8]) -> Self {
+        Self(*from)
+    }
+
+    #[inline(always)]
+    pub(crate) fn store(self, to: &mut [u64; 8]) {
+        *to = self.0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(self, b: Self) -> Self {
+        self.zip(b, u64::wrapping_add)
+    }
+
+    #[inline(always)]
+    pub(crate) fn sub(self, b: Self) -> Self {
+        self.zip(b, u64::wrapping_sub)
+    }
+
+    #[inline(always)]
+    pub(crate) fn and(self, b: Self) -> Self {
+        self.zip(b, |a, b| a & b)
+    }
+
+    #[inline(always)]
+    pub(crate) fn or(self, b: Self) -> Self {
+        self.zip(b, |a, b| a | b)
+    }
+
+    /// Shift to the left by up to 63 bits.
+    #[inline(always)]
+    pub(crate) fn shl(self, by: u32) -> Self {
+        Self(self.0.map(|a| a << by))
+    }
+
+    /// Shift to the right of unsigned words.
+    #[inline(always)]
+    pub(crate) fn shr(self, by: u32) -> Self {
+        Self(self.0.map(|a| a >> by))
+    }
+
+    /// Shift to the right by 52 of signed words.
+    #[inline(always)]
+    pub(crate) fn carry(self) -> Self {
+        Self(self.0.map(|a| ((a as i64) >> 52) as u64))
+    }
+
+    /// `self + low half of a b`: the low 52 bits of the operands count, and the low 52 bits of their product are added.
+    #[inline(always)]
+    pub(crate) fn madd_low(self, a: Self, b: Self) -> Self {
+        let product = a.zip(b, |a, b| (u128::from(a & MASK) * u128::from(b & MASK)) as u64 & MASK);
+        self.add(product)
+    }
+
+    /// `self + high half of a b`: bits 52 to 103 of the product.
+    #[inline(always)]
+    pub(crate) fn madd_high(self, a: Self, b: Self) -> Self {
+        let product = a.zip(b, |a, b| ((u128::from(a & MASK) * u128::from(b & MASK)) >> 52) as u64);
+        self.add(product)
+    }
+
+    /// The lanes where both are equal.
+    #[inline(always)]
+    pub(crate) fn equal(self, b: Self) -> Mask {
+        self.mask(|i, a| a == b.0[i])
+    }
+
+    /// The lanes that are negative as signed words.
+    #[inline(always)]
+    pub(crate) fn negative(self) -> Mask {
+        self.mask(|_, a| a >> 63 == 1)
+    }
+
+    /// `b` in the lanes of the mask, `self` in the others.
+    #[inline(always)]
+    pub(crate) fn blend(self, mask: Mask, b: Self) -> Self {
+        Self(std::array::from_fn(|i| if mask >> i & 1 == 1 { b.0[i] } else { self.0[i] }))
+    }
+
+    /// Rows to columns: lane i of output j is lane j of input i.
+    #[inline(always)]
+    pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {
+        std::array::from_fn(|j| Self(std::array::from_fn(|i| r[i].0[j])))
+    }
+
+    /// Columns of eight rows of eight words: lane i of output j is word j of row i.
+    #[inline(always)]
+    pub(crate) fn columns(rows: [&[u64; 8]; 8]) -> [Self; 8] {
+        Self::transpose(rows.map(Self::load))
+    }
+
+    /// Columns of eight rows of four words.
+    #[inline(always)]
+    pub(crate) fn half_columns(rows: [&[u64; 4]; 8]) -> [Self; 4] {
+        std::array::from_fn(|j| Self(rows.map(|row| row[j])))
+    }
+
+    /// [`Self::half_columns`] the other way: row i goes to `to[stride * i ..]`.
+    #[inline(always)]
+    pub(crate) fn store_half_columns(columns: [Self; 4], to: &mut [u64], stride: usize) {
+        for i in 0..8 {
+            to[stride * i..][..4].copy_from_slice(&columns.map(|column| column.0[i]));
+        }
+    }
+
+    /// Nothing to ask for.
+    #[inline(always)]
+    pub(crate) fn prefetch<T>(_: *const T) {}
+}

@@ -1,0 +1,45 @@
+//! The backend for processors with AVX-512 IFMA: eight field elements at a time, in limbs of 52 bits.
+//!
+//! `unsafe` is in [`lane`], which wraps the instructions, and where code without these features calls code with them:
+//! functions in `lanes!` are compiled for the features, and so is what they inline. They may be called where [`available`]
+//! has said yes, which the dispatching front ([`crate::backend`]) sees to.
+//!
+//! With `--cfg hekaton_plain_lanes`, and under Miri, a [`lane`] of plain words takes the place of the instructions: slow, but
+//! everything above it is the same code and can be tested on any machine.
+
+#![allow(unsafe_code)]
+// plain lanes need no `unsafe` where lanes with instructions do
+#![cfg_attr(any(hekaton_plain_lanes, miri), allow(unused_unsafe))]
+// loops over limbs index several arrays at once
+#![allow(clippy::needless_range_loop)]
+
+/// Functions compiled for the instructions of this backend.
+macro_rules! lanes {
+    ($($item:item)*) => {
+        $(
+            #[cfg_attr(not(any(hekaton_plain_lanes, miri)), target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma"))]
+            $item
+        )*
+    };
+}
+
+mod field;
+#[cfg(not(any(hekaton_plain_lanes, miri)))]
+mod lane;
+#[cfg(any(hekaton_plain_lanes, miri))]
+#[path = "lane_plain.rs"]
+mod lane;
+mod points;
+
+pub(crate) use points::add_pairs;
+
+/// Whether this processor has the instructions.
+pub(crate) fn available() -> bool {
+    #[cfg(any(hekaton_plain_lanes, miri))]
+    return true;
+    #[cfg(not(any(hekaton_plain_lanes, miri)))]
+    return is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512ifma");
+}

@@ -1,0 +1,545 @@
+//! Batched affine additions, eight pairs of points at a time.
+//!
+//! # Operations
+//! An addition costs a subtraction of x, two products for the running product and its way back, one for the reciprocal, one
+//! for the slope, a square and a product for the result: five products and a square, 1,544 multiply-adds for eight in G1.
+//! One field inversion is shared by up to [`BATCH`] of them.
+//!
+//! # Forms
+//! Coordinates are words `x 2^384` as they lie in memory, read as limbs without a shift. With R = 2^416 a product of such
+//! d divides by R each time. The running products then are right up to powers of two, which cancel: with P_0 = 1 and
+//! `P_i = P_(i-1) d_i / R`, and I_n = k / P_n, the way back gives `I_i P_(i-1) / R = k / d_i` and `I_(i-1) = I_i d_i / R`.
+//! With k = 2^816 the slope comes out as `s 2^400`, so that its square is `s^2 2^384`, a coordinate again; shifted by 16
+//! bits it is `s R`, so that its product with a coordinate is a coordinate.
+//!
+//! # Bounds
+//! Coordinates are below p, differences `a - b + p` below 2 p. All products are of numbers below 4 p, times a slope of up to
+//! 2^16 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
+//! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
+
+use super::field::{Element, Fq, Q, WideFq, limbs, mul, mul_wide, reduce, square};
+use super::lane::{Lane, Mask};
+use crate::portable::{self, Curve, Field};
+use crate::{G1Point, G2Point};
+use ark_bls12_381::FqConfig;
+use ark_ff::MontConfig;
+use blst::{blst_fp, blst_fp2};
+use bytemuck::Pod;
+use std::cell::RefCell;
+
+/// Additions that share one inversion.
+const BATCH: usize = 1024;
+/// Running products side by side: a chain of products is slow, two at once hide each other's waits.
+const CHAINS: usize = 2;
+/// With fewer pairs the portable addition is quicker.
+const FEW: usize = 12;
+/// How many pairs ahead their points are asked for.
+const AHEAD: usize = 24;
+/// The bit of an index that stands for the negative of a point.
+const NEGATIVE: u32 = crate::NEGATIVE;
+
+/// Eight elements of the field of coordinates.
+pub(crate) trait Coordinate: Copy {
+    /// Words of one element.
+    const WORDS: usize;
+    /// One element, for the inversion.
+    type One: Field;
+
+    fn zero() -> Self;
+    fn one() -> Self;
+    fn from_words(words: &[Lane]) -> Self;
+    fn to_words(self, words: &mut [Lane]);
+    fn add(&self, b: &Self) -> Self;
+    /// `a - b + 2^K p`
+    fn sub<const K: usize>(&self, b: &Self) -> Self;
+    fn mul(&self, b: &Self) -> Self;
+    fn square(&self) -> Self;
+    /// Times 2^16.
+    fn shifted(&self) -> Self;
+    fn select(&self, mask: Mask, other: &Self) -> Self;
+    /// Below p, from below 4 p (and a little).
+    fn reduced(&self) -> Self;
+    /// Its limbs, to be kept.
+    fn save(&self, to: &mut [Lane]);
+    fn restore(from: &[Lane]) -> Self;
+    /// Its words as one element's, and back.
+    fn one_from_words(words: &[u64]) -> Self::One;
+    fn words_of_one(one: &Self::One, words: &mut [u64]);
+    /// 2^432 mod p: what an inverse must be multiplied with (in the form of the words, where a product divides by 2^384).
+    fn scale() -> Self::One;
+}
+
+/// `2^k mod p` in words, by doubling.
+const fn power_of_two(k: usize) -> [u64; 6] {
+    let p = <FqConfig as MontConfig<6>>::MODULUS.0;
+    let mut x = [1, 0, 0, 0, 0, 0];
+    let mut done = 0;
+    while done < k {
+        let (mut twice, mut less, mut carry, mut borrow, mut j) = ([0u64; 6], [0u64; 6], 0, false, 0);
+        while j < 6 {
+            twice[j] = x[j] << 1 | carry;
+            carry = x[j] >> 63;
+            let (a, b1) = twice[j].overflowing_sub(p[j]);
+            let (a, b2) = a.overflowing_sub(borrow as u64);
+            less[j] = a;
+            borrow = b1 | b2;
+            j += 1;
+        }
+        x = if borrow { twice } else { less };
+        done += 1;
+    }
+    x
+}
+
+const SCALE: [u64; 6] = power_of_two(432);
+
+impl Coordinate for Fq {
+    const WORDS: usize = 6;
+    type One = blst_fp;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Element::zero()
+    }
+    #[inline(always)]
+    fn one() -> Self {
+        const ONE: [u64; 8] = limbs(power_of_two(416), 0);
+        Self::splat(&ONE)
+    }
+    #[inline(always)]
+    fn from_words(words: &[Lane]) -> Self {
+        let mut w = [words[0]; 6];
+        w.copy_from_slice(&words[..6]);
+        Element::from_words(&w, 0)
+    }
+    #[inline(always)]
+    fn to_words(self, words: &mut [Lane]) {
+        words[..6].copy_from_slice(&Element::to_words::<6>(&self));
+    }
+    #[inline(always)]
+    fn add(&self, b: &Self) -> Self {
+        Element::add(self, b)
+    }
+    #[inline(always)]
+    fn sub<const K: usize>(&self, b: &Self) -> Self {
+        Element::sub::<K>(self, b)
+    }
+    #[inline(always)]
+    fn mul(&self, b: &Self) -> Self {
+        // SAFETY (here and below): lanes exist only where the features do.
+        unsafe { mul(self, b) }
+    }
+    #[inline(always)]
+    fn square(&self) -> Self {
+        unsafe { square::<Q, 8, 16>(self) }
+    }
+    #[inline(always)]
+    fn shifted(&self) -> Self {
+        self.shift_left(16)
+    }
+    #[inline(always)]
+    fn select(&self, mask: Mask, other: &Self) -> Self {
+        Element::select(self, mask, other)
+    }
+    #[inline(always)]
+    fn reduced(&self) -> Self {
+        self.reduce_once::<2>().reduce_once::<1>().reduce_once::<0>()
+    }
+    #[inline(always)]
+    fn save(&self, to: &mut [Lane]) {
+        to[..8].copy_from_slice(&self.0);
+    }
+    #[inline(always)]
+    fn restore(from: &[Lane]) -> Self {
+        let mut limbs = [from[0]; 8];
+        limbs.copy_from_slice(&from[..8]);
+        Element::new(limbs)
+    }
+    fn one_from_words(words: &[u64]) -> blst_fp {
+        let mut l = [0; 6];
+        l.copy_from_slice(&words[..6]);
+        blst_fp { l }
+    }
+    fn words_of_one(one: &blst_fp, words: &mut [u64]) {
+        words[..6].copy_from_slice(&one.l);
+    }
+    fn scale() -> blst_fp {
+        blst_fp { l: SCALE }
+    }
+}
+
+/// Eight elements of Fq2.
+#[derive(Clone, Copy)]
+pub(crate) struct Fq2 {
+    pub(crate) c0: Fq,
+    pub(crate) c1: Fq,
+}
+
+lanes! {
+    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; the first
+    /// coordinate is lifted by p.
+    #[inline]
+    pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
+        let v0: WideFq = mul_wide(&a.c0, &b.c0);
+        let v1: WideFq = mul_wide(&a.c1, &b.c1);
+        let sums: WideFq = mul_wide(&a.c0.add(&a.c1), &b.c0.add(&b.c1));
+        Fq2 { c0: reduce::<true, Q, 8, 16>(&v0.sub(&v1)), c1: reduce::<false, Q, 8, 16>(&sums.sub(&v0).sub(&v1)) }
+    }
+
+    /// Two products: 528 multiply-adds. For operands below 4 p.
+    #[inline]
+    pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
+        let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<2>(&a.c1));
+        Fq2 { c0: mul(&sum, &difference), c1: mul(&a.c0.double(), &a.c1) }
+    }
+}
+
+impl Coordinate for Fq2 {
+    const WORDS: usize = 12;
+    type One = blst_fp2;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Self { c0: Fq::zero(), c1: Fq::zero() }
+    }
+    #[inline(always)]
+    fn one() -> Self {
+        Self { c0: Coordinate::one(), c1: Fq::zero() }
+    }
+    #[inline(always)]
+    fn from_words(words: &[Lane]) -> Self {
+        Self { c0: Coordinate::from_words(&words[..6]), c1: Coordinate::from_words(&words[6..]) }
+    }
+    #[inline(always)]
+    fn to_words(self, words: &mut [Lane]) {
+        Coordinate::to_words(self.c0, &mut words[..6]);
+        Coordinate::to_words(self.c1, &mut words[6..]);
+    }
+    #[inline(always)]
+    fn add(&self, b: &Self) -> Self {
+        Self { c0: self.c0.add(&b.c0), c1: self.c1.add(&b.c1) }
+    }
+    #[inline(always)]
+    fn sub<const K: usize>(&self, b: &Self) -> Self {
+        Self { c0: self.c0.sub::<K>(&b.c0), c1: self.c1.sub::<K>(&b.c1) }
+    }
+    #[inline(always)]
+    fn mul(&self, b: &Self) -> Self {
+        unsafe { fq2_mul(self, b) }
+    }
+    #[inline(always)]
+    fn square(&self) -> Self {
+        unsafe { fq2_square(self) }
+    }
+    #[inline(always)]
+    fn shifted(&self) -> Self {
+        Self { c0: self.c0.shifted(), c1: self.c1.shifted() }
+    }
+    #[inline(always)]
+    fn select(&self, mask: Mask, other: &Self) -> Self {
+        Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
+    }
+    #[inline(always)]
+    fn reduced(&self) -> Self {
+        Self { c0: self.c0.reduced(), c1: self.c1.reduced() }
+    }
+    #[inline(always)]
+    fn save(&self, to: &mut [Lane]) {
+        self.c0.save(&mut to[..8]);
+        self.c1.save(&mut to[8..]);
+    }
+    #[inline(always)]
+    fn restore(from: &[Lane]) -> Self {
+        Self { c0: Fq::restore(&from[..8]), c1: Fq::restore(&from[8..]) }
+    }
+    fn one_from_words(words: &[u64]) -> blst_fp2 {
+        blst_fp2 { fp: [Fq::one_from_words(&words[..6]), Fq::one_from_words(&words[6..])] }
+    }
+    fn words_of_one(one: &blst_fp2, words: &mut [u64]) {
+        Fq::words_of_one(&one.fp[0], &mut words[..6]);
+        Fq::words_of_one(&one.fp[1], &mut words[6..]);
+    }
+    fn scale() -> blst_fp2 {
+        blst_fp2 { fp: [Fq::scale(), blst_fp { l: [0; 6] }] }
+    }
+}
+
+/// Points whose coordinates are worked on in lanes.
+pub(crate) trait Point: Curve + Pod + PartialEq {
+    type Lanes: Coordinate;
+}
+
+impl Point for G1Point {
+    type Lanes = Fq;
+}
+
+impl Point for G2Point {
+    type Lanes = Fq2;
+}
+
+/// What becomes of a pair that has no slope, or one of a tangent.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    Double,
+    First,
+    Second,
+    Zero,
+}
+
+/// Lanes of a vector that are not plain additions.
+#[derive(Clone, Copy)]
+struct Special {
+    vector: usize,
+    kinds: [Kind; 8],
+}
+
+impl Special {
+    fn mask(&self, of: impl Fn(Kind) -> bool) -> Mask {
+        self.kinds.iter().enumerate().fold(0, |mask, (i, kind)| mask | Mask::from(of(*kind)) << i)
+    }
+}
+
+/// Words of a point.
+#[inline(always)]
+fn words_of<P: Point>(p: &P) -> &[u64] {
+    bytemuck::cast_slice(std::slice::from_ref(p))
+}
+
+#[inline(always)]
+fn eight<const N: usize>(words: &[u64], at: usize) -> &[u64; N] {
+    words[at..].first_chunk().expect("rows are long enough")
+}
+
+/// The words in `from .. from + count` of eight points, as columns; `count` is a multiple of four.
+#[inline(always)]
+fn columns<P: Point>(rows: &[&P; 8], from: usize, count: usize, out: &mut [Lane]) {
+    let words = [
+        words_of(rows[0]), words_of(rows[1]), words_of(rows[2]), words_of(rows[3]), words_of(rows[4]), words_of(rows[5]),
+        words_of(rows[6]), words_of(rows[7]),
+    ];
+    let mut at = 0;
+    while at + 8 <= count {
+        out[at..at + 8].copy_from_slice(&Lane::columns(words.map(|w| eight(w, from + at))));
+        at += 8;
+    }
+    if at < count {
+        out[at..at + 4].copy_from_slice(&Lane::half_columns(words.map(|w| eight(w, from + at))));
+    }
+}
+
+/// The lanes in which all words are zero.
+#[inline(always)]
+fn zero_lanes(words: &[Lane]) -> Mask {
+    let mut all = words[0];
+    for word in &words[1..] {
+        all = all.or(*word);
+    }
+    all.equal(Lane::splat(0))
+}
+
+thread_local! {
+    /// What the way there leaves for the way back: two coordinates a vector.
+    static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
+}
+
+/// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit stands for a negative; complete (equal points,
+/// opposite points, infinity).
+pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) {
+    assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
+    SCRATCH.with_borrow_mut(|scratch| {
+        let lanes = 2 * BATCH / 8 * (P::Lanes::WORDS / 6 * 8);
+        if scratch.len() < lanes {
+            scratch.resize(lanes, Lane::splat(0));
+        }
+        for (pairs, out) in pairs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
+            if pairs.len() < FEW {
+                portable::add_pairs(src, pairs, out);
+            } else {
+                // SAFETY: this backend is only called where the features are there.
+                unsafe { add_batch(src, pairs, out, scratch) };
+            }
+        }
+    });
+}
+
+/// Eight pairs from `first` on; after the last one, the last again.
+#[inline(always)]
+fn rows<'s, P: Point>(src: &'s [P], pairs: &[[u32; 2]], first: usize, side: usize) -> ([&'s P; 8], Mask) {
+    let mut rows = [&src[0]; 8];
+    let mut negative = 0;
+    for i in 0..8 {
+        let index = pairs[(first + i).min(pairs.len() - 1)][side];
+        rows[i] = &src[(index & !NEGATIVE) as usize];
+        negative |= ((index >> 31) as Mask) << i;
+    }
+    (rows, negative)
+}
+
+/// What the pairs of a vector are, one by one.
+#[cold]
+#[inline(never)]
+fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]], vector: usize) -> Special {
+    let mut kinds = [Kind::Plain; 8];
+    for (i, kind) in kinds.iter_mut().enumerate() {
+        let [a, b] = pairs[(8 * vector + i).min(pairs.len() - 1)].map(|index| portable::signed(src, index));
+        *kind = if a == P::ZERO && b == P::ZERO {
+            Kind::Zero
+        } else if b == P::ZERO {
+            Kind::First
+        } else if a == P::ZERO {
+            Kind::Second
+        } else if a == b && a.coordinates().1 != Field::ZERO {
+            Kind::Double
+        } else if a.coordinates().0 == b.coordinates().0 {
+            Kind::Zero
+        } else {
+            Kind::Plain
+        };
+    }
+    Special { vector, kinds }
+}
+
+lanes! {
+    #[inline(never)]
+    fn add_batch<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Lane]) {
+        let vectors = pairs.len().div_ceil(8);
+        let width = P::Lanes::WORDS;
+        let size = width / 6 * 8; // lanes of a coordinate
+        let mut specials: Vec<Special> = Vec::new();
+        let mut products = [P::Lanes::one(); CHAINS];
+        for v in 0..vectors {
+            for pair in pairs.iter().skip(8 * v + AHEAD).take(8) {
+                for index in pair {
+                    let at = src.as_ptr().wrapping_add((index & !NEGATIVE) as usize);
+                    Lane::prefetch(at);
+                    Lane::prefetch(at.wrapping_byte_add(size_of::<P>() - 1));
+                }
+            }
+            let (a, _) = rows(src, pairs, 8 * v, 0);
+            let (b, _) = rows(src, pairs, 8 * v, 1);
+            let (mut xa, mut xb) = ([Lane::splat(0); 12], [Lane::splat(0); 12]);
+            let count = width.next_multiple_of(4);
+            columns(&a, 0, count, &mut xa);
+            columns(&b, 0, count, &mut xb);
+            let mut equal = Mask::MAX;
+            for j in 0..width {
+                equal &= xa[j].equal(xb[j]);
+            }
+            let mut d = P::Lanes::from_words(&xb).sub::<0>(&P::Lanes::from_words(&xa));
+            if equal | zero_lanes(&xa[..width]) | zero_lanes(&xb[..width]) != 0 {
+                let special = classify(src, pairs, v);
+                specials.push(special);
+                d = d.select(special.mask(|kind| kind != Kind::Plain), &P::Lanes::one());
+                let double = special.mask(|kind| kind == Kind::Double);
+                if double != 0 {
+                    let (_, y) = point(src, pairs, 8 * v, 0);
+                    d = d.select(double, &y.add(&y));
+                }
+            }
+            let slot = &mut scratch[2 * size * v..][..2 * size];
+            d.save(&mut slot[..size]);
+            products[v % CHAINS].save(&mut slot[size..]);
+            products[v % CHAINS] = products[v % CHAINS].mul(&d);
+        }
+        let mut inverses = invert(&products);
+        for v in (0..vectors).rev() {
+            let slot = &scratch[2 * size * v..][..2 * size];
+            let (d, before) = (P::Lanes::restore(&slot[..size]), P::Lanes::restore(&slot[size..]));
+            let inverse = &mut inverses[v % CHAINS];
+            let reciprocal = inverse.mul(&before);
+            *inverse = inverse.mul(&d);
+            let ((xa, ya), (xb, yb)) = (point(src, pairs, 8 * v, 0), point(src, pairs, 8 * v, 1));
+            let mut rise = yb.sub::<0>(&ya);
+            let special = specials.pop_if(|special| special.vector == v);
+            if let Some(special) = special {
+                let double = special.mask(|kind| kind == Kind::Double);
+                if double != 0 {
+                    let square = xa.shifted().mul(&xa.shifted());
+                    let square = square.reduced();
+                    rise = rise.select(double, &square.add(&square).add(&square));
+                }
+            }
+            let slope = rise.mul(&reciprocal);
+            let mut x = slope.square().sub::<0>(&xa).sub::<0>(&xb).reduced();
+            let mut y = slope.shifted().mul(&xa.sub::<0>(&x)).sub::<0>(&ya).reduced();
+            if let Some(special) = special {
+                let zero = P::Lanes::zero();
+                for (kind, x_of, y_of) in [(Kind::First, xa, ya), (Kind::Second, xb, yb), (Kind::Zero, zero, zero)] {
+                    let mask = special.mask(|k| k == kind);
+                    (x, y) = (x.select(mask, &x_of), y.select(mask, &y_of));
+                }
+            }
+            let mut words = [Lane::splat(0); 24];
+            x.to_words(&mut words[..width]);
+            y.to_words(&mut words[width..2 * width]);
+            let out = &mut out[8 * v..];
+            if out.len() >= 8 {
+                store(&words[..2 * width], bytemuck::cast_slice_mut(&mut out[..8]));
+            } else {
+                let mut rows = [P::ZERO; 8];
+                store(&words[..2 * width], bytemuck::cast_slice_mut(&mut rows));
+                out.copy_from_slice(&rows[..out.len()]);
+            }
+        }
+    }
+}
+
+/// Coordinates of one side of eight pairs, signs applied.
+#[inline(always)]
+fn point<P: Point>(src: &[P], pairs: &[[u32; 2]], first: usize, side: usize) -> (P::Lanes, P::Lanes) {
+    let (rows, negative) = rows(src, pairs, first, side);
+    let width = P::Lanes::WORDS;
+    let mut words = [Lane::splat(0); 24];
+    columns(&rows, 0, 2 * width, &mut words);
+    let (x, y) = (P::Lanes::from_words(&words[..width]), P::Lanes::from_words(&words[width..]));
+    // p - y: not below p only for infinity, whose lanes are put right at the end
+    let minus = P::Lanes::zero().sub::<0>(&y);
+    (x, y.select(negative, &minus))
+}
+
+/// Eight rows of words from their columns.
+#[inline(always)]
+fn store(columns: &[Lane], to: &mut [u64]) {
+    let stride = columns.len();
+    for (at, part) in columns.chunks_exact(4).enumerate() {
+        Lane::store_half_columns([part[0], part[1], part[2], part[3]], &mut to[4 * at..], stride);
+    }
+}
+
+/// `2^816 / x` for each lane of each chain.
+#[inline(never)]
+fn invert<C: Coordinate>(products: &[C; CHAINS]) -> [C; CHAINS] {
+    let width = C::WORDS;
+    let mut ones = Vec::with_capacity(8 * CHAINS);
+    for product in products {
+        let mut columns = [Lane::splat(0); 12];
+        product.reduced().to_words(&mut columns[..width]);
+        let mut words = [[0u64; 8]; 12];
+        for (column, words) in columns.iter().zip(&mut words) {
+            column.store(words);
+        }
+        for lane in 0..8 {
+            let mut element = [0; 12];
+            for j in 0..width {
+                element[j] = words[j][lane];
+            }
+            ones.push(C::one_from_words(&element[..width]));
+        }
+    }
+    portable::invert_each(&mut ones, &C::scale());
+    let mut out = *products;
+    for (out, ones) in out.iter_mut().zip(ones.chunks(8)) {
+        let mut words = [[0u64; 8]; 12];
+        for (lane, one) in ones.iter().enumerate() {
+            let mut element = [0; 12];
+            C::words_of_one(one, &mut element[..width]);
+            for j in 0..width {
+                words[j][lane] = element[j];
+            }
+        }
+        let columns: [Lane; 12] = words.map(|w| Lane::load(&w));
+        *out = C::from_words(&columns[..width]);
+    }
+    out
+}
