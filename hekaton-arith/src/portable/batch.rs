@@ -5,41 +5,189 @@ use crate::NEGATIVE;
 
 /// Additions that share one inversion.
 const BATCH: usize = 512;
+/// How many pairs ahead their points are asked for.
+const AHEAD: usize = 16;
 
 /// The point at an index whose top bit stands for its negative.
 #[inline]
 pub(crate) fn signed<C: Curve + PartialEq>(src: &[C], index: u32) -> C {
-    let point = &src[(index & !NEGATIVE) as usize];
+    let point = at(src, index);
     if index & NEGATIVE == 0 { *point } else { neg(point) }
+}
+
+#[inline]
+fn at<C>(src: &[C], index: u32) -> &C {
+    &src[(index & !NEGATIVE) as usize]
 }
 
 /// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit stands for a negative; complete (equal points,
 /// opposite points, infinity).
+///
+/// Two additions go side by side all the way, because a product waits for the one before it. Results are written to where
+/// they belong: blst writes words one by one, and a copy right afterwards would wait for all of them.
 pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out: &mut [C]) {
     assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
-    let mut denominators = [C::Coordinate::ZERO; BATCH];
-    let mut prefix = [C::Coordinate::ZERO; BATCH];
+    let most = BATCH.min(pairs.len());
+    let mut denominators = vec![C::Coordinate::ZERO; most];
+    // products of every other denominator before
+    let mut before = vec![C::Coordinate::one(); most + 2];
+    let mut special = Vec::new();
     for (pairs, out) in pairs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
-        let mut product = C::Coordinate::one();
+        let n = pairs.len();
+        special.clear();
         for (i, [a, b]) in pairs.iter().enumerate() {
-            let denominator = slope_denominator(&signed(src, *a), &signed(src, *b));
-            denominators[i] = denominator;
-            prefix[i] = product;
-            if denominator != C::Coordinate::ZERO {
-                product = product.mul(&denominator);
+            if let Some([a, b]) = pairs.get(i + AHEAD) {
+                prefetch(at(src, *a));
+                prefetch(at(src, *b));
             }
+            let (xa, xb) = (at(src, *a).x(), at(src, *b).x());
+            let denominator = &mut denominators[i];
+            denominator.set_difference(xb, xa);
+            if denominator.is_zero() || xa.is_zero() || xb.is_zero() {
+                let kind = Kind::of(&signed(src, *a), &signed(src, *b));
+                *denominator = match kind {
+                    Kind::Plain => *denominator,
+                    Kind::Double => at(src, *a).y().add(at(src, *a).y()),
+                    Kind::First | Kind::Second | Kind::Zero => C::Coordinate::one(),
+                };
+                if kind == Kind::Double && *a & NEGATIVE != 0 {
+                    *denominator = denominator.neg();
+                }
+                special.push((i, kind));
+            }
+            let (known, next) = before.split_at_mut(i + 2);
+            next[0].set_product(&known[i], denominator);
         }
-        let mut inverse = product.invert();
-        for (i, ([a, b], out)) in pairs.iter().zip(out).enumerate().rev() {
-            let (a, b, denominator) = (signed(src, *a), signed(src, *b), denominators[i]);
-            *out = if denominator == C::Coordinate::ZERO {
-                add_without_slope(&a, &b)
-            } else {
-                let reciprocal = inverse.mul(&prefix[i]);
-                inverse = inverse.mul(&denominator);
-                add_with_slope(&a, &b, &reciprocal)
-            };
+        let mut inverses = [C::Coordinate::ZERO; 2];
+        let both = before[n].mul(&before[n + 1]).invert();
+        // the chain of the last denominator but one, and the last one's
+        inverses[n % 2].set_product(&both, &before[n + 1]);
+        inverses[(n + 1) % 2].set_product(&both, &before[n]);
+        let mut work: [Work<C::Coordinate>; 2] = Default::default();
+        let mut end = n;
+        while end > 0 {
+            let start = end.saturating_sub(2);
+            let some = start..end;
+            for i in some.clone().rev() {
+                let (w, inverse) = (&mut work[i % 2], &mut inverses[i % 2]);
+                w.slope.set_product(inverse, &before[i]);
+                inverse.multiply(&denominators[i]);
+                w.set(src, pairs[i]);
+            }
+            while let Some((i, kind)) = special.pop_if(|(i, _)| *i >= start) {
+                let w = &mut work[i % 2];
+                w.kind = kind;
+                if kind == Kind::Double {
+                    let square = w.xa.square();
+                    w.rise = square.add(&square).add(&square);
+                }
+            }
+            for i in some.clone() {
+                let w = &mut work[i % 2];
+                w.slope.multiply(&w.rise);
+            }
+            for i in some.clone() {
+                let w = &mut work[i % 2];
+                w.x.set_square(&w.slope);
+            }
+            for i in some.clone() {
+                let w = &mut work[i % 2];
+                w.x.subtract(&w.xa);
+                w.x.subtract(&w.xb);
+                w.run.set_difference(&w.xa, &w.x);
+            }
+            for i in some.clone() {
+                let w = &mut work[i % 2];
+                w.y.set_product(&w.slope, &w.run);
+            }
+            for i in some {
+                let w = &mut work[i % 2];
+                w.y.subtract(&w.ya);
+                out[i] = match w.kind {
+                    Kind::Plain | Kind::Double => C::from_coordinates(w.x, w.y),
+                    Kind::First => signed(src, pairs[i][0]),
+                    Kind::Second => signed(src, pairs[i][1]),
+                    Kind::Zero => C::ZERO,
+                };
+            }
+            end = start;
         }
+    }
+}
+
+/// Asks for the cache lines of a point.
+#[inline]
+fn prefetch<C>(point: &C) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let start = std::ptr::from_ref(point).cast::<i8>();
+        for line in (0..size_of::<C>()).step_by(64) {
+            // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line)) };
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = point;
+}
+
+/// What a sum needs besides the slope's formula.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    Plain,
+    /// a tangent's slope
+    Double,
+    /// the first, because the second is infinity
+    First,
+    Second,
+    /// infinity
+    Zero,
+}
+
+impl Kind {
+    pub(crate) fn of<C: Curve + PartialEq>(a: &C, b: &C) -> Self {
+        if *b == C::ZERO {
+            if *a == C::ZERO { Self::Zero } else { Self::First }
+        } else if *a == C::ZERO {
+            Self::Second
+        } else if a.x() != b.x() {
+            Self::Plain
+        } else if a.y() == b.y() && !a.y().is_zero() {
+            Self::Double
+        } else {
+            Self::Zero
+        }
+    }
+}
+
+/// One of two additions under way.
+struct Work<F> {
+    kind: Kind,
+    xa: F,
+    ya: F,
+    xb: F,
+    rise: F,
+    slope: F,
+    run: F,
+    x: F,
+    y: F,
+}
+
+impl<F: Field> Default for Work<F> {
+    fn default() -> Self {
+        let zero = F::ZERO;
+        Self { kind: Kind::Plain, xa: zero, ya: zero, xb: zero, rise: zero, slope: zero, run: zero, x: zero, y: zero }
+    }
+}
+
+impl<F: Field> Work<F> {
+    #[inline]
+    fn set<C: Curve<Coordinate = F>>(&mut self, src: &[C], [a, b]: [u32; 2]) {
+        let (pa, pb) = (at(src, a), at(src, b));
+        (self.kind, self.xa, self.xb) = (Kind::Plain, *pa.x(), *pb.x());
+        self.ya.set_signed(pa.y(), a & NEGATIVE != 0);
+        self.rise.set_signed(pb.y(), b & NEGATIVE != 0);
+        self.rise.subtract(&self.ya);
     }
 }
 
@@ -57,43 +205,4 @@ pub(crate) fn invert_each<F: Field>(values: &mut [F], scale: &F) {
         *value = inverse.mul(before);
         inverse = next;
     }
-}
-
-/// `x_b - x_a`, or `2 y` for a doubling, or zero when the sum is a or b or infinity.
-fn slope_denominator<C: Curve + PartialEq>(a: &C, b: &C) -> C::Coordinate {
-    if *a == C::ZERO || *b == C::ZERO {
-        return C::Coordinate::ZERO;
-    }
-    let ((xa, ya), (xb, yb)) = (a.coordinates(), b.coordinates());
-    if xa != xb {
-        xb.sub(&xa)
-    } else if ya == yb {
-        ya.add(&ya)
-    } else {
-        C::Coordinate::ZERO
-    }
-}
-
-fn add_without_slope<C: Curve + PartialEq>(a: &C, b: &C) -> C {
-    if *a == C::ZERO {
-        *b
-    } else if *b == C::ZERO {
-        *a
-    } else {
-        C::ZERO // opposite points
-    }
-}
-
-fn add_with_slope<C: Curve>(a: &C, b: &C, reciprocal: &C::Coordinate) -> C {
-    let ((xa, ya), (xb, yb)) = (a.coordinates(), b.coordinates());
-    let numerator = if xa == xb {
-        let square = xa.square();
-        square.add(&square).add(&square)
-    } else {
-        yb.sub(&ya)
-    };
-    let slope = numerator.mul(reciprocal);
-    let x = slope.square().sub(&xa).sub(&xb);
-    let y = slope.mul(&xa.sub(&x)).sub(&ya);
-    C::from_coordinates(x, y)
 }

@@ -12,8 +12,19 @@ pub trait Field: Copy + PartialEq {
     fn mul(&self, b: &Self) -> Self;
     fn square(&self) -> Self;
     fn neg(&self) -> Self;
+    /// `self = a b`, written in place, here and below.
+    fn set_product(&mut self, a: &Self, b: &Self);
+    fn set_square(&mut self, a: &Self);
+    fn set_difference(&mut self, a: &Self, b: &Self);
+    /// `self = a` or `-a`
+    fn set_signed(&mut self, a: &Self, negative: bool);
+    /// `self = self b`
+    fn multiply(&mut self, b: &Self);
+    /// `self = self - b`
+    fn subtract(&mut self, b: &Self);
     /// The inverse; zero gives zero.
     fn invert(&self) -> Self;
+    fn is_zero(&self) -> bool;
     /// Whether all limbs stand for numbers below q.
     fn is_reduced(&self) -> bool;
 }
@@ -24,7 +35,7 @@ fn is_below_q(x: &blst_fp) -> bool {
 }
 
 macro_rules! field {
-    ($ty:ty, $zero:expr, $one:expr, $reduced:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
+    ($ty:ty, $zero:expr, $one:expr, $limbs:expr, $reduced:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
         // SAFETY (all calls): blst reads and writes whole field elements through valid pointers.
         impl Field for $ty {
             const ZERO: Self = $zero;
@@ -63,10 +74,42 @@ macro_rules! field {
                 out
             }
             #[inline]
+            fn set_product(&mut self, a: &Self, b: &Self) {
+                unsafe { $mul(self, a, b) }
+            }
+            #[inline]
+            fn set_square(&mut self, a: &Self) {
+                unsafe { $sqr(self, a) }
+            }
+            #[inline]
+            fn set_difference(&mut self, a: &Self, b: &Self) {
+                unsafe { $sub(self, a, b) }
+            }
+            #[inline]
+            fn set_signed(&mut self, a: &Self, negative: bool) {
+                unsafe { $cneg(self, a, negative) }
+            }
+            #[inline]
+            fn multiply(&mut self, b: &Self) {
+                let this: *mut Self = self;
+                // blst allows the result to alias an operand
+                unsafe { $mul(this, this, b) }
+            }
+            #[inline]
+            fn subtract(&mut self, b: &Self) {
+                let this: *mut Self = self;
+                unsafe { $sub(this, this, b) }
+            }
+            #[inline]
             fn invert(&self) -> Self {
                 let mut out = Self::ZERO;
                 unsafe { $inv(&mut out, self) };
                 out
+            }
+            #[inline]
+            fn is_zero(&self) -> bool {
+                // without a call to compare memory
+                $limbs(self).into_iter().fold(0, |all, limb| all | limb) == 0
             }
             fn is_reduced(&self) -> bool {
                 $reduced(self)
@@ -85,6 +128,7 @@ field!(
     blst_fp,
     FP_ZERO,
     fp_one(),
+    |x: &blst_fp| x.l,
     is_below_q,
     blst_fp_add,
     blst_fp_sub,
@@ -97,6 +141,7 @@ field!(
     blst_fp2,
     blst_fp2 { fp: [FP_ZERO; 2] },
     blst_fp2 { fp: [fp_one(), FP_ZERO] },
+    |x: &blst_fp2| std::array::from_fn::<_, 6, _>(|i| x.fp[0].l[i] | x.fp[1].l[i]),
     |x: &blst_fp2| x.fp.iter().all(is_below_q),
     blst_fp2_add,
     blst_fp2_sub,

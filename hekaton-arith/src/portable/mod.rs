@@ -10,7 +10,7 @@ mod endomorphisms;
 mod fields;
 mod points;
 
-pub(crate) use batch::{add_pairs, invert_each, signed};
+pub(crate) use batch::{Kind, add_pairs, invert_each, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
 pub(crate) use points::*;

@@ -15,6 +15,8 @@ pub trait Curve: Copy + 'static {
     /// Infinity.
     const ZERO: Self;
 
+    fn x(&self) -> &Self::Coordinate;
+    fn y(&self) -> &Self::Coordinate;
     fn coordinates(&self) -> (Self::Coordinate, Self::Coordinate);
     fn from_coordinates(x: Self::Coordinate, y: Self::Coordinate) -> Self;
     fn ffi() -> &'static Ffi<Self>;
@@ -42,7 +44,7 @@ pub struct Ffi<C: Curve> {
 }
 
 macro_rules! curve {
-    ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $x:expr, $y:expr, $make:expr, $generator:ident, $from_affine:ident,
+    ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $make:expr, $generator:ident, $from_affine:ident,
      $to_affine:ident, $to_affines:ident, $add:ident, $double:ident, $add_affine:ident, $mult:ident, $sum:ident, $scratch:ident,
      $pippenger:ident, $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
         impl Curve for $point {
@@ -50,10 +52,24 @@ macro_rules! curve {
             type Projective = $projective;
             const ZERO: Self = $zero;
 
-            fn coordinates(&self) -> ($coordinate, $coordinate) {
-                ($x(self), $y(self))
+            #[inline]
+            fn x(&self) -> &$coordinate {
+                // SAFETY: the limbs of a coordinate lie as in blst's field element (sizes asserted in the module root).
+                unsafe { &*(&raw const self.x).cast() }
             }
 
+            #[inline]
+            fn y(&self) -> &$coordinate {
+                // SAFETY: as above.
+                unsafe { &*(&raw const self.y).cast() }
+            }
+
+            #[inline]
+            fn coordinates(&self) -> ($coordinate, $coordinate) {
+                (*self.x(), *self.y())
+            }
+
+            #[inline]
             fn from_coordinates(x: $coordinate, y: $coordinate) -> Self {
                 $make(x, y)
             }
@@ -92,8 +108,6 @@ curve!(
     blst_fp,
     blst_p1,
     G1Point { x: [0; 6], y: [0; 6] },
-    |p: &G1Point| blst_fp { l: p.x },
-    |p: &G1Point| blst_fp { l: p.y },
     |x: blst_fp, y: blst_fp| G1Point { x: x.l, y: y.l },
     blst_p1_affine_generator,
     blst_p1_from_affine,
@@ -117,8 +131,6 @@ curve!(
     blst_fp2,
     blst_p2,
     G2Point { x: [[0; 6]; 2], y: [[0; 6]; 2] },
-    |p: &G2Point| blst_fp2 { fp: p.x.map(|l| blst_fp { l }) },
-    |p: &G2Point| blst_fp2 { fp: p.y.map(|l| blst_fp { l }) },
     |x: blst_fp2, y: blst_fp2| G2Point { x: x.fp.map(|c| c.l), y: y.fp.map(|c| c.l) },
     blst_p2_affine_generator,
     blst_p2_from_affine,

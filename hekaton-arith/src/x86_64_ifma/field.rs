@@ -26,6 +26,19 @@ use std::marker::PhantomData;
 pub(crate) const LIMB_BITS: u32 = 52;
 const LIMB: u64 = (1 << LIMB_BITS) - 1;
 
+/// A loop over rows, written out: the limbs of a product stay in registers only if all indices are known.
+macro_rules! rows {
+    ($i:ident < $n:expr, $body:block) => {
+        rows!(@ $i, $n, $body, 0 1 2 3 4 5 6 7)
+    };
+    (@ $i:ident, $n:expr, $body:block, $($at:literal)*) => {
+        $({
+            let $i = $at;
+            if $i < $n $body
+        })*
+    };
+}
+
 /// Cuts words of 64 bits into limbs of 52.
 pub(crate) const fn limbs<const W: usize, const N: usize>(words: [u64; W], shift: usize) -> [u64; N] {
     let mut out = [0; N];
@@ -253,44 +266,44 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
 lanes! {
     /// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + N for the reduction (together 264 for Fq, 105 for Fr).
-    #[inline]
+    #[inline(never)]
     pub(crate) fn mul<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
         a.check();
         b.check();
         let (a, b, p, inverse) = (&a.0, &b.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
         let zero = Lane::splat(0);
-        // t[N + 1] a row, shifted down after each; what does not depend on q comes before it, so that the chain from one q
-        // to the next is short
-        let mut t = [zero; 9];
+        // row i works on t[i ..= i + N]; what does not depend on q comes before it, so that the chain from one q to the next
+        // is short
+        let mut t = [zero; 16];
         t[0] = zero.madd_low(a[0], b[0]);
-        for i in 0..N {
+        rows!(i < N, {
             for j in 1..N {
-                t[j] = t[j].madd_low(a[j], b[i]);
+                t[i + j] = t[i + j].madd_low(a[j], b[i]);
             }
             for j in 0..N {
-                t[j + 1] = t[j + 1].madd_high(a[j], b[i]);
+                t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
             }
             if i + 1 < N {
-                t[1] = t[1].madd_low(a[0], b[i + 1]);
+                t[i + 1] = t[i + 1].madd_low(a[0], b[i + 1]);
             }
-            let q = zero.madd_low(t[0], inverse);
+            let q = zero.madd_low(t[i], inverse);
+            // all that goes into t[i + 1] side by side: the next row's q waits for it
+            let high = zero.madd_high(q, p[0]);
             for j in 0..N {
-                t[j] = t[j].madd_low(q, p[j]);
+                t[i + j] = t[i + j].madd_low(q, p[j]);
             }
-            for j in 0..N {
-                t[j + 1] = t[j + 1].madd_high(q, p[j]);
+            for j in 1..N {
+                t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
             }
-            t[1] = t[1].add(t[0].carry());
-            for j in 0..N {
-                t[j] = t[j + 1];
-            }
-            t[N] = zero;
-        }
+            t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+        });
         let mut out = [zero; N];
-        out.copy_from_slice(&t[..N]);
+        out.copy_from_slice(&t[N..2 * N]);
         Element::settle(out)
     }
 }
+
+// The parts of products are inlined wherever they are used, hence compiled for the features of those functions.
 
 /// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
 #[derive(Clone, Copy)]
@@ -319,71 +332,73 @@ impl<M, const W: usize> Wide<M, W> {
     }
 }
 
+/// `a b`, 2 N^2 multiply-adds.
+#[inline(always)]
+pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Wide<M, W> {
+    a.check();
+    b.check();
+    let mut t = [Lane::splat(0); W];
+    rows!(i < N, {
+        for j in 0..N {
+            t[i + j] = t[i + j].madd_low(a.0[j], b.0[i]);
+        }
+        for j in 0..N {
+            t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], b.0[i]);
+        }
+    });
+    Wide(t, PhantomData)
+}
+
+/// `a^2`, N^2 + N multiply-adds.
+#[inline(always)]
+pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
+    a.check();
+    let mut t = [Lane::splat(0); W];
+    rows!(i < N, {
+        for j in i + 1..N {
+            t[i + j] = t[i + j].madd_low(a.0[j], a.0[i]);
+            t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], a.0[i]);
+        }
+    });
+    for t in &mut t {
+        *t = t.add(*t);
+    }
+    for i in 0..N {
+        t[2 * i] = t[2 * i].madd_low(a.0[i], a.0[i]);
+        t[2 * i + 1] = t[2 * i + 1].madd_high(a.0[i], a.0[i]);
+    }
+    Wide(t, PhantomData)
+}
+
+/// `t / R mod p`, or with LIFT `t / R + p mod p`, for a t above `-p R`: 2 N^2 + N multiply-adds.
+#[inline(always)]
+pub(crate) fn reduce<const LIFT: bool, M: Modulus<N>, const N: usize, const W: usize>(t: &Wide<M, W>) -> Element<M, N> {
+    let (mut t, p, inverse) = (t.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
+    let zero = Lane::splat(0);
+    rows!(i < N, {
+        let q = zero.madd_low(t[i], inverse);
+        let high = zero.madd_high(q, p[0]);
+        for j in 0..N {
+            t[i + j] = t[i + j].madd_low(q, p[j]);
+        }
+        for j in 1..N {
+            t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
+        }
+        t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+    });
+    let mut out = [Lane::splat(0); N];
+    out.copy_from_slice(&t[N..]);
+    if LIFT {
+        for j in 0..N {
+            out[j] = out[j].add(p[j]);
+        }
+    }
+    Element::settle(out)
+}
+
 lanes! {
-    /// `a b`, 2 N^2 multiply-adds.
-    #[inline]
-    pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Wide<M, W> {
-        a.check();
-        b.check();
-        let mut t = [Lane::splat(0); W];
-        for i in 0..N {
-            for j in 0..N {
-                t[i + j] = t[i + j].madd_low(a.0[j], b.0[i]);
-            }
-            for j in 0..N {
-                t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], b.0[i]);
-            }
-        }
-        Wide(t, PhantomData)
-    }
-
-    /// `a^2`, N^2 + N multiply-adds.
-    #[inline]
-    pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
-        a.check();
-        let mut t = [Lane::splat(0); W];
-        for i in 0..N {
-            for j in i + 1..N {
-                t[i + j] = t[i + j].madd_low(a.0[j], a.0[i]);
-                t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], a.0[i]);
-            }
-        }
-        for t in &mut t {
-            *t = t.add(*t);
-        }
-        for i in 0..N {
-            t[2 * i] = t[2 * i].madd_low(a.0[i], a.0[i]);
-            t[2 * i + 1] = t[2 * i + 1].madd_high(a.0[i], a.0[i]);
-        }
-        Wide(t, PhantomData)
-    }
-
-    /// `t / R mod p`, or with LIFT `t / R + p mod p`, for a t above `-p R`: 2 N^2 + N multiply-adds.
-    #[inline]
-    pub(crate) fn reduce<const LIFT: bool, M: Modulus<N>, const N: usize, const W: usize>(t: &Wide<M, W>) -> Element<M, N> {
-        let (mut t, p, inverse) = (t.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
-        for i in 0..N {
-            let q = Lane::splat(0).madd_low(t[i], inverse);
-            for j in 0..N {
-                t[i + j] = t[i + j].madd_low(q, p[j]);
-            }
-            for j in 0..N {
-                t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
-            }
-            t[i + 1] = t[i + 1].add(t[i].carry());
-        }
-        let mut out = [Lane::splat(0); N];
-        out.copy_from_slice(&t[N..]);
-        if LIFT {
-            for j in 0..N {
-                out[j] = out[j].add(p[j]);
-            }
-        }
-        Element::settle(out)
-    }
-
     /// `a^2 / R mod p`
-    #[inline]
+    #[inline(never)]
     pub(crate) fn square<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Element<M, N> {
         reduce::<false, M, N, W>(&square_wide(a))
     }

@@ -137,16 +137,22 @@ impl Lane {
         Self::transpose(r)
     }
 
+    #[inline(always)]
+    fn load_halves(low: &[u64; 4], high: &[u64; 4]) -> __m512i {
+        // SAFETY: four words are readable behind each reference.
+        unsafe {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
+            _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(high.as_ptr().cast()))
+        }
+    }
+
     /// Columns of eight rows of four words.
     #[inline(always)]
     pub(crate) fn half_columns(rows: [&[u64; 4]; 8]) -> [Self; 4] {
         // SAFETY: four words are readable behind each reference.
         unsafe {
-            let both = |low: usize, high: usize| {
-                let low = _mm512_castsi256_si512(_mm256_loadu_si256(rows[low].as_ptr().cast()));
-                _mm512_inserti64x4::<1>(low, _mm256_loadu_si256(rows[high].as_ptr().cast()))
-            };
-            let (r02, r13, r46, r57) = (both(0, 2), both(1, 3), both(4, 6), both(5, 7));
+            let (r02, r13) = (Self::load_halves(rows[0], rows[2]), Self::load_halves(rows[1], rows[3]));
+            let (r46, r57) = (Self::load_halves(rows[4], rows[6]), Self::load_halves(rows[5], rows[7]));
             let (a, b) = (_mm512_unpacklo_epi64(r02, r13), _mm512_unpacklo_epi64(r46, r57));
             let (c, d) = (_mm512_unpackhi_epi64(r02, r13), _mm512_unpackhi_epi64(r46, r57));
             [

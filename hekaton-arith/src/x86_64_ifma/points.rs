@@ -19,7 +19,7 @@
 
 use super::field::{Element, Fq, Q, WideFq, limbs, mul, mul_wide, reduce, square};
 use super::lane::{Lane, Mask};
-use crate::portable::{self, Curve, Field};
+use crate::portable::{self, Curve, Field, Kind};
 use crate::{G1Point, G2Point};
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
@@ -178,7 +178,7 @@ pub(crate) struct Fq2 {
 lanes! {
     /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; the first
     /// coordinate is lifted by p.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
         let v0: WideFq = mul_wide(&a.c0, &b.c0);
         let v1: WideFq = mul_wide(&a.c1, &b.c1);
@@ -187,7 +187,7 @@ lanes! {
     }
 
     /// Two products: 528 multiply-adds. For operands below 4 p.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
         let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<2>(&a.c1));
         Fq2 { c0: mul(&sum, &difference), c1: mul(&a.c0.double(), &a.c1) }
@@ -275,16 +275,6 @@ impl Point for G1Point {
 
 impl Point for G2Point {
     type Lanes = Fq2;
-}
-
-/// What becomes of a pair that has no slope, or one of a tangent.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Plain,
-    Double,
-    First,
-    Second,
-    Zero,
 }
 
 /// Lanes of a vector that are not plain additions.
@@ -383,19 +373,7 @@ fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]], vector: usize) -> Special {
     let mut kinds = [Kind::Plain; 8];
     for (i, kind) in kinds.iter_mut().enumerate() {
         let [a, b] = pairs[(8 * vector + i).min(pairs.len() - 1)].map(|index| portable::signed(src, index));
-        *kind = if a == P::ZERO && b == P::ZERO {
-            Kind::Zero
-        } else if b == P::ZERO {
-            Kind::First
-        } else if a == P::ZERO {
-            Kind::Second
-        } else if a == b && a.coordinates().1 != Field::ZERO {
-            Kind::Double
-        } else if a.coordinates().0 == b.coordinates().0 {
-            Kind::Zero
-        } else {
-            Kind::Plain
-        };
+        *kind = Kind::of(&a, &b);
     }
     Special { vector, kinds }
 }
@@ -507,39 +485,41 @@ fn store(columns: &[Lane], to: &mut [u64]) {
     }
 }
 
-/// `2^816 / x` for each lane of each chain.
-#[inline(never)]
-fn invert<C: Coordinate>(products: &[C; CHAINS]) -> [C; CHAINS] {
-    let width = C::WORDS;
-    let mut ones = Vec::with_capacity(8 * CHAINS);
-    for product in products {
-        let mut columns = [Lane::splat(0); 12];
-        product.reduced().to_words(&mut columns[..width]);
-        let mut words = [[0u64; 8]; 12];
-        for (column, words) in columns.iter().zip(&mut words) {
-            column.store(words);
-        }
-        for lane in 0..8 {
-            let mut element = [0; 12];
-            for j in 0..width {
-                element[j] = words[j][lane];
+lanes! {
+    /// `2^816 / x` for each lane of each chain.
+    #[inline(never)]
+    fn invert<C: Coordinate>(products: &[C; CHAINS]) -> [C; CHAINS] {
+        let width = C::WORDS;
+        let mut ones = Vec::with_capacity(8 * CHAINS);
+        for product in products {
+            let mut columns = [Lane::splat(0); 12];
+            product.reduced().to_words(&mut columns[..width]);
+            let mut words = [[0u64; 8]; 12];
+            for (column, words) in columns.iter().zip(&mut words) {
+                column.store(words);
             }
-            ones.push(C::one_from_words(&element[..width]));
-        }
-    }
-    portable::invert_each(&mut ones, &C::scale());
-    let mut out = *products;
-    for (out, ones) in out.iter_mut().zip(ones.chunks(8)) {
-        let mut words = [[0u64; 8]; 12];
-        for (lane, one) in ones.iter().enumerate() {
-            let mut element = [0; 12];
-            C::words_of_one(one, &mut element[..width]);
-            for j in 0..width {
-                words[j][lane] = element[j];
+            for lane in 0..8 {
+                let mut element = [0; 12];
+                for j in 0..width {
+                    element[j] = words[j][lane];
+                }
+                ones.push(C::one_from_words(&element[..width]));
             }
         }
-        let columns: [Lane; 12] = words.map(|w| Lane::load(&w));
-        *out = C::from_words(&columns[..width]);
+        portable::invert_each(&mut ones, &C::scale());
+        let mut out = *products;
+        for (out, ones) in out.iter_mut().zip(ones.chunks(8)) {
+            let mut words = [[0u64; 8]; 12];
+            for (lane, one) in ones.iter().enumerate() {
+                let mut element = [0; 12];
+                C::words_of_one(one, &mut element[..width]);
+                for j in 0..width {
+                    words[j][lane] = element[j];
+                }
+            }
+            let columns: [Lane; 12] = words.map(|w| Lane::load(&w));
+            *out = C::from_words(&columns[..width]);
+        }
+        out
     }
-    out
 }
