@@ -1,10 +1,12 @@
 //! Which code does the work: chosen once, when the program first computes.
 
 use crate::portable;
+use crate::scalar::{ABS_U, digits_to_base_u};
+use crate::sums::Summand;
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
 use crate::x86_64_ifma;
-use crate::scalar::{ABS_U, digits_to_base_u};
 use crate::{Fr, G1Point, G2Point};
+use blst::blst_fp12;
 use std::sync::OnceLock;
 
 /// The environment variable that overrides the choice: `portable`, `ifma`, or `auto` as if it were not set.
@@ -81,14 +83,10 @@ impl std::fmt::Display for Backend {
     }
 }
 
-/// What backends do for points.
+/// What else backends do for points.
 ///
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
-pub trait Curve: portable::Curve {
-    /// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit ([`crate::NEGATIVE`]) stands for a negative;
-    /// complete. One field inversion is shared by many.
-    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]);
-
+pub trait Curve: portable::Curve + Summand {
     /// The digits of a scalar to the base that [`Curve::times_base`] multiplies with, the least significant first.
     fn split(x: &Fr) -> [u128; 4];
 
@@ -110,11 +108,36 @@ macro_rules! dispatch {
     }};
 }
 
-impl Curve for G1Point {
-    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
-        dispatch!(add_pairs(src, pairs, out));
-    }
+macro_rules! summand {
+    ($point:ty) => {
+        impl Summand for $point {
+            const ZERO: Self = <$point as portable::Curve>::ZERO;
 
+            fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
+                dispatch!(add_pairs(src, pairs, out));
+            }
+
+            fn signed(src: &[Self], index: u32) -> Self {
+                portable::signed(src, index)
+            }
+        }
+    };
+}
+
+summand!(G1Point);
+summand!(G2Point);
+
+/// The product of Miller loops; no point may be at infinity, the slices are not empty and equally long.
+pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
+    dispatch!(miller_loop(a, b))
+}
+
+/// f^|u| of each element of the cyclotomic subgroup.
+pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    dispatch!(to_abs_u(elements))
+}
+
+impl Curve for G1Point {
     fn split(x: &Fr) -> [u128; 4] {
         let digits = digits_to_base_u(x).map(u128::from);
         let base = u128::from(ABS_U);
@@ -127,10 +150,6 @@ impl Curve for G1Point {
 }
 
 impl Curve for G2Point {
-    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
-        dispatch!(add_pairs(src, pairs, out));
-    }
-
     fn split(x: &Fr) -> [u128; 4] {
         digits_to_base_u(x).map(u128::from)
     }

@@ -3,7 +3,12 @@
 //! The inverse transform is decimation in frequency (natural order in, bit-reversed out), the forward one decimation in
 //! time (bit-reversed in, natural out), so the pair that the prover needs, from a domain to a coset of it, has no bit
 //! reversal at all: [`Domain::to_coset`]. Both recurse depth first, which keeps the working set in cache.
+//!
+//! In lanes both use the powers of w: with w for 1/w a transform's results come in the order 0, N - 1, N - 2, .. and are put
+//! right by a reversal.
 
+#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+use crate::{Backend, x86_64_ifma::fft as lanes};
 use crate::{Fr, portable, powers};
 use ark_ff::{FftField, Field};
 
@@ -14,18 +19,76 @@ pub struct DomainError(pub usize);
 
 /// The subgroup of order N of the multiplicative group of Fr, and its coset `s <w>` with `s^N = -1`.
 ///
-/// Holds 64 N bytes of tables, shared by all transforms.
+/// Holds 64 N bytes of tables (72 N in lanes), shared by all transforms.
 #[derive(Clone, Debug)]
 pub struct Domain {
     size: usize,
     root: Fr,
     shift: Fr,
-    /// w^i, i < N/2
-    twiddles: Vec<Fr>,
-    /// w^-i, i < N/2
-    inverse_twiddles: Vec<Fr>,
+    tables: Tables,
     /// s^rev(i) / N: what lies between the inverse transform and the coset transform, in bit-reversed order
     coset_factors: Vec<Fr>,
+}
+
+#[derive(Clone, Debug)]
+enum Tables {
+    Portable {
+        /// w^i, i < N/2
+        twiddles: Vec<Fr>,
+        /// w^-i, i < N/2
+        inverse_twiddles: Vec<Fr>,
+    },
+    #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+    Lanes(lanes::Tables),
+}
+
+impl Tables {
+    fn new(root: Fr, size: usize) -> Self {
+        let twiddles = powers(root, (size / 2).max(1));
+        #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+        if size >= lanes::LEAST && Backend::current() == Backend::Ifma {
+            return Self::Lanes(lanes::Tables::new(&twiddles));
+        }
+        // w^-i = -w^(N/2 - i)
+        let mut inverse_twiddles: Vec<Fr> = twiddles.iter().rev().map(|t| -*t).collect();
+        inverse_twiddles.rotate_right(1);
+        inverse_twiddles[0] = Fr::ONE;
+        Self::Portable { twiddles, inverse_twiddles }
+    }
+
+    /// Values in natural order to coefficients times N in bit-reversed order.
+    fn to_coefficients(&self, values: &mut [Fr]) {
+        match self {
+            Self::Portable { inverse_twiddles, .. } => dif(values, inverse_twiddles, 1),
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Self::Lanes(tables) => {
+                values[1..].reverse();
+                lanes::dif(values, tables);
+            }
+        }
+    }
+
+    fn scale(&self, values: &mut [Fr], by: &Fr) {
+        match self {
+            Self::Portable { .. } => values.iter_mut().for_each(|x| portable::fr_mul_assign(x, by)),
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Self::Lanes(_) => lanes::scale(values, by),
+        }
+    }
+
+    /// Coefficients in bit-reversed order, times the factors, to values in natural order.
+    fn to_values(&self, coefficients: &mut [Fr], factors: Option<&[Fr]>) {
+        match self {
+            Self::Portable { twiddles, .. } => {
+                for (x, f) in coefficients.iter_mut().zip(factors.unwrap_or_default()) {
+                    portable::fr_mul_assign(x, f);
+                }
+                dit(coefficients, twiddles, 1);
+            }
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Self::Lanes(tables) => lanes::dit(coefficients, factors, tables),
+        }
+    }
 }
 
 impl Domain {
@@ -36,16 +99,11 @@ impl Domain {
         }
         let double = Fr::get_root_of_unity(2 * size as u64).ok_or(DomainError(size))?;
         let root = double.square();
-        let twiddles = powers(root, (size / 2).max(1));
-        // w^-i = -w^(N/2 - i)
-        let mut inverse_twiddles: Vec<Fr> = twiddles.iter().rev().map(|t| -*t).collect();
-        inverse_twiddles.rotate_right(1);
-        inverse_twiddles[0] = Fr::ONE;
         let scale = Fr::from(size as u64).inverse().unwrap_or(Fr::ONE);
         let mut coset_factors = powers(double, size);
         coset_factors.iter_mut().for_each(|x| *x *= scale);
         bit_reverse(&mut coset_factors);
-        Ok(Self { size, root, shift: double, twiddles, inverse_twiddles, coset_factors })
+        Ok(Self { size, root, shift: double, tables: Tables::new(root, size), coset_factors })
     }
 
     /// N.
@@ -70,38 +128,30 @@ impl Domain {
     pub fn fft(&self, values: &mut [Fr]) {
         self.check(values);
         bit_reverse(values);
-        dit(values, &self.twiddles, 1);
+        self.tables.to_values(values, None);
     }
 
     /// Values on the domain to coefficients.
     pub fn ifft(&self, values: &mut [Fr]) {
         self.check(values);
-        dif(values, &self.inverse_twiddles, 1);
+        self.tables.to_coefficients(values);
         bit_reverse(values);
-        let scale = self.coset_factors[0]; // s^0 / N
-        values.iter_mut().for_each(|x| portable::fr_mul_assign(x, &scale));
+        self.tables.scale(values, &self.coset_factors[0]); // s^0 / N
     }
 
     /// Coefficients to values on the coset `s <w>`.
     pub fn coset_fft(&self, values: &mut [Fr]) {
         self.check(values);
-        let n = Fr::from(self.size as u64);
         bit_reverse(values);
-        for (x, f) in values.iter_mut().zip(&self.coset_factors) {
-            portable::fr_mul_assign(x, f);
-            portable::fr_mul_assign(x, &n);
-        }
-        dit(values, &self.twiddles, 1);
+        self.tables.scale(values, &Fr::from(self.size as u64));
+        self.tables.to_values(values, Some(&self.coset_factors));
     }
 
     /// Values on the domain to values on the coset, of the same polynomial of degree below N.
     pub fn to_coset(&self, values: &mut [Fr]) {
         self.check(values);
-        dif(values, &self.inverse_twiddles, 1);
-        for (x, f) in values.iter_mut().zip(&self.coset_factors) {
-            portable::fr_mul_assign(x, f);
-        }
-        dit(values, &self.twiddles, 1);
+        self.tables.to_coefficients(values);
+        self.tables.to_values(values, Some(&self.coset_factors));
     }
 
     fn check(&self, values: &[Fr]) {

@@ -1,7 +1,9 @@
 //! The front for points: one trait, implemented by [`G1Point`] and [`G2Point`].
 
-use crate::sums::sum_groups;
-use crate::{Fr, G1Point, G2Point, PointError, Scalars, backend, membership, msm, multiples, portable, scalar::canonical};
+use crate::sums::{add_each, sum_groups};
+use crate::{
+    Fr, G1Point, G2Point, PointError, Scalars, backend, membership, msm, multiples, portable, scalar::canonical,
+};
 use bytemuck::Pod;
 
 /// A group of prime order r whose elements are affine points.
@@ -127,13 +129,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// # Panics
     /// When the lengths differ.
     fn batch_add(a: &mut [Self], b: &[Self]) {
-        assert_eq!(a.len(), b.len(), "batch addition of vectors of different length");
-        for (a, b) in a.chunks_mut(1 << 12).zip(b.chunks(1 << 12)) {
-            let n = a.len() as u32;
-            let both = [&*a, b].concat();
-            let pairs: Vec<[u32; 2]> = (0..n).map(|i| [i, n + i]).collect();
-            Self::add_pairs(&both, &pairs, a);
-        }
+        add_each(a, b);
     }
 }
 

@@ -1,7 +1,11 @@
 //! The target group: elements of order r of the multiplicative group of Fq12, written additively in the protocol.
 
-use crate::scalar::{ABS_U, digits_to_base_u};
-use crate::{Fr, points::fq, portable};
+use crate::msm::{Digits, window_sums};
+use crate::scalar::digits_to_base_u;
+use crate::sums::Summand;
+#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+use crate::x86_64_ifma;
+use crate::{Backend, Fr, backend, points::fq, portable};
 use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
 use ark_ff::{Field, PrimeField, Zero};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
@@ -66,46 +70,11 @@ impl Gt {
     /// When the lengths differ.
     pub fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
         assert_eq!(bases.len(), scalars.len(), "a multi-exponentiation over different numbers of bases and scalars");
-        let mut terms = Vec::with_capacity(4 * bases.len());
-        for (base, scalar) in bases.iter().zip(scalars) {
-            for (power, digit) in digits_to_base_u(scalar).into_iter().enumerate() {
-                if digit != 0 {
-                    terms.push((base.times_power_of_abs_u(power), digit));
-                }
-            }
+        match Backend::current() {
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Backend::Ifma => msm(bases, scalars, |f| x86_64_ifma::Row::new(&f.0), |row| Self(row.element())),
+            _ => msm(bases, scalars, |f| portable::Row(f.0), |row| Self(row.0)),
         }
-        if terms.is_empty() {
-            return Self::identity();
-        }
-        let window = (terms.len().ilog2() as usize).saturating_sub(2).clamp(2, 10);
-        let digits: Vec<Vec<i32>> = terms.iter().map(|(_, x)| signed_windows(*x, window)).collect();
-        let mut sum = Self::identity();
-        let mut buckets = vec![None::<Self>; 1 << (window - 1)];
-        for w in (0..64usize.div_ceil(window) + 1).rev() {
-            for _ in 0..window {
-                sum = Self(portable::fp12_cyclotomic_square(&sum.0));
-            }
-            buckets.fill(None);
-            for ((base, _), digits) in terms.iter().zip(&digits) {
-                let (bucket, base) = match digits[w] {
-                    0 => continue,
-                    d if d > 0 => (d as usize - 1, *base),
-                    d => (-d as usize - 1, base.neg()),
-                };
-                buckets[bucket] = Some(buckets[bucket].map_or(base, |b| b.add(&base)));
-            }
-            let mut running = None::<Self>;
-            for bucket in buckets.iter().rev() {
-                running = match (running, bucket) {
-                    (Some(r), Some(b)) => Some(r.add(b)),
-                    (r, b) => r.or(*b),
-                };
-                if let Some(r) = running {
-                    sum = sum.add(&r);
-                }
-            }
-        }
-        sum
     }
 
     /// `|u|^power self`, power < 4.
@@ -118,28 +87,25 @@ impl Gt {
         }
     }
 
-    /// Checks that a nonzero element of Fq12 has order r.
+    /// The index of the first of some nonzero elements of Fq12 that has not order r.
     ///
-    /// First that it is in the cyclotomic subgroup (f^(q^4) f = f^(q^2)), because the squarings used afterwards are
+    /// First that they are in the cyclotomic subgroup (f^(q^4) f = f^(q^2)), because the squarings used afterwards are
     /// right only there, then f^q = f^u.
-    fn check_order(&self) -> Result<(), GtError> {
-        let q2 = portable::fp12_frobenius(&self.0, 2);
-        let q4 = portable::fp12_frobenius(&q2, 2);
-        if portable::fp12_mul(&q4, &self.0) != q2 {
-            return Err(GtError::NotInGroup);
-        }
-        // f^|u|, most significant bit first
-        let mut power = self.0;
-        for bit in (0..63).rev() {
-            power = portable::fp12_cyclotomic_square(&power);
-            if ABS_U >> bit & 1 == 1 {
-                power = portable::fp12_mul(&power, &self.0);
-            }
-        }
-        if portable::fp12_conjugate(&power) != portable::fp12_frobenius(&self.0, 1) {
-            return Err(GtError::NotInGroup);
-        }
-        Ok(())
+    fn find_outside(elements: &[Self]) -> Option<usize> {
+        let cyclotomic = |f: &Self| {
+            let q2 = portable::fp12_frobenius(&f.0, 2);
+            let q4 = portable::fp12_frobenius(&q2, 2);
+            portable::fp12_mul(&q4, &f.0) == q2
+        };
+        let inside = elements.iter().position(|f| !cyclotomic(f)).unwrap_or(elements.len());
+        let fields: Vec<blst_fp12> = elements[..inside].iter().map(|f| f.0).collect();
+        // u is negative
+        let powers = backend::to_abs_u(&fields);
+        let wrong = fields
+            .iter()
+            .zip(&powers)
+            .position(|(f, power)| portable::fp12_conjugate(power) != portable::fp12_frobenius(f, 1));
+        wrong.or((inside < elements.len()).then_some(inside))
     }
 
     /// Compresses to the torus: f = a + b w becomes (1 + a) / b in Fq6, six coordinates of 48 bytes, each big-endian.
@@ -177,14 +143,14 @@ impl Gt {
         let mut denominators: Vec<Fq12> =
             torus.iter().map(|y| y.map_or(Fq12::ONE, |y| Fq12::new(y, -Fq6::ONE))).collect();
         ark_ff::batch_inversion(&mut denominators);
-        let mut out = Vec::with_capacity(codes.len());
-        for (i, (y, inverse)) in torus.iter().zip(&denominators).enumerate() {
-            let f = y.map_or(Fq12::ONE, |y| Fq12::new(y, Fq6::ONE) * inverse);
-            let element = Self(from_ark(&f));
-            element.check_order().map_err(|e| (i, e))?;
-            out.push(element);
+        let element = |(y, inverse): (&Option<Fq6>, &Fq12)| {
+            Self(from_ark(&y.map_or(Fq12::ONE, |y| Fq12::new(y, Fq6::ONE) * inverse)))
+        };
+        let out: Vec<Self> = torus.iter().zip(&denominators).map(element).collect();
+        match Self::find_outside(&out) {
+            Some(i) => Err((i, GtError::NotInGroup)),
+            None => Ok(out),
         }
-        Ok(out)
     }
 
     /// Decodes one element.
@@ -237,18 +203,23 @@ fn from_ark(f: &Fq12) -> blst_fp12 {
     blst_fp12 { fp6: [fp6(&f.c0), fp6(&f.c1)] }
 }
 
-/// Signed digits of a 64-bit number in windows of `window` bits, one more than needed for the last carry.
-fn signed_windows(x: u64, window: usize) -> Vec<i32> {
-    let mut rest = u128::from(x);
-    (0..64usize.div_ceil(window) + 1)
-        .map(|_| {
-            let mut digit = (rest & ((1 << window) - 1)) as i32;
-            rest >>= window;
-            if digit > 1 << (window - 1) {
-                digit -= 1 << window;
-                rest += 1;
+/// The multi-exponentiation over a backend's form of elements.
+fn msm<S: Summand>(bases: &[Gt], scalars: &[Fr], form: impl Fn(&Gt) -> S, element: impl Fn(&S) -> Gt) -> Gt {
+    let (mut terms, mut digits) = (Vec::with_capacity(4 * bases.len()), Digits::<2>::default());
+    for (base, scalar) in bases.iter().zip(scalars) {
+        for (power, digit) in digits_to_base_u(scalar).into_iter().enumerate() {
+            if digit != 0 {
+                digits.push(terms.len() as u32, [digit, 0]);
+                terms.push(form(&base.times_power_of_abs_u(power)));
             }
-            digit
-        })
-        .collect()
+        }
+    }
+    digits.cut_well();
+    if terms.is_empty() {
+        return Gt::identity();
+    }
+    window_sums(&terms, &digits).iter().rev().fold(Gt::identity(), |acc, sum| {
+        let shifted = (0..digits.window()).fold(acc.0, |acc, _| portable::fp12_cyclotomic_square(&acc));
+        Gt(shifted).add(&element(sum))
+    })
 }

@@ -11,7 +11,7 @@
 //! `P_l` the sums of 2^l neighbouring buckets, it is the sum of all buckets (the first has the digit 1) and of 2^l times the
 //! odd elements of P_l. That takes 2 additions a bucket, in large batches too.
 
-use crate::sums::{NEGATIVE, sum_groups};
+use crate::sums::{NEGATIVE, Summand, add_each, sum_groups};
 use crate::{Fr, Group, portable};
 use ark_ff::{BigInt, PrimeField};
 
@@ -23,9 +23,6 @@ const FULL_BITS: usize = 254;
 const WIDEST: usize = 16;
 /// So many entries of several windows, or one window's, are sorted into buckets at once.
 const ENTRIES: usize = 1 << 16;
-/// With fewer points than this, blst's bucket method is quicker.
-const FEW: usize = 16;
-
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
 #[derive(Clone, Debug, Default)]
 pub struct Scalars {
@@ -79,7 +76,7 @@ impl Digits<4> {
 }
 
 impl<const W: usize> Digits<W> {
-    fn push(&mut self, entry: u32, value: [u64; W]) {
+    pub(crate) fn push(&mut self, entry: u32, value: [u64; W]) {
         self.entries.push(entry);
         self.values.push(value);
     }
@@ -91,6 +88,17 @@ impl<const W: usize> Digits<W> {
             all.iter_mut().zip(value).for_each(|(all, word)| *all |= word);
         }
         (0..64 * W).rev().find(|bit| all[bit / 64] >> (bit % 64) & 1 == 1).map_or(0, |bit| bit + 1)
+    }
+
+    /// Chooses the window with the fewest additions, and cuts into windows.
+    pub(crate) fn cut_well(&mut self) {
+        let bits = self.longest();
+        self.cut(bits, best_window(self.entries.len(), bits));
+    }
+
+    /// Bits of a window.
+    pub(crate) fn window(&self) -> usize {
+        self.window
     }
 
     /// Adds the constant for windows of c bits.
@@ -178,10 +186,8 @@ impl Scalars {
                 }
             }
         }
-        let bits = out.small.longest();
-        out.small.cut(bits, best_window(out.small.entries.len(), bits));
-        let bits = out.full.longest();
-        out.full.cut(bits, best_window(out.full.entries.len(), bits));
+        out.small.cut_well();
+        out.full.cut_well();
         out
     }
 
@@ -248,8 +254,17 @@ fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> O
     if digits.entries.is_empty() {
         return None;
     }
+    let projective = window_sums(bases, digits).iter().rev().fold(G::infinity(), |acc, sum| {
+        let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
+        portable::add_mixed(&shifted, sum)
+    });
+    Some(portable::normalise_one(&projective))
+}
+
+/// For each window the sum of its digits times the bases.
+pub(crate) fn window_sums<S: Summand, const W: usize>(bases: &[S], digits: &Digits<W>) -> Vec<S> {
     let (windows, half) = (digits.windows, 1usize << (digits.window - 1));
-    let at_once = (ENTRIES / digits.entries.len()).clamp(1, windows);
+    let at_once = (ENTRIES / digits.entries.len().max(1)).clamp(1, windows);
     let mut sums = Vec::with_capacity(windows);
     let mut sorter = Sorter::default();
     for first in (0..windows).step_by(at_once) {
@@ -257,11 +272,7 @@ fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> O
         let buckets = sorter.buckets(bases, digits, some);
         sums.extend(weighted_sums(buckets, half));
     }
-    let projective = sums.iter().rev().fold(G::infinity(), |acc, sum| {
-        let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
-        portable::add_mixed(&shifted, sum)
-    });
-    Some(portable::normalise_one(&projective))
+    sums
 }
 
 /// A counting sort of entries by window and bucket.
@@ -273,7 +284,12 @@ struct Sorter {
 
 impl Sorter {
     /// The sums of the buckets of some windows, one window after the other.
-    fn buckets<G: Group, const W: usize>(&mut self, bases: &[G], digits: &Digits<W>, some: std::ops::Range<usize>) -> Vec<G> {
+    fn buckets<S: Summand, const W: usize>(
+        &mut self,
+        bases: &[S],
+        digits: &Digits<W>,
+        some: std::ops::Range<usize>,
+    ) -> Vec<S> {
         let half = 1usize << (digits.window - 1);
         let Self { ends, entries } = self;
         // how many in each, then where each begins, then, as they are put there, where each ends
@@ -310,7 +326,7 @@ impl Sorter {
 }
 
 /// `sum_j (j + 1) B_j` for each window of `half` buckets, a power of two.
-fn weighted_sums<G: Group>(buckets: Vec<G>, half: usize) -> Vec<G> {
+fn weighted_sums<S: Summand>(buckets: Vec<S>, half: usize) -> Vec<S> {
     let windows = buckets.len() / half;
     let levels = half.ilog2();
     // all levels one after the other: level l has windows * half / 2^l elements, the last one the sums of whole windows
@@ -325,20 +341,20 @@ fn weighted_sums<G: Group>(buckets: Vec<G>, half: usize) -> Vec<G> {
             ends.push(odd.len() as u32);
         }
         let pairs: Vec<[u32; 2]> = (0..n as u32 / 2).map(|i| [2 * i, 2 * i + 1]).collect();
-        let mut next = vec![G::IDENTITY; n / 2];
-        G::add_pairs(&sums[start..], &pairs, &mut next);
+        let mut next = vec![S::ZERO; n / 2];
+        S::add_pairs(&sums[start..], &pairs, &mut next);
         sums.extend(next);
         start += n;
     }
     let roots = sums.split_off(start);
     let odd = sum_groups(&sums, &odd, &ends);
     // sum_l 2^l O_l by Horner's rule, for all windows at once
-    let mut out = vec![G::IDENTITY; windows];
+    let mut out = vec![S::ZERO; windows];
     for level in (0..levels as usize).rev() {
         let doubled = out.clone();
-        G::batch_add(&mut out, &doubled);
-        G::batch_add(&mut out, &odd[level * windows..(level + 1) * windows]);
+        add_each(&mut out, &doubled);
+        add_each(&mut out, &odd[level * windows..(level + 1) * windows]);
     }
-    G::batch_add(&mut out, &roots);
+    add_each(&mut out, &roots);
     out
 }

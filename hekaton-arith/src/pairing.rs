@@ -4,7 +4,7 @@
 //! threads or ranks: [`MillerLoop`] is such a part.
 
 use crate::points::fq;
-use crate::{G1Point, G2Point, Group, Gt, portable};
+use crate::{G1Point, G2Point, Group, Gt, backend, portable};
 use ark_bls12_381::Fq;
 use ark_ff::PrimeField;
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
@@ -66,7 +66,7 @@ impl MillerLoop {
     /// [`MillerLoop::new`] over an iterator of pairs.
     pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = (&'a G1Point, &'a G2Point)>) -> Self {
         let (a, b): (Vec<_>, Vec<_>) = pairs.into_iter().filter(|(a, b)| !a.is_identity() && !b.is_identity()).unzip();
-        if a.is_empty() { Self::one() } else { Self(portable::miller_loop(&a, &b)) }
+        if a.is_empty() { Self::one() } else { Self(backend::miller_loop(&a, &b)) }
     }
 
     /// The product of two parts.

@@ -49,7 +49,15 @@ impl Options {
     }
 
     /// One row a number of threads: `each` operations of so many `unit`s of time.
-    fn row<A, B>(&self, bench: &str, size: usize, each: Unit, rival: &str, ours: impl Fn() -> A + Sync, theirs: impl Fn() -> B + Sync) {
+    fn row<A, B>(
+        &self,
+        bench: &str,
+        size: usize,
+        each: Unit,
+        rival: &str,
+        ours: impl Fn() -> A + Sync,
+        theirs: impl Fn() -> B + Sync,
+    ) {
         if !self.wants(bench) {
             return;
         }
@@ -121,10 +129,8 @@ fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
         options.row("MSM G1", n, seconds(), ARKWORKS, || G1Point::msm(points, xs), || G1Projective::msm(arks, xs));
         options.row("MSM G1", n, seconds(), BLST, || G1Point::msm(points, xs), || blst_rival::msm_g1(arks, xs));
     }
-    let bits: Vec<Fr> = scalars
-        .iter()
-        .map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) })
-        .collect();
+    let bits: Vec<Fr> =
+        scalars.iter().map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) }).collect();
     let ours = || G1Point::msm(&points, &bits);
     options.row("MSM G1, 90 % bits", large, seconds(), ARKWORKS, ours, || G1Projective::msm(&arks, &bits));
     options.row("MSM G1, 90 % bits", large, seconds(), BLST, ours, || blst_rival::msm_g1(&arks, &bits));
@@ -245,7 +251,10 @@ mod blst_rival {
             pub(crate) fn $msm(points: &[$ark], scalars: &[Fr]) -> $projective {
                 let points: Vec<$affine> = points.iter().map($point).collect();
                 let scalars: Vec<[u8; 32]> = scalars.iter().map(bytes).collect();
-                let (mut out, lists) = ($projective::default(), ([points.as_ptr(), std::ptr::null()], [scalars.as_ptr().cast(), std::ptr::null()]));
+                let (mut out, lists) = (
+                    $projective::default(),
+                    ([points.as_ptr(), std::ptr::null()], [scalars.as_ptr().cast(), std::ptr::null()]),
+                );
                 // SAFETY: as many points and scalars as said, one after the other (a null second entry), and as much
                 // scratch space as asked for.
                 unsafe {
@@ -255,7 +264,11 @@ mod blst_rival {
                 out
             }
 
-            fn multiples<'a>(points: impl Iterator<Item = (&'a $ark, Option<&'a $ark>)>, scalars: impl Iterator<Item = Vec<u8>>, bits: usize) -> Vec<$affine> {
+            fn multiples<'a>(
+                points: impl Iterator<Item = (&'a $ark, Option<&'a $ark>)>,
+                scalars: impl Iterator<Item = Vec<u8>>,
+                bits: usize,
+            ) -> Vec<$affine> {
                 let products: Vec<$projective> = points
                     .zip(scalars)
                     .map(|((p, add), x)| {
@@ -293,16 +306,36 @@ mod blst_rival {
     mod first {
         use super::*;
         group!(
-            msm_g1, mul_g1, fold_g1, G1Affine, g1, blst_p1_affine, blst_p1, blst_p1s_mult_pippenger,
-            blst_p1s_mult_pippenger_scratch_sizeof, blst_p1_from_affine, blst_p1_mult, blst_p1_add_or_double_affine,
+            msm_g1,
+            mul_g1,
+            fold_g1,
+            G1Affine,
+            g1,
+            blst_p1_affine,
+            blst_p1,
+            blst_p1s_mult_pippenger,
+            blst_p1s_mult_pippenger_scratch_sizeof,
+            blst_p1_from_affine,
+            blst_p1_mult,
+            blst_p1_add_or_double_affine,
             blst_p1s_to_affine
         );
     }
     mod second {
         use super::*;
         group!(
-            msm_g2, mul_g2, fold_g2, G2Affine, g2, blst_p2_affine, blst_p2, blst_p2s_mult_pippenger,
-            blst_p2s_mult_pippenger_scratch_sizeof, blst_p2_from_affine, blst_p2_mult, blst_p2_add_or_double_affine,
+            msm_g2,
+            mul_g2,
+            fold_g2,
+            G2Affine,
+            g2,
+            blst_p2_affine,
+            blst_p2,
+            blst_p2s_mult_pippenger,
+            blst_p2s_mult_pippenger_scratch_sizeof,
+            blst_p2_from_affine,
+            blst_p2_mult,
+            blst_p2_add_or_double_affine,
             blst_p2s_to_affine
         );
     }

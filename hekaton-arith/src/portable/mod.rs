@@ -9,11 +9,13 @@ mod batch;
 mod endomorphisms;
 mod fields;
 mod points;
+mod target_group;
 
 pub(crate) use batch::{Kind, add_pairs, invert_each, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
 pub(crate) use points::*;
+pub(crate) use target_group::{Row, to_abs_u};
 
 use crate::{G1Point, G2Point};
 

@@ -30,13 +30,10 @@ pub struct Ffi<C: Curve> {
     from_affine: unsafe fn(*mut C::Projective, *const C),
     to_affine: unsafe fn(*mut C, *const C::Projective),
     to_affines: unsafe fn(*mut C, *const *const C::Projective, usize),
-    add: unsafe fn(*mut C::Projective, *const C::Projective, *const C::Projective),
     double: unsafe fn(*mut C::Projective, *const C::Projective),
     add_affine: unsafe fn(*mut C::Projective, *const C::Projective, *const C),
     mult: unsafe fn(*mut C::Projective, *const C::Projective, *const u8, usize),
     sum: unsafe fn(*mut C::Projective, *const *const C, usize),
-    scratch: unsafe fn(usize) -> usize,
-    pippenger: unsafe fn(*mut C::Projective, *const *const C, usize, *const *const u8, usize, *mut u64),
     on_curve: unsafe fn(*const C) -> bool,
     in_group: unsafe fn(*const C) -> bool,
     compress: unsafe fn(*mut u8, *const C),
@@ -45,8 +42,8 @@ pub struct Ffi<C: Curve> {
 
 macro_rules! curve {
     ($point:ty, $coordinate:ty, $projective:ty, $zero:expr, $make:expr, $generator:ident, $from_affine:ident,
-     $to_affine:ident, $to_affines:ident, $add:ident, $double:ident, $add_affine:ident, $mult:ident, $sum:ident, $scratch:ident,
-     $pippenger:ident, $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
+     $to_affine:ident, $to_affines:ident, $double:ident, $add_affine:ident, $mult:ident, $sum:ident,
+     $on_curve:ident, $in_group:ident, $compress:ident, $uncompress:ident) => {
         impl Curve for $point {
             type Coordinate = $coordinate;
             type Projective = $projective;
@@ -85,13 +82,10 @@ macro_rules! curve {
                     from_affine: |o, p| unsafe { $from_affine(o, p.cast()) },
                     to_affine: |o, p| unsafe { $to_affine(o.cast(), p) },
                     to_affines: |o, p, n| unsafe { $to_affines(o.cast(), p, n) },
-                    add: |o, a, b| unsafe { $add(o, a, b) },
                     double: |o, a| unsafe { $double(o, a) },
                     add_affine: |o, a, b| unsafe { $add_affine(o, a, b.cast()) },
                     mult: |o, p, s, n| unsafe { $mult(o, p, s, n) },
                     sum: |o, p, n| unsafe { $sum(o, p.cast(), n) },
-                    scratch: |n| unsafe { $scratch(n) },
-                    pippenger: |o, p, n, s, bits, buf| unsafe { $pippenger(o, p.cast(), n, s, bits, buf) },
                     on_curve: |p| unsafe { $on_curve(p.cast()) },
                     in_group: |p| unsafe { $in_group(p.cast()) },
                     compress: |o, p| unsafe { $compress(o, p.cast()) },
@@ -113,13 +107,10 @@ curve!(
     blst_p1_from_affine,
     blst_p1_to_affine,
     blst_p1s_to_affine,
-    blst_p1_add_or_double,
     blst_p1_double,
     blst_p1_add_or_double_affine,
     blst_p1_mult,
     blst_p1s_add,
-    blst_p1s_mult_pippenger_scratch_sizeof,
-    blst_p1s_mult_pippenger,
     blst_p1_affine_on_curve,
     blst_p1_affine_in_g1,
     blst_p1_affine_compress,
@@ -136,13 +127,10 @@ curve!(
     blst_p2_from_affine,
     blst_p2_to_affine,
     blst_p2s_to_affine,
-    blst_p2_add_or_double,
     blst_p2_double,
     blst_p2_add_or_double_affine,
     blst_p2_mult,
     blst_p2s_add,
-    blst_p2s_mult_pippenger_scratch_sizeof,
-    blst_p2s_mult_pippenger,
     blst_p2_affine_on_curve,
     blst_p2_affine_in_g2,
     blst_p2_affine_compress,
@@ -202,15 +190,6 @@ pub(crate) fn add_mixed<C: Curve>(a: &C::Projective, b: &C) -> C::Projective {
     out
 }
 
-pub(crate) fn sum_projective<C: Curve>(points: &[C::Projective]) -> C::Projective {
-    points.iter().fold(C::infinity(), |acc, p| {
-        let mut out = C::infinity();
-        // SAFETY: all pointers are valid for the call.
-        unsafe { (C::ffi().add)(&mut out, &acc, p) };
-        out
-    })
-}
-
 pub(crate) fn sum<C: Curve>(points: &[C]) -> C::Projective {
     sum_of(&points.iter().collect::<Vec<_>>())
 }
@@ -220,26 +199,6 @@ pub(crate) fn sum_of<C: Curve>(points: &[&C]) -> C::Projective {
     if !points.is_empty() {
         // SAFETY: `&C` has the layout of a non-null `*const C`; the length is passed.
         unsafe { (C::ffi().sum)(&mut out, points.as_ptr().cast(), points.len()) };
-    }
-    out
-}
-
-/// blst's bucket method on one thread. The scalars lie one after the other, little-endian, `bits` significant bits in
-/// `bits.div_ceil(8)` bytes each.
-pub(crate) fn pippenger<C: Curve>(points: &[&C], scalars: &[u8], bits: usize) -> C::Projective {
-    assert_eq!(scalars.len(), points.len() * bits.div_ceil(8), "an MSM over different numbers of bases and scalars");
-    let mut out = C::infinity();
-    if points.is_empty() || bits == 0 {
-        return out;
-    }
-    // A null second entry tells blst that the scalars lie one after the other.
-    let list = [scalars.as_ptr(), std::ptr::null()];
-    // SAFETY: the scratch space has the size blst asks for, rounded up to whole words; `points` holds as many non-null
-    // pointers, and `scalars` as many strides, as the length says.
-    unsafe {
-        let mut scratch = vec![0u64; (C::ffi().scratch)(points.len()).div_ceil(8)];
-        let points_list = points.as_ptr().cast();
-        (C::ffi().pippenger)(&mut out, points_list, points.len(), list.as_ptr(), bits, scratch.as_mut_ptr());
     }
     out
 }

@@ -57,10 +57,23 @@ pub(crate) const fn limbs<const W: usize, const N: usize>(words: [u64; W], shift
     out
 }
 
+/// [`limbs`] without a shift, quickly.
+#[inline]
+pub(crate) fn cut<const W: usize, const N: usize>(words: &[u64; W]) -> [u64; N] {
+    let mut out = [0; N];
+    for (k, out) in out.iter_mut().enumerate() {
+        let (word, bit) = (52 * k / 64, 52 * k % 64);
+        let high = if word + 1 < W { words[word + 1] } else { 0 };
+        let both = u128::from(high) << 64 | u128::from(if word < W { words[word] } else { 0 });
+        *out = (both >> bit) as u64 & LIMB;
+    }
+    out
+}
+
 /// A prime, in N limbs of 52 bits.
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
-    /// `2^k p` for k = 0 .. 4, so many bits to the left.
-    const SHIFTED: [[u64; N]; 5];
+    /// `2^k p` for k = 0 .. 7; those that do not fit N limbs are not used.
+    const SHIFTED: [[u64; N]; 8];
     /// `-1 / p mod 2^52`
     const INVERSE: u64;
 }
@@ -75,9 +88,9 @@ pub(crate) struct R;
 macro_rules! modulus {
     ($name:ty, $n:literal, $config:ty, $words:literal) => {
         impl Modulus<$n> for $name {
-            const SHIFTED: [[u64; $n]; 5] = {
+            const SHIFTED: [[u64; $n]; 8] = {
                 let p = <$config as MontConfig<$words>>::MODULUS.0;
-                [limbs(p, 0), limbs(p, 1), limbs(p, 2), limbs(p, 3), limbs(p, 4)]
+                [limbs(p, 0), limbs(p, 1), limbs(p, 2), limbs(p, 3), limbs(p, 4), limbs(p, 5), limbs(p, 6), limbs(p, 7)]
             };
             const INVERSE: u64 = <$config as MontConfig<$words>>::INV & LIMB;
         }
@@ -256,54 +269,54 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         }
         Self::new(out)
     }
+}
 
-    /// The lanes where both have the same limbs.
-    #[cfg(test)]
-    pub(crate) fn same(&self, other: &Self) -> Mask {
-        (0..N).fold(u8::MAX, |mask, j| mask & self.0[j].equal(other.0[j]))
-    }
+// Products are inlined wherever they are used, hence compiled for the features of those functions.
+
+/// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + N for the reduction (together 264 for Fq, 105 for Fr).
+#[inline(always)]
+pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
+    a.check();
+    b.check();
+    let (a, b, p, inverse) = (&a.0, &b.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
+    let zero = Lane::splat(0);
+    // row i works on t[i ..= i + N]; what does not depend on q comes before it, so that the chain from one q to the next
+    // is short
+    let mut t = [zero; 16];
+    t[0] = zero.madd_low(a[0], b[0]);
+    rows!(i < N, {
+        for j in 1..N {
+            t[i + j] = t[i + j].madd_low(a[j], b[i]);
+        }
+        for j in 0..N {
+            t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
+        }
+        if i + 1 < N {
+            t[i + 1] = t[i + 1].madd_low(a[0], b[i + 1]);
+        }
+        let q = zero.madd_low(t[i], inverse);
+        // all that goes into t[i + 1] side by side: the next row's q waits for it
+        let high = zero.madd_high(q, p[0]);
+        for j in 0..N {
+            t[i + j] = t[i + j].madd_low(q, p[j]);
+        }
+        for j in 1..N {
+            t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
+        }
+        t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+    });
+    let mut out = [zero; N];
+    out.copy_from_slice(&t[N..2 * N]);
+    Element::settle(out)
 }
 
 lanes! {
-    /// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + N for the reduction (together 264 for Fq, 105 for Fr).
+    /// [`product`], not inlined.
     #[inline(never)]
     pub(crate) fn mul<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
-        a.check();
-        b.check();
-        let (a, b, p, inverse) = (&a.0, &b.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
-        let zero = Lane::splat(0);
-        // row i works on t[i ..= i + N]; what does not depend on q comes before it, so that the chain from one q to the next
-        // is short
-        let mut t = [zero; 16];
-        t[0] = zero.madd_low(a[0], b[0]);
-        rows!(i < N, {
-            for j in 1..N {
-                t[i + j] = t[i + j].madd_low(a[j], b[i]);
-            }
-            for j in 0..N {
-                t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
-            }
-            if i + 1 < N {
-                t[i + 1] = t[i + 1].madd_low(a[0], b[i + 1]);
-            }
-            let q = zero.madd_low(t[i], inverse);
-            // all that goes into t[i + 1] side by side: the next row's q waits for it
-            let high = zero.madd_high(q, p[0]);
-            for j in 0..N {
-                t[i + j] = t[i + j].madd_low(q, p[j]);
-            }
-            for j in 1..N {
-                t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
-            }
-            t[i + 1] = t[i + 1].add(high).add(t[i].carry());
-        });
-        let mut out = [zero; N];
-        out.copy_from_slice(&t[N..2 * N]);
-        Element::settle(out)
+        product(a, b)
     }
 }
-
-// The parts of products are inlined wherever they are used, hence compiled for the features of those functions.
 
 /// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
 #[derive(Clone, Copy)]
@@ -334,7 +347,10 @@ impl<M, const W: usize> Wide<M, W> {
 
 /// `a b`, 2 N^2 multiply-adds.
 #[inline(always)]
-pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Wide<M, W> {
+pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
+    a: &Element<M, N>,
+    b: &Element<M, N>,
+) -> Wide<M, W> {
     a.check();
     b.check();
     let mut t = [Lane::splat(0); W];
@@ -401,5 +417,149 @@ lanes! {
     #[inline(never)]
     pub(crate) fn square<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Element<M, N> {
         reduce::<false, M, N, W>(&square_wide(a))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::{Field as _, PrimeField};
+
+    /// Numbers around 0, p and the bound 2^k p, and between.
+    fn edges<M: Modulus<N>, const N: usize>(k: usize) -> Vec<[u64; N]> {
+        let mut out = Vec::new();
+        let p = M::SHIFTED[0];
+        let one = std::array::from_fn(|j| u64::from(j == 0));
+        let all = std::array::from_fn(|j| if j + 1 < N { LIMB } else { p[N - 1] / 2 });
+        for x in [[0; N], p, M::SHIFTED[k], all] {
+            out.extend([x, add(&x, &one), subtract(&x, &one)]);
+        }
+        let mut state = 1u64;
+        for _ in 0..20 {
+            let mut x = p.map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                state >> 12
+            });
+            x[N - 1] %= (p[N - 1] << k) / 2 + 1;
+            out.push(x);
+        }
+        // not negative
+        out.retain(|x| x[N - 1] <= LIMB);
+        out
+    }
+
+    fn add<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+        let mut carry = 0;
+        std::array::from_fn(|j| {
+            let sum = a[j] + b[j] + carry;
+            carry = if j + 1 < N { sum >> 52 } else { 0 };
+            sum - (carry << 52)
+        })
+    }
+
+    fn subtract<const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+        let mut carry = 0i64;
+        std::array::from_fn(|j| {
+            let difference = a[j] as i64 - b[j] as i64 + carry;
+            carry = if j + 1 < N { difference >> 52 } else { 0 };
+            (difference - (carry << 52)) as u64
+        })
+    }
+
+    /// The number mod p.
+    fn value<F: PrimeField>(limbs: &[u64]) -> F {
+        limbs.iter().rev().fold(F::ZERO, |acc, limb| acc * F::from(1u64 << 52) + F::from(*limb))
+    }
+
+    fn lanes<const N: usize>(x: &[Lane; N]) -> [[u64; N]; 8] {
+        let mut out = [[0; N]; 8];
+        for (j, limb) in x.iter().enumerate() {
+            let mut words = [0; 8];
+            limb.store(&mut words);
+            for lane in 0..8 {
+                out[lane][j] = words[lane];
+            }
+        }
+        out
+    }
+
+    /// Eight numbers, a lane each.
+    fn gather<M: Modulus<N>, const N: usize>(x: &[[u64; N]; 8]) -> Element<M, N> {
+        let mut out = [Lane::splat(0); N];
+        for (j, out) in out.iter_mut().enumerate() {
+            *out = Lane::load(&std::array::from_fn(|lane| x[lane][j]));
+        }
+        Element::new(out)
+    }
+
+    fn laws<F: PrimeField, M: Modulus<N>, const N: usize, const W: usize, const WORDS: usize>(bound: usize) {
+        if !super::super::available() {
+            return;
+        }
+        let edges = edges::<M, N>(bound);
+        let r = F::from(2u64).pow([52 * N as u64]);
+        let below = |x: &[u64; N], k: usize| subtract(x, &M::SHIFTED[k])[N - 1] >> 63 == 1;
+        for (i, a) in edges.iter().enumerate() {
+            // all pairs, eight at a time, each lane with another partner
+            for first in (0..edges.len()).step_by(8) {
+                let a8 = [*a; 8];
+                let b8: [[u64; N]; 8] = std::array::from_fn(|lane| edges[(first + lane + i) % edges.len()]);
+                let (x, y) = (gather::<M, N>(&a8), gather::<M, N>(&b8));
+                // SAFETY: the features are there.
+                let (product, square) = unsafe { (mul(&x, &y), square::<M, N, W>(&y)) };
+                let wide = reduce::<true, M, N, W>(&mul_wide::<M, N, W>(&x, &y).sub(&square_wide(&y)));
+                let got = [product, square, wide, x.add(&y)].map(|z| lanes(&z.0));
+                for lane in 0..8 {
+                    let (a, b) = (value::<F>(a), value::<F>(&b8[lane]));
+                    let expected = [a * b / r, b.square() / r, (a * b - b.square()) / r, a + b];
+                    for (got, expected) in got.iter().zip(expected) {
+                        assert_eq!(value::<F>(&got[lane]), expected);
+                        assert!(got[lane].iter().all(|limb| *limb <= LIMB));
+                    }
+                    assert!(below(&got[0][lane], 1) && below(&got[1][lane], 1), "a product is below 2 p");
+                    assert!(below(&got[2][lane], 2), "a lifted one below 3 p");
+                }
+                if below(&b8[0], 1) {
+                    let y = gather::<M, N>(&[b8[0]; 8]);
+                    let got = lanes(&x.sub::<1>(&y).0)[0];
+                    assert_eq!(value::<F>(&got), value::<F>(a) - value::<F>(&b8[0]));
+                    let once = lanes(&y.reduce_once::<0>().0)[0];
+                    assert_eq!(
+                        (value::<F>(&once), below(&once, 0)),
+                        (value::<F>(&b8[0]), true),
+                        "b < 2 p reduces below p"
+                    );
+                }
+            }
+        }
+        // the words of 64 bits, there and back, with and without a shift
+        for x in edges.iter().map(|x| value::<F>(x)) {
+            let words: [u64; WORDS] = x.into_bigint().as_ref().try_into().expect("as many words");
+            let columns = words.map(Lane::splat);
+            let there = Element::<M, N>::from_words(&columns, 0);
+            assert_eq!(lanes(&there.0)[3], cut(&words));
+            assert_eq!(lanes(&there.to_words::<WORDS>())[5], words);
+            let shifted = Element::<M, N>::from_words(&columns, 4);
+            assert_eq!(lanes(&shifted.0)[0], limbs(words, 4));
+            assert_eq!(lanes(&there.shift_left(4).0)[7], limbs(words, 4));
+            assert_eq!(value::<F>(&lanes(&shifted.divide::<4>().0)[1]), x);
+        }
+    }
+
+    #[test]
+    fn fq_at_the_bounds() {
+        laws::<ark_bls12_381::Fq, Q, 8, 16, 6>(7);
+    }
+
+    #[test]
+    fn fr_at_the_bounds() {
+        // 2^2 p times 2^2 p: at the limit A B = 2^5 of the bound, less what the test of 3 p takes
+        laws::<ark_bls12_381::Fr, R, 5, 10, 4>(2);
+    }
+
+    #[test]
+    fn a_word_form_is_its_montgomery_form() {
+        let x = ark_bls12_381::Fq::from(5u64);
+        assert_eq!(x.0.0, (x * ark_bls12_381::Fq::from(2u64).pow([384])).into_bigint().0);
     }
 }

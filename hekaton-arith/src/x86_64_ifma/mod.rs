@@ -23,15 +23,21 @@ macro_rules! lanes {
     };
 }
 
+pub(crate) mod fft;
 mod field;
 #[cfg(not(any(hekaton_plain_lanes, miri)))]
 mod lane;
 #[cfg(any(hekaton_plain_lanes, miri))]
 #[path = "lane_plain.rs"]
 mod lane;
+mod pairing;
 mod points;
+mod target_group;
+mod tower;
 
+pub(crate) use pairing::miller_loop;
 pub(crate) use points::add_pairs;
+pub(crate) use target_group::{Row, to_abs_u};
 
 /// Whether this processor has the instructions.
 pub(crate) fn available() -> bool {

@@ -17,8 +17,9 @@
 //! 2^16 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
 //! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
 
-use super::field::{Element, Fq, Q, WideFq, limbs, mul, mul_wide, reduce, square};
+use super::field::{Element, Fq, Q, limbs, mul, square};
 use super::lane::{Lane, Mask};
+use super::tower::{Fq2, fq2_mul, fq2_square};
 use crate::portable::{self, Curve, Field, Kind};
 use crate::{G1Point, G2Point};
 use ark_bls12_381::FqConfig;
@@ -70,7 +71,7 @@ pub(crate) trait Coordinate: Copy {
 }
 
 /// `2^k mod p` in words, by doubling.
-const fn power_of_two(k: usize) -> [u64; 6] {
+pub(crate) const fn power_of_two(k: usize) -> [u64; 6] {
     let p = <FqConfig as MontConfig<6>>::MODULUS.0;
     let mut x = [1, 0, 0, 0, 0, 0];
     let mut done = 0;
@@ -165,32 +166,6 @@ impl Coordinate for Fq {
     }
     fn scale() -> blst_fp {
         blst_fp { l: SCALE }
-    }
-}
-
-/// Eight elements of Fq2.
-#[derive(Clone, Copy)]
-pub(crate) struct Fq2 {
-    pub(crate) c0: Fq,
-    pub(crate) c1: Fq,
-}
-
-lanes! {
-    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; the first
-    /// coordinate is lifted by p.
-    #[inline(never)]
-    pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
-        let v0: WideFq = mul_wide(&a.c0, &b.c0);
-        let v1: WideFq = mul_wide(&a.c1, &b.c1);
-        let sums: WideFq = mul_wide(&a.c0.add(&a.c1), &b.c0.add(&b.c1));
-        Fq2 { c0: reduce::<true, Q, 8, 16>(&v0.sub(&v1)), c1: reduce::<false, Q, 8, 16>(&sums.sub(&v0).sub(&v1)) }
-    }
-
-    /// Two products: 528 multiply-adds. For operands below 4 p.
-    #[inline(never)]
-    pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
-        let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<2>(&a.c1));
-        Fq2 { c0: mul(&sum, &difference), c1: mul(&a.c0.double(), &a.c1) }
     }
 }
 
@@ -305,8 +280,14 @@ fn eight<const N: usize>(words: &[u64], at: usize) -> &[u64; N] {
 #[inline(always)]
 fn columns<P: Point>(rows: &[&P; 8], from: usize, count: usize, out: &mut [Lane]) {
     let words = [
-        words_of(rows[0]), words_of(rows[1]), words_of(rows[2]), words_of(rows[3]), words_of(rows[4]), words_of(rows[5]),
-        words_of(rows[6]), words_of(rows[7]),
+        words_of(rows[0]),
+        words_of(rows[1]),
+        words_of(rows[2]),
+        words_of(rows[3]),
+        words_of(rows[4]),
+        words_of(rows[5]),
+        words_of(rows[6]),
+        words_of(rows[7]),
     ];
     let mut at = 0;
     while at + 8 <= count {

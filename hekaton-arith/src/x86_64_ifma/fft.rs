@@ -1,0 +1,390 @@
+//! Fourier transforms over Fr in lanes, in place.
+//!
+//! # Form
+//! Between passes eight consecutive elements are a block of four times eight words: their first words, their second words and
+//! so on, where they lay as elements. The first pass reads elements, the last one writes them. Blocks hold numbers below 2 p,
+//! which have 256 bits. Twiddles are kept as limbs, times R, so a product with one leaves the other operand's form as it is.
+//!
+//! # Passes
+//! Two layers of butterflies a pass: four products for four elements (420 multiply-adds for eight times four). Passes recurse
+//! depth first, so that all but the first few stay in a cache. The last six layers of decimation in frequency, over 64
+//! elements, are done at once: three over blocks, then, after a transposition, three over what were the lanes of a block.
+//!
+//! # Bounds
+//! Sums of two of the numbers below 2 p are below 4 p, differences lifted by 2 p or 4 p below 8 p; products with a twiddle,
+//! which is below p, stay below (1 + 8 p / R) p < 1.3 p.
+
+use super::field::{Element, Fr, cut, product};
+use super::lane::Lane;
+use ark_bls12_381::FrConfig;
+use ark_ff::MontConfig;
+
+/// Elements of the smallest transform that this backend does.
+pub(crate) const LEAST: usize = 64;
+
+/// Eight elements, as elements or as words of all eight.
+type Block = [u64; 32];
+
+/// Twiddles of eight consecutive butterflies, limb by limb.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Twiddles([[u64; 8]; 5]);
+
+impl Twiddles {
+    #[inline(always)]
+    fn load(&self) -> Fr {
+        let mut t = [Lane::splat(0); 5];
+        for j in 0..5 {
+            t[j] = Lane::load(&self.0[j]);
+        }
+        Element::new(t)
+    }
+}
+
+/// The roots' powers for all layers: 40 N bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    /// for butterflies over distances of 8, 16, 32 and so on
+    layers: Vec<Vec<Twiddles>>,
+    /// the first three powers of the eighth root of unity
+    eighth: [[u64; 5]; 3],
+}
+
+/// x R mod p in limbs; the words of x are x 2^256.
+fn times_r(x: &ark_bls12_381::Fr) -> [u64; 5] {
+    let sixteen = *x * ark_bls12_381::Fr::from(16u64);
+    cut(&sixteen.0.0)
+}
+
+impl Tables {
+    /// `powers` are w^i for i < N/2, N at least [`LEAST`].
+    pub(crate) fn new(powers: &[ark_bls12_381::Fr]) -> Self {
+        let half = powers.len();
+        let mut layers = Vec::new();
+        let mut distance = 8;
+        while distance <= half {
+            let stride = half / distance;
+            let layer = (0..distance / 8).map(|v| {
+                let mut out = [[0; 8]; 5];
+                for lane in 0..8 {
+                    for (j, limb) in times_r(&powers[(8 * v + lane) * stride]).into_iter().enumerate() {
+                        out[j][lane] = limb;
+                    }
+                }
+                Twiddles(out)
+            });
+            layers.push(layer.collect());
+            distance *= 2;
+        }
+        let eighth = [1, 2, 3].map(|i| times_r(&powers[i * half / 4]));
+        Self { layers, eighth }
+    }
+
+    /// Twiddles of butterflies over that many blocks.
+    #[inline(always)]
+    fn layer(&self, blocks: usize) -> &[Twiddles] {
+        &self.layers[blocks.ilog2() as usize]
+    }
+}
+
+/// The elements as blocks; they are at least [`LEAST`] and a power of two.
+fn blocks(values: &mut [ark_bls12_381::Fr]) -> &mut [Block] {
+    const _: () = assert!(size_of::<[ark_bls12_381::Fr; 8]>() == size_of::<Block>());
+    const _: () = assert!(<FrConfig as MontConfig<4>>::MODULUS.0[3] >> 63 == 0, "numbers below 2 p have 256 bits");
+    // SAFETY: an element is its four words (size asserted; any words are words), and as many blocks as there are whole eights
+    // lie within the slice. Callers leave canonical elements behind.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len() / 8) }
+}
+
+/// Decimation in frequency: natural order in, bit-reversed out.
+pub(crate) fn dif(values: &mut [ark_bls12_381::Fr], tables: &Tables) {
+    // SAFETY (here and below): tables are made only where the features are.
+    unsafe { dif_blocks(blocks(values), tables, true) }
+}
+
+/// Multiplies by the factors, if there are any, then decimation in time: bit-reversed in, natural order out.
+pub(crate) fn dit(values: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables) {
+    if let Some(factors) = factors {
+        assert_eq!(values.len(), factors.len(), "as many factors as values");
+    }
+    unsafe { dit_blocks(blocks(values), factors, tables, true) }
+}
+
+/// Multiplies all by x.
+pub(crate) fn scale(values: &mut [ark_bls12_381::Fr], x: &ark_bls12_381::Fr) {
+    unsafe { scale_blocks(blocks(values), &times_r(x)) }
+}
+
+/// Eight elements as they come.
+#[inline(always)]
+fn load_elements(block: &Block) -> Fr {
+    let rows = block.as_chunks::<4>().0;
+    let words = Lane::half_columns([&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6], &rows[7]]);
+    Element::from_words(&words, 0)
+}
+
+#[inline(always)]
+fn load(block: &Block) -> Fr {
+    let rows = block.as_chunks::<8>().0;
+    Element::from_words(&[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])], 0)
+}
+
+#[inline(always)]
+fn store(x: &Fr, block: &mut Block) {
+    let words: [Lane; 4] = x.to_words();
+    for (word, row) in words.into_iter().zip(block.as_chunks_mut::<8>().0) {
+        word.store(row);
+    }
+}
+
+/// Stores elements below 2 p as what they are.
+#[inline(always)]
+fn store_elements(x: &Fr, block: &mut Block) {
+    Lane::store_half_columns(x.reduce_once::<0>().to_words(), block, 4);
+}
+
+/// `(a + b, (a - b) w)`, below 2 p all.
+#[inline(always)]
+fn butterfly_dif(a: &mut Fr, b: &mut Fr, w: &Fr) {
+    let difference = a.sub::<1>(b);
+    *a = a.add(b).reduce_once::<1>();
+    *b = product(&difference, w);
+}
+
+/// `(a + w b, a - w b)`, below 2 p all.
+#[inline(always)]
+fn butterfly_dit(a: &mut Fr, b: &mut Fr, w: &Fr) {
+    let m = product(b, w);
+    *b = a.sub::<1>(&m).reduce_once::<1>();
+    *a = a.add(&m).reduce_once::<1>();
+}
+
+/// `(a + b, a - b)`
+#[inline(always)]
+fn butterfly(a: &mut Fr, b: &mut Fr) {
+    let difference = a.sub::<1>(b).reduce_once::<1>();
+    *a = a.add(b).reduce_once::<1>();
+    *b = difference;
+}
+
+/// Two of eight.
+#[inline(always)]
+fn two(v: &mut [Fr; 8], i: usize, j: usize) -> (&mut Fr, &mut Fr) {
+    let (low, high) = v.split_at_mut(j);
+    (&mut low[i], &mut high[0])
+}
+
+/// Limb by limb, lane i of element j becomes lane j of element i.
+#[inline(always)]
+fn transpose(v: &mut [Fr; 8]) {
+    for limb in 0..5 {
+        let t = Lane::transpose([
+            v[0].0[limb],
+            v[1].0[limb],
+            v[2].0[limb],
+            v[3].0[limb],
+            v[4].0[limb],
+            v[5].0[limb],
+            v[6].0[limb],
+            v[7].0[limb],
+        ]);
+        for i in 0..8 {
+            v[i].0[limb] = t[i];
+        }
+    }
+}
+
+lanes! {
+    fn scale_blocks(blocks: &mut [Block], x: &[u64; 5]) {
+        let x = Fr::splat(x);
+        for block in blocks {
+            store_elements(&product(&load_elements(block), &x), block);
+        }
+    }
+
+    fn dif_blocks(blocks: &mut [Block], tables: &Tables, first: bool) {
+        match blocks.len() {
+            8 => dif_64(blocks, tables, first),
+            16 => {
+                let (low, high) = blocks.split_at_mut(8);
+                for ((a, b), w) in low.iter_mut().zip(high.iter_mut()).zip(tables.layer(8)) {
+                    let (mut x, mut y) = if first { (load_elements(a), load_elements(b)) } else { (load(a), load(b)) };
+                    butterfly_dif(&mut x, &mut y, &w.load());
+                    store(&x, a);
+                    store(&y, b);
+                }
+                dif_64(low, tables, false);
+                dif_64(high, tables, false);
+            }
+            n => {
+                dif_two_layers(blocks, tables, first);
+                for quarter in blocks.chunks_exact_mut(n / 4) {
+                    dif_blocks(quarter, tables, false);
+                }
+            }
+        }
+    }
+
+    fn dif_two_layers(blocks: &mut [Block], tables: &Tables, first: bool) {
+        let quarter = blocks.len() / 4;
+        let (outer, inner) = (tables.layer(2 * quarter), tables.layer(quarter));
+        for i in 0..quarter {
+            let at = [i, i + quarter, i + 2 * quarter, i + 3 * quarter];
+            let mut a = [Fr::zero(); 4];
+            for k in 0..4 {
+                a[k] = if first { load_elements(&blocks[at[k]]) } else { load(&blocks[at[k]]) };
+            }
+            let t1 = product(&a[0].sub::<1>(&a[2]), &outer[i].load());
+            let t3 = product(&a[1].sub::<1>(&a[3]), &outer[i + quarter].load());
+            let (t0, t2) = (a[0].add(&a[2]), a[1].add(&a[3]));
+            let w = inner[i].load();
+            store(&t0.add(&t2).reduce_once::<2>().reduce_once::<1>(), &mut blocks[at[0]]);
+            store(&product(&t0.sub::<2>(&t2), &w), &mut blocks[at[1]]);
+            store(&t1.add(&t3).reduce_once::<1>(), &mut blocks[at[2]]);
+            store(&product(&t1.sub::<1>(&t3), &w), &mut blocks[at[3]]);
+        }
+    }
+
+    /// The last six layers.
+    fn dif_64(blocks: &mut [Block], tables: &Tables, first: bool) {
+        let mut v = [Fr::zero(); 8];
+        for k in 0..8 {
+            v[k] = if first { load_elements(&blocks[k]) } else { load(&blocks[k]) };
+        }
+        for distance in [4, 2, 1] {
+            let layer = tables.layer(distance);
+            for start in (0..8).step_by(2 * distance) {
+                for k in 0..distance {
+                    let (a, b) = two(&mut v, start + k, start + k + distance);
+                    butterfly_dif(a, b, &layer[k].load());
+                }
+            }
+        }
+        transpose(&mut v);
+        let roots = [Fr::splat(&tables.eighth[0]), Fr::splat(&tables.eighth[1]), Fr::splat(&tables.eighth[2])];
+        for distance in [4, 2, 1] {
+            for start in (0..8).step_by(2 * distance) {
+                for k in 0..distance {
+                    let (a, b) = two(&mut v, start + k, start + k + distance);
+                    if k == 0 { butterfly(a, b) } else { butterfly_dif(a, b, &roots[k * 4 / distance - 1]) }
+                }
+            }
+        }
+        let words = blocks.as_flattened_mut();
+        for k in 0..8 {
+            Lane::store_half_columns(v[k].reduce_once::<0>().to_words(), &mut words[4 * k..], 32);
+        }
+    }
+
+    fn dit_blocks(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
+        let n = blocks.len();
+        let part = |k: usize, of: usize| factors.map(|f| &f[k * 8 * n / of..(k + 1) * 8 * n / of]);
+        match n {
+            8 => dit_64(blocks, factors, tables, last),
+            16 => {
+                let (low, high) = blocks.split_at_mut(8);
+                dit_64(low, part(0, 2), tables, false);
+                dit_64(high, part(1, 2), tables, false);
+                for ((a, b), w) in low.iter_mut().zip(high.iter_mut()).zip(tables.layer(8)) {
+                    let (mut x, mut y) = (load(a), load(b));
+                    butterfly_dit(&mut x, &mut y, &w.load());
+                    if last {
+                        store_elements(&x, a);
+                        store_elements(&y, b);
+                    } else {
+                        store(&x, a);
+                        store(&y, b);
+                    }
+                }
+            }
+            _ => {
+                for (k, quarter) in blocks.chunks_exact_mut(n / 4).enumerate() {
+                    dit_blocks(quarter, part(k, 4), tables, false);
+                }
+                dit_two_layers(blocks, tables, last);
+            }
+        }
+    }
+
+    fn dit_two_layers(blocks: &mut [Block], tables: &Tables, last: bool) {
+        let quarter = blocks.len() / 4;
+        let (outer, inner) = (tables.layer(2 * quarter), tables.layer(quarter));
+        for i in 0..quarter {
+            let at = [i, i + quarter, i + 2 * quarter, i + 3 * quarter];
+            let (b0, b1, b2, b3) = (load(&blocks[at[0]]), load(&blocks[at[1]]), load(&blocks[at[2]]), load(&blocks[at[3]]));
+            let w = inner[i].load();
+            let (m1, m3) = (product(&b1, &w), product(&b3, &w));
+            let (x0, x1) = (b0.add(&m1), b0.sub::<1>(&m1));
+            let x2 = product(&b2.add(&m3), &outer[i].load());
+            let x3 = product(&b2.sub::<1>(&m3), &outer[i + quarter].load());
+            for (y, at) in [(x0.add(&x2), at[0]), (x1.add(&x3), at[1]), (x0.sub::<1>(&x2), at[2]), (x1.sub::<1>(&x3), at[3])] {
+                let y = y.reduce_once::<2>().reduce_once::<1>();
+                if last { store_elements(&y, &mut blocks[at]) } else { store(&y, &mut blocks[at]) }
+            }
+        }
+    }
+
+    /// The first six layers.
+    fn dit_64(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
+        let words = blocks.as_flattened();
+        let mut v = [Fr::zero(); 8];
+        for k in 0..8 {
+            v[k] = Element::from_words(&Lane::half_columns(strided(words, k)), 0);
+        }
+        if let Some(factors) = factors {
+            for k in 0..8 {
+                let rows = [
+                    &factors[k].0.0, &factors[k + 8].0.0, &factors[k + 16].0.0, &factors[k + 24].0.0, &factors[k + 32].0.0,
+                    &factors[k + 40].0.0, &factors[k + 48].0.0, &factors[k + 56].0.0,
+                ];
+                // times R: below 2^4 p, so the product is below (1 + 2^4 p / R) p < 1.5 p
+                let factor = Element::from_words(&Lane::half_columns(rows), 4);
+                v[k] = product(&v[k], &factor);
+            }
+        }
+        let roots = [Fr::splat(&tables.eighth[0]), Fr::splat(&tables.eighth[1]), Fr::splat(&tables.eighth[2])];
+        for distance in [1, 2, 4] {
+            for start in (0..8).step_by(2 * distance) {
+                for k in 0..distance {
+                    let (a, b) = two(&mut v, start + k, start + k + distance);
+                    if k == 0 { butterfly(a, b) } else { butterfly_dit(a, b, &roots[k * 4 / distance - 1]) }
+                }
+            }
+        }
+        transpose(&mut v);
+        for distance in [1, 2, 4] {
+            let layer = tables.layer(distance);
+            for start in (0..8).step_by(2 * distance) {
+                for k in 0..distance {
+                    let (a, b) = two(&mut v, start + k, start + k + distance);
+                    butterfly_dit(a, b, &layer[k].load());
+                }
+            }
+        }
+        for k in 0..8 {
+            if last { store_elements(&v[k], &mut blocks[k]) } else { store(&v[k], &mut blocks[k]) }
+        }
+    }
+}
+
+/// The elements k, k + 8, k + 16 and so on of 64.
+#[inline(always)]
+fn strided(words: &[u64], k: usize) -> [&[u64; 4]; 8] {
+    let rows = words.as_chunks::<4>().0;
+    [&rows[k], &rows[k + 8], &rows[k + 16], &rows[k + 24], &rows[k + 32], &rows[k + 40], &rows[k + 48], &rows[k + 56]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::Field;
+
+    #[test]
+    fn twiddles_are_times_r() {
+        let r = ark_bls12_381::Fr::from(2u64).pow([260]);
+        assert_eq!(
+            times_r(&ark_bls12_381::Fr::ONE),
+            super::super::field::limbs::<4, 5>(ark_ff::PrimeField::into_bigint(r).0, 0)
+        );
+    }
+}

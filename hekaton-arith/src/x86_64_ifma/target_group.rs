@@ -1,0 +1,154 @@
+//! Products in the target group, eight at a time, and tests of many elements' order.
+
+use super::field::{Fq, Modulus, Q, cut, limbs};
+use super::lane::Lane;
+use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
+use crate::portable::Field;
+use crate::scalar::ABS_U;
+use crate::sums::{NEGATIVE, Summand};
+use blst::{blst_fp, blst_fp12};
+
+/// An element of the target group as its limbs, times R, below 2^6 p: what trees of products work on.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Row([u64; 96]);
+
+impl Row {
+    pub(crate) fn new(f: &blst_fp12) -> Self {
+        let mut out = [0; 96];
+        for (row, words) in out.as_chunks_mut::<8>().0.iter_mut().zip(coordinates(f)) {
+            *row = cut(&(blst_fp { l: words }).mul(&TWO_TO_32).l);
+        }
+        Self(out)
+    }
+
+    /// The element, from a row as [`Row::new`], a product or the conjugate of one leaves it.
+    pub(crate) fn element(&self) -> blst_fp12 {
+        let mut all = [[0; 6]; 12];
+        for (words, row) in all.iter_mut().zip(self.0.as_chunks::<8>().0) {
+            *words = reduced(row).mul(&BACK).l;
+        }
+        from_coordinates(&all)
+    }
+}
+
+/// 2^416 mod p: a product with it multiplies by 2^32.
+const TWO_TO_32: blst_fp = blst_fp { l: super::points::power_of_two(416) };
+/// 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
+const BACK: blst_fp = blst_fp { l: super::points::power_of_two(352) };
+
+impl Summand for Row {
+    const ZERO: Self = {
+        let one: [u64; 8] = limbs(super::points::power_of_two(416), 0);
+        let mut out = [0; 96];
+        let mut j = 0;
+        while j < 8 {
+            out[j] = one[j];
+            j += 1;
+        }
+        Self(out)
+    };
+
+    fn signed(src: &[Self], index: u32) -> Self {
+        let mut out = src[(index & !NEGATIVE) as usize];
+        if index & NEGATIVE != 0 {
+            for row in &mut out.0.as_chunks_mut::<8>().0[6..] {
+                // 2^5 p - x
+                let mut carry = 0;
+                for (limb, p) in row.iter_mut().zip(Q::SHIFTED[5]) {
+                    let difference = p as i64 - *limb as i64 + carry;
+                    (*limb, carry) = (difference as u64 & ((1 << 52) - 1), difference >> 52);
+                }
+            }
+        }
+        out
+    }
+
+    fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
+        assert_eq!(pairs.len(), out.len(), "as many products as pairs");
+        for (pairs, out) in pairs.chunks(8).zip(out.chunks_mut(8)) {
+            // SAFETY: rows are made only where the features are.
+            unsafe { mul_eight(src, pairs, out) };
+        }
+    }
+}
+
+/// A number of 8 limbs, mod p.
+fn reduced(limbs: &[u64; 8]) -> blst_fp {
+    // sum of limbs times powers of two, all in the 64-bit library's form (times 2^384, so read as a number times 1)
+    const TO_FORM: blst_fp = blst_fp { l: super::points::power_of_two(768) };
+    const STEP: blst_fp = blst_fp { l: super::points::power_of_two(384 + 52) };
+    let mut acc = blst_fp::default();
+    for limb in limbs.iter().rev() {
+        let number = blst_fp { l: [*limb, 0, 0, 0, 0, 0] };
+        acc = acc.mul(&STEP).add(&number.mul(&TO_FORM));
+    }
+    // back to the number itself
+    acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] })
+}
+
+lanes! {
+    fn load(src: &[Row], pairs: &[[u32; 2]], side: usize) -> Fq12 {
+        let mut rows = [&src[0]; 8];
+        let mut negative = 0;
+        for lane in 0..8 {
+            let index = pairs[lane.min(pairs.len() - 1)][side];
+            rows[lane] = &src[(index & !NEGATIVE) as usize];
+            negative |= ((index >> 31) as u8) << lane;
+        }
+        let mut out = Fq12::one();
+        for i in 0..12 {
+            let part = |lane: usize| &rows[lane].0.as_chunks::<8>().0[i];
+            let columns = Lane::columns([part(0), part(1), part(2), part(3), part(4), part(5), part(6), part(7)]);
+            *out.coordinate_mut(i) = Fq::new(columns);
+        }
+        if negative != 0 {
+            let conjugate = out.conjugate();
+            for i in 6..12 {
+                *out.coordinate_mut(i) = out.coordinate(i).select(negative, conjugate.coordinate(i));
+            }
+        }
+        out
+    }
+
+    fn mul_eight(src: &[Row], pairs: &[[u32; 2]], out: &mut [Row]) {
+        let product = fq12_mul(&load(src, pairs, 0), &load(src, pairs, 1));
+        let mut rows = [Row([0; 96]); 8];
+        for i in 0..12 {
+            let lanes = Lane::transpose(product.coordinate(i).0);
+            for lane in 0..8 {
+                lanes[lane].store(&mut rows[lane].0.as_chunks_mut::<8>().0[i]);
+            }
+        }
+        out.copy_from_slice(&rows[..out.len()]);
+    }
+
+    /// f^|u| of eight elements of the cyclotomic subgroup.
+    fn powers_of_u(f: &Fq12) -> Fq12 {
+        let mut power = *f;
+        for bit in (0..63).rev() {
+            power = fq12_cyclotomic_square(&power);
+            if ABS_U >> bit & 1 == 1 {
+                power = fq12_mul(&power, f);
+            }
+        }
+        power
+    }
+
+    fn powers(elements: &[blst_fp12; 8]) -> [blst_fp12; 8] {
+        write_fq12(&powers_of_u(&read_fq12(elements)))
+    }
+}
+
+/// f^|u| of each element of the cyclotomic subgroup.
+pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    let mut out = Vec::with_capacity(elements.len());
+    for eight in elements.chunks(8) {
+        let mut padded = [eight[0]; 8];
+        padded[..eight.len()].copy_from_slice(eight);
+        // SAFETY: this backend is only called where the features are there.
+        let powers = unsafe { powers(&padded) };
+        out.extend_from_slice(&powers[..eight.len()]);
+    }
+    out
+}

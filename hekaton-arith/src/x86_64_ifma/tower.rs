@@ -1,0 +1,403 @@
+//! Fq2, Fq6 and Fq12 in lanes: `Fq2 = Fq(i)`, `i^2 = -1`; `Fq6 = Fq2(v)`, `v^3 = 1 + i`; `Fq12 = Fq6(w)`, `w^2 = v`.
+//!
+//! # Bounds
+//! Elements are times R. What comes out of a reduction is lifted by p and below 3 p. A difference `a - b + 2^K p` needs b
+//! below 2^K p: K = 3 where b is such a result or the sum of two, K = 4 where it is such a result times 1 + i or twelve
+//! times, and so on, as noted there. What functions here give back is below 2^5 p; what they take, lines included, is below
+//! 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so wide values, sums of fewer than 2^5
+//! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
+//! most p + 2^-10 p. Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
+
+use super::field::{Element, Fq, Q, WideFq, limbs, mul, mul_wide, reduce};
+use super::lane::{Lane, Mask};
+use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
+
+/// Eight elements of Fq2.
+#[derive(Clone, Copy)]
+pub(crate) struct Fq2 {
+    pub(crate) c0: Fq,
+    pub(crate) c1: Fq,
+}
+
+/// Eight elements of Fq6.
+#[derive(Clone, Copy)]
+pub(crate) struct Fq6(pub(crate) [Fq2; 3]);
+
+/// Eight elements of Fq12.
+#[derive(Clone, Copy)]
+pub(crate) struct Fq12(pub(crate) [Fq6; 2]);
+
+/// A product in Fq2 before its reduction.
+#[derive(Clone, Copy)]
+struct Wide2 {
+    c0: WideFq,
+    c1: WideFq,
+}
+
+lanes! {
+    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; the first
+    /// coordinate is lifted by p.
+    #[inline(never)]
+    pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
+        let t = wide2(a, b);
+        Fq2 { c0: reduce::<true, Q, 8, 16>(&t.c0), c1: reduce::<false, Q, 8, 16>(&t.c1) }
+    }
+
+    /// Two products: 528 multiply-adds. For operands below 2^7 p.
+    #[inline(never)]
+    pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
+        let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<7>(&a.c1));
+        Fq2 { c0: mul(&sum, &difference), c1: mul(&a.c0.double(), &a.c1) }
+    }
+
+    /// The product before its reduction: 384 multiply-adds.
+    #[inline(never)]
+    fn wide2(a: &Fq2, b: &Fq2) -> Wide2 {
+        let v0: WideFq = mul_wide(&a.c0, &b.c0);
+        let v1: WideFq = mul_wide(&a.c1, &b.c1);
+        let sums: WideFq = mul_wide(&a.c0.add(&a.c1), &b.c0.add(&b.c1));
+        Wide2 { c0: v0.sub(&v1), c1: sums.sub(&v0).sub(&v1) }
+    }
+
+    #[inline(never)]
+    fn reduce2(t: &Wide2) -> Fq2 {
+        Fq2 { c0: reduce::<true, Q, 8, 16>(&t.c0), c1: reduce::<true, Q, 8, 16>(&t.c1) }
+    }
+
+    /// Six products and three reductions in Fq2: 3,120 multiply-adds.
+    #[inline(never)]
+    pub(crate) fn fq6_mul(a: &Fq6, b: &Fq6) -> Fq6 {
+        let ([a0, a1, a2], [b0, b1, b2]) = (&a.0, &b.0);
+        let (v0, v1, v2) = (wide2(a0, b0), wide2(a1, b1), wide2(a2, b2));
+        let c0 = wide2(&a1.add(a2), &b1.add(b2)).sub(&v1).sub(&v2).times_xi().add(&v0);
+        let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1).add(&v2.times_xi());
+        let c2 = wide2(&a0.add(a2), &b0.add(b2)).sub(&v0).sub(&v2).add(&v1);
+        Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)])
+    }
+
+    /// Times `b0 + b1 v`: five products and three reductions in Fq2.
+    #[inline(never)]
+    fn fq6_mul_by_01(a: &Fq6, b0: &Fq2, b1: &Fq2) -> Fq6 {
+        let [a0, a1, a2] = &a.0;
+        let (v0, v1) = (wide2(a0, b0), wide2(a1, b1));
+        let c0 = wide2(&a1.add(a2), b1).sub(&v1).times_xi().add(&v0);
+        let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1);
+        let c2 = wide2(&a0.add(a2), b0).sub(&v0).add(&v1);
+        Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)])
+    }
+
+    /// 54 products and 18 reductions: 9,360 multiply-adds.
+    #[inline(never)]
+    pub(crate) fn fq12_mul(a: &Fq12, b: &Fq12) -> Fq12 {
+        let ([a0, a1], [b0, b1]) = (&a.0, &b.0);
+        let (v0, v1) = (fq6_mul(a0, b0), fq6_mul(a1, b1));
+        let cross = fq6_mul(&a0.add(a1), &b0.add(b1)).sub::<3>(&v0).sub::<3>(&v1);
+        Fq12([v0.add(&v1.times_v::<3>()), cross])
+    }
+
+    /// 36 products and 12 reductions: 6,240 multiply-adds.
+    #[inline(never)]
+    pub(crate) fn fq12_square(a: &Fq12) -> Fq12 {
+        let [a0, a1] = &a.0;
+        let v = fq6_mul(a0, a1);
+        // below 3 p + 8 p + 16 p
+        let c0 = fq6_mul(&a0.add(a1), &a0.add(&a1.times_v::<7>())).sub::<3>(&v).sub::<4>(&v.times_v::<3>());
+        Fq12([c0, v.add(&v)])
+    }
+
+    /// Times `b0 + b1 v + b4 v w`, a line: 39 products and 18 reductions, 7,440 multiply-adds.
+    #[inline(never)]
+    pub(crate) fn fq12_mul_by_line(a: &Fq12, [b0, b1, b4]: &[Fq2; 3]) -> Fq12 {
+        let [a0, a1] = &a.0;
+        let v0 = fq6_mul_by_01(a0, b0, b1);
+        let [x, y, z] = &a1.0;
+        let v1 = Fq6([reduce2(&wide2(z, b4).times_xi()), reduce2(&wide2(x, b4)), reduce2(&wide2(y, b4))]);
+        let cross = fq6_mul_by_01(&a0.add(a1), b0, &b1.add(b4)).sub::<3>(&v0).sub::<3>(&v1);
+        Fq12([v0.add(&v1.times_v::<3>()), cross])
+    }
+
+    /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2.
+    #[inline(never)]
+    pub(crate) fn fq12_cyclotomic_square(a: &Fq12) -> Fq12 {
+        let ([z0, z4, z3], [z2, z1, z5]) = (&a.0[0].0, &a.0[1].0);
+        // (x + y s)^2 = x^2 + xi y^2 + 2 x y s
+        let (t0, t1) = fq4_square(z0, z1);
+        let (t2, t3) = fq4_square(z2, z3);
+        let (t4, t5) = fq4_square(z4, z5);
+        // 3 t - 2 z and 3 t + 2 z
+        let low = Fq6([minus(&t0, z0), minus(&t2, z4), minus(&t4, z3)]);
+        let high = Fq6([plus(&t5.times_xi::<5>(), z2), plus(&t1, z1), plus(&t3, z5)]);
+        Fq12([low, high]).settled()
+    }
+
+    #[inline(never)]
+    fn fq4_square(x: &Fq2, y: &Fq2) -> (Fq2, Fq2) {
+        let (xx, yy) = (fq2_square(x), fq2_square(y));
+        let cross = fq2_square(&x.add(y)).sub::<3>(&xx).sub::<3>(&yy);
+        (xx.add(&yy.times_xi::<3>()), cross)
+    }
+}
+
+/// `3 t - 2 z`, for z below 2^7 p.
+#[inline(always)]
+fn minus(t: &Fq2, z: &Fq2) -> Fq2 {
+    t.sub::<7>(z).double().add(t)
+}
+
+/// `3 t + 2 z`
+#[inline(always)]
+fn plus(t: &Fq2, z: &Fq2) -> Fq2 {
+    t.add(z).double().add(t)
+}
+
+impl Wide2 {
+    #[inline(always)]
+    fn add(&self, b: &Self) -> Self {
+        Self { c0: self.c0.add(&b.c0), c1: self.c1.add(&b.c1) }
+    }
+
+    #[inline(always)]
+    fn sub(&self, b: &Self) -> Self {
+        Self { c0: self.c0.sub(&b.c0), c1: self.c1.sub(&b.c1) }
+    }
+
+    /// Times 1 + i.
+    #[inline(always)]
+    fn times_xi(&self) -> Self {
+        Self { c0: self.c0.sub(&self.c1), c1: self.c0.add(&self.c1) }
+    }
+}
+
+impl Fq2 {
+    #[inline(always)]
+    pub(crate) fn zero() -> Self {
+        Self { c0: Fq::zero(), c1: Fq::zero() }
+    }
+
+    /// One, times R.
+    #[inline(always)]
+    pub(crate) fn unit() -> Self {
+        Self { c0: Fq::splat(&ONE), c1: Fq::zero() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn add(&self, b: &Self) -> Self {
+        Self { c0: self.c0.add(&b.c0), c1: self.c1.add(&b.c1) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn sub<const K: usize>(&self, b: &Self) -> Self {
+        Self { c0: self.c0.sub::<K>(&b.c0), c1: self.c1.sub::<K>(&b.c1) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn double(&self) -> Self {
+        self.add(self)
+    }
+
+    /// Times 1 + i, for an element below 2^K p.
+    #[inline(always)]
+    pub(crate) fn times_xi<const K: usize>(&self) -> Self {
+        Self { c0: self.c0.sub::<K>(&self.c1), c1: self.c0.add(&self.c1) }
+    }
+
+    /// Times an element of Fq.
+    #[inline(always)]
+    pub(crate) fn scaled(&self, by: &Fq) -> Self {
+        // SAFETY: lanes exist only where the features do.
+        unsafe { Self { c0: mul(&self.c0, by), c1: mul(&self.c1, by) } }
+    }
+
+    #[inline(always)]
+    pub(crate) fn choose(&self, mask: Mask, other: &Self) -> Self {
+        Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
+    }
+
+    /// Below 2 p and a little again: a product with one.
+    #[inline(always)]
+    fn settled(&self) -> Self {
+        self.scaled(&Fq::splat(&ONE))
+    }
+}
+
+impl Fq6 {
+    #[inline(always)]
+    fn zip(&self, b: &Self, f: impl Fn(&Fq2, &Fq2) -> Fq2) -> Self {
+        Self([f(&self.0[0], &b.0[0]), f(&self.0[1], &b.0[1]), f(&self.0[2], &b.0[2])])
+    }
+
+    #[inline(always)]
+    fn add(&self, b: &Self) -> Self {
+        self.zip(b, Fq2::add)
+    }
+
+    /// For b below 2^K p, here and below.
+    #[inline(always)]
+    fn sub<const K: usize>(&self, b: &Self) -> Self {
+        self.zip(b, Fq2::sub::<K>)
+    }
+
+    #[inline(always)]
+    fn times_v<const K: usize>(&self) -> Self {
+        Self([self.0[2].times_xi::<K>(), self.0[0], self.0[1]])
+    }
+}
+
+/// R mod p.
+const ONE: [u64; 8] = limbs(super::points::power_of_two(416), 0);
+/// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
+const TO_R: [u64; 8] = limbs(super::points::power_of_two(448), 0);
+
+/// Coordinates of an element of Fq12, in order.
+pub(crate) fn coordinates(f: &blst_fp12) -> [[u64; 6]; 12] {
+    std::array::from_fn(|i| f.fp6[i / 6].fp2[i / 2 % 3].fp[i % 2].l)
+}
+
+pub(crate) fn from_coordinates(c: &[[u64; 6]; 12]) -> blst_fp12 {
+    let fp = |i: usize| blst_fp { l: c[i] };
+    let fp2 = |i: usize| blst_fp2 { fp: [fp(i), fp(i + 1)] };
+    let fp6 = |i: usize| blst_fp6 { fp2: [fp2(i), fp2(i + 2), fp2(i + 4)] };
+    blst_fp12 { fp6: [fp6(0), fp6(6)] }
+}
+
+impl Fq12 {
+    pub(crate) fn one() -> Self {
+        let mut out = Self([Fq6([Fq2::zero(); 3]); 2]);
+        out.0[0].0[0] = Fq2::unit();
+        out
+    }
+
+    #[inline(always)]
+    fn settled(&self) -> Self {
+        let mut out = *self;
+        for half in &mut out.0 {
+            for x in &mut half.0 {
+                *x = x.settled();
+            }
+        }
+        out
+    }
+
+    /// The conjugate over Fq6, which is the inverse in the target group; for an element below 2^5 p.
+    #[inline(always)]
+    pub(crate) fn conjugate(&self) -> Self {
+        Self([self.0[0], Fq6([Fq2::zero(); 3]).sub::<5>(&self.0[1])])
+    }
+
+    /// Coordinate i of twelve.
+    #[inline(always)]
+    pub(crate) fn coordinate(&self, i: usize) -> &Fq {
+        let x = &self.0[i / 6].0[i / 2 % 3];
+        if i % 2 == 0 { &x.c0 } else { &x.c1 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn coordinate_mut(&mut self, i: usize) -> &mut Fq {
+        let x = &mut self.0[i / 6].0[i / 2 % 3];
+        if i % 2 == 0 { &mut x.c0 } else { &mut x.c1 }
+    }
+}
+
+lanes! {
+    /// A coordinate of eight, by its words times 2^384.
+    #[inline(never)]
+    pub(crate) fn read_coordinate(words: &[[u64; 6]; 8]) -> Fq {
+        let mut columns = [Lane::splat(0); 6];
+        for j in 0..6 {
+            let mut column = [0; 8];
+            for lane in 0..8 {
+                column[lane] = words[lane][j];
+            }
+            columns[j] = Lane::load(&column);
+        }
+        mul(&Element::from_words(&columns, 0), &Fq::splat(&TO_R))
+    }
+
+    /// Words times 2^384, reduced, of each lane.
+    #[inline(never)]
+    pub(crate) fn write_coordinate(x: &Fq) -> [[u64; 6]; 8] {
+        // below 2^8 p before, so below 2 p after
+        let x = x.divide::<32>().reduce_once::<1>().reduce_once::<0>();
+        let columns: [Lane; 6] = x.to_words();
+        let mut out = [[0; 6]; 8];
+        for j in 0..6 {
+            let mut column = [0; 8];
+            columns[j].store(&mut column);
+            for lane in 0..8 {
+                out[lane][j] = column[lane];
+            }
+        }
+        out
+    }
+
+    /// Eight elements.
+    pub(crate) fn read_fq12(elements: &[blst_fp12; 8]) -> Fq12 {
+        let mut all = [[[0; 6]; 12]; 8];
+        for lane in 0..8 {
+            all[lane] = coordinates(&elements[lane]);
+        }
+        let mut out = Fq12::one();
+        for i in 0..12 {
+            let mut words = [[0; 6]; 8];
+            for lane in 0..8 {
+                words[lane] = all[lane][i];
+            }
+            *out.coordinate_mut(i) = read_coordinate(&words);
+        }
+        out
+    }
+
+    /// Each lane's element.
+    pub(crate) fn write_fq12(x: &Fq12) -> [blst_fp12; 8] {
+        let mut all = [[[0; 6]; 12]; 8];
+        for i in 0..12 {
+            let words = write_coordinate(x.coordinate(i));
+            for lane in 0..8 {
+                all[lane][i] = words[lane];
+            }
+        }
+        let mut out = [blst_fp12::default(); 8];
+        for lane in 0..8 {
+            out[lane] = from_coordinates(&all[lane]);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::portable;
+
+    #[test]
+    fn the_tower_agrees_with_the_portable_one() {
+        if !super::super::available() {
+            return;
+        }
+        let g = crate::pairing(&crate::Group::generator(), &crate::Group::generator());
+        let elements: [blst_fp12; 8] = std::array::from_fn(|i| g.mul(&crate::Fr::from(i as u64 * 77 + 1)).0);
+        // SAFETY: the features are there.
+        unsafe {
+            let a = read_fq12(&elements);
+            let mut turned = elements;
+            turned.rotate_left(3);
+            let b = read_fq12(&turned);
+            let check = |got: Fq12, expected: &dyn Fn(&blst_fp12, &blst_fp12) -> blst_fp12| {
+                for ((got, x), y) in write_fq12(&got).iter().zip(&elements).zip(&turned) {
+                    assert_eq!(*got, expected(x, y));
+                }
+            };
+            check(a, &|x, _| *x);
+            check(fq12_mul(&a, &b), &portable::fp12_mul);
+            check(fq12_square(&a), &|x, _| portable::fp12_mul(x, x));
+            check(fq12_cyclotomic_square(&a), &|x, _| portable::fp12_cyclotomic_square(x));
+            check(a.conjugate(), &|x, _| portable::fp12_conjugate(x));
+            // a line is an element with three coordinates in Fq2
+            let mut sparse = Fq12::one();
+            let line = [b.0[0].0[0], b.0[1].0[2], b.0[0].0[1]];
+            (sparse.0[0].0[0], sparse.0[0].0[1], sparse.0[1].0[1]) = (line[0], line[1], line[2]);
+            let expected = write_fq12(&fq12_mul(&a, &sparse));
+            assert_eq!(write_fq12(&fq12_mul_by_line(&a, &line)), expected);
+        }
+    }
+}
