@@ -116,7 +116,11 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     /// The same number in all lanes.
     #[inline(always)]
     pub(crate) fn splat(limbs: &[u64; N]) -> Self {
-        Self::new(limbs.map(Lane::splat))
+        let mut out = [Lane::splat(0); N];
+        for j in 0..N {
+            out[j] = Lane::splat(limbs[j]);
+        }
+        Self::new(out)
     }
 
     #[inline(always)]
@@ -273,41 +277,77 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
 // Products are inlined wherever they are used, hence compiled for the features of those functions.
 
+/// Row i of a product and of its reduction works on `t[i ..= i + N]`. `t[0]` begins with the low half of `a_0 b_0`; what does
+/// not depend on q comes before it, so that the chain from one q to the next is short.
+#[inline(always)]
+fn multiply_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N], b: &[Lane; N], i: usize) {
+    for j in 1..N {
+        t[i + j] = t[i + j].madd_low(a[j], b[i]);
+    }
+    for j in 0..N {
+        t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
+    }
+    if i + 1 < N {
+        t[i + 1] = t[i + 1].madd_low(a[0], b[i + 1]);
+    }
+}
+
+/// Adds the multiple of p that makes `t[i]` a carry.
+#[inline(always)]
+fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], p: &[Lane; N], i: usize) {
+    let zero = Lane::splat(0);
+    let q = zero.madd_low(t[i], Lane::splat(M::INVERSE));
+    // all that goes into t[i + 1] side by side: the next row's q waits for it
+    let high = zero.madd_high(q, p[0]);
+    for j in 0..N {
+        t[i + j] = t[i + j].madd_low(q, p[j]);
+    }
+    for j in 1..N {
+        t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
+    }
+    t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+}
+
 /// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + N for the reduction (together 264 for Fq, 105 for Fr).
 #[inline(always)]
 pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
     a.check();
     b.check();
-    let (a, b, p, inverse) = (&a.0, &b.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
-    let zero = Lane::splat(0);
-    // row i works on t[i ..= i + N]; what does not depend on q comes before it, so that the chain from one q to the next
-    // is short
+    let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
     let mut t = [zero; 16];
-    t[0] = zero.madd_low(a[0], b[0]);
+    t[0] = zero.madd_low(a.0[0], b.0[0]);
     rows!(i < N, {
-        for j in 1..N {
-            t[i + j] = t[i + j].madd_low(a[j], b[i]);
-        }
-        for j in 0..N {
-            t[i + j + 1] = t[i + j + 1].madd_high(a[j], b[i]);
-        }
-        if i + 1 < N {
-            t[i + 1] = t[i + 1].madd_low(a[0], b[i + 1]);
-        }
-        let q = zero.madd_low(t[i], inverse);
-        // all that goes into t[i + 1] side by side: the next row's q waits for it
-        let high = zero.madd_high(q, p[0]);
-        for j in 0..N {
-            t[i + j] = t[i + j].madd_low(q, p[j]);
-        }
-        for j in 1..N {
-            t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
-        }
-        t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+        multiply_row(&mut t, &a.0, &b.0, i);
+        reduce_row::<M, N, 16>(&mut t, &p, i);
     });
     let mut out = [zero; N];
     out.copy_from_slice(&t[N..2 * N]);
     Element::settle(out)
+}
+
+/// Two products side by side: one waits for its q where the other works.
+#[inline(always)]
+pub(crate) fn products<M: Modulus<N>, const N: usize>(
+    [a, b]: [&Element<M, N>; 2],
+    [c, d]: [&Element<M, N>; 2],
+) -> [Element<M, N>; 2] {
+    for x in [a, b, c, d] {
+        x.check();
+    }
+    let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
+    let (mut t, mut s) = ([zero; 16], [zero; 16]);
+    t[0] = zero.madd_low(a.0[0], b.0[0]);
+    s[0] = zero.madd_low(c.0[0], d.0[0]);
+    rows!(i < N, {
+        multiply_row(&mut t, &a.0, &b.0, i);
+        multiply_row(&mut s, &c.0, &d.0, i);
+        reduce_row::<M, N, 16>(&mut t, &p, i);
+        reduce_row::<M, N, 16>(&mut s, &p, i);
+    });
+    let mut out = [[zero; N]; 2];
+    out[0].copy_from_slice(&t[N..2 * N]);
+    out[1].copy_from_slice(&s[N..2 * N]);
+    [Element::settle(out[0]), Element::settle(out[1])]
 }
 
 lanes! {
@@ -315,6 +355,15 @@ lanes! {
     #[inline(never)]
     pub(crate) fn mul<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
         product(a, b)
+    }
+
+    /// [`products`], not inlined.
+    #[inline(never)]
+    pub(crate) fn mul_two<M: Modulus<N>, const N: usize>(
+        x: [&Element<M, N>; 2],
+        y: [&Element<M, N>; 2],
+    ) -> [Element<M, N>; 2] {
+        products(x, y)
     }
 }
 
@@ -386,37 +435,42 @@ pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Ele
     Wide(t, PhantomData)
 }
 
-/// `t / R mod p`, or with LIFT `t / R + p mod p`, for a t above `-p R`: 2 N^2 + N multiply-adds.
+/// `t / R mod p`, for a t that is not negative: 2 N^2 + N multiply-adds.
 #[inline(always)]
-pub(crate) fn reduce<const LIFT: bool, M: Modulus<N>, const N: usize, const W: usize>(t: &Wide<M, W>) -> Element<M, N> {
-    let (mut t, p, inverse) = (t.0, Element::<M, N>::p(0), Lane::splat(M::INVERSE));
-    let zero = Lane::splat(0);
+pub(crate) fn reduce<M: Modulus<N>, const N: usize, const W: usize>(t: &Wide<M, W>) -> Element<M, N> {
+    let (mut t, p) = (t.0, Element::<M, N>::p(0));
     rows!(i < N, {
-        let q = zero.madd_low(t[i], inverse);
-        let high = zero.madd_high(q, p[0]);
-        for j in 0..N {
-            t[i + j] = t[i + j].madd_low(q, p[j]);
-        }
-        for j in 1..N {
-            t[i + j + 1] = t[i + j + 1].madd_high(q, p[j]);
-        }
-        t[i + 1] = t[i + 1].add(high).add(t[i].carry());
+        reduce_row::<M, N, W>(&mut t, &p, i);
     });
     let mut out = [Lane::splat(0); N];
     out.copy_from_slice(&t[N..]);
-    if LIFT {
-        for j in 0..N {
-            out[j] = out[j].add(p[j]);
-        }
-    }
     Element::settle(out)
+}
+
+/// `t / R + p mod p` of two side by side, for t above `-p R`.
+#[inline(always)]
+pub(crate) fn reduce_lifted<M: Modulus<N>, const N: usize, const W: usize>(
+    t: &Wide<M, W>,
+    s: &Wide<M, W>,
+) -> [Element<M, N>; 2] {
+    let (mut t, mut s, p) = (t.0, s.0, Element::<M, N>::p(0));
+    rows!(i < N, {
+        reduce_row::<M, N, W>(&mut t, &p, i);
+        reduce_row::<M, N, W>(&mut s, &p, i);
+    });
+    let mut out = [[Lane::splat(0); N]; 2];
+    for j in 0..N {
+        out[0][j] = t[N + j].add(p[j]);
+        out[1][j] = s[N + j].add(p[j]);
+    }
+    [Element::settle(out[0]), Element::settle(out[1])]
 }
 
 lanes! {
     /// `a^2 / R mod p`
     #[inline(never)]
     pub(crate) fn square<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Element<M, N> {
-        reduce::<false, M, N, W>(&square_wide(a))
+        reduce::<M, N, W>(&square_wide(a))
     }
 }
 
@@ -507,11 +561,15 @@ mod tests {
                 let (x, y) = (gather::<M, N>(&a8), gather::<M, N>(&b8));
                 // SAFETY: the features are there.
                 let (product, square) = unsafe { (mul(&x, &y), square::<M, N, W>(&y)) };
-                let wide = reduce::<true, M, N, W>(&mul_wide::<M, N, W>(&x, &y).sub(&square_wide(&y)));
-                let got = [product, square, wide, x.add(&y)].map(|z| lanes(&z.0));
+                let wide = mul_wide::<M, N, W>(&x, &y).sub(&square_wide(&y));
+                let [wide, twice] = reduce_lifted::<M, N, W>(&wide, &wide.add(&wide));
+                // SAFETY: as above.
+                let [two, _] = unsafe { mul_two([&y, &y], [&x, &y]) };
+                let got = [product, square, wide, x.add(&y), twice, two].map(|z| lanes(&z.0));
                 for lane in 0..8 {
                     let (a, b) = (value::<F>(a), value::<F>(&b8[lane]));
-                    let expected = [a * b / r, b.square() / r, (a * b - b.square()) / r, a + b];
+                    let (wide, square) = ((a * b - b.square()) / r, b.square() / r);
+                    let expected = [a * b / r, square, wide, a + b, wide + wide, square];
                     for (got, expected) in got.iter().zip(expected) {
                         assert_eq!(value::<F>(&got[lane]), expected);
                         assert!(got[lane].iter().all(|limb| *limb <= LIMB));

@@ -17,7 +17,7 @@
 //! 2^16 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
 //! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
 
-use super::field::{Element, Fq, Q, limbs, mul, square};
+use super::field::{Element, Fq, Q, limbs, mul, mul_two, square};
 use super::lane::{Lane, Mask};
 use super::tower::{Fq2, fq2_mul, fq2_square};
 use crate::portable::{self, Curve, Field, Kind};
@@ -54,6 +54,8 @@ pub(crate) trait Coordinate: Copy {
     /// `a - b + 2^K p`
     fn sub<const K: usize>(&self, b: &Self) -> Self;
     fn mul(&self, b: &Self) -> Self;
+    /// Two products side by side.
+    fn mul_two(x: [&Self; 2], y: [&Self; 2]) -> [Self; 2];
     fn square(&self) -> Self;
     /// Times 2^16.
     fn shifted(&self) -> Self;
@@ -131,6 +133,10 @@ impl Coordinate for Fq {
         unsafe { mul(self, b) }
     }
     #[inline(always)]
+    fn mul_two(x: [&Self; 2], y: [&Self; 2]) -> [Self; 2] {
+        unsafe { mul_two(x, y) }
+    }
+    #[inline(always)]
     fn square(&self) -> Self {
         unsafe { square::<Q, 8, 16>(self) }
     }
@@ -201,6 +207,10 @@ impl Coordinate for Fq2 {
     #[inline(always)]
     fn mul(&self, b: &Self) -> Self {
         unsafe { fq2_mul(self, b) }
+    }
+    #[inline(always)]
+    fn mul_two([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> [Self; 2] {
+        [a.mul(b), c.mul(d)]
     }
     #[inline(always)]
     fn square(&self) -> Self {
@@ -406,8 +416,8 @@ lanes! {
             let slot = &scratch[2 * size * v..][..2 * size];
             let (d, before) = (P::Lanes::restore(&slot[..size]), P::Lanes::restore(&slot[size..]));
             let inverse = &mut inverses[v % CHAINS];
-            let reciprocal = inverse.mul(&before);
-            *inverse = inverse.mul(&d);
+            let [reciprocal, next] = Coordinate::mul_two([&*inverse, &before], [&*inverse, &d]);
+            *inverse = next;
             let ((xa, ya), (xb, yb)) = (point(src, pairs, 8 * v, 0), point(src, pairs, 8 * v, 1));
             let mut rise = yb.sub::<0>(&ya);
             let special = specials.pop_if(|special| special.vector == v);

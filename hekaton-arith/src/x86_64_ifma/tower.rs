@@ -8,7 +8,7 @@
 //! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
 //! most p + 2^-10 p. Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
-use super::field::{Element, Fq, Q, WideFq, limbs, mul, mul_wide, reduce};
+use super::field::{Element, Fq, WideFq, limbs, mul, mul_two, mul_wide, products, reduce_lifted};
 use super::lane::{Lane, Mask};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
@@ -35,19 +35,19 @@ struct Wide2 {
 }
 
 lanes! {
-    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; the first
-    /// coordinate is lifted by p.
+    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; both
+    /// coordinates are lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
-        let t = wide2(a, b);
-        Fq2 { c0: reduce::<true, Q, 8, 16>(&t.c0), c1: reduce::<false, Q, 8, 16>(&t.c1) }
+        reduce2(&wide2(a, b))
     }
 
     /// Two products: 528 multiply-adds. For operands below 2^7 p.
     #[inline(never)]
     pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
         let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<7>(&a.c1));
-        Fq2 { c0: mul(&sum, &difference), c1: mul(&a.c0.double(), &a.c1) }
+        let [c0, c1] = products([&sum, &difference], [&a.c0.double(), &a.c1]);
+        Fq2 { c0, c1 }
     }
 
     /// The product before its reduction: 384 multiply-adds.
@@ -61,7 +61,8 @@ lanes! {
 
     #[inline(never)]
     fn reduce2(t: &Wide2) -> Fq2 {
-        Fq2 { c0: reduce::<true, Q, 8, 16>(&t.c0), c1: reduce::<true, Q, 8, 16>(&t.c1) }
+        let [c0, c1] = reduce_lifted(&t.c0, &t.c1);
+        Fq2 { c0, c1 }
     }
 
     /// Six products and three reductions in Fq2: 3,120 multiply-adds.
@@ -205,7 +206,8 @@ impl Fq2 {
     #[inline(always)]
     pub(crate) fn scaled(&self, by: &Fq) -> Self {
         // SAFETY: lanes exist only where the features do.
-        unsafe { Self { c0: mul(&self.c0, by), c1: mul(&self.c1, by) } }
+        let [c0, c1] = unsafe { mul_two([&self.c0, by], [&self.c1, by]) };
+        Self { c0, c1 }
     }
 
     #[inline(always)]
@@ -222,19 +224,16 @@ impl Fq2 {
 
 impl Fq6 {
     #[inline(always)]
-    fn zip(&self, b: &Self, f: impl Fn(&Fq2, &Fq2) -> Fq2) -> Self {
-        Self([f(&self.0[0], &b.0[0]), f(&self.0[1], &b.0[1]), f(&self.0[2], &b.0[2])])
-    }
-
-    #[inline(always)]
     fn add(&self, b: &Self) -> Self {
-        self.zip(b, Fq2::add)
+        let ([a0, a1, a2], [b0, b1, b2]) = (&self.0, &b.0);
+        Self([a0.add(b0), a1.add(b1), a2.add(b2)])
     }
 
     /// For b below 2^K p, here and below.
     #[inline(always)]
     fn sub<const K: usize>(&self, b: &Self) -> Self {
-        self.zip(b, Fq2::sub::<K>)
+        let ([a0, a1, a2], [b0, b1, b2]) = (&self.0, &b.0);
+        Self([a0.sub::<K>(b0), a1.sub::<K>(b1), a2.sub::<K>(b2)])
     }
 
     #[inline(always)]
@@ -261,6 +260,7 @@ pub(crate) fn from_coordinates(c: &[[u64; 6]; 12]) -> blst_fp12 {
 }
 
 impl Fq12 {
+    #[inline(always)]
     pub(crate) fn one() -> Self {
         let mut out = Self([Fq6([Fq2::zero(); 3]); 2]);
         out.0[0].0[0] = Fq2::unit();
