@@ -45,7 +45,7 @@ impl<G: Group> Multiples<G> {
         let longest = split.iter().flatten().fold(0, |acc, x| acc | (x + 2));
         let bits = (u128::BITS - longest.leading_zeros()) as usize;
         let window = if bits * parts > 100 { 4 } else { 3 };
-        let odd = |x: &u128| if x % 2 == 0 { (x + 1, true) } else { (x + 2, false) };
+        let odd = |x: &u128| if x.is_multiple_of(2) { (x + 1, true) } else { (x + 2, false) };
         let digits = split.iter().map(|x| x[..parts].iter().map(odd).collect()).collect();
         let n = points.len();
         let mut out = Self {

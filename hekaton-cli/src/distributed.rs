@@ -173,7 +173,7 @@ pub(crate) fn build() -> String {
     format!("hekaton {} ({})", env!("CARGO_PKG_VERSION"), program.unwrap_or_else(|_| "unknown".into()))
 }
 
-/// The processor's extensions that arithmetic cares about.
+/// The processor's extensions that arithmetic cares about, and the kernels that it runs.
 pub(crate) fn processor() -> String {
     let mut found: Vec<&str> = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -188,7 +188,8 @@ pub(crate) fn processor() -> String {
         found.extend(all.iter().filter(|(_, there)| *there).map(|(name, _)| *name));
     }
     found.insert(0, std::env::consts::ARCH);
-    found.join(" ")
+    let kernels = hekaton_core::Backend::choose().map_or_else(|why| why.to_string(), |backend| backend.to_string());
+    format!("{}, {kernels} kernels", found.join(" "))
 }
 
 fn failure(error: RankError) -> Failure {

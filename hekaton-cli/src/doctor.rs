@@ -156,9 +156,18 @@ fn cores() -> Finding {
 
 fn features() -> Finding {
     let found = processor();
-    match !found.starts_with("x86_64") || (found.contains("adx") && found.contains("bmi2")) {
-        true => finding("processor", State::Good, found, ""),
-        false => finding("processor", State::Note, found, "without adx and bmi2 proving takes about twice as long"),
+    let (old, chosen) = (!found.contains("adx") || !found.contains("bmi2"), found.contains("avx512ifma"));
+    if found.starts_with("x86_64") && old {
+        finding("processor", State::Note, found, "without adx and bmi2 proving takes about twice as long")
+    } else if chosen && found.ends_with("portable kernels") {
+        finding(
+            "processor",
+            State::Note,
+            found,
+            "it has AVX-512 IFMA: unset HEKATON_ARITH, the ifma kernels are faster",
+        )
+    } else {
+        finding("processor", State::Good, found, "")
     }
 }
 

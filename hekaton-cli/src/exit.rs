@@ -31,7 +31,11 @@ pub(crate) const HELP: &str = "Exit codes:
   4  the run failed: the input does not fit, a witness is wrong, a disk is full
   5  interrupted; what was done is in the run directory, go on with --resume
   6  a rank was lost or fell silent; what was done is in the run directory, go on with --resume
-  130  interrupted at once; no result was written";
+  130  interrupted at once; no result was written
+
+Environment:
+  HEKATON_ARITH  portable, ifma or auto (the default): which arithmetic kernels run; proofs are the same bytes
+  RUST_LOG       which warnings go to standard error, for example off or debug";
 
 /// Why the program ends, with its exit code.
 #[derive(Debug)]

@@ -41,6 +41,10 @@ fn main() -> ExitCode {
     };
     output::start_logging(matches!(options.command, Command::Check(_)));
     let json = options.json;
+    if let Err(why) = hekaton_core::Backend::choose() {
+        output::failure(&exit::Failure::new(exit::USAGE, why), json);
+        return ExitCode::from(exit::USAGE);
+    }
     let result = match &options.command {
         Command::Circuits => check::circuits(json),
         Command::Setup(command) => setup::run(command, json),

@@ -1,7 +1,7 @@
 //! What a run needs of a machine: sizes of types and keys, and memory.
 //!
 //! Measured (`cargo run --release -p benches --bin prover`): beside its key a prover takes 160 to 170 bytes for each
-//! element of its type's domain and up to 4 MB that do not grow. A key keeps 64 bytes an element of its domain for the
+//! element of its type's domain and up to 4 MB that do not grow. A key keeps 72 bytes an element of its domain for the
 //! Fourier transforms. Key sections are mapped, and count while they are resident.
 
 use crate::circuit::R1cs;
@@ -12,8 +12,8 @@ use crate::mirage::ProvingKey;
 const PROVER: u64 = 172;
 /// Private bytes of a prover that do not grow.
 const PROVER_FIXED: u64 = 4 << 20;
-/// The Fourier transform's tables, for each element of the domain.
-const TABLES: u64 = 64;
+/// The Fourier transform's tables, for each element of the domain: 72 in lanes, 64 otherwise.
+const TABLES: u64 = 72;
 /// Program, stacks, allocator.
 const PROCESS: u64 = 16 << 20;
 /// For each shared wire of each subcircuit: its value, address and multiplicity, and the layout's entries.

@@ -27,7 +27,7 @@ mod verifying_key;
 
 pub use aggregation::{Proof, VerifyError, verify};
 pub use encoding::DecodeError;
-pub use hekaton_arith::Fr;
+pub use hekaton_arith::{Backend, BackendError, Fr};
 pub use transcript::MemoryChallenges;
 pub use verifying_key::{PublicWire, Trust, VerifyingKey, VerifyingKeyError};
 

@@ -4,11 +4,11 @@
 //! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is taken.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use ark_bls12_381::{Bls12_381, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_bls12_381::{Bls12_381, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ec::scalar_mul::BatchMulPreprocessing;
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, ScalarMul, VariableBaseMSM};
-use ark_ff::{Field, UniformRand};
+use ark_ff::UniformRand;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use benches::{Line, alternate};
@@ -188,11 +188,6 @@ fn target_group(options: &Options, scalars: &[Fr]) {
     let name = "GT multi-exponentiation";
     let ours = || Gt::msm(&bases, xs);
     options.row(name, 100, microseconds_each(100), ARKWORKS, ours, || PairingOutput::<Bls12_381>::msm(&arks, xs));
-    let codes = Gt::compress_all(&bases);
-    let order = ark_ff::BigInt::<4>::from(<Fr as ark_ff::PrimeField>::MODULUS);
-    // what a decoder must do: twelve coordinates, and the order
-    let check = || arks.iter().all(|x| x.0.pow(order) == Fq12::ONE);
-    options.row("GT decompression", 100, microseconds_each(100), ARKWORKS, || Gt::decompress_all(&codes), check);
 }
 
 fn multiples(options: &Options, scalars: &[Fr]) {

@@ -131,7 +131,7 @@ fn load(block: &Block) -> Fr {
 
 #[inline(always)]
 fn store(x: &Fr, block: &mut Block) {
-    let words: [Lane; 4] = x.to_words();
+    let words: [Lane; 4] = x.words();
     for (word, row) in words.into_iter().zip(block.as_chunks_mut::<8>().0) {
         word.store(row);
     }
@@ -140,7 +140,7 @@ fn store(x: &Fr, block: &mut Block) {
 /// Stores elements below 2 p as what they are.
 #[inline(always)]
 fn store_elements(x: &Fr, block: &mut Block) {
-    Lane::store_half_columns(x.reduce_once::<0>().to_words(), block, 4);
+    Lane::store_half_columns(x.reduce_once::<0>().words(), block, 4);
 }
 
 /// `(a + b, (a - b) w)`, below 2 p all.
@@ -272,7 +272,7 @@ lanes! {
         }
         let words = blocks.as_flattened_mut();
         for k in 0..8 {
-            Lane::store_half_columns(v[k].reduce_once::<0>().to_words(), &mut words[4 * k..], 32);
+            Lane::store_half_columns(v[k].reduce_once::<0>().words(), &mut words[4 * k..], 32);
         }
     }
 

@@ -237,7 +237,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
     /// Writes words of 64 bits; the number must fit.
     #[inline(always)]
-    pub(crate) fn to_words<const W: usize>(&self) -> [Lane; W] {
+    pub(crate) fn words<const W: usize>(&self) -> [Lane; W] {
         let mut out = [Lane::splat(0); W];
         for (k, out) in out.iter_mut().enumerate() {
             let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
@@ -596,7 +596,7 @@ mod tests {
             let columns = words.map(Lane::splat);
             let there = Element::<M, N>::from_words(&columns, 0);
             assert_eq!(lanes(&there.0)[3], cut(&words));
-            assert_eq!(lanes(&there.to_words::<WORDS>())[5], words);
+            assert_eq!(lanes(&there.words::<WORDS>())[5], words);
             let shifted = Element::<M, N>::from_words(&columns, 4);
             assert_eq!(lanes(&shifted.0)[0], limbs(words, 4));
             assert_eq!(lanes(&there.shift_left(4).0)[7], limbs(words, 4));

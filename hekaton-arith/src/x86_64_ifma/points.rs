@@ -117,7 +117,7 @@ impl Coordinate for Fq {
     }
     #[inline(always)]
     fn to_words(self, words: &mut [Lane]) {
-        words[..6].copy_from_slice(&Element::to_words::<6>(&self));
+        words[..6].copy_from_slice(&Element::words::<6>(&self));
     }
     #[inline(always)]
     fn add(&self, b: &Self) -> Self {

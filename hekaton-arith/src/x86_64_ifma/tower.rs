@@ -288,13 +288,13 @@ impl Fq12 {
     #[inline(always)]
     pub(crate) fn coordinate(&self, i: usize) -> &Fq {
         let x = &self.0[i / 6].0[i / 2 % 3];
-        if i % 2 == 0 { &x.c0 } else { &x.c1 }
+        if i.is_multiple_of(2) { &x.c0 } else { &x.c1 }
     }
 
     #[inline(always)]
     pub(crate) fn coordinate_mut(&mut self, i: usize) -> &mut Fq {
         let x = &mut self.0[i / 6].0[i / 2 % 3];
-        if i % 2 == 0 { &mut x.c0 } else { &mut x.c1 }
+        if i.is_multiple_of(2) { &mut x.c0 } else { &mut x.c1 }
     }
 }
 
@@ -318,7 +318,7 @@ lanes! {
     pub(crate) fn write_coordinate(x: &Fq) -> [[u64; 6]; 8] {
         // below 2^8 p before, so below 2 p after
         let x = x.divide::<32>().reduce_once::<1>().reduce_once::<0>();
-        let columns: [Lane; 6] = x.to_words();
+        let columns: [Lane; 6] = x.words();
         let mut out = [[0; 6]; 8];
         for j in 0..6 {
             let mut column = [0; 8];
