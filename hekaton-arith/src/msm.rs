@@ -21,6 +21,8 @@ const SMALL_BITS: usize = 63;
 const FULL_BITS: usize = 254;
 /// Windows are no wider: more buckets do not fit a cache.
 const WIDEST: usize = 16;
+/// So few long scalars are multiplied one by one.
+const FEW: usize = 2;
 /// So many entries of several windows, or one window's, are sorted into buckets at once.
 const ENTRIES: usize = 1 << 16;
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
@@ -187,7 +189,9 @@ impl Scalars {
             }
         }
         out.small.cut_well();
-        out.full.cut_well();
+        if out.full.entries.len() > FEW {
+            out.full.cut_well();
+        }
         out
     }
 
@@ -246,7 +250,16 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
         parts.push(sum_groups(bases, &scalars.ones, &[scalars.ones.len() as u32])[0]);
     }
     parts.extend(bucket_method(bases, &scalars.small));
-    parts.extend(bucket_method(bases, &scalars.full));
+    if scalars.full.entries.len() > FEW {
+        parts.extend(bucket_method(bases, &scalars.full));
+    } else {
+        for (value, entry) in scalars.full.values.iter().zip(&scalars.full.entries) {
+            let mut bytes = [0; 32];
+            bytes.as_chunks_mut().0.iter_mut().zip(value).for_each(|(to, word)| *to = word.to_le_bytes());
+            let base = portable::signed(bases, *entry);
+            parts.push(portable::normalise_one(&portable::mul(&base, &bytes, FULL_BITS)));
+        }
+    }
     G::sum(&parts)
 }
 

@@ -16,10 +16,12 @@ use ark_ff::{Field, Zero};
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
 use std::time::{Duration, Instant};
 
-/// Seconds that the aggregation takes for each element of its padded vectors, in Miller loops of one pair; and once.
-/// Fitted to n = 64 .. 1024 (`benches --bin aggregation`).
-const AGGREGATE_EACH: f64 = 21.0;
-const AGGREGATE_ONCE: f64 = 390.0;
+/// What the aggregation takes for each element of its padded vectors, in Miller loops of one pair; and once, in final
+/// exponentiations. Fitted to n = 64 .. 512 with the portable kernels (`benches --bin aggregation`).
+const AGGREGATE_EACH: f64 = 17.0;
+const AGGREGATE_ONCE: f64 = 250.0;
+/// Products of single points in a proof, in final exponentiations: neither is done in batches.
+const SINGLE_PRODUCTS: f64 = 2.5;
 /// Loading a key takes its digest, page faults and a look at the matrices: so many times the digest alone.
 const LOAD: f64 = 3.0;
 
@@ -34,6 +36,8 @@ pub struct Calibration {
     butterfly: f64,
     /// A pair in a product of Miller loops.
     miller: f64,
+    /// A final exponentiation.
+    finish: f64,
     /// A byte of a digest.
     hash: f64,
 }
@@ -96,6 +100,7 @@ impl Calibration {
             g2: [mean(&|c| c.g2[0]), mean(&|c| c.g2[1])],
             butterfly: mean(&|c| c.butterfly),
             miller: mean(&|c| c.miller),
+            finish: mean(&|c| c.finish),
             hash: mean(&|c| c.hash),
         }
     }
@@ -109,9 +114,11 @@ impl Calibration {
         };
         let (a, b) = (points::<G1Point>(64), points::<G2Point>(64));
         let miller = time(|| MillerLoop::new(&a, &b)) / 64.0;
+        let product = MillerLoop::new(&a, &b);
+        let finish = time(|| product.finish());
         let bytes = vec![1u8; 1 << 22];
         let hash = time(|| blake3::hash(&bytes)) / bytes.len() as f64;
-        Self { g1: group::<G1Point>(14), g2: group::<G2Point>(12), butterfly, miller, hash }
+        Self { g1: group::<G1Point>(14), g2: group::<G2Point>(12), butterfly, miller, finish, hash }
     }
 
     fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
@@ -265,7 +272,7 @@ pub fn estimate<C: Circuit>(
         execute,
         round(&|t| t.commit_seconds) + padded * calibration.miller / threads,
         round(&|t| t.prove_seconds),
-        (AGGREGATE_EACH * padded / threads + AGGREGATE_ONCE) * calibration.miller,
+        AGGREGATE_EACH * padded / threads * calibration.miller + AGGREGATE_ONCE * calibration.finish,
     ];
     Ok(Estimate {
         subcircuits: n as u64,
@@ -309,8 +316,7 @@ fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) ->
     let transforms = 2.0 * n * n.log2() * calibration.butterfly;
     let g1: f64 = g1.into_iter().map(|work| Calibration::msm(calibration.g1, work)).sum();
     let g2 = Calibration::msm(calibration.g2, used(1, z.len()).work());
-    // a few products of single points, in additions
-    transforms + g1 + g2 + 2000.0 * calibration.g1[0] + 1000.0 * calibration.g2[0]
+    transforms + g1 + g2 + SINGLE_PRODUCTS * calibration.finish
 }
 
 /// When the last of some jobs ends that are pulled in order by `workers` workers.
