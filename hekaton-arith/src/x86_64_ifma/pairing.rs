@@ -2,7 +2,8 @@
 //!
 //! Points of the twist in homogeneous projective coordinates (Costello, Lange and Naehrig; as in Aranha and others, "The
 //! realm of the pairings"), each lane with a product of its own: all pairs of a lane share its squarings. A doubling takes
-//! 6,192 multiply-adds, its line's product 7,440; with 63 of both and 5 additions about 940,000 for eight pairs.
+//! 6,192 multiply-adds, its line's product 7,440; with 63 of both, 5 additions and a share of the squarings about 970,000 for
+//! eight pairs.
 //!
 //! # Bounds
 //! Squares are below 1.1 p, products in Fq2 below 2.1 p. Doubling: e < 30 p, f < 90 p, y < 18 p, coefficients of the tangent
@@ -120,7 +121,7 @@ lanes! {
         line
     }
 
-    /// Adds, and gives the chord: nine products and two squares in Fq2.
+    /// Adds, and gives the chord: eleven products and two squares in Fq2.
     #[inline(never)]
     fn add(t: &mut [Fq2; 3], q: &[Fq2; 2]) -> [Fq2; 3] {
         let [x, y, z] = &*t;
