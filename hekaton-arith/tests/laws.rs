@@ -122,6 +122,73 @@ macro_rules! group_laws {
                 }
             }
 
+            /// Lengths around a vector's and a batch's, slices that begin anywhere, all kinds of pairs side by side.
+            #[test]
+            fn awkward_lengths() {
+                let mut rng = ark_std_rng();
+                let most = 2052;
+                let xs: Vec<Fr> = (0..most).map(|_| Fr::rand(&mut rng)).collect();
+                let bases = FixedBase::new(&<$point>::generator(), most).mul_each(&xs);
+                for n in [0, 1, 7, 8, 9, 11, 12, 13, 23, 24, 25, 63, 65, 1023, 1024, 1025, 2047, 2048, 2049] {
+                    let first = n % 3;
+                    let (a, xs) = (&bases[first..first + n], &xs[first..first + n]);
+                    // plain, equal, opposite, either one or both infinite
+                    let b: Vec<$point> = (0..n)
+                        .map(|i| match i % 11 {
+                            2 => a[i],
+                            3 => a[i].neg(),
+                            5 | 6 => <$point>::IDENTITY,
+                            _ => bases[most - 1 - i],
+                        })
+                        .collect();
+                    let a: Vec<$point> =
+                        (0..n).map(|i| if i % 11 == 6 || i % 11 == 7 { <$point>::IDENTITY } else { a[i] }).collect();
+                    let mut sums = a.clone();
+                    <$point>::batch_add(&mut sums, &b);
+                    for ((sum, a), b) in sums.iter().zip(&a).zip(&b) {
+                        assert_eq!(ark(sum), (ark(a) + ark(b)).into_affine(), "{n} pairs");
+                    }
+                    let arks: Vec<_> = a.iter().map(ark).collect();
+                    let theirs = <$projective>::msm(&arks, xs).unwrap().into_affine();
+                    assert_eq!(ark(&<$point>::msm(&a, xs)), theirs, "{n} products");
+                    let theirs = arks.iter().sum::<$projective>().into_affine();
+                    assert_eq!(ark(&<$point>::sum(&a)), theirs, "a sum of {n}");
+                }
+            }
+
+            /// Scalars at the ends of what windows, halves and digits to the bases of the endomorphisms can be.
+            #[test]
+            fn awkward_scalars() {
+                let u = Fr::from(0xd201_0000_0001_0000u64);
+                let half = -Fr::ONE / Fr::from(2u64);
+                let edges = [
+                    Fr::zero(), Fr::ONE, Fr::from(2u64), half, half + Fr::ONE, half - Fr::ONE, u, u - Fr::ONE, u + Fr::ONE,
+                    u * u, u * u - Fr::ONE, u * u + Fr::ONE, u * u * u, u * u * u - u, Fr::from(1u64 << 62),
+                    Fr::from((1u64 << 63) - 1), Fr::from(1u64 << 63), Fr::from(u64::MAX), Fr::from(u128::MAX),
+                    Fr::from(1u128 << 64), Fr::from(1u128 << 127),
+                ];
+                let edges: Vec<Fr> = edges.iter().flat_map(|x| [*x, -*x]).collect();
+                let g = <$affine>::generator();
+                let points: Vec<$point> =
+                    (0..edges.len()).map(|i| (g * Fr::from(i as u64)).into_affine().into()).collect();
+                let arks: Vec<$affine> = points.iter().map(ark).collect();
+                let expected: Vec<_> = arks.iter().zip(&edges).map(|(p, x)| (*p * x).into_affine()).collect();
+                let each = <$point>::mul_each(&points, &edges);
+                assert_eq!(each.iter().map(ark).collect::<Vec<_>>(), expected);
+                assert_eq!(ark(&<$point>::msm(&points, &edges)), naive::<$projective>(&arks, &edges));
+                let table = FixedBase::new(&points[5], 1 << 10).mul_each(&edges);
+                for (p, x) in table.iter().zip(&edges) {
+                    assert_eq!(ark(p), (arks[5] * x).into_affine());
+                }
+                for x in &edges {
+                    // one scalar for all, alone and for as many as go together
+                    assert_eq!(ark(&<$point>::msm(&points[7..8], &[*x])), (arks[7] * x).into_affine());
+                    let all = <$point>::mul_all(&points, x);
+                    assert_eq!(ark(&all[3]), (arks[3] * x).into_affine());
+                    assert_eq!(ark(&<$point>::msm(&[points[3]; 30], &[*x; 30])), (arks[3] * (*x * Fr::from(30u64))).into_affine());
+                }
+            }
+
             #[test]
             #[should_panic(expected = "different numbers")]
             fn msm_refuses_unequal_lengths() {
@@ -274,6 +341,32 @@ fn scalar_encoding_is_canonical() {
     assert_eq!(fr_from_bytes(&modulus), Err(ScalarError));
     modulus[0] -= 1;
     assert_eq!(fr_from_bytes(&modulus), Ok(-Fr::ONE));
+}
+
+/// All shapes of the recursion, in slices that begin at no round address.
+#[test]
+fn longer_transforms() {
+    let mut rng = ark_std_rng();
+    for log in 10..15 {
+        let n = 1usize << log;
+        let input: Vec<Fr> = (0..n).map(|i| if i % 5 == 0 { -Fr::ONE } else { Fr::rand(&mut rng) }).collect();
+        let (ours, theirs) = (Domain::new(n).unwrap(), Radix2EvaluationDomain::<Fr>::new(n).unwrap());
+        let coset = theirs.get_coset(ours.shift()).unwrap();
+        let mut memory = vec![Fr::zero(); n + 1];
+        for offset in [0, 1] {
+            let values = &mut memory[offset..offset + n];
+            values.copy_from_slice(&input);
+            ours.fft(values);
+            assert_eq!(values, theirs.fft(&input));
+            ours.to_coset(values);
+            assert_eq!(values, coset.fft(&input));
+            values.copy_from_slice(&input);
+            ours.ifft(values);
+            assert_eq!(values, theirs.ifft(&input));
+            ours.coset_fft(values);
+            assert_eq!(values, coset.fft(&theirs.ifft(&input)));
+        }
+    }
 }
 
 #[test]
