@@ -9,6 +9,10 @@ use bytemuck::Pod;
 /// A group of prime order r whose elements are affine points.
 ///
 /// All results are affine, hence canonical. Functions over slices do one batched normalisation.
+///
+/// Sums and batched additions are right for all points of the curve. Products with scalars are for points of the group: they
+/// take `-(r - x)` for x, and endomorphisms for multiples, which are other multiples outside it. What comes from outside is
+/// checked first ([`Group::find_outside`], [`Group::from_compressed`]).
 pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send + Sync {
     /// The neutral element, the point at infinity.
     const IDENTITY: Self;

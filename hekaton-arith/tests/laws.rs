@@ -343,6 +343,22 @@ fn scalar_encoding_is_canonical() {
     assert_eq!(fr_from_bytes(&modulus), Ok(-Fr::ONE));
 }
 
+/// The negative of a coordinate that is zero is zero, not q: else a point has two forms. Sums with infinity copy what they
+/// are given, so it need not be on the curve.
+#[test]
+fn a_zero_in_a_negated_coordinate_stays_reduced() {
+    for y in [Fq2::new(5u64.into(), Fq::zero()), Fq2::new(Fq::zero(), 5u64.into())] {
+        let p = G2Point::from(G2Affine::new_unchecked(Fq2::ONE, y));
+        for n in [2, 3, 24, 64] {
+            let mut bases = vec![G2Point::IDENTITY; n];
+            bases[0] = p;
+            assert_eq!(G2Point::msm(&bases, &vec![-Fr::ONE; n]), p.neg());
+            bases.swap(0, 1);
+            assert_eq!(G2Point::msm(&bases, &vec![-Fr::ONE; n]), p.neg());
+        }
+    }
+}
+
 /// All shapes of the recursion, in slices that begin at no round address.
 #[test]
 fn longer_transforms() {

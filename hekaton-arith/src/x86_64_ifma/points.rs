@@ -60,6 +60,8 @@ pub(crate) trait Coordinate: Copy {
     /// Times 2^16.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
+    /// Below p, from at most p.
+    fn below_p(&self) -> Self;
     /// Below p, from below 4 p (and a little).
     fn reduced(&self) -> Self;
     /// Its limbs, to be kept.
@@ -149,6 +151,10 @@ impl Coordinate for Fq {
         Element::select(self, mask, other)
     }
     #[inline(always)]
+    fn below_p(&self) -> Self {
+        self.reduce_once::<0>()
+    }
+    #[inline(always)]
     fn reduced(&self) -> Self {
         self.reduce_once::<2>().reduce_once::<1>().reduce_once::<0>()
     }
@@ -223,6 +229,10 @@ impl Coordinate for Fq2 {
     #[inline(always)]
     fn select(&self, mask: Mask, other: &Self) -> Self {
         Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
+    }
+    #[inline(always)]
+    fn below_p(&self) -> Self {
+        Self { c0: self.c0.below_p(), c1: self.c1.below_p() }
     }
     #[inline(always)]
     fn reduced(&self) -> Self {
@@ -463,8 +473,8 @@ fn point<P: Point>(src: &[P], pairs: &[[u32; 2]], first: usize, side: usize) -> 
     let mut words = [Lane::splat(0); 24];
     columns(&rows, 0, 2 * width, &mut words);
     let (x, y) = (P::Lanes::from_words(&words[..width]), P::Lanes::from_words(&words[width..]));
-    // p - y: not below p only for infinity, whose lanes are put right at the end
-    let minus = P::Lanes::zero().sub::<0>(&y);
+    // p - y, and 0 where a coordinate of y in Fq is 0
+    let minus = P::Lanes::zero().sub::<0>(&y).below_p();
     (x, y.select(negative, &minus))
 }
 
