@@ -12,7 +12,8 @@ use std::sync::OnceLock;
 /// The environment variable that overrides the choice: `portable`, `ifma`, or `auto` as if it were not set.
 pub const VARIABLE: &str = "HEKATON_ARITH";
 
-/// The code that does the work. Results are the same bytes with either.
+/// The code that does the work. Results for elements of the groups are the same bytes with either; only a Miller loop's value
+/// ([`crate::MillerLoop::to_bytes`]), which is not canonical, may differ before it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {

@@ -23,6 +23,8 @@ const FULL_BITS: usize = 254;
 const WIDEST: usize = 16;
 /// So few long scalars are multiplied one by one.
 const FEW: usize = 2;
+/// Additions that one such product comes to.
+const SINGLE: f64 = 320.0;
 /// So many entries of several windows, or one window's, are sorted into buckets at once.
 const ENTRIES: usize = 1 << 16;
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
@@ -203,7 +205,9 @@ impl Scalars {
             }
             bucket_additions(digits.entries.len(), digits.bits, digits.window) + digits.bits as f64
         }
-        MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + of(&self.full) }
+        let full = self.full.entries.len();
+        let full = if full > FEW { of(&self.full) } else { SINGLE * full as f64 };
+        MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + full }
     }
 
     /// Number of scalars, zeros included.
@@ -229,8 +233,8 @@ pub struct MsmWork {
 impl MsmWork {
     /// An MSM over `n` long scalars.
     pub fn of_long(n: usize) -> Self {
-        if n == 0 {
-            return Self::default();
+        if n <= FEW {
+            return Self { ones: 0.0, additions: SINGLE * n as f64 };
         }
         let additions = bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
         Self { ones: 0.0, additions }

@@ -2,7 +2,7 @@
 //!
 //! Each group is summed as a tree, pairs first, and all groups of a block go through the tree together, so additions come in
 //! large batches that share inversions. How the points fall into groups makes no difference to the cost: n points in one
-//! group or in n / 2 take the same additions, so chosen scalars can't force a slow path.
+//! group take n - 1 additions, more groups fewer, so chosen scalars can't force a slow path.
 
 /// The bit of an index that stands for the negative of a point.
 pub(crate) const NEGATIVE: u32 = 1 << 31;

@@ -156,6 +156,28 @@ macro_rules! group_laws {
                 }
             }
 
+            /// More than go together at once: products by single scalars, and buckets of more points than a block beside others.
+            #[test]
+            fn long_multiples_and_full_buckets() {
+                let mut rng = ark_std_rng();
+                let n = 2 * 1024 + 2;
+                let [logs, xs]: [Vec<Fr>; 2] = std::array::from_fn(|_| (0..n).map(|_| Fr::rand(&mut rng)).collect());
+                let table = FixedBase::new(&<$point>::generator(), n);
+                let points = table.mul_each(&logs);
+                let products: Vec<Fr> = logs.iter().zip(&xs).map(|(a, x)| *a * x).collect();
+                let expected = table.mul_each(&products);
+                for n in [1023, 1024, 1025, 2050] {
+                    assert_eq!(<$point>::mul_each(&points[..n], &xs[..n]), expected[..n], "{n} products");
+                }
+                let folded: Vec<Fr> = logs.as_chunks::<2>().0.iter().map(|[a, b]| *a + *b * xs[0]).collect();
+                assert_eq!(<$point>::fold_pairs(&points, &xs[0]), table.mul_each(&folded));
+                // 9000 points with one scalar, and some with others
+                let bases: Vec<$point> = points.iter().cycle().take(9100).copied().collect();
+                let scalars: Vec<Fr> = (0..9100).map(|i| if i % 91 == 0 { xs[i % n] } else { xs[0] }).collect();
+                let sum: Fr = (0..9100).map(|i| logs[i % n] * scalars[i]).sum();
+                assert_eq!(<$point>::msm(&bases, &scalars), table.mul_each(&[sum])[0]);
+            }
+
             /// Scalars at the ends of what windows, halves and digits to the bases of the endomorphisms can be.
             #[test]
             fn awkward_scalars() {
@@ -356,6 +378,19 @@ fn a_zero_in_a_negated_coordinate_stays_reduced() {
             bases.swap(0, 1);
             assert_eq!(G2Point::msm(&bases, &vec![-Fr::ONE; n]), p.neg());
         }
+    }
+}
+
+/// More pairs than go through the loop together, and lengths around it and around a vector's.
+#[test]
+fn longer_products_of_miller_loops() {
+    let g = (G1Point::generator(), G2Point::generator());
+    let logs: Vec<Fr> = (1..=300u64).map(|i| Fr::from(i) * Fr::from(u64::MAX)).collect();
+    let (a, b) = (FixedBase::new(&g.0, 300).mul_each(&logs), FixedBase::new(&g.1, 300).mul_each(&logs));
+    let one = pairing(&g.0, &g.1);
+    for n in [3, 4, 5, 7, 8, 9, 127, 128, 129, 256, 300] {
+        let sum: Fr = logs[..n].iter().map(|x| *x * x).sum();
+        assert_eq!(MillerLoop::new(&a[..n], &b[..n]).finish(), one.mul(&sum), "{n} pairs");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The backend for processors with AVX-512 IFMA: eight field elements at a time, in limbs of 52 bits.
 //!
-//! `unsafe` is in [`lane`], which wraps the instructions, and where code without these features calls code with them:
+//! `unsafe` is in [`lane`], which wraps the instructions, in [`fft`], which reads elements as words, and where code without these features calls code with them:
 //! functions in `lanes!` are compiled for the features, and so is what they inline. They may be called where [`available`]
 //! has said yes, which the dispatching front ([`crate::backend`]) sees to.
 //!

@@ -13,8 +13,8 @@
 //! bits it is `s R`, so that its product with a coordinate is a coordinate.
 //!
 //! # Bounds
-//! Coordinates are below p, differences `a - b + p` below 2 p. All products are of numbers below 4 p, times a slope of up to
-//! 2^16 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
+//! Coordinates are below p, negated ones at most p, differences `a - b + p` at most 2 p. All products are of numbers below 4 p,
+//! times a slope of up to 2^17 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
 //! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
 
 use super::field::{Element, Fq, Q, limbs, mul, mul_two, square};
@@ -60,8 +60,6 @@ pub(crate) trait Coordinate: Copy {
     /// Times 2^16.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
-    /// Below p, from at most p.
-    fn below_p(&self) -> Self;
     /// Below p, from below 4 p (and a little).
     fn reduced(&self) -> Self;
     /// Its limbs, to be kept.
@@ -151,10 +149,6 @@ impl Coordinate for Fq {
         Element::select(self, mask, other)
     }
     #[inline(always)]
-    fn below_p(&self) -> Self {
-        self.reduce_once::<0>()
-    }
-    #[inline(always)]
     fn reduced(&self) -> Self {
         self.reduce_once::<2>().reduce_once::<1>().reduce_once::<0>()
     }
@@ -229,10 +223,6 @@ impl Coordinate for Fq2 {
     #[inline(always)]
     fn select(&self, mask: Mask, other: &Self) -> Self {
         Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
-    }
-    #[inline(always)]
-    fn below_p(&self) -> Self {
-        Self { c0: self.c0.below_p(), c1: self.c1.below_p() }
     }
     #[inline(always)]
     fn reduced(&self) -> Self {
@@ -445,6 +435,8 @@ lanes! {
             let mut y = slope.shifted().mul(&xa.sub::<0>(&x)).sub::<0>(&ya).reduced();
             if let Some(special) = special {
                 let zero = P::Lanes::zero();
+                // y as it is copied must be reduced
+                let (ya, yb) = (ya.reduced(), yb.reduced());
                 for (kind, x_of, y_of) in [(Kind::First, xa, ya), (Kind::Second, xb, yb), (Kind::Zero, zero, zero)] {
                     let mask = special.mask(|k| k == kind);
                     (x, y) = (x.select(mask, &x_of), y.select(mask, &y_of));
@@ -473,8 +465,8 @@ fn point<P: Point>(src: &[P], pairs: &[[u32; 2]], first: usize, side: usize) -> 
     let mut words = [Lane::splat(0); 24];
     columns(&rows, 0, 2 * width, &mut words);
     let (x, y) = (P::Lanes::from_words(&words[..width]), P::Lanes::from_words(&words[width..]));
-    // p - y, and 0 where a coordinate of y in Fq is 0
-    let minus = P::Lanes::zero().sub::<0>(&y).below_p();
+    // p - y: at most p, and p where y, or in Fq2 one of its two coordinates, is zero
+    let minus = P::Lanes::zero().sub::<0>(&y);
     (x, y.select(negative, &minus))
 }
 

@@ -6,7 +6,7 @@
 //! times, and so on, as noted there. What functions here give back is below 2^5 p; what they take, lines included, is below
 //! 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so wide values, sums of fewer than 2^5
 //! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
-//! most p + 2^-10 p. Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
+//! most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
 use super::field::{Element, Fq, WideFq, limbs, mul, mul_two, mul_wide, products, reduce_lifted};
 use super::lane::{Lane, Mask};
@@ -35,7 +35,7 @@ struct Wide2 {
 }
 
 lanes! {
-    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^17 p; both
+    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^18 p and 2^4 p; both
     /// coordinates are lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
