@@ -8,6 +8,17 @@ use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// Options that every benchmark has.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Run {
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Repetitions of each measurement; medians are printed.
+    #[arg(long, default_value_t = 3)]
+    pub repetitions: usize,
+}
+
 /// One line of output.
 #[derive(Clone, Debug)]
 pub struct Line<'a> {

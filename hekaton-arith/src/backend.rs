@@ -89,7 +89,7 @@ impl std::fmt::Display for Backend {
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
 pub trait Curve: portable::Curve + Summand {
     /// The digits of a scalar to the base that [`Curve::times_base`] multiplies with, the least significant first.
-    fn split(x: &Fr) -> [u128; 4];
+    fn decompose(x: &Fr) -> [u128; 4];
 
     /// A known multiple of a point of the group, at the cost of a few products: `u^2 self` in G1, `|u| self` in G2.
     #[must_use]
@@ -139,7 +139,7 @@ pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
 }
 
 impl Curve for G1Point {
-    fn split(x: &Fr) -> [u128; 4] {
+    fn decompose(x: &Fr) -> [u128; 4] {
         let digits = digits_to_base_u(x).map(u128::from);
         let base = u128::from(ABS_U);
         [digits[0] + digits[1] * base, digits[2] + digits[3] * base, 0, 0]
@@ -151,7 +151,7 @@ impl Curve for G1Point {
 }
 
 impl Curve for G2Point {
-    fn split(x: &Fr) -> [u128; 4] {
+    fn decompose(x: &Fr) -> [u128; 4] {
         digits_to_base_u(x).map(u128::from)
     }
 

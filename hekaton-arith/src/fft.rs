@@ -3,12 +3,9 @@
 //! The inverse transform is decimation in frequency (natural order in, bit-reversed out), the forward one decimation in
 //! time (bit-reversed in, natural out), so the pair that the prover needs, from a domain to a coset of it, has no bit
 //! reversal at all: [`Domain::to_coset`]. Both recurse depth first, which keeps the working set in cache.
-//!
-//! In lanes both use the powers of w: with w for 1/w a transform's results come in the order 0, N - 1, N - 2, .. and are put
-//! right by a reversal.
 
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-use crate::{Backend, x86_64_ifma::fft as lanes};
+use crate::{Backend, x86_64_ifma};
 use crate::{Fr, portable, powers};
 use ark_ff::{FftField, Field};
 
@@ -30,64 +27,33 @@ pub struct Domain {
     coset_factors: Vec<Fr>,
 }
 
+/// A backend's tables.
 #[derive(Clone, Debug)]
 enum Tables {
-    Portable {
-        /// w^i, i < N/2
-        twiddles: Vec<Fr>,
-        /// w^-i, i < N/2
-        inverse_twiddles: Vec<Fr>,
-    },
+    Portable(portable::fft::Tables),
     #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-    Lanes(lanes::Tables),
+    Lanes(x86_64_ifma::fft::Tables),
+}
+
+/// Calls a function of the backend's tables.
+macro_rules! with {
+    ($tables:expr, $($call:tt)*) => {
+        match &$tables {
+            Tables::Portable(tables) => tables.$($call)*,
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            Tables::Lanes(tables) => tables.$($call)*,
+        }
+    };
 }
 
 impl Tables {
     fn new(root: Fr, size: usize) -> Self {
         let twiddles = powers(root, (size / 2).max(1));
         #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-        if size >= lanes::LEAST && Backend::current() == Backend::Ifma {
-            return Self::Lanes(lanes::Tables::new(&twiddles));
+        if size >= x86_64_ifma::fft::LEAST && Backend::current() == Backend::Ifma {
+            return Self::Lanes(x86_64_ifma::fft::Tables::new(&twiddles));
         }
-        // w^-i = -w^(N/2 - i)
-        let mut inverse_twiddles: Vec<Fr> = twiddles.iter().rev().map(|t| -*t).collect();
-        inverse_twiddles.rotate_right(1);
-        inverse_twiddles[0] = Fr::ONE;
-        Self::Portable { twiddles, inverse_twiddles }
-    }
-
-    /// Values in natural order to coefficients times N in bit-reversed order.
-    fn to_coefficients(&self, values: &mut [Fr]) {
-        match self {
-            Self::Portable { inverse_twiddles, .. } => dif(values, inverse_twiddles, 1),
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-            Self::Lanes(tables) => {
-                values[1..].reverse();
-                lanes::dif(values, tables);
-            }
-        }
-    }
-
-    fn scale(&self, values: &mut [Fr], by: &Fr) {
-        match self {
-            Self::Portable { .. } => values.iter_mut().for_each(|x| portable::fr_mul_assign(x, by)),
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-            Self::Lanes(_) => lanes::scale(values, by),
-        }
-    }
-
-    /// Coefficients in bit-reversed order, times the factors, to values in natural order.
-    fn to_values(&self, coefficients: &mut [Fr], factors: Option<&[Fr]>) {
-        match self {
-            Self::Portable { twiddles, .. } => {
-                for (x, f) in coefficients.iter_mut().zip(factors.unwrap_or_default()) {
-                    portable::fr_mul_assign(x, f);
-                }
-                dit(coefficients, twiddles, 1);
-            }
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-            Self::Lanes(tables) => lanes::dit(coefficients, factors, tables),
-        }
+        Self::Portable(portable::fft::Tables::new(twiddles))
     }
 }
 
@@ -128,62 +94,34 @@ impl Domain {
     pub fn fft(&self, values: &mut [Fr]) {
         self.check(values);
         bit_reverse(values);
-        self.tables.to_values(values, None);
+        with!(self.tables, to_values(values, None));
     }
 
     /// Values on the domain to coefficients.
     pub fn ifft(&self, values: &mut [Fr]) {
         self.check(values);
-        self.tables.to_coefficients(values);
+        with!(self.tables, to_coefficients(values));
         bit_reverse(values);
-        self.tables.scale(values, &self.coset_factors[0]); // s^0 / N
+        with!(self.tables, scale(values, &self.coset_factors[0])); // s^0 / N
     }
 
     /// Coefficients to values on the coset `s <w>`.
     pub fn coset_fft(&self, values: &mut [Fr]) {
         self.check(values);
         bit_reverse(values);
-        self.tables.scale(values, &Fr::from(self.size as u64));
-        self.tables.to_values(values, Some(&self.coset_factors));
+        with!(self.tables, scale(values, &Fr::from(self.size as u64)));
+        with!(self.tables, to_values(values, Some(&self.coset_factors)));
     }
 
     /// Values on the domain to values on the coset, of the same polynomial of degree below N.
     pub fn to_coset(&self, values: &mut [Fr]) {
         self.check(values);
-        self.tables.to_coefficients(values);
-        self.tables.to_values(values, Some(&self.coset_factors));
+        with!(self.tables, to_coefficients(values));
+        with!(self.tables, to_values(values, Some(&self.coset_factors)));
     }
 
     fn check(&self, values: &[Fr]) {
         assert_eq!(values.len(), self.size, "a transform of a vector whose length is not the domain size");
-    }
-}
-
-/// Decimation in frequency: natural order in, bit-reversed out. `twiddles[stride * i]` is the i-th power of the root.
-fn dif(values: &mut [Fr], twiddles: &[Fr], stride: usize) {
-    let n = values.len();
-    if n < 2 {
-        return;
-    }
-    let (low, high) = values.split_at_mut(n / 2);
-    for ((a, b), t) in low.iter_mut().zip(high.iter_mut()).zip(twiddles.iter().step_by(stride)) {
-        portable::butterfly_dif(a, b, t);
-    }
-    dif(low, twiddles, 2 * stride);
-    dif(high, twiddles, 2 * stride);
-}
-
-/// Decimation in time: bit-reversed in, natural order out.
-fn dit(values: &mut [Fr], twiddles: &[Fr], stride: usize) {
-    let n = values.len();
-    if n < 2 {
-        return;
-    }
-    let (low, high) = values.split_at_mut(n / 2);
-    dit(low, twiddles, 2 * stride);
-    dit(high, twiddles, 2 * stride);
-    for ((a, b), t) in low.iter_mut().zip(high.iter_mut()).zip(twiddles.iter().step_by(stride)) {
-        portable::butterfly_dit(a, b, t);
     }
 }
 

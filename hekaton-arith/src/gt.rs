@@ -214,7 +214,7 @@ fn msm<S: Summand>(bases: &[Gt], scalars: &[Fr], form: impl Fn(&Gt) -> S, elemen
             }
         }
     }
-    digits.cut_well();
+    digits.recode_best();
     if terms.is_empty() {
         return Gt::identity();
     }

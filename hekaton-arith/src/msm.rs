@@ -21,10 +21,6 @@ const SMALL_BITS: usize = 63;
 const FULL_BITS: usize = 254;
 /// Windows are no wider: more buckets do not fit a cache.
 const WIDEST: usize = 16;
-/// So few long scalars are multiplied one by one.
-const FEW: usize = 2;
-/// Additions that one such product comes to.
-const SINGLE: f64 = 320.0;
 /// So many entries of several windows, or one window's, are sorted into buckets at once.
 const ENTRIES: usize = 1 << 16;
 /// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
@@ -42,7 +38,7 @@ pub struct Scalars {
 pub(crate) struct Digits<const W: usize> {
     /// indices, with the top bit for negatives
     entries: Vec<u32>,
-    /// absolute values, with the constant that makes digits signed after [`Digits::cut`]
+    /// absolute values, with the constant that makes digits signed after [`Digits::recode`]
     values: Vec<[u64; W]>,
     bits: usize,
     window: usize,
@@ -68,7 +64,7 @@ impl Digits<4> {
             let (entry, value) = absolute(0, x);
             out.push(entry, value);
         }
-        out.cut(FULL_BITS, window);
+        out.recode(FULL_BITS, window);
         out
     }
 
@@ -94,10 +90,10 @@ impl<const W: usize> Digits<W> {
         (0..64 * W).rev().find(|bit| all[bit / 64] >> (bit % 64) & 1 == 1).map_or(0, |bit| bit + 1)
     }
 
-    /// Chooses the window with the fewest additions, and cuts into windows.
-    pub(crate) fn cut_well(&mut self) {
+    /// Chooses the window with the fewest additions, and recodes.
+    pub(crate) fn recode_best(&mut self) {
         let bits = self.longest();
-        self.cut(bits, best_window(self.entries.len(), bits));
+        self.recode(bits, best_window(self.entries.len(), bits));
     }
 
     /// Bits of a window.
@@ -106,7 +102,7 @@ impl<const W: usize> Digits<W> {
     }
 
     /// Adds the constant for windows of c bits.
-    fn cut(&mut self, bits: usize, window: usize) {
+    fn recode(&mut self, bits: usize, window: usize) {
         (self.bits, self.window, self.windows) = (bits, window, windows(bits, window));
         let mut constant = [0u64; W];
         for w in 0..self.windows.saturating_sub(1) {
@@ -190,10 +186,8 @@ impl Scalars {
                 }
             }
         }
-        out.small.cut_well();
-        if out.full.entries.len() > FEW {
-            out.full.cut_well();
-        }
+        out.small.recode_best();
+        out.full.recode_best();
         out
     }
 
@@ -205,9 +199,7 @@ impl Scalars {
             }
             bucket_additions(digits.entries.len(), digits.bits, digits.window) + digits.bits as f64
         }
-        let full = self.full.entries.len();
-        let full = if full > FEW { of(&self.full) } else { SINGLE * full as f64 };
-        MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + full }
+        MsmWork { ones: self.ones.len() as f64, additions: of(&self.small) + of(&self.full) }
     }
 
     /// Number of scalars, zeros included.
@@ -233,8 +225,8 @@ pub struct MsmWork {
 impl MsmWork {
     /// An MSM over `n` long scalars.
     pub fn of_long(n: usize) -> Self {
-        if n <= FEW {
-            return Self { ones: 0.0, additions: SINGLE * n as f64 };
+        if n == 0 {
+            return Self::default();
         }
         let additions = bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
         Self { ones: 0.0, additions }
@@ -254,16 +246,7 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
         parts.push(sum_groups(bases, &scalars.ones, &[scalars.ones.len() as u32])[0]);
     }
     parts.extend(bucket_method(bases, &scalars.small));
-    if scalars.full.entries.len() > FEW {
-        parts.extend(bucket_method(bases, &scalars.full));
-    } else {
-        for (value, entry) in scalars.full.values.iter().zip(&scalars.full.entries) {
-            let mut bytes = [0; 32];
-            bytes.as_chunks_mut().0.iter_mut().zip(value).for_each(|(to, word)| *to = word.to_le_bytes());
-            let base = portable::signed(bases, *entry);
-            parts.push(portable::normalise_one(&portable::mul(&base, &bytes, FULL_BITS)));
-        }
-    }
+    parts.extend(bucket_method(bases, &scalars.full));
     G::sum(&parts)
 }
 

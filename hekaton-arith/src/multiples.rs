@@ -40,7 +40,7 @@ struct Multiples<G> {
 
 impl<G: Group> Multiples<G> {
     fn new(points: &[G], scalars: &[Fr]) -> Self {
-        let split: Vec<[u128; 4]> = scalars.iter().map(|x| G::split(x)).collect();
+        let split: Vec<[u128; 4]> = scalars.iter().map(|x| G::decompose(x)).collect();
         let parts = (1..=4).rev().find(|i| split.iter().any(|x| x[i - 1] != 0)).unwrap_or(1);
         let longest = split.iter().flatten().fold(0, |acc, x| acc | (x + 2));
         let bits = (u128::BITS - longest.leading_zeros()) as usize;

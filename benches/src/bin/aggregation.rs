@@ -6,7 +6,7 @@
 //! code of the paper on a comparable core, and the limits that we hold ourselves to.
 #![allow(clippy::print_stdout)]
 
-use benches::{Line, median, time};
+use benches::{Line, Run, median, time};
 use circuits::Chain;
 use clap::Parser;
 use hekaton_core::coordinator::Coordinator;
@@ -19,12 +19,8 @@ type Error = Box<dyn std::error::Error>;
 /// Aggregation benchmarks.
 #[derive(Parser)]
 struct Options {
-    /// One JSON object a line.
-    #[arg(long)]
-    json: bool,
-    /// Repetitions of each measurement; medians are printed.
-    #[arg(long, default_value_t = 3)]
-    repetitions: usize,
+    #[command(flatten)]
+    run: Run,
     /// log2 of the number of subcircuits; may be given several times.
     #[arg(long, default_values_t = [6, 8, 10])]
     log_size: Vec<u32>,
@@ -51,7 +47,7 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
     let input = Fr::from(3u64);
     let (mut times, mut verifications) = (Vec::new(), Vec::new());
     let mut bytes = 0;
-    for _ in 0..options.repetitions {
+    for _ in 0..options.run.repetitions {
         let coordinator = Coordinator::new(&circuit, &input, &keys)?;
         let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
         let order = coordinator.order();
@@ -90,11 +86,11 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         unit: "ms a proof",
         larger_is_better: false,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     let ours = median(verifications).as_secs_f64() * 1e3;
     Line { bench: "verification", ours, threads: 1, rival: "limit", theirs: 30.0, unit: "ms", ..line }
-        .print(options.json);
+        .print(options.run.json);
     Line { bench: "proof", ours: bytes as f64, threads: 1, rival: "limit", theirs: 24_000.0, unit: "bytes", ..line }
-        .print(options.json);
+        .print(options.run.json);
     Ok(())
 }

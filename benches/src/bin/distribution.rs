@@ -6,7 +6,7 @@
 //! pair of measurements is taken in turn, medians are printed. The paper's figures stand beside ours where it has some.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use benches::Line;
+use benches::{Line, Run};
 use clap::Parser;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -17,12 +17,8 @@ type Error = Box<dyn std::error::Error>;
 /// Benchmarks of distribution.
 #[derive(Parser)]
 struct Options {
-    /// One JSON object a line.
-    #[arg(long)]
-    json: bool,
-    /// Repetitions of each measurement; medians are printed.
-    #[arg(long, default_value_t = 3)]
-    repetitions: usize,
+    #[command(flatten)]
+    run: Run,
     /// Only this part: efficiency, schedules, aggregation or orchestration.
     #[arg(long)]
     only: Option<String>,
@@ -127,14 +123,14 @@ impl Bench {
     #[allow(clippy::too_many_arguments)] // the columns of a line
     fn print(&self, bench: &str, size: f64, ours: f64, rival: &str, theirs: f64, unit: &str, larger_is_better: bool) {
         Line { bench, size: size as usize, threads: 1, ours, rival, theirs, unit, larger_is_better }
-            .print(self.options.json);
+            .print(self.options.run.json);
     }
 
     /// One and two workers on the same 64 subcircuits: what they gain, what is no arithmetic, and what goes over the wire.
     fn efficiency(&self, case: &Case) -> Result<(), Error> {
         const PHASES: [&str; 3] = ["commit", "prove", "aggregate"];
         let (mut one, mut two, mut overhead, mut last) = (Vec::new(), Vec::new(), Vec::new(), Value::Null);
-        for _ in 0..self.options.repetitions {
+        for _ in 0..self.options.run.repetitions {
             for workers in [1, 2] {
                 last = self.run(case, workers, &[])?;
                 let rounds: f64 = PHASES.iter().map(|p| seconds(&last, p)).sum();
@@ -164,7 +160,7 @@ impl Bench {
     fn schedules(&self, case: &Case) -> Result<(), Error> {
         for (bench, slow) in [("uneven subcircuits", false), ("one slow rank", true)] {
             let mut times = [Vec::new(), Vec::new()];
-            for _ in 0..self.options.repetitions {
+            for _ in 0..self.options.run.repetitions {
                 for (schedule, times) in ["dynamic", "static"].into_iter().zip(&mut times) {
                     let _busy = if slow { Some(Busy::on_core(1)?) } else { None };
                     let report = self.run(case, 2, &["--schedule", schedule])?;
@@ -180,7 +176,7 @@ impl Bench {
     /// The aggregation of 1,024 proofs, and the messages around it.
     fn aggregation(&self, case: &Case) -> Result<(), Error> {
         let (mut one, mut two, mut last) = (Vec::new(), Vec::new(), Value::Null);
-        for _ in 0..self.options.repetitions {
+        for _ in 0..self.options.run.repetitions {
             one.push(seconds(&self.run(case, 1, &[])?, "aggregate"));
             two.push(seconds(&self.run(case, 2, &[])?, "aggregate"));
             last = self.run(case, 2, &["--schedule", "static"])?;
@@ -202,7 +198,7 @@ impl Bench {
     /// Subcircuits with next to nothing in them: how fast jobs go round.
     fn orchestration(&self, case: &Case) -> Result<(), Error> {
         let (mut gaps, mut rates, mut n) = (Vec::new(), Vec::new(), 0.0);
-        for _ in 0..self.options.repetitions {
+        for _ in 0..self.options.run.repetitions {
             let report = self.run(case, 1, &[])?;
             n = accounts(&report, "commit", "subcircuits");
             gaps.push(accounts(&report, "commit", "idle_seconds") / n * 1e3);

@@ -11,7 +11,7 @@ use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, ScalarMul, VariableBaseMSM};
 use ark_ff::UniformRand;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use benches::{Line, alternate};
+use benches::{Line, Run, alternate};
 use clap::Parser;
 use hekaton_arith::{Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, pairing};
 use std::hint::black_box;
@@ -22,12 +22,8 @@ const BLST: &str = "blst 0.3.17";
 /// Kernel benchmarks.
 #[derive(Parser)]
 struct Options {
-    /// One JSON object a line.
-    #[arg(long)]
-    json: bool,
-    /// Repetitions of each measurement; medians are printed.
-    #[arg(long, default_value_t = 3)]
-    repetitions: usize,
+    #[command(flatten)]
+    run: Run,
     /// Only rows whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
@@ -62,10 +58,10 @@ impl Options {
             return;
         }
         for threads in self.threads.iter().copied() {
-            let (a, b) = alternate(self.repetitions, || on(threads, &ours), || on(threads, &theirs));
+            let (a, b) = alternate(self.run.repetitions, || on(threads, &ours), || on(threads, &theirs));
             let figure = |t: std::time::Duration| t.as_secs_f64() * each.scale / each.of as f64;
             let (ours, theirs, unit) = (figure(a), figure(b), each.name);
-            Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }.print(self.json);
+            Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }.print(self.run.json);
         }
     }
 }

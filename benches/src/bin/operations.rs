@@ -3,7 +3,7 @@
 //! `cargo build --release -p hekaton-cli && cargo run --release -p benches --bin operations -- --json`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use benches::{Line, median, time};
+use benches::{Line, Run, median, time};
 use circuits::{Chain, Merkle};
 use clap::Parser;
 use hekaton_core::circuit::Circuit;
@@ -22,12 +22,8 @@ type Error = Box<dyn std::error::Error>;
 /// Benchmarks of operation.
 #[derive(Parser)]
 struct Options {
-    /// One JSON object a line.
-    #[arg(long)]
-    json: bool,
-    /// Repetitions of each measurement; medians are printed.
-    #[arg(long, default_value_t = 3)]
-    repetitions: usize,
+    #[command(flatten)]
+    run: Run,
     /// The program, for the verifier's process.
     #[arg(long, default_value = "target/release/hekaton")]
     program: std::path::PathBuf,
@@ -54,7 +50,7 @@ fn overhead(options: &Options) -> Result<(), Error> {
     let identity = RunIdentity::new(&keys.verifying, [0; 32]);
     let (mut plain, mut kept) = (Vec::new(), Vec::new());
     let mut subcircuits = 0;
-    for _ in 0..2 * options.repetitions {
+    for _ in 0..2 * options.run.repetitions {
         let (t, run) = time(|| prove(&circuit, &file[..], &keys, &engine, &ProveOptions::new()));
         subcircuits = run?.instances;
         plain.push(t);
@@ -84,7 +80,7 @@ fn overhead(options: &Options) -> Result<(), Error> {
         unit: "s",
         larger_is_better: false,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     Ok(())
 }
 
@@ -94,7 +90,7 @@ fn resume(options: &Options) -> Result<(), Error> {
     let (keys, engine, input) = (keys(&circuit)?, LocalEngine::new(None)?, Fr::from(3u64));
     let identity = RunIdentity::new(&keys.verifying, [0; 32]);
     let mut times = Vec::new();
-    for _ in 0..options.repetitions {
+    for _ in 0..options.run.repetitions {
         let dir = tempfile::tempdir()?;
         // the first process stops at its first proof, the second one is timed up to there
         for timed in [false, true] {
@@ -128,7 +124,7 @@ fn resume(options: &Options) -> Result<(), Error> {
         unit: "s",
         larger_is_better: false,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     Ok(())
 }
 
@@ -155,7 +151,7 @@ fn verifier(options: &Options) -> Result<(), Error> {
         }
         Ok(t)
     };
-    let times = (0..10 * options.repetitions).map(|_| verify(&options.program)).collect::<Result<Vec<_>, _>>()?;
+    let times = (0..10 * options.run.repetitions).map(|_| verify(&options.program)).collect::<Result<Vec<_>, _>>()?;
     let line = Line {
         bench: "hekaton verify, the whole process",
         size: 1024,
@@ -166,6 +162,6 @@ fn verifier(options: &Options) -> Result<(), Error> {
         unit: "ms",
         larger_is_better: false,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     Ok(())
 }

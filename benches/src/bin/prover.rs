@@ -8,7 +8,7 @@ use ark_groth16::Groth16;
 use ark_groth16::r1cs_to_qap::LibsnarkReduction;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use benches::{Line, alternate, median, peak_memory, time};
+use benches::{Line, Run, alternate, median, peak_memory, time};
 use circuits::{Chain, Merkle};
 use clap::Parser;
 use hekaton_core::circuit::{Circuit, StandAlone};
@@ -28,12 +28,8 @@ const RIVAL: &str = "ark-groth16 0.6";
 /// Prover benchmarks.
 #[derive(Parser)]
 struct Options {
-    /// One JSON object a line.
-    #[arg(long)]
-    json: bool,
-    /// Repetitions of each measurement; medians are printed.
-    #[arg(long, default_value_t = 3)]
-    repetitions: usize,
+    #[command(flatten)]
+    run: Run,
     /// log2 of the constraints of the worker part's subcircuit.
     #[arg(long, default_value_t = 17)]
     log_size: u32,
@@ -119,7 +115,7 @@ where
             .unwrap_or_else(|| panic!("no pole"));
         Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng).map_or_else(|e| panic!("{e}"), |_| ())
     };
-    let (a, b) = alternate(options.repetitions, ours, &mut theirs);
+    let (a, b) = alternate(options.run.repetitions, ours, &mut theirs);
     let rate = |t: std::time::Duration| constraints as f64 / t.as_secs_f64();
     let line = Line {
         bench: name,
@@ -131,10 +127,10 @@ where
         unit: "constraints a core-second",
         larger_is_better: true,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     let (ours, theirs) = (median(our_setups).as_secs_f64(), median(their_setups).as_secs_f64());
     let bench = format!("setup of {name}");
-    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }.print(options.json);
+    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }.print(options.run.json);
 
     drop((keys, ark_key));
     let bytes = memory(options, name)?;
@@ -149,7 +145,7 @@ where
         larger_is_better: false,
         ..line
     }
-    .print(options.json);
+    .print(options.run.json);
     Ok(())
 }
 
@@ -205,7 +201,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
     let (mut rates, mut whole) = (Vec::new(), Vec::new());
-    for _ in 0..options.repetitions {
+    for _ in 0..options.run.repetitions {
         let coordinator = Coordinator::new(&circuit, &file, &keys)?;
         let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
         // one subcircuit of each type, weighted by the number of its instances: order() is type by type
@@ -242,6 +238,6 @@ fn whole_run(options: &Options) -> Result<(), Error> {
         unit: "constraints a core-second",
         larger_is_better: true,
     };
-    line.print(options.json);
+    line.print(options.run.json);
     Ok(())
 }

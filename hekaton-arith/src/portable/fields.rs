@@ -1,6 +1,5 @@
-//! Field arithmetic: Fq and Fq2 for batched affine additions, Fq12 for the target group, Fr butterflies.
+//! Field arithmetic: Fq and Fq2 for batched affine additions, Fq12 for the target group.
 
-use crate::{Fr, G1Point, G2Point};
 use blst::*;
 
 /// Arithmetic of a coordinate field.
@@ -151,28 +150,6 @@ field!(
     blst_fp2_eucl_inverse
 );
 
-/// `(a, b) <- (a + t b, a - t b)`.
-#[inline]
-pub(crate) fn butterfly_dit(a: &mut Fr, b: &mut Fr, t: &Fr) {
-    // SAFETY: arkworks' Fr is its four Montgomery limbs (size asserted in the module root), as is blst's.
-    unsafe { blst_fr_ct_bfly((a as *mut Fr).cast(), (b as *mut Fr).cast(), (t as *const Fr).cast()) }
-}
-
-/// `(a, b) <- (a + b, t (a - b))`.
-#[inline]
-pub(crate) fn butterfly_dif(a: &mut Fr, b: &mut Fr, t: &Fr) {
-    // SAFETY: as above.
-    unsafe { blst_fr_gs_bfly((a as *mut Fr).cast(), (b as *mut Fr).cast(), (t as *const Fr).cast()) }
-}
-
-/// `a <- a b` in Fr.
-#[inline]
-pub(crate) fn fr_mul_assign(a: &mut Fr, b: &Fr) {
-    let a = (a as *mut Fr).cast();
-    // SAFETY: as above; blst allows the result to alias an operand.
-    unsafe { blst_fr_mul(a, a, (b as *const Fr).cast()) }
-}
-
 pub(crate) fn fp12_one() -> blst_fp12 {
     // SAFETY: a pointer to a static.
     unsafe { *blst_fp12_one() }
@@ -212,14 +189,5 @@ pub(crate) fn final_exponentiation(a: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
     // SAFETY: as above.
     unsafe { blst_final_exp(&mut out, a) };
-    out
-}
-
-/// The product of Miller loops; no point may be at infinity, the slices are not empty and equally long.
-pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
-    assert!(!a.is_empty() && a.len() == b.len(), "a Miller loop over {} and {} points", a.len(), b.len());
-    let mut out = blst_fp12::default();
-    // SAFETY: `&G1Point` and `&G2Point` have the layout of non-null pointers to blst's affine points; as many as passed.
-    unsafe { blst_miller_loop_n(&mut out, b.as_ptr().cast(), a.as_ptr().cast(), a.len()) };
     out
 }

@@ -7,13 +7,16 @@
 
 mod batch;
 mod endomorphisms;
+pub(crate) mod fft;
 mod fields;
+mod pairing;
 mod points;
 mod target_group;
 
 pub(crate) use batch::{Kind, add_pairs, invert_each, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
+pub(crate) use pairing::miller_loop;
 pub(crate) use points::*;
 pub(crate) use target_group::{Row, to_abs_u};
 

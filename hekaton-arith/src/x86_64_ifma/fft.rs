@@ -14,8 +14,9 @@
 //! Sums of two of the numbers below 2 p are below 4 p, differences lifted by 2 p or 4 p below 8 p; products with a twiddle,
 //! which is below p, stay below (1 + 8 p / R) p < 1.3 p.
 
-use super::field::{Element, Fr, cut, product};
+use super::field::{Element, Fr, limbs};
 use super::lane::Lane;
+use super::product::product;
 use ark_bls12_381::FrConfig;
 use ark_ff::MontConfig;
 
@@ -53,7 +54,7 @@ pub(crate) struct Tables {
 /// x R mod p in limbs; the words of x are x 2^256.
 fn times_r(x: &ark_bls12_381::Fr) -> [u64; 5] {
     let sixteen = *x * ark_bls12_381::Fr::from(16u64);
-    cut(&sixteen.0.0)
+    limbs(&sixteen.0.0, 0)
 }
 
 impl Tables {
@@ -80,6 +81,27 @@ impl Tables {
         Self { layers, eighth }
     }
 
+    /// Values in natural order to coefficients times N in bit-reversed order. The powers of w do for those of 1/w: results
+    /// then come in the order 0, N - 1, N - 2 and so on, and so do they when the values did.
+    pub(crate) fn to_coefficients(&self, values: &mut [ark_bls12_381::Fr]) {
+        values[1..].reverse();
+        // SAFETY (here and below): tables are made only where the features are.
+        unsafe { dif_blocks(blocks(values), self, true) }
+    }
+
+    /// Coefficients in bit-reversed order, times the factors if there are any, to values in natural order.
+    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>) {
+        if let Some(factors) = factors {
+            assert_eq!(coefficients.len(), factors.len(), "as many factors as coefficients");
+        }
+        unsafe { dit_blocks(blocks(coefficients), factors, self, true) }
+    }
+
+    /// Multiplies all by x.
+    pub(crate) fn scale(&self, values: &mut [ark_bls12_381::Fr], x: &ark_bls12_381::Fr) {
+        unsafe { scale_blocks(blocks(values), &times_r(x)) }
+    }
+
     /// Twiddles of butterflies over that many blocks.
     #[inline(always)]
     fn layer(&self, blocks: usize) -> &[Twiddles] {
@@ -94,25 +116,6 @@ fn blocks(values: &mut [ark_bls12_381::Fr]) -> &mut [Block] {
     // SAFETY: an element is its four words (size asserted; any words are words), and as many blocks as there are whole eights
     // lie within the slice. Callers leave canonical elements behind.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len() / 8) }
-}
-
-/// Decimation in frequency: natural order in, bit-reversed out.
-pub(crate) fn dif(values: &mut [ark_bls12_381::Fr], tables: &Tables) {
-    // SAFETY (here and below): tables are made only where the features are.
-    unsafe { dif_blocks(blocks(values), tables, true) }
-}
-
-/// Multiplies by the factors, if there are any, then decimation in time: bit-reversed in, natural order out.
-pub(crate) fn dit(values: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables) {
-    if let Some(factors) = factors {
-        assert_eq!(values.len(), factors.len(), "as many factors as values");
-    }
-    unsafe { dit_blocks(blocks(values), factors, tables, true) }
-}
-
-/// Multiplies all by x.
-pub(crate) fn scale(values: &mut [ark_bls12_381::Fr], x: &ark_bls12_381::Fr) {
-    unsafe { scale_blocks(blocks(values), &times_r(x)) }
 }
 
 /// Eight elements as they come.
@@ -382,9 +385,6 @@ mod tests {
     #[test]
     fn twiddles_are_times_r() {
         let r = ark_bls12_381::Fr::from(2u64).pow([260]);
-        assert_eq!(
-            times_r(&ark_bls12_381::Fr::ONE),
-            super::super::field::limbs::<4, 5>(ark_ff::PrimeField::into_bigint(r).0, 0)
-        );
+        assert_eq!(times_r(&ark_bls12_381::Fr::ONE), limbs::<4, 5>(&ark_ff::PrimeField::into_bigint(r).0, 0));
     }
 }

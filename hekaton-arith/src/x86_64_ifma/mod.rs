@@ -27,6 +27,7 @@ macro_rules! lanes {
     };
 }
 
+mod batch;
 pub(crate) mod fft;
 mod field;
 #[cfg(not(any(hekaton_plain_lanes, miri)))]
@@ -35,12 +36,12 @@ mod lane;
 #[path = "lane_plain.rs"]
 mod lane;
 mod pairing;
-mod points;
+mod product;
 mod target_group;
 mod tower;
 
+pub(crate) use batch::add_pairs;
 pub(crate) use pairing::miller_loop;
-pub(crate) use points::add_pairs;
 pub(crate) use target_group::{Row, to_abs_u};
 
 /// Whether this processor has the instructions.

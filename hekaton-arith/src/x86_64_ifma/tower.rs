@@ -8,8 +8,9 @@
 //! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
 //! most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
-use super::field::{Element, Fq, WideFq, limbs, mul, mul_two, mul_wide, products, reduce_lifted};
+use super::field::{Element, Fq, limbs};
 use super::lane::{Lane, Mask};
+use super::product::{WideFq, mul, mul_two, mul_wide, products, reduce_lifted};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
 /// Eight elements of Fq2.
@@ -128,7 +129,7 @@ lanes! {
         // 3 t - 2 z and 3 t + 2 z
         let low = Fq6([minus(&t0, z0), minus(&t2, z4), minus(&t4, z3)]);
         let high = Fq6([plus(&t5.times_xi::<5>(), z2), plus(&t1, z1), plus(&t3, z5)]);
-        Fq12([low, high]).settled()
+        Fq12([low, high]).reduced()
     }
 
     #[inline(never)]
@@ -217,7 +218,7 @@ impl Fq2 {
 
     /// Below 2 p and a little again: a product with one.
     #[inline(always)]
-    fn settled(&self) -> Self {
+    fn reduced(&self) -> Self {
         self.scaled(&Fq::splat(&ONE))
     }
 }
@@ -243,9 +244,9 @@ impl Fq6 {
 }
 
 /// R mod p.
-const ONE: [u64; 8] = limbs(super::points::power_of_two(416), 0);
+const ONE: [u64; 8] = limbs(&super::batch::power_of_two(416), 0);
 /// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
-const TO_R: [u64; 8] = limbs(super::points::power_of_two(448), 0);
+const TO_R: [u64; 8] = limbs(&super::batch::power_of_two(448), 0);
 
 /// Coordinates of an element of Fq12, in order.
 pub(crate) fn coordinates(f: &blst_fp12) -> [[u64; 6]; 12] {
@@ -268,11 +269,11 @@ impl Fq12 {
     }
 
     #[inline(always)]
-    fn settled(&self) -> Self {
+    fn reduced(&self) -> Self {
         let mut out = *self;
         for half in &mut out.0 {
             for x in &mut half.0 {
-                *x = x.settled();
+                *x = x.reduced();
             }
         }
         out

@@ -17,8 +17,9 @@
 //! times a slope of up to 2^17 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
 //! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
 
-use super::field::{Element, Fq, Q, limbs, mul, mul_two, square};
+use super::field::{Element, Fq, Q, limbs};
 use super::lane::{Lane, Mask};
+use super::product::{mul, mul_two, square};
 use super::tower::{Fq2, fq2_mul, fq2_square};
 use crate::portable::{self, Curve, Field, Kind};
 use crate::{G1Point, G2Point};
@@ -44,7 +45,7 @@ pub(crate) trait Coordinate: Copy {
     /// Words of one element.
     const WORDS: usize;
     /// One element, for the inversion.
-    type One: Field;
+    type Single: Field;
 
     fn zero() -> Self;
     fn one() -> Self;
@@ -66,10 +67,10 @@ pub(crate) trait Coordinate: Copy {
     fn save(&self, to: &mut [Lane]);
     fn restore(from: &[Lane]) -> Self;
     /// Its words as one element's, and back.
-    fn one_from_words(words: &[u64]) -> Self::One;
-    fn words_of_one(one: &Self::One, words: &mut [u64]);
+    fn single_from_words(words: &[u64]) -> Self::Single;
+    fn words_of_single(one: &Self::Single, words: &mut [u64]);
     /// 2^432 mod p: what an inverse must be multiplied with (in the form of the words, where a product divides by 2^384).
-    fn scale() -> Self::One;
+    fn scale() -> Self::Single;
 }
 
 /// `2^k mod p` in words, by doubling.
@@ -98,7 +99,7 @@ const SCALE: [u64; 6] = power_of_two(432);
 
 impl Coordinate for Fq {
     const WORDS: usize = 6;
-    type One = blst_fp;
+    type Single = blst_fp;
 
     #[inline(always)]
     fn zero() -> Self {
@@ -106,7 +107,7 @@ impl Coordinate for Fq {
     }
     #[inline(always)]
     fn one() -> Self {
-        const ONE: [u64; 8] = limbs(power_of_two(416), 0);
+        const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
         Self::splat(&ONE)
     }
     #[inline(always)]
@@ -162,12 +163,12 @@ impl Coordinate for Fq {
         limbs.copy_from_slice(&from[..8]);
         Element::new(limbs)
     }
-    fn one_from_words(words: &[u64]) -> blst_fp {
+    fn single_from_words(words: &[u64]) -> blst_fp {
         let mut l = [0; 6];
         l.copy_from_slice(&words[..6]);
         blst_fp { l }
     }
-    fn words_of_one(one: &blst_fp, words: &mut [u64]) {
+    fn words_of_single(one: &blst_fp, words: &mut [u64]) {
         words[..6].copy_from_slice(&one.l);
     }
     fn scale() -> blst_fp {
@@ -177,7 +178,7 @@ impl Coordinate for Fq {
 
 impl Coordinate for Fq2 {
     const WORDS: usize = 12;
-    type One = blst_fp2;
+    type Single = blst_fp2;
 
     #[inline(always)]
     fn zero() -> Self {
@@ -237,12 +238,12 @@ impl Coordinate for Fq2 {
     fn restore(from: &[Lane]) -> Self {
         Self { c0: Fq::restore(&from[..8]), c1: Fq::restore(&from[8..]) }
     }
-    fn one_from_words(words: &[u64]) -> blst_fp2 {
-        blst_fp2 { fp: [Fq::one_from_words(&words[..6]), Fq::one_from_words(&words[6..])] }
+    fn single_from_words(words: &[u64]) -> blst_fp2 {
+        blst_fp2 { fp: [Fq::single_from_words(&words[..6]), Fq::single_from_words(&words[6..])] }
     }
-    fn words_of_one(one: &blst_fp2, words: &mut [u64]) {
-        Fq::words_of_one(&one.fp[0], &mut words[..6]);
-        Fq::words_of_one(&one.fp[1], &mut words[6..]);
+    fn words_of_single(one: &blst_fp2, words: &mut [u64]) {
+        Fq::words_of_single(&one.fp[0], &mut words[..6]);
+        Fq::words_of_single(&one.fp[1], &mut words[6..]);
     }
     fn scale() -> blst_fp2 {
         blst_fp2 { fp: [Fq::scale(), blst_fp { l: [0; 6] }] }
@@ -497,7 +498,7 @@ lanes! {
                 for j in 0..width {
                     element[j] = words[j][lane];
                 }
-                ones.push(C::one_from_words(&element[..width]));
+                ones.push(C::single_from_words(&element[..width]));
             }
         }
         portable::invert_each(&mut ones, &C::scale());
@@ -506,7 +507,7 @@ lanes! {
             let mut words = [[0u64; 8]; 12];
             for (lane, one) in ones.iter().enumerate() {
                 let mut element = [0; 12];
-                C::words_of_one(one, &mut element[..width]);
+                C::words_of_single(one, &mut element[..width]);
                 for j in 0..width {
                     words[j][lane] = element[j];
                 }
