@@ -278,8 +278,12 @@ pub(crate) fn window_sums<S: Summand, const W: usize>(bases: &[S], digits: &Digi
 /// A counting sort of entries by window and bucket.
 #[derive(Default)]
 struct Sorter {
+    /// the bucket of each digit
+    buckets: Vec<u32>,
+    /// the entry, with the digit's sign
+    signed: Vec<u32>,
     ends: Vec<u32>,
-    entries: Vec<u32>,
+    sorted: Vec<u32>,
 }
 
 impl Sorter {
@@ -291,37 +295,39 @@ impl Sorter {
         some: std::ops::Range<usize>,
     ) -> Vec<S> {
         let half = 1usize << (digits.window - 1);
-        let Self { ends, entries } = self;
-        // how many in each, then where each begins, then, as they are put there, where each ends
+        let Self { buckets, signed, ends, sorted } = self;
+        // digits that are zero go into a bucket after all others
+        let last = some.len() * half;
+        let n = digits.entries.len();
+        buckets.resize(some.len() * n, 0);
+        signed.resize(some.len() * n, 0);
         ends.clear();
-        ends.resize(some.len() * half + 1, 0);
-        for value in &digits.values {
-            for (at, w) in some.clone().enumerate() {
-                let digit = digits.digit(value, w).unsigned_abs() as usize;
-                if digit != 0 {
-                    ends[at * half + digit] += 1;
-                }
+        ends.resize(last + 1, 0);
+        for ((w, buckets), (signed, first)) in
+            some.zip(buckets.chunks_exact_mut(n)).zip(signed.chunks_exact_mut(n).zip((0..).step_by(half)))
+        {
+            let of = buckets.iter_mut().zip(signed).zip(digits.values.iter().zip(&digits.entries));
+            for ((bucket, signed), (value, entry)) in of {
+                let digit = digits.digit(value, w);
+                let absolute = digit.unsigned_abs() as usize;
+                let at = if digit == 0 { last } else { first + absolute - 1 };
+                (*bucket, *signed) = (at as u32, entry ^ digit as u32 & NEGATIVE);
+                ends[at] += 1;
             }
         }
+        // where each begins, then, as entries are put there, where each ends
         let mut sum = 0;
         for end in ends.iter_mut() {
-            sum += *end;
-            *end = sum;
+            (sum, *end) = (sum + *end, sum);
         }
-        entries.clear();
-        entries.resize(sum as usize, 0);
-        for (value, entry) in digits.values.iter().zip(&digits.entries) {
-            for (at, w) in some.clone().enumerate() {
-                let digit = digits.digit(value, w);
-                if digit != 0 {
-                    let next = &mut ends[at * half + digit.unsigned_abs() as usize - 1];
-                    entries[*next as usize] = entry ^ if digit < 0 { NEGATIVE } else { 0 };
-                    *next += 1;
-                }
-            }
+        sorted.resize(buckets.len(), 0);
+        for (bucket, entry) in buckets.iter().zip(signed) {
+            let next = &mut ends[*bucket as usize];
+            sorted[*next as usize] = *entry;
+            *next += 1;
         }
-        ends.pop();
-        sum_groups(bases, entries, ends)
+        ends.truncate(last);
+        sum_groups(bases, &sorted[..ends[last - 1] as usize], ends)
     }
 }
 
@@ -341,9 +347,9 @@ fn weighted_sums<S: Summand>(buckets: Vec<S>, half: usize) -> Vec<S> {
             ends.push(odd.len() as u32);
         }
         let pairs: Vec<[u32; 2]> = (0..n as u32 / 2).map(|i| [2 * i, 2 * i + 1]).collect();
-        let mut next = vec![S::ZERO; n / 2];
-        S::add_pairs(&sums[start..], &pairs, &mut next);
-        sums.extend(next);
+        sums.resize(start + n + n / 2, S::ZERO);
+        let (known, next) = sums.split_at_mut(start + n);
+        S::add_pairs(&known[start..], &pairs, next);
         start += n;
     }
     let roots = sums.split_off(start);

@@ -32,12 +32,16 @@ pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
 }
 
 /// Points that go through a tree together: their sums stay in the cache.
-const BLOCK: usize = 1 << 13;
+const BLOCK: usize = 1 << 14;
 
 /// `sum_j src[entries_j]` for each group of entries, which end at `ends`, in order. The top bit of an entry stands for a
 /// negative. An empty group gives infinity.
 pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
     assert_eq!(ends.last().map_or(0, |end| *end as usize), entries.len(), "the last group ends where the entries end");
+    let lengths = ends.iter().zip(std::iter::once(&0).chain(ends)).map(|(end, start)| end - start);
+    if lengths.max().is_none_or(|n| n as usize <= BLOCK) {
+        return sum_pieces(src, entries, ends);
+    }
     // groups longer than a block are cut, and their parts' sums summed
     let mut pieces = Vec::with_capacity(ends.len());
     let mut pieces_ends = Vec::with_capacity(ends.len());
@@ -52,9 +56,6 @@ pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -
         start = *end;
     }
     let sums = sum_pieces(src, entries, &pieces);
-    if pieces.len() == ends.len() {
-        return sums;
-    }
     let all: Vec<u32> = (0..pieces.len() as u32).collect();
     sum_groups(&sums, &all, &pieces_ends)
 }
@@ -77,13 +78,18 @@ fn sum_pieces<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
 
 /// One block's tree; its memory is used again for the next block.
 struct Tree<S> {
+    /// What has been summed so far, in the order it was made; nothing moves.
     points: Vec<S>,
-    next: Vec<S>,
+    /// the groups' entries, one group after the other, and [`AT_ONCE`] more that do not count
     entries: Vec<u32>,
+    next: Vec<u32>,
     pairs: Vec<[u32; 2]>,
     /// lengths of the groups
     lengths: Vec<u32>,
 }
+
+/// Entries of a group that are paired at once, whether or not it has so many.
+const AT_ONCE: usize = 8;
 
 impl<S> Default for Tree<S> {
     fn default() -> Self {
@@ -100,53 +106,72 @@ impl<S: Summand> Tree<S> {
             self.lengths.push(end - before);
             before = *end;
         }
+        if self.points.len() < entries.len() {
+            self.points.resize(entries.len(), S::ZERO);
+        }
         self.entries.clear();
         self.entries.extend_from_slice(entries);
-        self.layer(src);
+        self.entries.extend_from_slice(&[0; AT_ONCE]);
+        let mut used = self.copy_odd(src);
+        let mut layers = 0;
         while self.lengths.iter().any(|n| *n > 1) {
-            let points = std::mem::take(&mut self.points);
-            self.layer(&points);
-            self.next = points;
+            self.halve(used as u32);
+            let (points, sums) = self.points.split_at_mut(used);
+            let sums = &mut sums[..self.pairs.len()];
+            S::add_pairs(if layers == 0 { src } else { points }, &self.pairs, sums);
+            used += sums.len();
+            layers += 1;
         }
-        let mut points = self.points.iter();
+        let mut at = 0;
         for (out, n) in out.iter_mut().zip(&self.lengths) {
-            *out = if *n == 0 { S::ZERO } else { *points.next().expect("one point a group") };
+            *out = if *n == 0 { S::ZERO } else { S::signed(&self.points, self.entries[at]) };
+            at += *n as usize;
         }
     }
 
-    /// Halves each group: sums of pairs, and what has no partner as it is. Afterwards `points` holds the groups one after
-    /// the other, and `entries` counts through them.
-    fn layer(&mut self, src: &[S]) {
-        let Self { next, entries, pairs, lengths, .. } = self;
-        pairs.clear();
-        let mut at = 0;
-        for n in lengths.iter() {
-            let group = &entries[at..at + *n as usize];
-            pairs.extend(group.as_chunks::<2>().0);
-            at += group.len();
+    /// Copies the last element of each group of odd length, which has no partner among the first pairs; returns how many.
+    fn copy_odd(&mut self, src: &[S]) -> usize {
+        let Self { points, entries, next, lengths, .. } = self;
+        next.resize(lengths.len() + 1, 0);
+        let (mut end, mut used) = (0, 0);
+        for n in lengths {
+            end += *n as usize;
+            let entry = &mut entries[end.saturating_sub(1)];
+            next[used] = *entry;
+            let odd = *n % 2 == 1;
+            *entry = if odd { used as u32 | *entry & NEGATIVE } else { *entry };
+            used += usize::from(odd);
         }
-        // The sums go to the end, and from there to their places; those without a partner come between them.
-        let total: usize = lengths.iter().map(|n| n.div_ceil(2) as usize).sum();
-        next.clear();
-        next.resize(total, S::ZERO);
-        let first_sum = total - pairs.len();
-        S::add_pairs(src, pairs, &mut next[first_sum..]);
-        let (mut from, mut to, mut at) = (first_sum, 0, 0);
-        for n in lengths.iter_mut() {
-            let sums = (*n / 2) as usize;
-            if from != to {
-                next.copy_within(from..from + sums, to);
-            }
-            (from, to) = (from + sums, to + sums);
-            if *n % 2 == 1 {
-                next[to] = S::signed(src, entries[at + *n as usize - 1]);
-                to += 1;
-            }
-            at += *n as usize;
-            *n = n.div_ceil(2);
+        for (point, entry) in points.iter_mut().zip(&next[..used]) {
+            *point = src[(*entry & !NEGATIVE) as usize];
         }
-        entries.clear();
-        entries.extend(0..total as u32);
-        std::mem::swap(&mut self.points, &mut self.next);
+        used
+    }
+
+    /// Pairs the entries of each group. Afterwards it consists of the pairs' sums, the first of which will be at
+    /// `first_sum`, and of the one without a partner.
+    ///
+    /// Groups are short and of random lengths, so there is no branch for each length: eight entries are paired, and what is
+    /// too much is overwritten by the next group.
+    fn halve(&mut self, first_sum: u32) {
+        let Self { entries, next, pairs, lengths, .. } = self;
+        pairs.resize(entries.len() / 2 + AT_ONCE, [0; 2]);
+        next.resize(entries.len() + AT_ONCE, 0);
+        let (mut from, mut to, mut paired) = (0, 0, 0);
+        for length in lengths {
+            let (n, half) = (*length as usize, *length as usize / 2);
+            for i in (0..half.max(1)).step_by(AT_ONCE / 2) {
+                let some: &[u32; AT_ONCE] = entries[from + 2 * i..].first_chunk().expect("there are so many more");
+                pairs[paired + i..][..AT_ONCE / 2].copy_from_slice(some.as_chunks().0);
+                let sum = first_sum + (paired + i) as u32;
+                next[to + i..][..AT_ONCE / 2].copy_from_slice(&[sum, sum + 1, sum + 2, sum + 3]);
+            }
+            next[to + half] = entries[(from + n).saturating_sub(1)];
+            (from, to, paired) = (from + n, to + half + n % 2, paired + half);
+            *length = (half + n % 2) as u32;
+        }
+        pairs.truncate(paired);
+        next.truncate(to + AT_ONCE);
+        std::mem::swap(entries, next);
     }
 }

@@ -171,10 +171,16 @@ macro_rules! group_laws {
                 }
                 let folded: Vec<Fr> = logs.as_chunks::<2>().0.iter().map(|[a, b]| *a + *b * xs[0]).collect();
                 assert_eq!(<$point>::fold_pairs(&points, &xs[0]), table.mul_each(&folded));
-                // 9000 points with one scalar, and some with others
-                let bases: Vec<$point> = points.iter().cycle().take(9100).copied().collect();
-                let scalars: Vec<Fr> = (0..9100).map(|i| if i % 91 == 0 { xs[i % n] } else { xs[0] }).collect();
-                let sum: Fr = (0..9100).map(|i| logs[i % n] * scalars[i]).sum();
+                // more points than a block with one scalar or its negative, as many with -1, and some with others
+                let bases: Vec<$point> = points.iter().cycle().take(40_000).copied().collect();
+                let scalar = |i: usize| match i {
+                    i if i % 91 == 0 => xs[i % n],
+                    i if i % 2 == 0 => -Fr::ONE,
+                    i if i % 3 == 0 => -xs[0],
+                    _ => xs[0],
+                };
+                let scalars: Vec<Fr> = (0..bases.len()).map(scalar).collect();
+                let sum: Fr = (0..bases.len()).map(|i| logs[i % n] * scalars[i]).sum();
                 assert_eq!(<$point>::msm(&bases, &scalars), table.mul_each(&[sum])[0]);
             }
 

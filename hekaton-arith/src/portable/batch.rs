@@ -133,7 +133,7 @@ fn prefetch<C>(point: &C) {
 
 /// What a sum needs besides the slope's formula.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+enum Kind {
     Plain,
     /// a tangent's slope
     Double,
@@ -145,7 +145,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) fn of<C: Curve + PartialEq>(a: &C, b: &C) -> Self {
+    fn of<C: Curve + PartialEq>(a: &C, b: &C) -> Self {
         if *b == C::ZERO {
             if *a == C::ZERO { Self::Zero } else { Self::First }
         } else if *a == C::ZERO {
@@ -188,21 +188,5 @@ impl<F: Field> Work<F> {
         self.ya.set_signed(pa.y(), a & NEGATIVE != 0);
         self.rise.set_signed(pb.y(), b & NEGATIVE != 0);
         self.rise.subtract(&self.ya);
-    }
-}
-
-/// Replaces each element by `scale` times its inverse, with one inversion; none may be zero.
-pub(crate) fn invert_each<F: Field>(values: &mut [F], scale: &F) {
-    let mut before = Vec::with_capacity(values.len());
-    let mut product = F::one();
-    for value in values.iter() {
-        before.push(product);
-        product = product.mul(value);
-    }
-    let mut inverse = product.invert().mul(scale);
-    for (value, before) in values.iter_mut().zip(&before).rev() {
-        let next = inverse.mul(value);
-        *value = inverse.mul(before);
-        inverse = next;
     }
 }

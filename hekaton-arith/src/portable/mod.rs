@@ -13,7 +13,7 @@ mod pairing;
 mod points;
 mod target_group;
 
-pub(crate) use batch::{Kind, add_pairs, invert_each, signed};
+pub(crate) use batch::{add_pairs, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
 pub(crate) use pairing::miller_loop;

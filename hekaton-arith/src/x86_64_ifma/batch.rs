@@ -21,7 +21,7 @@ use super::field::{Element, Fq, Q, limbs};
 use super::lane::{Lane, Mask};
 use super::product::{mul, mul_two, square};
 use super::tower::{Fq2, fq2_mul, fq2_square};
-use crate::portable::{self, Curve, Field, Kind};
+use crate::portable::{self, Curve, Field};
 use crate::{G1Point, G2Point};
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
@@ -29,8 +29,8 @@ use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 use std::cell::RefCell;
 
-/// Additions in G1 that share one inversion; half as many in G2. What they keep meanwhile has 256 KiB.
-const BATCH: usize = 2048;
+/// Additions in G1 that share one inversion; half as many in G2. The running products that they keep have 256 KiB.
+const BATCH: usize = 4096;
 /// Running products side by side: a chain of products is slow, two at once hide each other's waits.
 const CHAINS: usize = 2;
 /// With fewer pairs the portable addition is quicker.
@@ -61,6 +61,10 @@ pub(crate) trait Coordinate: Copy {
     /// Times 2^16.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
+    /// The lanes whose limbs are equal.
+    fn equal(&self, b: &Self) -> Mask;
+    /// Lane i is lane i + K.
+    fn rotated<const K: i32>(&self) -> Self;
     /// Below p, from below 4 p (and a little).
     fn reduced(&self) -> Self;
     /// Its limbs, to be kept.
@@ -150,6 +154,14 @@ impl Coordinate for Fq {
         Element::select(self, mask, other)
     }
     #[inline(always)]
+    fn equal(&self, b: &Self) -> Mask {
+        Element::equal(self, b)
+    }
+    #[inline(always)]
+    fn rotated<const K: i32>(&self) -> Self {
+        Element::rotated::<K>(self)
+    }
+    #[inline(always)]
     fn reduced(&self) -> Self {
         self.reduce_once::<2>().reduce_once::<1>().reduce_once::<0>()
     }
@@ -226,6 +238,14 @@ impl Coordinate for Fq2 {
         Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
     }
     #[inline(always)]
+    fn equal(&self, b: &Self) -> Mask {
+        self.c0.equal(&b.c0) & self.c1.equal(&b.c1)
+    }
+    #[inline(always)]
+    fn rotated<const K: i32>(&self) -> Self {
+        Self { c0: self.c0.rotated::<K>(), c1: self.c1.rotated::<K>() }
+    }
+    #[inline(always)]
     fn reduced(&self) -> Self {
         Self { c0: self.c0.reduced(), c1: self.c1.reduced() }
     }
@@ -267,12 +287,20 @@ impl Point for G2Point {
 #[derive(Clone, Copy)]
 struct Special {
     vector: usize,
-    kinds: [Kind; 8],
+    double: Mask,
+    /// the sum is the first point, because the second is infinity
+    first: Mask,
+    second: Mask,
+    /// the sum is infinity
+    zero: Mask,
 }
 
 impl Special {
-    fn mask(&self, of: impl Fn(Kind) -> bool) -> Mask {
-        self.kinds.iter().enumerate().fold(0, |mask, (i, kind)| mask | Mask::from(of(*kind)) << i)
+    /// What the slopes are divided by: differences of x, 2 y of a doubling, 1 where there is no slope.
+    #[inline(always)]
+    fn denominators<C: Coordinate>(&self, differences: &C, y: &C) -> C {
+        let d = differences.select(self.first | self.second | self.zero, &C::one());
+        d.select(self.double, &y.add(y))
     }
 }
 
@@ -321,7 +349,7 @@ fn zero_lanes(words: &[Lane]) -> Mask {
 }
 
 thread_local! {
-    /// What the way there leaves for the way back: two coordinates a vector.
+    /// What the way there leaves for the way back: a running product a vector.
     static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -331,7 +359,7 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
     assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
     SCRATCH.with_borrow_mut(|scratch| {
         let batch = BATCH * 6 / P::Lanes::WORDS;
-        let lanes = 2 * batch / 8 * (P::Lanes::WORDS / 6 * 8);
+        let lanes = batch / 8 * (P::Lanes::WORDS / 6 * 8);
         if scratch.len() < lanes {
             scratch.resize(lanes, Lane::splat(0));
         }
@@ -359,16 +387,20 @@ fn rows<'s, P: Point>(src: &'s [P], pairs: &[[u32; 2]], first: usize, side: usiz
     (rows, negative)
 }
 
-/// What the pairs of a vector are, one by one.
-#[cold]
-#[inline(never)]
-fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]], vector: usize) -> Special {
-    let mut kinds = [Kind::Plain; 8];
-    for (i, kind) in kinds.iter_mut().enumerate() {
-        let [a, b] = pairs[(8 * vector + i).min(pairs.len() - 1)].map(|index| portable::signed(src, index));
-        *kind = Kind::of(&a, &b);
+lanes! {
+    /// What the pairs of a vector are.
+    #[cold]
+    #[inline(never)]
+    fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]], vector: usize) -> Special {
+        let ((xa, ya), (xb, yb)) = (point(src, pairs, 8 * vector, 0), point(src, pairs, 8 * vector, 1));
+        // a negated y of zero is p
+        let (ya, yb, zero) = (ya.reduced(), yb.reduced(), P::Lanes::zero());
+        let (none_a, none_b) = (xa.equal(&zero) & ya.equal(&zero), xb.equal(&zero) & yb.equal(&zero));
+        let same_x = xa.equal(&xb) & !none_a & !none_b;
+        let double = same_x & ya.equal(&yb) & !ya.equal(&zero);
+        let zero = none_a & none_b | same_x & !double;
+        Special { vector, double, first: none_b & !none_a, second: none_a & !none_b, zero }
     }
-    Special { vector, kinds }
 }
 
 lanes! {
@@ -401,36 +433,25 @@ lanes! {
             if equal | zero_lanes(&xa[..width]) | zero_lanes(&xb[..width]) != 0 {
                 let special = classify(src, pairs, v);
                 specials.push(special);
-                d = d.select(special.mask(|kind| kind != Kind::Plain), &P::Lanes::one());
-                let double = special.mask(|kind| kind == Kind::Double);
-                if double != 0 {
-                    let (_, y) = point(src, pairs, 8 * v, 0);
-                    d = d.select(double, &y.add(&y));
-                }
+                d = special.denominators(&d, &point(src, pairs, 8 * v, 0).1);
             }
-            let slot = &mut scratch[2 * size * v..][..2 * size];
-            d.save(&mut slot[..size]);
-            products[v % CHAINS].save(&mut slot[size..]);
+            products[v % CHAINS].save(&mut scratch[size * v..][..size]);
             products[v % CHAINS] = products[v % CHAINS].mul(&d);
         }
         let mut inverses = invert(&products);
         for v in (0..vectors).rev() {
-            let slot = &scratch[2 * size * v..][..2 * size];
-            let (d, before) = (P::Lanes::restore(&slot[..size]), P::Lanes::restore(&slot[size..]));
+            let ((xa, ya), (xb, yb)) = (point(src, pairs, 8 * v, 0), point(src, pairs, 8 * v, 1));
+            let (mut d, mut rise) = (xb.sub::<0>(&xa), yb.sub::<0>(&ya));
+            let special = specials.pop_if(|special| special.vector == v);
+            if let Some(special) = special {
+                d = special.denominators(&d, &ya);
+                let square = xa.shifted().mul(&xa.shifted()).reduced();
+                rise = rise.select(special.double, &square.add(&square).add(&square));
+            }
+            let before = P::Lanes::restore(&scratch[size * v..][..size]);
             let inverse = &mut inverses[v % CHAINS];
             let [reciprocal, next] = Coordinate::mul_two([&*inverse, &before], [&*inverse, &d]);
             *inverse = next;
-            let ((xa, ya), (xb, yb)) = (point(src, pairs, 8 * v, 0), point(src, pairs, 8 * v, 1));
-            let mut rise = yb.sub::<0>(&ya);
-            let special = specials.pop_if(|special| special.vector == v);
-            if let Some(special) = special {
-                let double = special.mask(|kind| kind == Kind::Double);
-                if double != 0 {
-                    let square = xa.shifted().mul(&xa.shifted());
-                    let square = square.reduced();
-                    rise = rise.select(double, &square.add(&square).add(&square));
-                }
-            }
             let slope = rise.mul(&reciprocal);
             let mut x = slope.square().sub::<0>(&xa).sub::<0>(&xb).reduced();
             let mut y = slope.shifted().mul(&xa.sub::<0>(&x)).sub::<0>(&ya).reduced();
@@ -438,8 +459,7 @@ lanes! {
                 let zero = P::Lanes::zero();
                 // y as it is copied must be reduced
                 let (ya, yb) = (ya.reduced(), yb.reduced());
-                for (kind, x_of, y_of) in [(Kind::First, xa, ya), (Kind::Second, xb, yb), (Kind::Zero, zero, zero)] {
-                    let mask = special.mask(|k| k == kind);
+                for (mask, x_of, y_of) in [(special.first, xa, ya), (special.second, xb, yb), (special.zero, zero, zero)] {
                     (x, y) = (x.select(mask, &x_of), y.select(mask, &y_of));
                 }
             }
@@ -481,40 +501,28 @@ fn store(columns: &[Lane], to: &mut [u64]) {
 }
 
 lanes! {
-    /// `2^816 / x` for each lane of each chain.
+    /// `2^816 / x` for each lane of each chain, none zero: the inverse of the product of all, times all others.
     #[inline(never)]
-    fn invert<C: Coordinate>(products: &[C; CHAINS]) -> [C; CHAINS] {
-        let width = C::WORDS;
-        let mut ones = Vec::with_capacity(8 * CHAINS);
-        for product in products {
-            let mut columns = [Lane::splat(0); 12];
-            product.reduced().to_words(&mut columns[..width]);
-            let mut words = [[0u64; 8]; 12];
-            for (column, words) in columns.iter().zip(&mut words) {
-                column.store(words);
-            }
-            for lane in 0..8 {
-                let mut element = [0; 12];
-                for j in 0..width {
-                    element[j] = words[j][lane];
-                }
-                ones.push(C::single_from_words(&element[..width]));
-            }
+    fn invert<C: Coordinate>([a, b]: &[C; CHAINS]) -> [C; CHAINS] {
+        let two = a.mul(b);
+        let four = two.mul(&two.rotated::<4>());
+        let eight = four.mul(&four.rotated::<2>());
+        let all = eight.mul(&eight.rotated::<1>());
+        let (mut columns, mut words) = ([Lane::splat(0); 12], [0; 12]);
+        all.reduced().to_words(&mut columns[..C::WORDS]);
+        for (column, word) in columns.iter().zip(&mut words) {
+            let mut lanes = [0; 8];
+            column.store(&mut lanes);
+            *word = lanes[0];
         }
-        portable::invert_each(&mut ones, &C::scale());
-        let mut out = *products;
-        for (out, ones) in out.iter_mut().zip(ones.chunks(8)) {
-            let mut words = [[0u64; 8]; 12];
-            for (lane, one) in ones.iter().enumerate() {
-                let mut element = [0; 12];
-                C::words_of_single(one, &mut element[..width]);
-                for j in 0..width {
-                    words[j][lane] = element[j];
-                }
-            }
-            let columns: [Lane; 12] = words.map(|w| Lane::load(&w));
-            *out = C::from_words(&columns[..width]);
+        let inverse = C::single_from_words(&words[..C::WORDS]).invert().mul(&C::scale());
+        C::words_of_single(&inverse, &mut words[..C::WORDS]);
+        for (column, word) in columns.iter_mut().zip(words) {
+            *column = Lane::splat(word);
         }
-        out
+        let of_eight = C::from_words(&columns[..C::WORDS]).mul(&eight.rotated::<1>());
+        let of_four = of_eight.mul(&four.rotated::<2>());
+        let of_two = of_four.mul(&two.rotated::<4>());
+        [of_two.mul(b), of_two.mul(a)]
     }
 }

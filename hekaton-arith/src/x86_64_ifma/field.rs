@@ -176,6 +176,26 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::new(t)
     }
 
+    /// The lanes whose limbs are equal.
+    #[inline(always)]
+    pub(crate) fn equal(&self, b: &Self) -> Mask {
+        let mut equal = Mask::MAX;
+        for j in 0..N {
+            equal &= self.0[j].equal(b.0[j]);
+        }
+        equal
+    }
+
+    /// Lane i is lane i + K of before, modulo 8.
+    #[inline(always)]
+    pub(crate) fn rotated<const K: i32>(&self) -> Self {
+        let mut t = self.0;
+        for j in 0..N {
+            t[j] = t[j].rotated::<K>();
+        }
+        Self::new(t)
+    }
+
     /// `2^by a`, by < 52, for a number that stays below 2^(52 N).
     #[inline(always)]
     pub(crate) fn shift_left(&self, by: u32) -> Self {

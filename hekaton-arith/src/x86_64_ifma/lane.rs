@@ -99,6 +99,12 @@ impl Lane {
         Self(unsafe { _mm512_mask_blend_epi64(mask, self.0, b.0) })
     }
 
+    /// Lane i is lane i + K of before, modulo 8.
+    #[inline(always)]
+    pub(crate) fn rotated<const K: i32>(self) -> Self {
+        Self(unsafe { _mm512_alignr_epi64::<K>(self.0, self.0) })
+    }
+
     /// Rows to columns: lane i of output j is lane j of input i.
     #[inline(always)]
     pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {

@@ -106,6 +106,12 @@ impl Lane {
         Self(std::array::from_fn(|i| if mask >> i & 1 == 1 { b.0[i] } else { self.0[i] }))
     }
 
+    /// Lane i is lane i + K of before, modulo 8.
+    #[inline(always)]
+    pub(crate) fn rotated<const K: i32>(self) -> Self {
+        Self(std::array::from_fn(|i| self.0[(i + K as usize) % 8]))
+    }
+
     /// Rows to columns: lane i of output j is lane j of input i.
     #[inline(always)]
     pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {
