@@ -133,6 +133,11 @@ pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
     dispatch!(miller_loop(a, b))
 }
 
+/// The final exponentiation of each element, none zero.
+pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    dispatch!(final_exponentiations(elements))
+}
+
 /// f^|u| of each element of the cyclotomic subgroup.
 pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     dispatch!(to_abs_u(elements))

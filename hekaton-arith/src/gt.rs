@@ -7,7 +7,7 @@ use crate::sums::Summand;
 use crate::x86_64_ifma;
 use crate::{Backend, Fr, backend, points::fq, portable};
 use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
-use ark_ff::{Field, PrimeField, Zero};
+use ark_ff::{AdditiveGroup, Field, PrimeField, Zero};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
 /// The flag in the top byte of an encoding that stands for the neutral element.
@@ -139,14 +139,16 @@ impl Gt {
         for (i, code) in codes.iter().enumerate() {
             torus.push(decode_torus(code).map_err(|e| (i, e))?);
         }
-        // f = (y + w) / (y - w); y - w is never zero because y is in Fq6
-        let mut denominators: Vec<Fq12> =
-            torus.iter().map(|y| y.map_or(Fq12::ONE, |y| Fq12::new(y, -Fq6::ONE))).collect();
-        ark_ff::batch_inversion(&mut denominators);
-        let element = |(y, inverse): (&Option<Fq6>, &Fq12)| {
-            Self(from_ark(&y.map_or(Fq12::ONE, |y| Fq12::new(y, Fq6::ONE) * inverse)))
+        // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v), where v = w^2 is no square of a y in Fq6
+        let v = Fq6::new(Fq2::zero(), Fq2::ONE, Fq2::zero());
+        let squares: Vec<Fq6> = torus.iter().map(|y| y.unwrap_or_default().square()).collect();
+        let mut inverses: Vec<Fq6> = squares.iter().map(|square| *square - v).collect();
+        ark_ff::batch_inversion(&mut inverses);
+        let element = |((y, square), inverse): ((&Option<Fq6>, &Fq6), &Fq6)| {
+            let f = y.map_or(Fq12::ONE, |y| Fq12::new((*square + v) * inverse, y.double() * inverse));
+            Self(from_ark(&f))
         };
-        let out: Vec<Self> = torus.iter().zip(&denominators).map(element).collect();
+        let out: Vec<Self> = torus.iter().zip(&squares).zip(&inverses).map(element).collect();
         match Self::find_outside(&out) {
             Some(i) => Err((i, GtError::NotInGroup)),
             None => Ok(out),

@@ -1,7 +1,10 @@
 //! The front against arkworks: random and edge values, awkward lengths.
 
 use ark_bls12_381::{Bls12_381, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
-use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM, pairing::Pairing};
+use ark_ec::{
+    AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM,
+    pairing::{MillerLoopOutput, Pairing},
+};
 use ark_ff::{Field, PrimeField, UniformRand, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use ark_serialize::CanonicalSerialize;
@@ -398,6 +401,26 @@ fn longer_products_of_miller_loops() {
         let sum: Fr = logs[..n].iter().map(|x| *x * x).sum();
         assert_eq!(MillerLoop::new(&a[..n], &b[..n]).finish(), one.mul(&sum), "{n} pairs");
     }
+}
+
+/// Of any elements of Fq12, one at a time and several together.
+#[test]
+fn final_exponentiations_agree_with_arkworks() {
+    let mut rng = ark_std_rng();
+    let loops: [_; 9] = std::array::from_fn(|i| {
+        let f = if i == 3 { Fq12::ONE } else { Fq12::rand(&mut rng) };
+        let limbs = f.to_base_prime_field_elements().flat_map(|x| x.0.0);
+        let product = MillerLoop::from_bytes(&limbs.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()).unwrap();
+        let theirs = Bls12_381::final_exponentiation(MillerLoopOutput(f)).unwrap();
+        assert_eq!(ark_gt(&product.finish()), theirs.0, "element {i}");
+        product
+    });
+    let one_by_one = loops.map(|product| product.finish());
+    assert_eq!(MillerLoop::finish_all(loops), one_by_one);
+    let [a, b, rest @ ..] = loops;
+    assert_eq!(MillerLoop::finish_all([a, b]), one_by_one[..2]);
+    assert_eq!(MillerLoop::finish_all(rest), one_by_one[2..]);
+    assert_eq!(MillerLoop::finish_all([]), []);
 }
 
 /// All shapes of the recursion, in slices that begin at no round address.

@@ -185,9 +185,9 @@ pub(crate) fn fp12_frobenius(a: &blst_fp12, power: usize) -> blst_fp12 {
     out
 }
 
-pub(crate) fn final_exponentiation(a: &blst_fp12) -> blst_fp12 {
+pub(crate) fn fp12_inverse(a: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
     // SAFETY: as above.
-    unsafe { blst_final_exp(&mut out, a) };
+    unsafe { blst_fp12_inverse(&mut out, a) };
     out
 }

@@ -16,7 +16,7 @@ mod target_group;
 pub(crate) use batch::{add_pairs, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
-pub(crate) use pairing::miller_loop;
+pub(crate) use pairing::{final_exponentiations, miller_loop};
 pub(crate) use points::*;
 pub(crate) use target_group::{Row, to_abs_u};
 

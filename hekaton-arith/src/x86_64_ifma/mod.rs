@@ -42,7 +42,7 @@ mod tower;
 
 pub(crate) use batch::add_pairs;
 pub(crate) use pairing::miller_loop;
-pub(crate) use target_group::{Row, to_abs_u};
+pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 
 /// Whether this processor has the instructions.
 pub(crate) fn available() -> bool {

@@ -1,9 +1,9 @@
-//! Products in the target group, eight at a time, and tests of many elements' order.
+//! Products in the target group, eight at a time, tests of many elements' order, and final exponentiations.
 
 use super::field::{Fq, Modulus, Q, limbs};
 use super::lane::Lane;
 use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
-use crate::portable::Field;
+use crate::portable::{self, Field};
 use crate::scalar::ABS_U;
 use crate::sums::{NEGATIVE, Summand};
 use blst::{blst_fp, blst_fp12};
@@ -138,17 +138,55 @@ lanes! {
     fn powers(elements: &[blst_fp12; 8]) -> [blst_fp12; 8] {
         write_fq12(&powers_of_u(&read_fq12(elements)))
     }
+
+    /// f^(q^power); the images are taken one at a time.
+    fn frobenius(f: &Fq12, power: usize) -> Fq12 {
+        read_fq12(&write_fq12(f).map(|f| portable::fp12_frobenius(&f, power)))
+    }
+
+    /// f^u, for f in the cyclotomic subgroup; u is negative.
+    fn to_u(f: &Fq12) -> Fq12 {
+        powers_of_u(f).conjugate()
+    }
+
+    /// The hard part of the final exponentiation, to (u - 1)^2 (u + q) (u^2 + q^2 - 1) + 3 = 3 (q^4 - q^2 + 1) / r (Hayashida,
+    /// Hayasaka and Teruya, eprint 2020/875).
+    fn hard_part(elements: &[blst_fp12; 8]) -> [blst_fp12; 8] {
+        let f = read_fq12(elements);
+        let a = fq12_mul(&to_u(&f), &f.conjugate());
+        let a = fq12_mul(&to_u(&a), &a.conjugate());
+        let a = fq12_mul(&to_u(&a), &frobenius(&a, 1));
+        let a = fq12_mul(&fq12_mul(&to_u(&to_u(&a)), &frobenius(&a, 2)), &a.conjugate());
+        write_fq12(&fq12_mul(&a, &fq12_mul(&fq12_cyclotomic_square(&f), &f)))
+    }
 }
 
-/// f^|u| of each element of the cyclotomic subgroup.
-pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+/// A function of eight elements, of any number of them.
+fn eight_by_eight(elements: &[blst_fp12], f: impl Fn(&[blst_fp12; 8]) -> [blst_fp12; 8]) -> Vec<blst_fp12> {
     let mut out = Vec::with_capacity(elements.len());
     for eight in elements.chunks(8) {
         let mut padded = [eight[0]; 8];
         padded[..eight.len()].copy_from_slice(eight);
-        // SAFETY: this backend is only called where the features are there.
-        let powers = unsafe { powers(&padded) };
-        out.extend_from_slice(&powers[..eight.len()]);
+        out.extend_from_slice(&f(&padded)[..eight.len()]);
     }
     out
+}
+
+/// f^|u| of each element of the cyclotomic subgroup.
+pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    // SAFETY (here and below): this backend is only called where the features are there.
+    eight_by_eight(elements, |eight| unsafe { powers(eight) })
+}
+
+/// Final exponentiations. The easy part, to (q^6 - 1) (q^2 + 1), is taken one at a time.
+pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    if elements.len() < 2 {
+        return portable::final_exponentiations(elements);
+    }
+    let easy = |f: &blst_fp12| {
+        let f = portable::fp12_mul(&portable::fp12_conjugate(f), &portable::fp12_inverse(f));
+        portable::fp12_mul(&portable::fp12_frobenius(&f, 2), &f)
+    };
+    let elements: Vec<blst_fp12> = elements.iter().map(easy).collect();
+    eight_by_eight(&elements, |eight| unsafe { hard_part(eight) })
 }

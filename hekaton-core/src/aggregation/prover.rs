@@ -11,7 +11,7 @@ use crate::messages::{Commitment, ProofResponse};
 use crate::transcript::{MemoryChallenges, Schedule, Sponge};
 use crate::verifying_key::VerifyingKey;
 use ark_ff::Field;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 
 /// The proof as it grows. Every field goes through [`ProofStream::send`] before the transcript absorbs it.
 struct ProofStream {
@@ -113,9 +113,10 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
 
         // B: commitments to the proofs, and the ledger element
         let parts = blocks.prove(vectors)?;
-        let cm_a = proof.send(ProofField::CmA, &parts.a.finish());
-        let cm_b = proof.send(ProofField::CmB, &parts.b.finish());
-        let cm_c = proof.send(ProofField::CmC, &parts.c.finish());
+        let [cm_a, cm_b, cm_c] = MillerLoop::finish_all([parts.a, parts.b, parts.c]);
+        let cm_a = proof.send(ProofField::CmA, &cm_a);
+        let cm_b = proof.send(ProofField::CmB, &cm_b);
+        let cm_c = proof.send(ProofField::CmC, &cm_c);
         let v_e = proof.send(ProofField::Ve, &parts.v_e);
         let (r, zeta) = schedule.batching(&cm_a, &cm_b, &cm_c, &v_e);
 
@@ -124,7 +125,8 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         let key = shared.key;
         let (gamma, elements) = (*key.gamma()?, key.elements()?);
         let cross = CrossTerms { sums: &sums, k: shared.k, gamma, elements, zeta };
-        let mut fold = |proof: &mut ProofStream, j: usize, plus: Gt, minus: Gt| {
+        let mut fold = |proof: &mut ProofStream, j: usize, plus: MillerLoop, minus: MillerLoop| {
+            let [plus, minus] = MillerLoop::finish_all([plus, minus]);
             let plus = proof.send(ProofField::XPlus(j), &plus);
             let minus = proof.send(ProofField::XMinus(j), &minus);
             schedule.fold(&plus, &minus)
@@ -137,7 +139,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         let s2_inverse = s2.inverse().unwrap_or_default();
 
         // D: P, and the third fold
-        let plus = blocks.fold_blocks(s1, s2)?.finish();
+        let plus = blocks.fold_blocks(s1, s2)?;
         let q = cross.q(s1_inverse, s2_inverse);
         let s3 = fold(&mut proof, 2, plus, cross.third_minus(&q, s1_inverse * s2_inverse));
         let s3_inverse = s3.inverse().unwrap_or_default();
@@ -162,7 +164,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
                     std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i])))
                 }
             };
-            let products: [Gt; 6] = products.map(|product| product.finish());
+            let products = MillerLoop::finish_all(products);
             let codes: [Vec<u8>; 6] = std::array::from_fn(|i| proof.send(ProofField::Round(j, i), &products[i]));
             let challenge = schedule.round(std::array::from_fn(|i| &codes[i][..]));
             let inverse = challenge.inverse().unwrap_or_default();
@@ -223,7 +225,7 @@ impl CrossTerms<'_> {
     }
 
     /// X1+ = C'*gamma + E'*eta, X1- = S'*delta + D'*Theta'.
-    fn first(&self) -> (Gt, Gt) {
+    fn first(&self) -> (MillerLoop, MillerLoop) {
         let h = G2Point::generator();
         let c = G1Point::sum(&self.sums.c.by_type);
         let plus = MillerLoop::new(&[c], &[self.gamma]).combine(&MillerLoop::new(&self.e(), &self.per_type(1)));
@@ -231,11 +233,11 @@ impl CrossTerms<'_> {
         let minus = MillerLoop::new(&self.sums.s.by_type, &self.per_type(0))
             .combine(&MillerLoop::new(&self.sums.d.by_type, &self.per_type(2)))
             .combine(&MillerLoop::new(&[self.sums.d.plain.mul(&-self.zeta)], &[h]));
-        (plus.finish(), minus.finish())
+        (plus, minus)
     }
 
     /// X2+ = P2*Q1, X2- = P1*Q2.
-    fn second(&self, s1: Fr, s1_inverse: Fr) -> (Gt, Gt) {
+    fn second(&self, s1: Fr, s1_inverse: Fr) -> (MillerLoop, MillerLoop) {
         let h = G2Point::generator();
         let p2: Vec<G1Point> = self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
         let p1: Vec<G1Point> =
@@ -245,7 +247,7 @@ impl CrossTerms<'_> {
         let q2: Vec<G2Point> = self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
         let minus = MillerLoop::new(&p1, &q2).combine(&MillerLoop::new(&[plain.mul(&(-self.zeta * s1_inverse))], &[h]));
-        (MillerLoop::new(&p2, &q1).finish(), minus.finish())
+        (MillerLoop::new(&p2, &q1), minus)
     }
 
     /// The part of Q that depends on the type alone: `gamma + s1^-1 delta + s2^-1 eta + (s1 s2)^-1 Theta`.
@@ -258,8 +260,8 @@ impl CrossTerms<'_> {
     }
 
     /// X3- = A'*Q.
-    fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> Gt {
+    fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> MillerLoop {
         let ledger = self.sums.a.plain.mul(&(-self.zeta * s1_s2_inverse));
-        MillerLoop::new(&self.sums.a.by_type, q).combine(&MillerLoop::new(&[ledger], &[G2Point::generator()])).finish()
+        MillerLoop::new(&self.sums.a.by_type, q).combine(&MillerLoop::new(&[ledger], &[G2Point::generator()]))
     }
 }
