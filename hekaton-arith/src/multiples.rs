@@ -9,12 +9,10 @@ use crate::{Fr, Group, portable, scalar::canonical, sums::NEGATIVE};
 
 /// Points that go together: one inversion is shared by so many additions.
 const TOGETHER: usize = 1024;
-/// With fewer points one by one is quicker.
-const FEW: usize = 24;
 
 /// `scalars_i points_i` for each i. The points are in the group.
 pub(crate) fn mul_each<G: Group>(points: &[G], scalars: &[Fr]) -> Vec<G> {
-    if points.len() < FEW {
+    if points.len() < G::FEW_MULTIPLES {
         let products = points.iter().zip(scalars).map(|(p, x)| {
             let (bytes, bits) = canonical(x);
             portable::mul(p, &bytes, bits)

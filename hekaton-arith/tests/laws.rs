@@ -132,7 +132,7 @@ macro_rules! group_laws {
                 let most = 2052;
                 let xs: Vec<Fr> = (0..most).map(|_| Fr::rand(&mut rng)).collect();
                 let bases = FixedBase::new(&<$point>::generator(), most).mul_each(&xs);
-                for n in [0, 1, 7, 8, 9, 11, 12, 13, 23, 24, 25, 63, 65, 1023, 1024, 1025, 2047, 2048, 2049] {
+                for n in [0, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 23, 24, 25, 31, 32, 33, 63, 65, 1023, 1024, 1025, 2047, 2048, 2049] {
                     let first = n % 3;
                     let (a, xs) = (&bases[first..first + n], &xs[first..first + n]);
                     // plain, equal, opposite, either one or both infinite
