@@ -5,6 +5,7 @@ use crate::{
     Fr, G1Point, G2Point, PointError, Scalars, backend, membership, msm, multiples, portable, scalar::canonical,
 };
 use bytemuck::Pod;
+use std::num::NonZeroUsize;
 
 /// A group of prime order r whose elements are affine points.
 ///
@@ -101,6 +102,14 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// When the lengths differ.
     fn msm_prepared(bases: &[Self], scalars: &Scalars) -> Self {
         msm::msm(bases, scalars)
+    }
+
+    /// [`Self::msm_prepared`] on so many threads of its own, without locks. The result does not depend on their number.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self {
+        msm::msm_on(bases, scalars, threads.get())
     }
 
     /// `scalars_i points_i` for each i.

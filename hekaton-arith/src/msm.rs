@@ -14,6 +14,7 @@
 use crate::sums::{NEGATIVE, Summand, add_each, sum_groups};
 use crate::{Fr, Group, portable};
 use ark_ff::{BigInt, PrimeField};
+use std::ops::Range;
 
 /// Scalars whose absolute value has at most so many bits count as small.
 const SMALL_BITS: usize = 63;
@@ -250,26 +251,109 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
     G::sum(&parts)
 }
 
-fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> Option<G> {
-    if digits.entries.is_empty() {
-        return None;
+/// [`msm`] on several threads. Each has some windows of all points or, where there are more threads than windows, of some
+/// points; nothing is shared but what is only read.
+pub(crate) fn msm_on<G: Group>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
+    assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
+    struct Share<G> {
+        ones: G,
+        small: Vec<G>,
+        full: Vec<G>,
     }
-    let projective = window_sums(bases, digits).iter().rev().fold(G::infinity(), |acc, sum| {
+    let share = |thread: usize| {
+        let ones = &scalars.ones[part(scalars.ones.len(), thread, threads)];
+        Share {
+            ones: sum_groups(bases, ones, &[ones.len() as u32])[0],
+            small: share_of_windows(bases, &scalars.small, thread, threads),
+            full: share_of_windows(bases, &scalars.full, thread, threads),
+        }
+    };
+    let shares: Vec<Share<G>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (1..threads).map(|thread| scope.spawn(move || share(thread))).collect();
+        let others = handles.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(share(0)).chain(others).collect()
+    });
+    let mut parts: Vec<G> = shares.iter().map(|share| share.ones).collect();
+    parts.extend(join_windows(&scalars.small, shares.iter().map(|share| &share.small[..])));
+    parts.extend(join_windows(&scalars.full, shares.iter().map(|share| &share.full[..])));
+    G::sum(&parts)
+}
+
+/// Where the i-th of n parts of so many lies, all about equally long.
+fn part(len: usize, i: usize, n: usize) -> Range<usize> {
+    len * i / n..len * (i + 1) / n
+}
+
+/// Which windows a thread has, and which points.
+fn share_of<const W: usize>(digits: &Digits<W>, thread: usize, threads: usize) -> (Range<usize>, Range<usize>) {
+    let groups = threads.min(digits.windows);
+    let (group, piece, pieces) = (thread % groups, thread / groups, threads / groups);
+    if piece == pieces {
+        // as many threads as do not make up a group
+        return (0..0, 0..0);
+    }
+    (part(digits.windows, group, groups), part(digits.entries.len(), piece, pieces))
+}
+
+fn share_of_windows<G: Group, const W: usize>(
+    bases: &[G],
+    digits: &Digits<W>,
+    thread: usize,
+    threads: usize,
+) -> Vec<G> {
+    let (windows, points) = share_of(digits, thread, threads);
+    some_window_sums(bases, digits, windows, points)
+}
+
+/// The result of all windows from each thread's sums.
+fn join_windows<'a, G: Group, const W: usize>(
+    digits: &Digits<W>,
+    shares: impl ExactSizeIterator<Item = &'a [G]>,
+) -> Option<G> {
+    let mut sums = vec![G::IDENTITY; digits.windows];
+    let threads = shares.len();
+    for (thread, share) in shares.enumerate() {
+        let (windows, _) = share_of(digits, thread, threads);
+        add_each(&mut sums[windows], share);
+    }
+    (!digits.entries.is_empty()).then(|| shifted_sum(digits, &sums))
+}
+
+fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> Option<G> {
+    (!digits.entries.is_empty()).then(|| shifted_sum(digits, &window_sums(bases, digits)))
+}
+
+/// `sum_w 2^(c w) sums_w`
+fn shifted_sum<G: Group, const W: usize>(digits: &Digits<W>, sums: &[G]) -> G {
+    let projective = sums.iter().rev().fold(G::infinity(), |acc, sum| {
         let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
         portable::add_mixed(&shifted, sum)
     });
-    Some(portable::normalise_one(&projective))
+    portable::normalise_one(&projective)
 }
 
 /// For each window the sum of its digits times the bases.
 pub(crate) fn window_sums<S: Summand, const W: usize>(bases: &[S], digits: &Digits<W>) -> Vec<S> {
-    let (windows, half) = (digits.windows, 1usize << (digits.window - 1));
-    let at_once = (ENTRIES / digits.entries.len().max(1)).clamp(1, windows);
-    let mut sums = Vec::with_capacity(windows);
+    some_window_sums(bases, digits, 0..digits.windows, 0..digits.entries.len())
+}
+
+/// The same of some windows, over some of the entries.
+fn some_window_sums<S: Summand, const W: usize>(
+    bases: &[S],
+    digits: &Digits<W>,
+    windows: Range<usize>,
+    entries: Range<usize>,
+) -> Vec<S> {
+    if entries.is_empty() {
+        return vec![S::ZERO; windows.len()];
+    }
+    let half = 1usize << (digits.window - 1);
+    let at_once = (ENTRIES / entries.len().max(1)).max(1);
+    let mut sums = Vec::with_capacity(windows.len());
     let mut sorter = Sorter::default();
-    for first in (0..windows).step_by(at_once) {
-        let some = first..(first + at_once).min(windows);
-        let buckets = sorter.buckets(bases, digits, some);
+    for first in windows.clone().step_by(at_once) {
+        let some = first..(first + at_once).min(windows.end);
+        let buckets = sorter.buckets(bases, digits, some, entries.clone());
         sums.extend(weighted_sums(buckets, half));
     }
     sums
@@ -287,18 +371,20 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// The sums of the buckets of some windows, one window after the other.
+    /// The sums of the buckets of some windows, one window after the other, over some of the entries.
     fn buckets<S: Summand, const W: usize>(
         &mut self,
         bases: &[S],
         digits: &Digits<W>,
-        some: std::ops::Range<usize>,
+        some: Range<usize>,
+        entries: Range<usize>,
     ) -> Vec<S> {
         let half = 1usize << (digits.window - 1);
         let Self { buckets, signed, ends, sorted } = self;
         // digits that are zero go into a bucket after all others
         let last = some.len() * half;
-        let n = digits.entries.len();
+        let (values, entries) = (&digits.values[entries.clone()], &digits.entries[entries]);
+        let n = entries.len();
         buckets.resize(some.len() * n, 0);
         signed.resize(some.len() * n, 0);
         ends.clear();
@@ -306,7 +392,7 @@ impl Sorter {
         for ((w, buckets), (signed, first)) in
             some.zip(buckets.chunks_exact_mut(n)).zip(signed.chunks_exact_mut(n).zip((0..).step_by(half)))
         {
-            let of = buckets.iter_mut().zip(signed).zip(digits.values.iter().zip(&digits.entries));
+            let of = buckets.iter_mut().zip(signed).zip(values.iter().zip(entries));
             for ((bucket, signed), (value, entry)) in of {
                 let digit = digits.digit(value, w);
                 let absolute = digit.unsigned_abs() as usize;

@@ -187,6 +187,34 @@ macro_rules! group_laws {
                 assert_eq!(<$point>::msm(&bases, &scalars), table.mul_each(&[sum])[0]);
             }
 
+            /// Fewer threads than windows, more than windows, more than points; all kinds of scalars, and some kinds alone.
+            #[test]
+            fn threads_share_an_msm() {
+                let mut rng = ark_std_rng();
+                let n = 700;
+                let logs: Vec<Fr> = (0..n).map(|_| Fr::rand(&mut rng)).collect();
+                let table = FixedBase::new(&<$point>::generator(), n);
+                let points = table.mul_each(&logs);
+                let scalar = |i: usize| match i % 7 {
+                    0 => Fr::zero(),
+                    1 => Fr::ONE,
+                    2 => -Fr::ONE,
+                    3 => Fr::from(i as u64),
+                    4 => -Fr::from(i as u64),
+                    _ => Fr::rand(&mut ark_std::test_rng()) * Fr::from(i as u64),
+                };
+                for (n, kind) in [(0, None), (1, None), (5, Some(6)), (40, None), (n, None), (n, Some(0)), (n, Some(1)), (n, Some(3)), (n, Some(5))] {
+                    let xs: Vec<Fr> = (0..n).map(|i| scalar(kind.map_or(i, |kind| 7 * i + kind))).collect();
+                    let sum: Fr = xs.iter().zip(&logs).map(|(x, log)| *x * log).sum();
+                    let expected = table.mul_each(&[sum])[0];
+                    for threads in [1, 2, 3, 7, 50] {
+                        let threads = std::num::NonZeroUsize::new(threads).unwrap();
+                        let ours = <$point>::msm_on_threads(&points[..n], &Scalars::new(&xs), threads);
+                        assert_eq!(ours, expected, "{n} points, {threads} threads, scalars {kind:?}");
+                    }
+                }
+            }
+
             /// Scalars at the ends of what windows, halves and digits to the bases of the endomorphisms can be.
             #[test]
             fn awkward_scalars() {
@@ -224,6 +252,12 @@ macro_rules! group_laws {
             #[should_panic(expected = "different numbers")]
             fn msm_refuses_unequal_lengths() {
                 <$point>::msm(&[<$point>::generator()], &[]);
+            }
+
+            #[test]
+            #[should_panic(expected = "different numbers")]
+            fn msm_on_threads_refuses_unequal_lengths() {
+                <$point>::msm_on_threads(&[<$point>::generator()], &Scalars::new(&[]), std::num::NonZeroUsize::MIN);
             }
 
             #[test]

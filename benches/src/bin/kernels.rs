@@ -1,7 +1,8 @@
 //! The arithmetic kernels against arkworks and blst, on the same inputs in one process, in alternation.
 //!
 //! `cargo run --release -p benches --bin kernels -- --json`; `HEKATON_ARITH=portable` measures the backend for processors
-//! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is taken.
+//! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is taken; one row
+//! has one MSM on both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use ark_bls12_381::{Bls12_381, G1Affine, G1Projective, G2Affine, G2Projective};
@@ -13,8 +14,9 @@ use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use benches::{Line, Run, alternate};
 use clap::Parser;
-use hekaton_arith::{Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, pairing};
+use hekaton_arith::{Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
 use std::hint::black_box;
+use std::num::NonZeroUsize;
 
 const ARKWORKS: &str = "arkworks 0.6";
 const BLST: &str = "blst 0.3.17";
@@ -44,7 +46,7 @@ impl Options {
         1 << log.saturating_sub(self.smaller)
     }
 
-    /// One row a number of threads: `each` operations of so many `unit`s of time.
+    /// One row a number of threads, each of which runs the kernel by itself.
     fn row<A, B>(
         &self,
         bench: &str,
@@ -54,15 +56,31 @@ impl Options {
         ours: impl Fn() -> A + Sync,
         theirs: impl Fn() -> B + Sync,
     ) {
+        for threads in self.threads.iter().copied() {
+            let (ours, theirs) = (|| on(threads, &ours), || on(threads, &theirs));
+            self.line(bench, size, threads, &each, rival, ours, theirs);
+        }
+    }
+
+    /// One row.
+    #[allow(clippy::too_many_arguments)]
+    fn line(
+        &self,
+        bench: &str,
+        size: usize,
+        threads: usize,
+        each: &Unit,
+        rival: &str,
+        ours: impl Fn(),
+        theirs: impl Fn(),
+    ) {
         if !self.wants(bench) {
             return;
         }
-        for threads in self.threads.iter().copied() {
-            let (a, b) = alternate(self.run.repetitions, || on(threads, &ours), || on(threads, &theirs));
-            let figure = |t: std::time::Duration| t.as_secs_f64() * each.scale / each.of as f64;
-            let (ours, theirs, unit) = (figure(a), figure(b), each.name);
-            Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }.print(self.run.json);
-        }
+        let (a, b) = alternate(self.run.repetitions, ours, theirs);
+        let figure = |t: std::time::Duration| t.as_secs_f64() * each.scale / each.of as f64;
+        let (ours, theirs, unit) = (figure(a), figure(b), each.name);
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }.print(self.run.json);
     }
 }
 
@@ -124,6 +142,16 @@ fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
         let (points, arks, xs) = (&points[..n], &arks[..n], &scalars[..n]);
         options.row("MSM G1", n, seconds(), ARKWORKS, || G1Point::msm(points, xs), || G1Projective::msm(arks, xs));
         options.row("MSM G1", n, seconds(), BLST, || G1Point::msm(points, xs), || blst_rival::msm_g1(arks, xs));
+    }
+    if let Some(two) = NonZeroUsize::new(2).filter(|_| options.threads.contains(&2)) {
+        let prepared = Scalars::new(&scalars[..small]);
+        let ours = || {
+            black_box(G1Point::msm_on_threads(&points[..small], &prepared, two));
+        };
+        let one = || {
+            black_box(G1Point::msm_prepared(&points[..small], &prepared));
+        };
+        options.line("MSM G1, shared by two threads", small, 2, &seconds(), "one thread", ours, one);
     }
     let bits: Vec<Fr> =
         scalars.iter().map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) }).collect();
