@@ -132,7 +132,8 @@ fn main() {
 }
 
 fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
-    if !options.wants("MSM G1") && !options.wants("MSM G2") && !"MSM".contains(&options.only) {
+    const NAMES: [&str; 4] = ["MSM G1", "MSM G1, shared by two threads", "MSM G1, 90 % bits", "MSM G2"];
+    if !NAMES.iter().any(|name| options.wants(name)) {
         return;
     }
     let (large, small) = (options.size(20), options.size(18));
