@@ -5,7 +5,7 @@ use crate::scalar::{ABS_U, digits_to_base_u};
 use crate::sums::Summand;
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
 use crate::x86_64_ifma;
-use crate::{Fr, G1Point, G2Point};
+use crate::{Fr, G1Point, G2Point, pairing::Pair};
 use blst::blst_fp12;
 use std::sync::OnceLock;
 
@@ -88,9 +88,8 @@ impl std::fmt::Display for Backend {
 ///
 /// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
 pub trait Curve: portable::Curve + Summand {
-    /// Fewer points than these are multiplied one by one (measured: with the portable kernels it is quicker in G1 up to 30,
-    /// or 60 with scalars of 128 bits, in G2 up to 8 and 5).
-    const FEW_MULTIPLES: usize;
+    /// Fewer points than these are multiplied one by one.
+    fn few_multiples() -> usize;
 
     /// The digits of a scalar to the base that [`Curve::times_base`] multiplies with, the least significant first.
     fn decompose(x: &Fr) -> [u128; 4];
@@ -132,9 +131,9 @@ macro_rules! summand {
 summand!(G1Point);
 summand!(G2Point);
 
-/// The product of Miller loops; no point may be at infinity, the slices are not empty and equally long.
-pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
-    dispatch!(miller_loop(a, b))
+/// The product of Miller loops for each list of pairs; no point may be at infinity.
+pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
+    dispatch!(miller_loops(products))
 }
 
 /// The final exponentiation of each element, none zero.
@@ -148,7 +147,9 @@ pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
 }
 
 impl Curve for G1Point {
-    const FEW_MULTIPLES: usize = 32;
+    fn few_multiples() -> usize {
+        dispatch!(FEW_MULTIPLES[0])
+    }
 
     fn decompose(x: &Fr) -> [u128; 4] {
         let digits = digits_to_base_u(x).map(u128::from);
@@ -162,7 +163,9 @@ impl Curve for G1Point {
 }
 
 impl Curve for G2Point {
-    const FEW_MULTIPLES: usize = 6;
+    fn few_multiples() -> usize {
+        dispatch!(FEW_MULTIPLES[1])
+    }
 
     fn decompose(x: &Fr) -> [u128; 4] {
         digits_to_base_u(x).map(u128::from)

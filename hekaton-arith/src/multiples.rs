@@ -12,7 +12,7 @@ const TOGETHER: usize = 1024;
 
 /// `scalars_i points_i` for each i. The points are in the group.
 pub(crate) fn mul_each<G: Group>(points: &[G], scalars: &[Fr]) -> Vec<G> {
-    if points.len() < G::FEW_MULTIPLES {
+    if points.len() < G::few_multiples() {
         let products = points.iter().zip(scalars).map(|(p, x)| {
             let (bytes, bits) = canonical(x);
             portable::mul(p, &bytes, bits)

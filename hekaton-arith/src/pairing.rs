@@ -9,6 +9,9 @@ use ark_bls12_381::Fq;
 use ark_ff::PrimeField;
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
+/// Two points to be paired.
+pub type Pair<'a> = (&'a G1Point, &'a G2Point);
+
 /// Why bytes are no Miller loop's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no value of a Miller loop (a wrong length, a coordinate that is not reduced, or zero)")]
@@ -64,9 +67,18 @@ impl MillerLoop {
     }
 
     /// [`MillerLoop::new`] over an iterator of pairs.
-    pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = (&'a G1Point, &'a G2Point)>) -> Self {
-        let (a, b): (Vec<_>, Vec<_>) = pairs.into_iter().filter(|(a, b)| !a.is_identity() && !b.is_identity()).unzip();
-        if a.is_empty() { Self::one() } else { Self(backend::miller_loop(&a, &b)) }
+    pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Self {
+        let [product] = Self::many([pairs.into_iter().collect()]);
+        product
+    }
+
+    /// A product for each list of pairs. In lanes short lists together take less time than one by one.
+    pub fn many<const N: usize>(mut lists: [Vec<Pair<'_>>; N]) -> [Self; N] {
+        for pairs in &mut lists {
+            pairs.retain(|(a, b)| !a.is_identity() && !b.is_identity());
+        }
+        let products = backend::miller_loops(&lists);
+        std::array::from_fn(|i| Self(products[i]))
     }
 
     /// The product of two parts.

@@ -125,7 +125,7 @@ macro_rules! group_laws {
                 }
             }
 
-            /// Lengths around a vector's and a batch's, slices that begin anywhere, all kinds of pairs side by side.
+            /// Lengths around a vector's and a short batch's, slices that begin anywhere, all kinds of pairs side by side.
             #[test]
             fn awkward_lengths() {
                 let mut rng = ark_std_rng();
@@ -156,6 +156,23 @@ macro_rules! group_laws {
                     assert_eq!(ark(&<$point>::msm(&a, xs)), theirs, "{n} products");
                     let theirs = arks.iter().sum::<$projective>().into_affine();
                     assert_eq!(ark(&<$point>::sum(&a)), theirs, "a sum of {n}");
+                }
+            }
+
+            /// Lengths around those that additions go together in.
+            #[test]
+            fn long_batches_of_additions() {
+                let mut rng = ark_std_rng();
+                let most = 8193;
+                let xs: Vec<Fr> = (0..2 * most).map(|_| Fr::rand(&mut rng)).collect();
+                let table = FixedBase::new(&<$point>::generator(), most);
+                let (a, b) = (table.mul_each(&xs[..most]), table.mul_each(&xs[most..]));
+                let sums: Vec<Fr> = xs[..most].iter().zip(&xs[most..]).map(|(x, y)| *x + y).collect();
+                let expected = table.mul_each(&sums);
+                for n in [4095, 4096, 4097, most] {
+                    let mut sums = a[..n].to_vec();
+                    <$point>::batch_add(&mut sums, &b[..n]);
+                    assert_eq!(sums, expected[..n], "{n} additions");
                 }
             }
 

@@ -13,10 +13,10 @@ mod pairing;
 mod points;
 mod target_group;
 
-pub(crate) use batch::{add_pairs, signed};
+pub(crate) use batch::{FEW_MULTIPLES, add_pairs, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
-pub(crate) use pairing::{final_exponentiations, miller_loop};
+pub(crate) use pairing::{final_exponentiations, miller_loops};
 pub(crate) use points::*;
 pub(crate) use target_group::{Row, to_abs_u};
 

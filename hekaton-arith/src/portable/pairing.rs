@@ -1,11 +1,19 @@
 //! Products of Miller loops, and final exponentiations.
 
-use crate::{G1Point, G2Point};
+use super::fp12_one;
+use crate::{G1Point, G2Point, pairing::Pair};
 use blst::{blst_final_exp, blst_fp12, blst_miller_loop_n};
 
-/// The product of Miller loops; no point may be at infinity, the slices are not empty and equally long.
-pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
-    assert!(!a.is_empty() && a.len() == b.len(), "a Miller loop over {} and {} points", a.len(), b.len());
+/// The product of Miller loops for each list of pairs; no point may be at infinity.
+pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
+    products.iter().map(|pairs| miller_loop(pairs)).collect()
+}
+
+fn miller_loop(pairs: &[Pair<'_>]) -> blst_fp12 {
+    if pairs.is_empty() {
+        return fp12_one();
+    }
+    let (a, b): (Vec<&G1Point>, Vec<&G2Point>) = pairs.iter().copied().unzip();
     let mut out = blst_fp12::default();
     // SAFETY: `&G1Point` and `&G2Point` have the layout of non-null pointers to blst's affine points; as many as passed.
     unsafe { blst_miller_loop_n(&mut out, b.as_ptr().cast(), a.as_ptr().cast(), a.len()) };

@@ -41,6 +41,34 @@ pub(crate) const fn limbs<const W: usize, const N: usize>(words: &[u64; W], shif
     out
 }
 
+/// `2^k` divided by q: the remainder in words and the quotient modulo 2^64, by doubling.
+const fn divide_power_of_two(k: usize) -> ([u64; 6], u64) {
+    let p = <FqConfig as MontConfig<6>>::MODULUS.0;
+    let (mut x, mut quotient) = ([1, 0, 0, 0, 0, 0], 0u64);
+    let mut done = 0;
+    while done < k {
+        let (mut twice, mut less, mut carry, mut borrow, mut j) = ([0u64; 6], [0u64; 6], 0, false, 0);
+        while j < 6 {
+            twice[j] = x[j] << 1 | carry;
+            carry = x[j] >> 63;
+            let (a, b1) = twice[j].overflowing_sub(p[j]);
+            let (a, b2) = a.overflowing_sub(borrow as u64);
+            less[j] = a;
+            borrow = b1 | b2;
+            j += 1;
+        }
+        x = if borrow { twice } else { less };
+        quotient = quotient << 1 | !borrow as u64;
+        done += 1;
+    }
+    (x, quotient)
+}
+
+/// `2^k mod q` in words.
+pub(crate) const fn power_of_two(k: usize) -> [u64; 6] {
+    divide_power_of_two(k).0
+}
+
 /// A prime, in N limbs of 52 bits.
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     /// `2^k p` for k = 0 .. 7; those that do not fit N limbs are not used.
@@ -263,5 +291,38 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
             out[j] = t[j].shr(BITS).or(high);
         }
         Self::new(out)
+    }
+}
+
+impl Fq {
+    /// Below `p + 2^-16 p`, from below 2^16 p: 16 multiply-adds.
+    ///
+    /// The top limb, `x / 2^364`, times `2^416 / p` is at most 2^52 times `x / p`, and by less than 2^-17 + 2^-19 of it
+    /// smaller: for the rest of x below 2^364 < 2^-16.7 p, and for what is cut off from `2^416 / p`.
+    #[inline(always)]
+    pub(crate) fn nearly_reduced(&self) -> Self {
+        const QUOTIENT: u64 = divide_power_of_two(416).1;
+        // 2^416 - p, so that q times it takes q p away and leaves q in the bits above the last limb
+        const MINUS_P: [u64; 8] = {
+            let mut out = [LIMB; 8];
+            let mut j = 0;
+            while j < 8 {
+                out[j] -= Q::SHIFTED[0][j];
+                j += 1;
+            }
+            out[0] += 1;
+            out
+        };
+        let q = Lane::splat(0).madd_high(self.0[7], Lane::splat(QUOTIENT));
+        let mut t = self.0;
+        for j in 0..8 {
+            t[j] = t[j].madd_low(q, Lane::splat(MINUS_P[j]));
+        }
+        for j in 0..7 {
+            t[j + 1] = t[j + 1].madd_high(q, Lane::splat(MINUS_P[j]));
+        }
+        let mut out = Self::propagate(t);
+        out.0[7] = out.0[7].and(Lane::splat(LIMB));
+        out
     }
 }

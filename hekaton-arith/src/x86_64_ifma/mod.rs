@@ -40,8 +40,8 @@ mod product;
 mod target_group;
 mod tower;
 
-pub(crate) use batch::add_pairs;
-pub(crate) use pairing::miller_loop;
+pub(crate) use batch::{FEW_MULTIPLES, add_pairs};
+pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 
 /// Whether this processor has the instructions.

@@ -1,7 +1,7 @@
 //! Miller loops of eight pairs at a time.
 //!
 //! Points of the twist in homogeneous projective coordinates (Costello, Lange and Naehrig; as in Aranha and others, "The
-//! realm of the pairings"), each lane with a product of its own: all pairs of a lane share its squarings. A doubling takes
+//! realm of the pairings"), each lane with a product of its own, whose pairs share its squarings. A doubling takes
 //! 6,192 multiply-adds, its line's product 7,440; with 63 of both, 5 additions and a share of the squarings about 970,000 for
 //! eight pairs.
 //!
@@ -13,13 +13,14 @@ use super::field::Fq;
 use super::lane::Mask;
 use super::tower::{Fq2, Fq12, fq2_mul, fq2_square, fq12_mul_by_line, fq12_square, read_coordinate, write_fq12};
 use crate::scalar::ABS_U;
-use crate::{G1Point, G2Point, portable};
+use crate::{pairing::Pair, portable};
 use blst::blst_fp12;
 
-/// With fewer pairs blst is quicker.
-const FEW: usize = 4;
-/// Vectors of pairs that go through the loop together: their points stay in the cache.
+/// Pairs of a lane that go through the loop together: their points stay in the cache.
 const TOGETHER: usize = 16;
+/// What a loop's squarings and a vector of pairs take, in thousands of multiply-adds.
+const SQUARINGS: usize = 390;
+const PAIRS: usize = 940;
 
 /// Eight pairs under way.
 struct Pairs {
@@ -32,27 +33,35 @@ struct Pairs {
     empty: Mask,
 }
 
-/// The product of Miller loops; no point may be at infinity.
-pub(crate) fn miller_loop(a: &[&G1Point], b: &[&G2Point]) -> blst_fp12 {
-    if a.len() < FEW {
-        return portable::miller_loop(a, b);
-    }
-    let mut out: Option<blst_fp12> = None;
-    for (a, b) in a.chunks(8 * TOGETHER).zip(b.chunks(8 * TOGETHER)) {
+/// The product of Miller loops for each list of pairs; no point may be at infinity.
+///
+/// Lists are cut into pieces, a lane each, of which eight go together, whichever list they are of.
+pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
+    let pieces = |longest: usize| products.iter().map(move |pairs| pairs.len().div_ceil(longest)).sum::<usize>();
+    let cost = |longest: &usize| pieces(*longest).div_ceil(8) * (longest * PAIRS + SQUARINGS);
+    let longest = (1..=TOGETHER).min_by_key(cost).unwrap_or(TOGETHER);
+    let mut all: Vec<(usize, &[Pair<'_>])> =
+        products.iter().enumerate().flat_map(|(i, pairs)| pairs.chunks(longest).map(move |piece| (i, piece))).collect();
+    // the longest ones together
+    all.sort_by_key(|(_, piece)| std::cmp::Reverse(piece.len()));
+    let mut out = vec![portable::fp12_one(); products.len()];
+    for eight in all.chunks(8) {
+        let lanes: Vec<&[Pair<'_>]> = eight.iter().map(|(_, piece)| *piece).collect();
         // SAFETY: this backend is only called where the features are there.
-        let lanes = unsafe { miller_loops(a, b) };
-        for lane in lanes.iter().take(a.len()) {
-            out = Some(out.map_or(*lane, |product| portable::fp12_mul(&product, lane)));
+        let values = unsafe { eight_loops(&lanes) };
+        for ((product, _), value) in eight.iter().zip(&values) {
+            out[*product] = portable::fp12_mul(&out[*product], value);
         }
     }
-    out.unwrap_or_else(portable::fp12_one)
+    out
 }
 
 lanes! {
-    fn miller_loops(a: &[&G1Point], b: &[&G2Point]) -> [blst_fp12; 8] {
-        let mut pairs = Vec::with_capacity(a.len().div_ceil(8));
-        for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-            pairs.push(read(a, b));
+    /// One product for each of up to eight lists of pairs, the first of which is the longest.
+    fn eight_loops(lists: &[&[Pair<'_>]]) -> [blst_fp12; 8] {
+        let mut pairs = Vec::with_capacity(lists[0].len());
+        for i in 0..lists[0].len() {
+            pairs.push(read(lists, i));
         }
         let mut f = Fq12::one();
         for bit in (0..63).rev() {
@@ -72,10 +81,18 @@ lanes! {
         write_fq12(&f.conjugate())
     }
 
-    fn read(a: &[&G1Point], b: &[&G2Point]) -> Pairs {
+    /// The i-th pair of each list.
+    fn read(lists: &[&[Pair<'_>]], i: usize) -> Pairs {
         let mut words = [[[0; 6]; 8]; 6];
+        let mut empty = 0;
         for lane in 0..8 {
-            let (a, b) = (a[lane.min(a.len() - 1)], b[lane.min(b.len() - 1)]);
+            let mut pair = lists[0][i];
+            if lane < lists.len() && i < lists[lane].len() {
+                pair = lists[lane][i];
+            } else {
+                empty |= 1 << lane;
+            }
+            let (a, b) = pair;
             for (to, from) in words.iter_mut().zip([a.x, a.y, b.x[0], b.x[1], b.y[0], b.y[1]]) {
                 to[lane] = from;
             }
@@ -85,7 +102,6 @@ lanes! {
             *c = read_coordinate(words);
         }
         let q = [Fq2 { c0: c[2], c1: c[3] }, Fq2 { c0: c[4], c1: c[5] }];
-        let empty = if a.len() < 8 { Mask::MAX << a.len() } else { 0 };
         Pairs { p: [c[0], c[1]], q, t: [q[0], q[1], Fq2::unit()], empty }
     }
 

@@ -1,6 +1,6 @@
 //! Products in the target group, eight at a time, tests of many elements' order, and final exponentiations.
 
-use super::field::{Fq, Modulus, Q, limbs};
+use super::field::{Fq, Modulus, Q, limbs, power_of_two};
 use super::lane::Lane;
 use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
 use crate::portable::{self, Field};
@@ -33,13 +33,13 @@ impl Row {
 }
 
 /// 2^416 mod p: a product with it multiplies by 2^32.
-const TWO_TO_32: blst_fp = blst_fp { l: super::batch::power_of_two(416) };
+const TWO_TO_32: blst_fp = blst_fp { l: power_of_two(416) };
 /// 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
-const BACK: blst_fp = blst_fp { l: super::batch::power_of_two(352) };
+const BACK: blst_fp = blst_fp { l: power_of_two(352) };
 
 impl Summand for Row {
     const ZERO: Self = {
-        let one: [u64; 8] = limbs(&super::batch::power_of_two(416), 0);
+        let one: [u64; 8] = limbs(&power_of_two(416), 0);
         let mut out = [0; 96];
         let mut j = 0;
         while j < 8 {
@@ -76,8 +76,8 @@ impl Summand for Row {
 /// A number of 8 limbs, mod p.
 fn reduced(limbs: &[u64; 8]) -> blst_fp {
     // sum of limbs times powers of two, all in the 64-bit library's form (times 2^384, so read as a number times 1)
-    const TO_FORM: blst_fp = blst_fp { l: super::batch::power_of_two(768) };
-    const STEP: blst_fp = blst_fp { l: super::batch::power_of_two(384 + 52) };
+    const TO_FORM: blst_fp = blst_fp { l: power_of_two(768) };
+    const STEP: blst_fp = blst_fp { l: power_of_two(384 + 52) };
     let mut acc = blst_fp::default();
     for limb in limbs.iter().rev() {
         let number = blst_fp { l: [*limb, 0, 0, 0, 0, 0] };
