@@ -111,12 +111,9 @@ impl<'s> CommittedBlock<'s> {
         let phi = shared.key.phi()?;
         let w: Vec<G1Point> = range.clone().map(|i| phi[2 * i]).collect();
         let ProofVectors { a, b, c, e } = proofs;
-        let commitments = ProofCommitments {
-            a: MillerLoop::new(&a, &v),
-            b: MillerLoop::new(&w, &b),
-            c: MillerLoop::new(&c, &v),
-            v_e: G2Point::msm(&v, &e),
-        };
+        let products = [a.iter().zip(&v).collect(), w.iter().zip(&b).collect(), c.iter().zip(&v).collect()];
+        let [cm_a, cm_b, cm_c] = MillerLoop::many(products);
+        let commitments = ProofCommitments { a: cm_a, b: cm_b, c: cm_c, v_e: G2Point::msm(&v, &e) };
         Ok((ProvenBlock { shared, range, v, w, a, b, c, d, e }, commitments))
     }
 }
@@ -341,7 +338,7 @@ pub(crate) struct FoldingBlock {
     pub(crate) w: Vec<G1Point>,
 }
 
-fn halves<G: Copy>(x: &[G]) -> (impl Iterator<Item = &G>, impl Iterator<Item = &G>) {
+fn halves<G: Copy>(x: &[G]) -> (impl Iterator<Item = &G> + Clone, impl Iterator<Item = &G> + Clone) {
     (x.iter().step_by(2), x.iter().skip(1).step_by(2))
 }
 
@@ -353,25 +350,17 @@ impl FoldingBlock {
     /// The block's parts of T_L, T_R, U_L, U_R, Z_L, Z_R.
     pub(crate) fn products(&self) -> [MillerLoop; 6] {
         let (l_even, l_odd) = halves(&self.l);
-        let (l_even, l_odd): (Vec<_>, Vec<_>) = (l_even.collect(), l_odd.collect());
         let (w_even, w_odd) = halves(&self.w);
         let (r_even, r_odd) = halves(&self.r);
-        let (r_even, r_odd): (Vec<_>, Vec<_>) = (r_even.collect(), r_odd.collect());
         let (v_even, v_odd) = halves(&self.v);
-        fn product<'a>(
-            a: impl IntoIterator<Item = &'a G1Point>,
-            b: impl IntoIterator<Item = &'a G2Point>,
-        ) -> MillerLoop {
-            MillerLoop::of_pairs(a.into_iter().zip(b))
-        }
-        [
-            product(l_odd.iter().copied(), v_even),
-            product(l_even.iter().copied(), v_odd),
-            product(w_odd, r_even.iter().copied()),
-            product(w_even, r_odd.iter().copied()),
-            product(l_odd.iter().copied(), r_even.iter().copied()),
-            product(l_even.iter().copied(), r_odd.iter().copied()),
-        ]
+        MillerLoop::many([
+            l_odd.clone().zip(v_even).collect(),
+            l_even.clone().zip(v_odd).collect(),
+            w_odd.zip(r_even.clone()).collect(),
+            w_even.zip(r_odd.clone()).collect(),
+            l_odd.zip(r_even).collect(),
+            l_even.zip(r_odd).collect(),
+        ])
     }
 
     /// One halving: `L <- L_e + x L_o, v <- v_e + x^-1 v_o, R <- R_e + x^-1 R_o, w <- w_e + x w_o`.

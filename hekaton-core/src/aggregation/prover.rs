@@ -131,10 +131,10 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
             let minus = proof.send(ProofField::XMinus(j), &minus);
             schedule.fold(&plus, &minus)
         };
-        let (plus, minus) = cross.first();
+        let [plus, minus] = cross.first();
         let s1 = fold(&mut proof, 0, plus, minus);
         let s1_inverse = s1.inverse().unwrap_or_default();
-        let (plus, minus) = cross.second(s1, s1_inverse);
+        let [plus, minus] = cross.second(s1, s1_inverse);
         let s2 = fold(&mut proof, 1, plus, minus);
         let s2_inverse = s2.inverse().unwrap_or_default();
 
@@ -225,19 +225,19 @@ impl CrossTerms<'_> {
     }
 
     /// X1+ = C'*gamma + E'*eta, X1- = S'*delta + D'*Theta'.
-    fn first(&self) -> (MillerLoop, MillerLoop) {
+    fn first(&self) -> [MillerLoop; 2] {
         let h = G2Point::generator();
         let c = G1Point::sum(&self.sums.c.by_type);
-        let plus = MillerLoop::new(&[c], &[self.gamma]).combine(&MillerLoop::new(&self.e(), &self.per_type(1)));
         // Theta'_i = Theta_c - zeta r^-i H, and D'_i r^-i = D_i
-        let minus = MillerLoop::new(&self.sums.s.by_type, &self.per_type(0))
-            .combine(&MillerLoop::new(&self.sums.d.by_type, &self.per_type(2)))
-            .combine(&MillerLoop::new(&[self.sums.d.plain.mul(&-self.zeta)], &[h]));
-        (plus, minus)
+        let d = self.sums.d.plain.mul(&-self.zeta);
+        let (e, [delta, eta, theta]) = (self.e(), [0, 1, 2].map(|element| self.per_type(element)));
+        let plus = std::iter::once((&c, &self.gamma)).chain(e.iter().zip(&eta));
+        let minus = self.sums.s.by_type.iter().zip(&delta).chain(self.sums.d.by_type.iter().zip(&theta));
+        MillerLoop::many([plus.collect(), minus.chain([(&d, &h)]).collect()])
     }
 
     /// X2+ = P2*Q1, X2- = P1*Q2.
-    fn second(&self, s1: Fr, s1_inverse: Fr) -> (MillerLoop, MillerLoop) {
+    fn second(&self, s1: Fr, s1_inverse: Fr) -> [MillerLoop; 2] {
         let h = G2Point::generator();
         let p2: Vec<G1Point> = self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
         let p1: Vec<G1Point> =
@@ -246,8 +246,9 @@ impl CrossTerms<'_> {
         let q1: Vec<G2Point> = self.elements.iter().map(|e| self.gamma.add(&e[0].mul(&s1_inverse))).collect();
         let q2: Vec<G2Point> = self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
-        let minus = MillerLoop::new(&p1, &q2).combine(&MillerLoop::new(&[plain.mul(&(-self.zeta * s1_inverse))], &[h]));
-        (MillerLoop::new(&p2, &q1), minus)
+        let plain = plain.mul(&(-self.zeta * s1_inverse));
+        let minus = p1.iter().zip(&q2).chain([(&plain, &h)]).collect();
+        MillerLoop::many([p2.iter().zip(&q1).collect(), minus])
     }
 
     /// The part of Q that depends on the type alone: `gamma + s1^-1 delta + s2^-1 eta + (s1 s2)^-1 Theta`.
@@ -262,6 +263,6 @@ impl CrossTerms<'_> {
     /// X3- = A'*Q.
     fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> MillerLoop {
         let ledger = self.sums.a.plain.mul(&(-self.zeta * s1_s2_inverse));
-        MillerLoop::new(&self.sums.a.by_type, q).combine(&MillerLoop::new(&[ledger], &[G2Point::generator()]))
+        MillerLoop::of_pairs(self.sums.a.by_type.iter().zip(q).chain([(&ledger, &G2Point::generator())]))
     }
 }
