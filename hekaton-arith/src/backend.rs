@@ -148,7 +148,7 @@ pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
 
 impl Curve for G1Point {
     fn few_multiples() -> usize {
-        dispatch!(FEW_MULTIPLES[0])
+        dispatch!(FEW_MULTIPLES_G1)
     }
 
     fn decompose(x: &Fr) -> [u128; 4] {
@@ -164,7 +164,7 @@ impl Curve for G1Point {
 
 impl Curve for G2Point {
     fn few_multiples() -> usize {
-        dispatch!(FEW_MULTIPLES[1])
+        dispatch!(FEW_MULTIPLES_G2)
     }
 
     fn decompose(x: &Fr) -> [u128; 4] {

@@ -93,7 +93,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// # Panics
     /// When the lengths differ: an MSM never shortens silently.
     fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
-        msm::msm(bases, &Scalars::new(scalars))
+        msm::msm(bases, &Scalars::new(scalars), 1)
     }
 
     /// [`Self::msm`] with scalars that were prepared for several of them.
@@ -101,15 +101,15 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// # Panics
     /// When the lengths differ.
     fn msm_prepared(bases: &[Self], scalars: &Scalars) -> Self {
-        msm::msm(bases, scalars)
+        msm::msm(bases, scalars, 1)
     }
 
     /// [`Self::msm_prepared`] on so many threads of its own, without locks. The result does not depend on their number.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// When the lengths differ, or the operating system gives no threads.
     fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self {
-        msm::msm_on(bases, scalars, threads.get())
+        msm::msm(bases, scalars, threads.get())
     }
 
     /// `scalars_i points_i` for each i.

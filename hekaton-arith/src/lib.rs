@@ -41,7 +41,7 @@ pub use fixed_base::FixedBase;
 pub use group::Group;
 pub use gt::{Gt, GtError};
 pub use msm::{MsmWork, Scalars};
-pub use pairing::{MillerLoop, MillerLoopError, Pair, pairing};
+pub use pairing::{MillerLoop, MillerLoopError, Pair, pairing, pairs};
 pub use points::{G1Point, G2Point, PointError};
 use sums::NEGATIVE;
 

@@ -240,21 +240,11 @@ fn absolute(entry: u32, x: &Fr) -> (u32, [u64; 4]) {
     if plus <= minus { (entry, plus.0) } else { (entry | NEGATIVE, minus.0) }
 }
 
-pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars) -> G {
+/// The MSM, shared by so many threads. Each has some windows of all points or, where there are more threads than windows, of
+/// some points; nothing is shared but what is only read.
+pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
     assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
-    let mut parts = Vec::with_capacity(3);
-    if !scalars.ones.is_empty() {
-        parts.push(sum_groups(bases, &scalars.ones, &[scalars.ones.len() as u32])[0]);
-    }
-    parts.extend(bucket_method(bases, &scalars.small));
-    parts.extend(bucket_method(bases, &scalars.full));
-    G::sum(&parts)
-}
-
-/// [`msm`] on several threads. Each has some windows of all points or, where there are more threads than windows, of some
-/// points; nothing is shared but what is only read.
-pub(crate) fn msm_on<G: Group>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
-    assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
+    let threads = threads.min(scalars.len).max(1);
     struct Share<G> {
         ones: G,
         small: Vec<G>,
@@ -289,7 +279,7 @@ fn share_of<const W: usize>(digits: &Digits<W>, thread: usize, threads: usize) -
     let groups = threads.min(digits.windows);
     let (group, piece, pieces) = (thread % groups, thread / groups, threads / groups);
     if piece == pieces {
-        // as many threads as do not make up a group
+        // a thread that is left over
         return (0..0, 0..0);
     }
     (part(digits.windows, group, groups), part(digits.entries.len(), piece, pieces))
@@ -305,31 +295,29 @@ fn share_of_windows<G: Group, const W: usize>(
     some_window_sums(bases, digits, windows, points)
 }
 
-/// The result of all windows from each thread's sums.
+/// `sum_w 2^(c w) sums_w`, where each thread has some of the windows' sums; nothing without digits.
 fn join_windows<'a, G: Group, const W: usize>(
     digits: &Digits<W>,
     shares: impl ExactSizeIterator<Item = &'a [G]>,
 ) -> Option<G> {
+    if digits.entries.is_empty() {
+        return None;
+    }
     let mut sums = vec![G::IDENTITY; digits.windows];
     let threads = shares.len();
     for (thread, share) in shares.enumerate() {
         let (windows, _) = share_of(digits, thread, threads);
-        add_each(&mut sums[windows], share);
+        if threads == 1 {
+            sums.copy_from_slice(share);
+        } else {
+            add_each(&mut sums[windows], share);
+        }
     }
-    (!digits.entries.is_empty()).then(|| shifted_sum(digits, &sums))
-}
-
-fn bucket_method<G: Group, const W: usize>(bases: &[G], digits: &Digits<W>) -> Option<G> {
-    (!digits.entries.is_empty()).then(|| shifted_sum(digits, &window_sums(bases, digits)))
-}
-
-/// `sum_w 2^(c w) sums_w`
-fn shifted_sum<G: Group, const W: usize>(digits: &Digits<W>, sums: &[G]) -> G {
     let projective = sums.iter().rev().fold(G::infinity(), |acc, sum| {
         let shifted = (0..digits.window).fold(acc, |acc, _| portable::double::<G>(&acc));
         portable::add_mixed(&shifted, sum)
     });
-    portable::normalise_one(&projective)
+    Some(portable::normalise_one(&projective))
 }
 
 /// For each window the sum of its digits times the bases.

@@ -12,6 +12,15 @@ use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 /// Two points to be paired.
 pub type Pair<'a> = (&'a G1Point, &'a G2Point);
 
+/// Pairs of points of two vectors.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn pairs<'a>(a: &'a [G1Point], b: &'a [G2Point]) -> impl Iterator<Item = Pair<'a>> {
+    assert_eq!(a.len(), b.len(), "a product of pairings over different numbers of points");
+    a.iter().zip(b)
+}
+
 /// Why bytes are no Miller loop's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no value of a Miller loop (a wrong length, a coordinate that is not reduced, or zero)")]
@@ -62,8 +71,7 @@ impl MillerLoop {
     /// # Panics
     /// When the lengths differ.
     pub fn new(a: &[G1Point], b: &[G2Point]) -> Self {
-        assert_eq!(a.len(), b.len(), "a product of pairings over different numbers of points");
-        Self::of_pairs(a.iter().zip(b))
+        Self::of_pairs(pairs(a, b))
     }
 
     /// [`MillerLoop::new`] over an iterator of pairs.

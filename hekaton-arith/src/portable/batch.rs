@@ -7,7 +7,8 @@ use crate::NEGATIVE;
 const BATCH: usize = 512;
 /// Multiples of fewer points of G1 and G2 are taken one by one (measured: that is quicker up to 30 and 8 points with long
 /// scalars, 60 and 5 with scalars of 128 bits).
-pub(crate) const FEW_MULTIPLES: [usize; 2] = [32, 6];
+pub(crate) const FEW_MULTIPLES_G1: usize = 32;
+pub(crate) const FEW_MULTIPLES_G2: usize = 6;
 /// How many pairs ahead their points are asked for.
 const AHEAD: usize = 16;
 

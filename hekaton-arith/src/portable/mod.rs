@@ -13,7 +13,7 @@ mod pairing;
 mod points;
 mod target_group;
 
-pub(crate) use batch::{FEW_MULTIPLES, add_pairs, signed};
+pub(crate) use batch::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2, add_pairs, signed};
 pub(crate) use endomorphisms::{minus_phi, minus_psi};
 pub(crate) use fields::*;
 pub(crate) use pairing::{final_exponentiations, miller_loops};

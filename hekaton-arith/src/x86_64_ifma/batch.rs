@@ -2,7 +2,7 @@
 //!
 //! # Operations
 //! An addition costs a subtraction of x, two products for the running product and its way back, one for the reciprocal, one
-//! for the slope, a square and a product for the result. That is 1,528 multiply-adds for eight in G1, 3,808 in G2; a doubling
+//! for the slope, a square and a product for the result. That is 1,528 multiply-adds for eight in G1, 3,808 in G2, and 32 and 64 more to reduce the result; a doubling
 //! takes a product more. One field inversion is shared by up to [`BATCH`] of them.
 //!
 //! # Forms
@@ -13,11 +13,13 @@
 //! bits it is `s R`, so that its product with a coordinate is a coordinate.
 //!
 //! # Bounds
-//! Coordinates are below p, negated ones at most p, differences `a - b + p` at most 2 p. All products are of numbers below 4 p,
-//! times a slope of up to 2^17 p, and of one square of 2^16 p by 2^16 p, in Fq2 with sums of 2^17 p, whose parts stay above -2^32 p^2: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is lifted by p, below
-//! 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p.
+//! Coordinates are below p, negated ones at most p, differences `a - b + p` at most 2 p. Products are of numbers below 4 p,
+//! times a slope of up to 2^17 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is
+//! lifted by p, below 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p. For a
+//! tangent x 2^16 is squared: below 2^16 p, in Fq2 with sums below 2^17 p, so parts of the wide product are within 2^33 p^2
+//! of zero, less than p R = 2^35.3 p^2; the result, below 3 p, is reduced at once.
 
-use super::field::{Element, Fq, Q, limbs, power_of_two};
+use super::field::{Element, Fq, ONE, Q, power_of_two};
 use super::lane::{Lane, Mask};
 use super::product::{mul, mul_two, square};
 use super::tower::{Fq2, fq2_mul, fq2_square};
@@ -35,7 +37,8 @@ const CHAINS: usize = 2;
 /// have one inversion, and a vector's products and those around the inversion wait for each other for about 1 us.
 const FEW: usize = 5;
 /// Multiples of fewer points of G1 and G2 are taken one by one: a step takes 3 and 4 us however few they are, by counting.
-pub(crate) const FEW_MULTIPLES: [usize; 2] = [8, 4];
+pub(crate) const FEW_MULTIPLES_G1: usize = 8;
+pub(crate) const FEW_MULTIPLES_G2: usize = 4;
 /// How many pairs ahead their points are asked for.
 const AHEAD: usize = 24;
 /// The bit of an index that stands for the negative of a point.
@@ -90,7 +93,6 @@ impl Coordinate for Fq {
     }
     #[inline(always)]
     fn one() -> Self {
-        const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
         Self::splat(&ONE)
     }
     #[inline(always)]

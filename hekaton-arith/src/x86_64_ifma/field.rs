@@ -69,6 +69,9 @@ pub(crate) const fn power_of_two(k: usize) -> [u64; 6] {
     divide_power_of_two(k).0
 }
 
+/// One, times R.
+pub(crate) const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
+
 /// A prime, in N limbs of 52 bits.
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     /// `2^k p` for k = 0 .. 7; those that do not fit N limbs are not used.
@@ -297,12 +300,13 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 impl Fq {
     /// Below `p + 2^-16 p`, from below 2^16 p: 16 multiply-adds.
     ///
-    /// The top limb, `x / 2^364`, times `2^416 / p` is at most 2^52 times `x / p`, and by less than 2^-17 + 2^-19 of it
-    /// smaller: for the rest of x below 2^364 < 2^-16.7 p, and for what is cut off from `2^416 / p`.
+    /// The quotient is estimated by the top limb, `x / 2^364`, times `2^416 / p`, over 2^52. It is never too large, and by less
+    /// than 2^-16.5 too small before it is rounded: 2^-16.7 for the rest of x, which is below 2^364, and 2^-19 for what is cut
+    /// off from `2^416 / p`.
     #[inline(always)]
     pub(crate) fn nearly_reduced(&self) -> Self {
         const QUOTIENT: u64 = divide_power_of_two(416).1;
-        // 2^416 - p, so that q times it takes q p away and leaves q in the bits above the last limb
+        // 2^416 - p: q times it takes q p away, but for multiples of 2^416, which are masked off
         const MINUS_P: [u64; 8] = {
             let mut out = [LIMB; 8];
             let mut j = 0;
@@ -324,5 +328,71 @@ impl Fq {
         let mut out = Self::propagate(t);
         out.0[7] = out.0[7].and(Lane::splat(LIMB));
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `k p + delta` in limbs.
+    fn multiple(k: u64, delta: i128) -> [u64; 8] {
+        let mut out = [0; 8];
+        let mut carry = delta;
+        for (out, p) in out.iter_mut().zip(Q::SHIFTED[0]) {
+            let sum = i128::from(k) * i128::from(p) + carry;
+            (*out, carry) = (sum as u64 & LIMB, sum >> LIMB_BITS);
+        }
+        assert_eq!(carry, 0);
+        out
+    }
+
+    fn difference(a: &[u64; 8], b: &[u64; 8]) -> ([u64; 8], bool) {
+        let (mut out, mut carry) = ([0; 8], 0);
+        for j in 0..8 {
+            let x = a[j] as i64 - b[j] as i64 + carry;
+            (out[j], carry) = (x as u64 & LIMB, x >> LIMB_BITS);
+        }
+        (out, carry < 0)
+    }
+
+    /// Around multiples of p and where the estimate of the quotient is worst, up to 2^16 p.
+    #[test]
+    fn nearly_reduced_takes_multiples_away() {
+        if !super::super::available() {
+            return;
+        }
+        let mut inputs = Vec::new();
+        for k in (0..40).chain([255, 256, 32_767, 65_296, 65_534, 65_535]) {
+            for delta in [-1, 0, 1, 12_345] {
+                if k > 0 || delta >= 0 {
+                    inputs.push(multiple(k, delta));
+                }
+            }
+            // the largest number whose top limb still gives the quotient below
+            let (quotient, mut x) = (divide_power_of_two(416).1, [LIMB; 8]);
+            x[7] = (u128::from(k + 1) << 52).div_ceil(u128::from(quotient)) as u64 - 1;
+            inputs.push(x);
+        }
+        for eight in inputs.chunks(8) {
+            let mut limbs = [Lane::splat(0); 8];
+            for (j, limb) in limbs.iter_mut().enumerate() {
+                *limb = Lane::load(&std::array::from_fn(|lane| eight[lane.min(eight.len() - 1)][j]));
+            }
+            let reduced = Fq::new(limbs).nearly_reduced();
+            reduced.check();
+            let mut words = [[0; 8]; 8];
+            reduced.0.iter().zip(&mut words).for_each(|(limb, words)| limb.store(words));
+            for (lane, x) in eight.iter().enumerate() {
+                let r: [u64; 8] = std::array::from_fn(|j| words[j][lane]);
+                let (taken, negative) = difference(x, &r);
+                // a multiple of p: its top limb tells which, up to one
+                let k = ((u128::from(taken[7]) * u128::from(divide_power_of_two(416).1)) >> 52) as u64;
+                assert!(!negative && (taken == multiple(k, 0) || taken == multiple(k + 1, 0)), "{x:x?}");
+                // r < p + 2^365: 2^-16 p is 2^364.7
+                let (above, below_p) = difference(&r, &Q::SHIFTED[0]);
+                assert!(below_p || above[7] <= 1, "{x:x?}");
+            }
+        }
     }
 }

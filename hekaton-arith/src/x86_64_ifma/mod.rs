@@ -40,7 +40,7 @@ mod product;
 mod target_group;
 mod tower;
 
-pub(crate) use batch::{FEW_MULTIPLES, add_pairs};
+pub(crate) use batch::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2, add_pairs};
 pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 

@@ -1,7 +1,7 @@
 //! Miller loops of eight pairs at a time.
 //!
 //! Points of the twist in homogeneous projective coordinates (Costello, Lange and Naehrig; as in Aranha and others, "The
-//! realm of the pairings"), each lane with a product of its own, whose pairs share its squarings. A doubling takes
+//! realm of the pairings"), each lane with a piece of a product, whose pairs share its squarings. A doubling takes
 //! 6,192 multiply-adds, its line's product 7,440; with 63 of both, 5 additions and a share of the squarings about 970,000 for
 //! eight pairs.
 //!
@@ -35,7 +35,8 @@ struct Pairs {
 
 /// The product of Miller loops for each list of pairs; no point may be at infinity.
 ///
-/// Lists are cut into pieces, a lane each, of which eight go together, whichever list they are of.
+/// Lists are cut into pieces, a lane each, of which eight go together, whichever list they are of. Even a single pair goes
+/// through lanes: 1.3 million multiply-adds, 0.13 ms by counting, where blst takes 0.4 ms.
 pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
     let pieces = |longest: usize| products.iter().map(move |pairs| pairs.len().div_ceil(longest)).sum::<usize>();
     let cost = |longest: &usize| pieces(*longest).div_ceil(8) * (longest * PAIRS + SQUARINGS);

@@ -1,6 +1,6 @@
 //! Products in the target group, eight at a time, tests of many elements' order, and final exponentiations.
 
-use super::field::{Fq, Modulus, Q, limbs, power_of_two};
+use super::field::{Fq, Modulus, ONE, Q, limbs, power_of_two};
 use super::lane::Lane;
 use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
 use crate::portable::{self, Field};
@@ -39,11 +39,10 @@ const BACK: blst_fp = blst_fp { l: power_of_two(352) };
 
 impl Summand for Row {
     const ZERO: Self = {
-        let one: [u64; 8] = limbs(&power_of_two(416), 0);
         let mut out = [0; 96];
         let mut j = 0;
         while j < 8 {
-            out[j] = one[j];
+            out[j] = ONE[j];
             j += 1;
         }
         Self(out)

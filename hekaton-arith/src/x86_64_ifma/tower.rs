@@ -8,7 +8,7 @@
 //! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
 //! most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
-use super::field::{Element, Fq, limbs, power_of_two};
+use super::field::{Element, Fq, ONE, limbs, power_of_two};
 use super::lane::{Lane, Mask};
 use super::product::{WideFq, mul, mul_two, mul_wide, products, reduce_lifted};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
@@ -244,8 +244,6 @@ impl Fq6 {
     }
 }
 
-/// R mod p.
-const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
 /// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
 const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
 
@@ -318,8 +316,8 @@ lanes! {
     /// Words times 2^384, reduced, of each lane.
     #[inline(never)]
     pub(crate) fn write_coordinate(x: &Fq) -> [[u64; 6]; 8] {
-        // below 2^8 p before, so below 2 p after
-        let x = x.divide::<32>().reduce_once::<1>().reduce_once::<0>();
+        // below 2^8 p before, so below p and a little after
+        let x = x.divide::<32>().reduce_once::<0>();
         let columns: [Lane; 6] = x.words();
         let mut out = [[0; 6]; 8];
         for j in 0..6 {

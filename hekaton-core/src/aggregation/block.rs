@@ -8,7 +8,7 @@ use crate::keys::{AggregationKey, KeyFileError};
 use crate::messages::{Commitment, ProofResponse};
 use crate::transcript::MemoryChallenges;
 use ark_ff::{Field, Zero};
-use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop};
+use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, pairs};
 use std::ops::Range;
 
 /// Padded vectors of proofs, by instance; pads are infinity and zero.
@@ -111,7 +111,7 @@ impl<'s> CommittedBlock<'s> {
         let phi = shared.key.phi()?;
         let w: Vec<G1Point> = range.clone().map(|i| phi[2 * i]).collect();
         let ProofVectors { a, b, c, e } = proofs;
-        let products = [a.iter().zip(&v).collect(), w.iter().zip(&b).collect(), c.iter().zip(&v).collect()];
+        let products = [pairs(&a, &v).collect(), pairs(&w, &b).collect(), pairs(&c, &v).collect()];
         let [cm_a, cm_b, cm_c] = MillerLoop::many(products);
         let commitments = ProofCommitments { a: cm_a, b: cm_b, c: cm_c, v_e: G2Point::msm(&v, &e) };
         Ok((ProvenBlock { shared, range, v, w, a, b, c, d, e }, commitments))
@@ -349,10 +349,12 @@ impl FoldingBlock {
 
     /// The block's parts of T_L, T_R, U_L, U_R, Z_L, Z_R.
     pub(crate) fn products(&self) -> [MillerLoop; 6] {
-        let (l_even, l_odd) = halves(&self.l);
-        let (w_even, w_odd) = halves(&self.w);
-        let (r_even, r_odd) = halves(&self.r);
-        let (v_even, v_odd) = halves(&self.v);
+        let Self { l, w, r, v, .. } = self;
+        assert!([w.len(), r.len(), v.len()] == [l.len(); 3], "vectors of a block of different length");
+        let (l_even, l_odd) = halves(l);
+        let (w_even, w_odd) = halves(w);
+        let (r_even, r_odd) = halves(r);
+        let (v_even, v_odd) = halves(v);
         MillerLoop::many([
             l_odd.clone().zip(v_even).collect(),
             l_even.clone().zip(v_odd).collect(),

@@ -11,7 +11,7 @@ use crate::messages::{Commitment, ProofResponse};
 use crate::transcript::{MemoryChallenges, Schedule, Sponge};
 use crate::verifying_key::VerifyingKey;
 use ark_ff::Field;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairs};
 
 /// The proof as it grows. Every field goes through [`ProofStream::send`] before the transcript absorbs it.
 struct ProofStream {
@@ -231,8 +231,8 @@ impl CrossTerms<'_> {
         // Theta'_i = Theta_c - zeta r^-i H, and D'_i r^-i = D_i
         let d = self.sums.d.plain.mul(&-self.zeta);
         let (e, [delta, eta, theta]) = (self.e(), [0, 1, 2].map(|element| self.per_type(element)));
-        let plus = std::iter::once((&c, &self.gamma)).chain(e.iter().zip(&eta));
-        let minus = self.sums.s.by_type.iter().zip(&delta).chain(self.sums.d.by_type.iter().zip(&theta));
+        let plus = std::iter::once((&c, &self.gamma)).chain(pairs(&e, &eta));
+        let minus = pairs(&self.sums.s.by_type, &delta).chain(pairs(&self.sums.d.by_type, &theta));
         MillerLoop::many([plus.collect(), minus.chain([(&d, &h)]).collect()])
     }
 
@@ -247,8 +247,8 @@ impl CrossTerms<'_> {
         let q2: Vec<G2Point> = self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
         let plain = plain.mul(&(-self.zeta * s1_inverse));
-        let minus = p1.iter().zip(&q2).chain([(&plain, &h)]).collect();
-        MillerLoop::many([p2.iter().zip(&q1).collect(), minus])
+        let minus = pairs(&p1, &q2).chain([(&plain, &h)]).collect();
+        MillerLoop::many([pairs(&p2, &q1).collect(), minus])
     }
 
     /// The part of Q that depends on the type alone: `gamma + s1^-1 delta + s2^-1 eta + (s1 s2)^-1 Theta`.
@@ -263,6 +263,6 @@ impl CrossTerms<'_> {
     /// X3- = A'*Q.
     fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> MillerLoop {
         let ledger = self.sums.a.plain.mul(&(-self.zeta * s1_s2_inverse));
-        MillerLoop::of_pairs(self.sums.a.by_type.iter().zip(q).chain([(&ledger, &G2Point::generator())]))
+        MillerLoop::of_pairs(pairs(&self.sums.a.by_type, q).chain([(&ledger, &G2Point::generator())]))
     }
 }
