@@ -1,8 +1,8 @@
 //! The backend for processors with AVX-512 IFMA: eight field elements at a time, in limbs of 52 bits.
 //!
-//! `unsafe` is in [`lane`], which wraps the instructions, in [`fft`], which reads elements as words, and where code without these features calls code with them:
-//! functions in `lanes!` are compiled for the features, and so is what they inline. They may be called where [`available`]
-//! has said yes, which the dispatching front ([`crate::backend`]) sees to.
+//! `unsafe` is in [`lane`], which wraps the instructions, in [`fft`], which reads elements as words, and where code without
+//! these features calls code with them: functions in `lanes!` are compiled for the features, and so is what they inline.
+//! They may be called where [`available`] has said yes, which the dispatching front ([`crate::backend`]) sees to.
 //!
 //! What functions in `lanes!` call must be inlined into them or be in `lanes!` itself: anything else is compiled without the
 //! features, and each instruction becomes a call. So lanes are never passed to a closure or a function as a value that the

@@ -2,11 +2,12 @@
 //!
 //! # Bounds
 //! Elements are times R. What comes out of a reduction is lifted by p and below 3 p. A difference `a - b + 2^K p` needs b
-//! below 2^K p: K = 3 where b is such a result or the sum of two, K = 4 where it is such a result times 1 + i or twelve
-//! times, and so on, as noted there. What functions here give back is below 2^5 p; what they take, lines included, is below
-//! 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so wide values, sums of fewer than 2^5
-//! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at
-//! most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
+//! at most 2^K p: K = 3 where b is such a result or the sum of two, K = 4 where it is such a result times 1 + i or twelve
+//! times, and so on, as noted there. What functions here give back is at most 2^5 p; what they take, lines included, is
+//! below 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so wide values, sums of fewer than 2^5
+//! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to
+//! at most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide
+//! product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
 use super::field::{Element, Fq, ONE, limbs, power_of_two};
 use super::lane::{Lane, Mask};
