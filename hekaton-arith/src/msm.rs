@@ -307,8 +307,9 @@ fn join_windows<'a, G: Group, const W: usize>(
     let threads = shares.len();
     for (thread, share) in shares.enumerate() {
         let (windows, _) = share_of(digits, thread, threads);
-        if threads == 1 {
-            sums.copy_from_slice(share);
+        // the first piece of each window, then others
+        if thread < digits.windows {
+            sums[windows].copy_from_slice(share);
         } else {
             add_each(&mut sums[windows], share);
         }

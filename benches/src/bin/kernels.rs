@@ -1,8 +1,8 @@
 //! The arithmetic kernels against arkworks and blst, on the same inputs in one process, in alternation.
 //!
 //! `cargo run --release -p benches --bin kernels -- --json`; `HEKATON_ARITH=portable` measures the backend for processors
-//! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is taken; one row
-//! has one MSM on both.
+//! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is
+//! taken; one row has one MSM on both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use ark_bls12_381::{Bls12_381, G1Affine, G1Projective, G2Affine, G2Projective};

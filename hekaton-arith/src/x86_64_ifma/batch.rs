@@ -24,6 +24,7 @@ use super::lane::{Lane, Mask};
 use super::product::{mul, mul_two, square};
 use super::tower::{Fq2, fq2_mul, fq2_square};
 use crate::portable::{self, Curve, Field};
+use crate::sums::NEGATIVE;
 use crate::{G1Point, G2Point};
 use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
@@ -41,8 +42,6 @@ pub(crate) const FEW_MULTIPLES_G1: usize = 8;
 pub(crate) const FEW_MULTIPLES_G2: usize = 4;
 /// How many pairs ahead their points are asked for.
 const AHEAD: usize = 24;
-/// The bit of an index that stands for the negative of a point.
-const NEGATIVE: u32 = crate::NEGATIVE;
 
 /// Eight elements of the field of coordinates.
 pub(crate) trait Coordinate: Copy {

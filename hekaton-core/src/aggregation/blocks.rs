@@ -92,7 +92,8 @@ fn msm_in_pool<G: Group>(bases: &[G], scalars: &[Fr], pool: &impl Pool) -> G {
 }
 
 /// Contiguous ranges of one power of two that cover a range: several for each of several threads, so that all have work to
-/// the end; for one thread as long as may be, because long batches are cheaper. The range's length is a multiple of a power of two, `unit`, and no block is longer.
+/// the end; for one thread as long as may be, because long batches are cheaper. The range's length is a multiple of a
+/// power of two, `unit`, and no block is longer.
 fn cut(range: Range<usize>, unit: usize, threads: usize) -> Vec<Range<usize>> {
     let (mut size, enough) = (unit, if threads == 1 { 1 } else { 4 * threads });
     while size > SMALLEST_BLOCK && range.len() / size < enough {
