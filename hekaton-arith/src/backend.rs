@@ -3,13 +3,15 @@
 use crate::portable;
 use crate::scalar::{ABS_U, digits_to_base_u};
 use crate::sums::Summand;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::x86_64_avx2;
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
 use crate::x86_64_ifma;
 use crate::{Fr, G1Point, G2Point, pairing::Pair};
 use blst::blst_fp12;
 use std::sync::OnceLock;
 
-/// The environment variable that overrides the choice: `portable`, `ifma`, or `auto` as if it were not set.
+/// The environment variable that overrides the choice: `portable`, `avx2`, `ifma`, or `auto` as if it were not set.
 pub const VARIABLE: &str = "HEKATON_ARITH";
 
 /// The code that does the work. Results for elements of the groups are the same bytes with either; only a Miller loop's value
@@ -19,6 +21,8 @@ pub const VARIABLE: &str = "HEKATON_ARITH";
 pub enum Backend {
     /// blst's assembly and arkworks' fields: any 64-bit machine.
     Portable,
+    /// AVX2 and FMA, eight field elements at a time in doubles: AMD since Zen, Intel since Haswell.
+    Avx2,
     /// AVX-512 IFMA, eight field elements at a time: AMD Zen 4 and later, Intel Ice Lake and later.
     Ifma,
 }
@@ -41,10 +45,16 @@ impl Backend {
     pub fn choose() -> Result<Self, BackendError> {
         let wish = std::env::var_os(VARIABLE).unwrap_or_default();
         match wish.to_str() {
-            Some("" | "auto") => Ok(if Self::Ifma.is_available() { Self::Ifma } else { Self::Portable }),
+            Some("" | "auto") => {
+                Ok([Self::Ifma, Self::Avx2].into_iter().find(|b| b.is_available()).unwrap_or(Self::Portable))
+            }
             Some("portable") => Ok(Self::Portable),
+            Some("avx2") if Self::Avx2.is_available() => Ok(Self::Avx2),
+            Some("avx2") => Err(BackendError::Unavailable(Self::Avx2, "AVX2 and FMA")),
             Some("ifma") if Self::Ifma.is_available() => Ok(Self::Ifma),
-            Some("ifma") => Err(BackendError::Unavailable),
+            Some("ifma") => {
+                Err(BackendError::Unavailable(Self::Ifma, "AVX-512 IFMA (avx512f, avx512dq, avx512vl, avx512ifma)"))
+            }
             _ => Err(BackendError::Unknown(wish.to_string_lossy().into_owned())),
         }
     }
@@ -53,6 +63,10 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Self::Avx2 => x86_64_avx2::available(),
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            Self::Avx2 => false,
             #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
             Self::Ifma => x86_64_ifma::available(),
             #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]
@@ -66,19 +80,18 @@ impl Backend {
 #[non_exhaustive]
 pub enum BackendError {
     /// The variable's value is none of those it may have.
-    #[error("{VARIABLE}={0}: give portable, ifma or auto")]
+    #[error("{VARIABLE}={0}: give portable, avx2, ifma or auto")]
     Unknown(String),
-    /// The processor lacks the instructions.
-    #[error(
-        "{VARIABLE}=ifma: this processor lacks AVX-512 IFMA (avx512f, avx512dq, avx512vl, avx512ifma); give portable or auto"
-    )]
-    Unavailable,
+    /// The processor lacks the instructions, which the second part names.
+    #[error("{VARIABLE}={0}: this processor lacks {1}; give portable or auto")]
+    Unavailable(Backend, &'static str),
 }
 
 impl std::fmt::Display for Backend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Portable => "portable",
+            Self::Avx2 => "avx2",
             Self::Ifma => "ifma",
         })
     }
@@ -105,6 +118,10 @@ macro_rules! dispatch {
         #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
         match Backend::current() {
             Backend::Portable => portable::$($call)*,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Backend::Avx2 => x86_64_avx2::$($call)*,
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            Backend::Avx2 => portable::$($call)*,
             Backend::Ifma => x86_64_ifma::$($call)*,
         }
         #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]

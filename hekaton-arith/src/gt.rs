@@ -3,6 +3,8 @@
 use crate::msm::{Digits, window_sums};
 use crate::scalar::digits_to_base_u;
 use crate::sums::Summand;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::x86_64_avx2;
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
 use crate::x86_64_ifma;
 use crate::{Backend, Fr, backend, points::fq, portable};
@@ -71,6 +73,8 @@ impl Gt {
     pub fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
         assert_eq!(bases.len(), scalars.len(), "a multi-exponentiation over different numbers of bases and scalars");
         match Backend::current() {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Backend::Avx2 => msm(bases, scalars, |f| x86_64_avx2::Row::new(&f.0), |row| Self(row.element())),
             #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
             Backend::Ifma => msm(bases, scalars, |f| x86_64_ifma::Row::new(&f.0), |row| Self(row.element())),
             _ => msm(bases, scalars, |f| portable::Row(f.0), |row| Self(row.0)),

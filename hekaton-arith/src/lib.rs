@@ -23,6 +23,8 @@ mod fft;
 mod fixed_base;
 mod group;
 mod gt;
+#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+mod lanes;
 mod membership;
 mod msm;
 mod multiples;
@@ -31,6 +33,8 @@ mod points;
 mod portable;
 mod scalar;
 mod sums;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x86_64_avx2;
 #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
 mod x86_64_ifma;
 

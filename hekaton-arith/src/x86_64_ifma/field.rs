@@ -19,8 +19,12 @@
 //! never matters; where it does, a shift by 32 (Fq) or 4 bits (Fr) on reading makes `x R`, below 2^32 p or 2^4 p.
 
 use super::lane::{Lane, Mask};
+use super::product::product;
+use crate::lanes::{divide_power_of_two, power_of_two};
+use crate::portable::Field;
 use ark_bls12_381::{FqConfig, FrConfig};
 use ark_ff::MontConfig;
+use blst::blst_fp;
 use std::marker::PhantomData;
 
 pub(crate) const LIMB_BITS: u32 = 52;
@@ -41,36 +45,8 @@ pub(crate) const fn limbs<const W: usize, const N: usize>(words: &[u64; W], shif
     out
 }
 
-/// `2^k` divided by q: the remainder in words and the quotient modulo 2^64, by doubling.
-const fn divide_power_of_two(k: usize) -> ([u64; 6], u64) {
-    let p = <FqConfig as MontConfig<6>>::MODULUS.0;
-    let (mut x, mut quotient) = ([1, 0, 0, 0, 0, 0], 0u64);
-    let mut done = 0;
-    while done < k {
-        let (mut twice, mut less, mut carry, mut borrow, mut j) = ([0u64; 6], [0u64; 6], 0, false, 0);
-        while j < 6 {
-            twice[j] = x[j] << 1 | carry;
-            carry = x[j] >> 63;
-            let (a, b1) = twice[j].overflowing_sub(p[j]);
-            let (a, b2) = a.overflowing_sub(borrow as u64);
-            less[j] = a;
-            borrow = b1 | b2;
-            j += 1;
-        }
-        x = if borrow { twice } else { less };
-        quotient = quotient << 1 | !borrow as u64;
-        done += 1;
-    }
-    (x, quotient)
-}
-
-/// `2^k mod q` in words.
-pub(crate) const fn power_of_two(k: usize) -> [u64; 6] {
-    divide_power_of_two(k).0
-}
-
 /// One, times R.
-pub(crate) const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
+const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
 
 /// A prime, in N limbs of 52 bits.
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
@@ -240,7 +216,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
     /// Reads words of 64 bits, shifted to the left by `shift` < 52 bits.
     #[inline(always)]
-    pub(crate) fn from_words<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
+    pub(crate) fn from_words_shifted<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
         let mut t = [Lane::splat(0); N];
         for k in 0..N {
             // bits 52 k - shift and on
@@ -259,7 +235,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
     /// Writes words of 64 bits; the number must fit.
     #[inline(always)]
-    pub(crate) fn words<const W: usize>(&self) -> [Lane; W] {
+    pub(crate) fn to_words<const W: usize>(&self) -> [Lane; W] {
         let mut out = [Lane::splat(0); W];
         for (k, out) in out.iter_mut().enumerate() {
             let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
@@ -297,7 +273,73 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     }
 }
 
+/// 2^432 mod p: what an inverse must be multiplied with for batches of additions ([`super::batch`]).
+pub(crate) const SCALE: [u64; 6] = power_of_two(432);
+/// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
+const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
+
 impl Fq {
+    /// One, times R.
+    #[inline(always)]
+    pub(crate) fn one() -> Self {
+        Self::splat(&ONE)
+    }
+
+    /// Reads words as they are.
+    #[inline(always)]
+    pub(crate) fn from_words(words: &[Lane; 6]) -> Self {
+        Self::from_words_shifted(words, 0)
+    }
+
+    /// Writes words.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [Lane; 6] {
+        self.to_words()
+    }
+
+    /// Times R, from words times 2^384.
+    #[inline(always)]
+    pub(crate) fn from_montgomery(words: &[Lane; 6]) -> Self {
+        product(&Self::from_words(words), &Self::splat(&TO_R))
+    }
+
+    /// Words times 2^384, reduced, from times R and below 2^8 p.
+    #[inline(always)]
+    pub(crate) fn to_montgomery(self) -> [Lane; 6] {
+        // below p and a little after the division
+        self.divide::<32>().reduce_once::<0>().words()
+    }
+
+    /// Times 2^16: so a product with a coordinate's words is a coordinate's words ([`super::batch`]).
+    #[inline(always)]
+    pub(crate) fn shifted(&self) -> Self {
+        self.shift_left(16)
+    }
+
+    /// Below p, from below 2^16 p.
+    #[inline(always)]
+    pub(crate) fn reduced(&self) -> Self {
+        self.nearly_reduced().reduce_once::<0>()
+    }
+
+    /// The same: the only limbs that a number below p has.
+    #[inline(always)]
+    pub(crate) fn canonical(&self) -> Self {
+        self.reduced()
+    }
+
+    /// p less the number, in the lanes of the mask: at most p, and p for zero.
+    #[inline(always)]
+    pub(crate) fn negated(&self, mask: Mask) -> Self {
+        self.select(mask, &Self::zero().sub::<0>(self))
+    }
+
+    /// A factor, which everything here is.
+    #[inline(always)]
+    pub(crate) fn carried(&self) -> Self {
+        *self
+    }
+
     /// Below `p + 2^-16 p`, from below 2^16 p: 16 multiply-adds.
     ///
     /// The quotient is estimated by the top limb, `x / 2^364`, times `2^416 / p`, over 2^52. It is never too large, and by less
@@ -328,6 +370,42 @@ impl Fq {
         let mut out = Self::propagate(t);
         out.0[7] = out.0[7].and(Lane::splat(LIMB));
         out
+    }
+}
+
+/// 2^416 mod p: a product with it multiplies by 2^32.
+const TWO_TO_32: blst_fp = blst_fp { l: power_of_two(416) };
+/// 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
+const BACK: blst_fp = blst_fp { l: power_of_two(352) };
+
+/// One element's limbs, times R, as a lane of [`Fq`] has them.
+pub(crate) fn to_row(x: &blst_fp) -> [u64; 8] {
+    limbs(&x.mul(&TWO_TO_32).l, 0)
+}
+
+/// One, as a row.
+pub(crate) const ROW_ONE: [u64; 8] = ONE;
+
+/// The element that a row stands for.
+pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
+    // sum of limbs times powers of two, all in the 64-bit library's form (times 2^384, so read as a number times 1)
+    const TO_FORM: blst_fp = blst_fp { l: power_of_two(768) };
+    const STEP: blst_fp = blst_fp { l: power_of_two(384 + 52) };
+    let mut acc = blst_fp::default();
+    for limb in row.iter().rev() {
+        let number = blst_fp { l: [*limb, 0, 0, 0, 0, 0] };
+        acc = acc.mul(&STEP).add(&number.mul(&TO_FORM));
+    }
+    // back to the number itself
+    acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] }).mul(&BACK)
+}
+
+/// Makes a row that of the opposite element: 2^5 p less it.
+pub(crate) fn negate_row(row: &mut [u64; 8]) {
+    let mut carry = 0;
+    for (limb, p) in row.iter_mut().zip(Q::SHIFTED[5]) {
+        let difference = p as i64 - *limb as i64 + carry;
+        (*limb, carry) = (difference as u64 & LIMB, difference >> LIMB_BITS);
     }
 }
 

@@ -27,6 +27,7 @@ macro_rules! lanes {
     };
 }
 
+#[path = "../lanes/batch.rs"]
 mod batch;
 pub(crate) mod fft;
 mod field;
@@ -35,14 +36,28 @@ mod lane;
 #[cfg(any(hekaton_plain_lanes, miri))]
 #[path = "lane_plain.rs"]
 mod lane;
+#[path = "../lanes/pairing.rs"]
 mod pairing;
 mod product;
+#[path = "../lanes/target_group.rs"]
 mod target_group;
+#[path = "../lanes/tower.rs"]
 mod tower;
 
-pub(crate) use batch::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2, add_pairs};
+pub(crate) use batch::add_pairs;
 pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
+
+/// With fewer pairs the portable addition is quicker, by counting: an addition takes it 0.2 us in G1 and 0.5 us in G2, both
+/// have one inversion, and a vector's products and those around the inversion wait for each other for about 1 us.
+const FEW_ADDITIONS: usize = 5;
+/// Multiples of fewer points of G1 and G2 are taken one by one: a step takes 3 and 4 us however few they are, by counting.
+pub(crate) const FEW_MULTIPLES_G1: usize = 8;
+pub(crate) const FEW_MULTIPLES_G2: usize = 4;
+/// Even a single pair goes through lanes: 1.3 million multiply-adds, 0.13 ms by counting, where blst takes 0.4 ms.
+const FEW_MILLER_LOOPS: usize = 1;
+/// A power or a final exponentiation without company is portable.
+const FEW_POWERS: usize = 2;
 
 /// Whether this processor has the instructions.
 pub(crate) fn available() -> bool {

@@ -4,7 +4,7 @@
 //! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
 //! bounded numbers are below is said in [`super::field`].
 
-use super::field::{Element, Modulus, Q};
+use super::field::{Element, Fq, Modulus, Q};
 use super::lane::Lane;
 use std::marker::PhantomData;
 
@@ -120,7 +120,7 @@ pub(crate) struct Wide<M, const W: usize>([Lane; W], PhantomData<M>);
 /// Of Fq.
 pub(crate) type WideFq = Wide<Q, 16>;
 
-impl<M, const W: usize> Wide<M, W> {
+impl<M: Copy, const W: usize> Wide<M, W> {
     #[inline(always)]
     pub(crate) fn add(&self, b: &Self) -> Self {
         let mut t = self.0;
@@ -137,6 +137,12 @@ impl<M, const W: usize> Wide<M, W> {
             t[j] = t[j].sub(b.0[j]);
         }
         Self(t, PhantomData)
+    }
+
+    /// The same number with limbs of which sums may be taken: these already are.
+    #[inline(always)]
+    pub(crate) fn settled(&self) -> Self {
+        *self
     }
 }
 
@@ -215,8 +221,8 @@ pub(crate) fn reduce_lifted<M: Modulus<N>, const N: usize, const W: usize>(
 lanes! {
     /// `a^2 / R mod p`
     #[inline(never)]
-    pub(crate) fn square<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Element<M, N> {
-        reduce::<M, N, W>(&square_wide(a))
+    pub(crate) fn square(a: &Fq) -> Fq {
+        reduce::<Q, 8, 16>(&square_wide(a))
     }
 }
 
@@ -307,7 +313,8 @@ mod tests {
                 let b8: [[u64; N]; 8] = std::array::from_fn(|lane| edges[(first + lane + i) % edges.len()]);
                 let (x, y) = (gather::<M, N>(&a8), gather::<M, N>(&b8));
                 // SAFETY: the features are there.
-                let (product, square) = unsafe { (mul(&x, &y), square::<M, N, W>(&y)) };
+                let product = unsafe { mul(&x, &y) };
+                let square = reduce::<M, N, W>(&square_wide(&y));
                 let wide = mul_wide::<M, N, W>(&x, &y).sub(&square_wide(&y));
                 let [wide, twice] = reduce_lifted::<M, N, W>(&wide, &wide.add(&wide));
                 // SAFETY: as above.
@@ -341,10 +348,10 @@ mod tests {
         for x in edges.iter().map(|x| value::<F>(x)) {
             let words: [u64; WORDS] = x.into_bigint().as_ref().try_into().expect("as many words");
             let columns = words.map(Lane::splat);
-            let there = Element::<M, N>::from_words(&columns, 0);
+            let there = Element::<M, N>::from_words_shifted(&columns, 0);
             assert_eq!(lanes(&there.0)[3], limbs(&words, 0));
-            assert_eq!(lanes(&there.words::<WORDS>())[5], words);
-            let shifted = Element::<M, N>::from_words(&columns, 4);
+            assert_eq!(lanes(&there.to_words::<WORDS>())[5], words);
+            let shifted = Element::<M, N>::from_words_shifted(&columns, 4);
             assert_eq!(lanes(&shifted.0)[0], limbs(&words, 4));
             assert_eq!(lanes(&there.shift_left(4).0)[7], limbs(&words, 4));
             assert_eq!(value::<F>(&lanes(&shifted.divide::<4>().0)[1]), x);

@@ -1,9 +1,10 @@
 //! Products in the target group, eight at a time, tests of many elements' order, and final exponentiations.
 
-use super::field::{Fq, Modulus, ONE, Q, limbs, power_of_two};
+use super::FEW_POWERS;
+use super::field::{Fq, ROW_ONE, from_row, negate_row, to_row};
 use super::lane::Lane;
 use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
-use crate::portable::{self, Field};
+use crate::portable;
 use crate::scalar::ABS_U;
 use crate::sums::{NEGATIVE, Summand};
 use blst::{blst_fp, blst_fp12};
@@ -17,7 +18,7 @@ impl Row {
     pub(crate) fn new(f: &blst_fp12) -> Self {
         let mut out = [0; 96];
         for (row, words) in out.as_chunks_mut::<8>().0.iter_mut().zip(coordinates(f)) {
-            *row = limbs(&(blst_fp { l: words }).mul(&TWO_TO_32).l, 0);
+            *row = to_row(&blst_fp { l: words });
         }
         Self(out)
     }
@@ -26,23 +27,18 @@ impl Row {
     pub(crate) fn element(&self) -> blst_fp12 {
         let mut all = [[0; 6]; 12];
         for (words, row) in all.iter_mut().zip(self.0.as_chunks::<8>().0) {
-            *words = reduced(row).mul(&BACK).l;
+            *words = from_row(row).l;
         }
         from_coordinates(&all)
     }
 }
-
-/// 2^416 mod p: a product with it multiplies by 2^32.
-const TWO_TO_32: blst_fp = blst_fp { l: power_of_two(416) };
-/// 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
-const BACK: blst_fp = blst_fp { l: power_of_two(352) };
 
 impl Summand for Row {
     const ZERO: Self = {
         let mut out = [0; 96];
         let mut j = 0;
         while j < 8 {
-            out[j] = ONE[j];
+            out[j] = ROW_ONE[j];
             j += 1;
         }
         Self(out)
@@ -52,12 +48,7 @@ impl Summand for Row {
         let mut out = src[(index & !NEGATIVE) as usize];
         if index & NEGATIVE != 0 {
             for row in &mut out.0.as_chunks_mut::<8>().0[6..] {
-                // 2^5 p - x
-                let mut carry = 0;
-                for (limb, p) in row.iter_mut().zip(Q::SHIFTED[5]) {
-                    let difference = p as i64 - *limb as i64 + carry;
-                    (*limb, carry) = (difference as u64 & ((1 << 52) - 1), difference >> 52);
-                }
+                negate_row(row);
             }
         }
         out
@@ -70,20 +61,6 @@ impl Summand for Row {
             unsafe { mul_eight(src, pairs, out) };
         }
     }
-}
-
-/// A number of 8 limbs, mod p.
-fn reduced(limbs: &[u64; 8]) -> blst_fp {
-    // sum of limbs times powers of two, all in the 64-bit library's form (times 2^384, so read as a number times 1)
-    const TO_FORM: blst_fp = blst_fp { l: power_of_two(768) };
-    const STEP: blst_fp = blst_fp { l: power_of_two(384 + 52) };
-    let mut acc = blst_fp::default();
-    for limb in limbs.iter().rev() {
-        let number = blst_fp { l: [*limb, 0, 0, 0, 0, 0] };
-        acc = acc.mul(&STEP).add(&number.mul(&TO_FORM));
-    }
-    // back to the number itself
-    acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] })
 }
 
 lanes! {
@@ -173,19 +150,48 @@ fn eight_by_eight(elements: &[blst_fp12], f: impl Fn(&[blst_fp12; 8]) -> [blst_f
 
 /// f^|u| of each element of the cyclotomic subgroup.
 pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
+    if elements.len() < FEW_POWERS {
+        return portable::to_abs_u(elements);
+    }
     // SAFETY (here and below): this backend is only called where the features are there.
     eight_by_eight(elements, |eight| unsafe { powers(eight) })
 }
 
+/// The easy part of a final exponentiation.
+fn easy_part(f: &blst_fp12) -> blst_fp12 {
+    let f = portable::fp12_mul(&portable::fp12_conjugate(f), &portable::fp12_inverse(f));
+    portable::fp12_mul(&portable::fp12_frobenius(&f, 2), &f)
+}
+
 /// Final exponentiations. The easy part, to (q^6 - 1) (q^2 + 1), is taken one at a time.
 pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
-    if elements.len() < 2 {
+    if elements.len() < FEW_POWERS {
         return portable::final_exponentiations(elements);
     }
-    let easy = |f: &blst_fp12| {
-        let f = portable::fp12_mul(&portable::fp12_conjugate(f), &portable::fp12_inverse(f));
-        portable::fp12_mul(&portable::fp12_frobenius(&f, 2), &f)
-    };
-    let elements: Vec<blst_fp12> = elements.iter().map(easy).collect();
+    let elements: Vec<blst_fp12> = elements.iter().map(easy_part).collect();
     eight_by_eight(&elements, |eight| unsafe { hard_part(eight) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fr, G1Point, G2Point, Group};
+
+    #[test]
+    fn powers_agree_with_the_portable_ones() {
+        if !super::super::available() {
+            return;
+        }
+        let g = (G1Point::generator(), G2Point::generator());
+        let points: Vec<G1Point> = (0..8u64).map(|i| g.0.mul(&Fr::from(i + 1))).collect();
+        let loops = portable::miller_loops(&points.iter().map(|p| vec![(p, &g.1)]).collect::<Vec<_>>());
+        let loops: [blst_fp12; 8] = loops.try_into().expect("eight");
+        // SAFETY: the features are there.
+        let finished = unsafe { hard_part(&loops.each_ref().map(easy_part)) };
+        assert_eq!(finished.to_vec(), portable::final_exponentiations(&loops));
+        // and with one, the neutral element, among them
+        let mut elements = finished;
+        elements[3] = portable::fp12_one();
+        assert_eq!(unsafe { powers(&elements) }.to_vec(), portable::to_abs_u(&elements));
+    }
 }

@@ -9,9 +9,9 @@
 //! at most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide
 //! product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
-use super::field::{Element, Fq, ONE, limbs, power_of_two};
+use super::field::Fq;
 use super::lane::{Lane, Mask};
-use super::product::{WideFq, mul, mul_two, mul_wide, products, reduce_lifted};
+use super::product::{WideFq, mul_two, mul_wide, products, reduce_lifted};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
 /// Eight elements of Fq2.
@@ -41,7 +41,8 @@ lanes! {
     /// coordinates are lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
-        reduce2(&wide2(a, b))
+        let [v0, v1, sums] = parts(a, b);
+        reduce2(&Wide2 { c0: v0.sub(&v1), c1: sums.sub(&v0).sub(&v1) })
     }
 
     /// Two products: 528 multiply-adds. For operands below 2^7 p.
@@ -55,10 +56,15 @@ lanes! {
     /// The product before its reduction: 384 multiply-adds.
     #[inline(never)]
     fn wide2(a: &Fq2, b: &Fq2) -> Wide2 {
-        let v0: WideFq = mul_wide(&a.c0, &b.c0);
-        let v1: WideFq = mul_wide(&a.c1, &b.c1);
-        let sums: WideFq = mul_wide(&a.c0.add(&a.c1), &b.c0.add(&b.c1));
-        Wide2 { c0: v0.sub(&v1), c1: sums.sub(&v0).sub(&v1) }
+        let [v0, v1, sums] = parts(a, b);
+        Wide2 { c0: v0.sub(&v1).settled(), c1: sums.sub(&v0).sub(&v1).settled() }
+    }
+
+    /// The products of coordinates, and of sums of coordinates.
+    #[inline]
+    fn parts(a: &Fq2, b: &Fq2) -> [WideFq; 3] {
+        let (v0, v1) = (mul_wide(&a.c0, &b.c0), mul_wide(&a.c1, &b.c1));
+        [v0, v1, mul_wide(&a.c0.add(&a.c1), &b.c0.add(&b.c1))]
     }
 
     #[inline(never)]
@@ -114,7 +120,7 @@ lanes! {
         let [a0, a1] = &a.0;
         let v0 = fq6_mul_by_01(a0, b0, b1);
         let [x, y, z] = &a1.0;
-        let v1 = Fq6([reduce2(&wide2(z, b4).times_xi()), reduce2(&wide2(x, b4)), reduce2(&wide2(y, b4))]);
+        let v1 = Fq6([reduce2(&wide2(z, b4).times_xi()), fq2_mul(x, b4), fq2_mul(y, b4)]);
         let cross = fq6_mul_by_01(&a0.add(a1), b0, &b1.add(b4)).sub::<3>(&v0).sub::<3>(&v1);
         Fq12([v0.add(&v1.times_v::<3>()), cross])
     }
@@ -181,7 +187,7 @@ impl Fq2 {
     /// One, times R.
     #[inline(always)]
     pub(crate) fn unit() -> Self {
-        Self { c0: Fq::splat(&ONE), c1: Fq::zero() }
+        Self { c0: Fq::one(), c1: Fq::zero() }
     }
 
     #[inline(always)]
@@ -244,9 +250,6 @@ impl Fq6 {
         Self([self.0[2].times_xi::<K>(), self.0[0], self.0[1]])
     }
 }
-
-/// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
-const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
 
 /// Coordinates of an element of Fq12, in order.
 pub(crate) fn coordinates(f: &blst_fp12) -> [[u64; 6]; 12] {
@@ -311,15 +314,13 @@ lanes! {
             }
             columns[j] = Lane::load(&column);
         }
-        mul(&Element::from_words(&columns, 0), &Fq::splat(&TO_R))
+        Fq::from_montgomery(&columns)
     }
 
     /// Words times 2^384, reduced, of each lane.
     #[inline(never)]
     pub(crate) fn write_coordinate(x: &Fq) -> [[u64; 6]; 8] {
-        // below 2^8 p before, so below p and a little after
-        let x = x.divide::<32>().reduce_once::<0>();
-        let columns: [Lane; 6] = x.words();
+        let columns = x.to_montgomery();
         let mut out = [[0; 6]; 8];
         for j in 0..6 {
             let mut column = [0; 8];

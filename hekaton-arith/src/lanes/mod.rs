@@ -1,0 +1,35 @@
+//! What the backends that work on eight field elements at a time have in common.
+//!
+//! Of the files in this folder each such backend has its own copy, compiled for its instructions: it brings a `lane`, a `field` and
+//! a `product`, and takes `batch`, `tower`, `pairing` and `target_group` from here, by path. Only this file is compiled once.
+
+use ark_bls12_381::FqConfig;
+use ark_ff::MontConfig;
+
+/// `2^k` divided by q: the remainder in words and the quotient modulo 2^64, by doubling.
+pub(crate) const fn divide_power_of_two(k: usize) -> ([u64; 6], u64) {
+    let p = <FqConfig as MontConfig<6>>::MODULUS.0;
+    let (mut x, mut quotient) = ([1, 0, 0, 0, 0, 0], 0u64);
+    let mut done = 0;
+    while done < k {
+        let (mut twice, mut less, mut carry, mut borrow, mut j) = ([0u64; 6], [0u64; 6], 0, false, 0);
+        while j < 6 {
+            twice[j] = x[j] << 1 | carry;
+            carry = x[j] >> 63;
+            let (a, b1) = twice[j].overflowing_sub(p[j]);
+            let (a, b2) = a.overflowing_sub(borrow as u64);
+            less[j] = a;
+            borrow = b1 | b2;
+            j += 1;
+        }
+        x = if borrow { twice } else { less };
+        quotient = quotient << 1 | !borrow as u64;
+        done += 1;
+    }
+    (x, quotient)
+}
+
+/// `2^k mod q` in words.
+pub(crate) const fn power_of_two(k: usize) -> [u64; 6] {
+    divide_power_of_two(k).0
+}

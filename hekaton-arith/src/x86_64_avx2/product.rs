@@ -1,0 +1,501 @@
+//! Products of eight elements of Fq at once, exact in doubles.
+//!
+//! # How
+//! The products of limbs `a_i b_j` that belong to a column i + j are added up in two doubles. One, s, begins with C = 3 2^99: there
+//! doubles are 2^48 apart, so `s' = s + a b`, a fused multiply-add, adds a multiple of 2^48 near a b. The other, l, gets the rest,
+//! `a b + (s - s')`, which is exact because it is an integer of at most 2^47. At a column's end `s - C` goes, divided by 2^48, to the
+//! next column. A product of limbs takes five instructions: a copy of s, two fused multiply-adds, a difference and a sum.
+//!
+//! The reduction takes the limb of a column, rounded to the nearest, as its q: with k = -1/p mod 2^48 as a number with a sign,
+//! k p + 1 = 2^48 n, so `t - q + 2^48 q n = t + q k p` has no more limb there. k has only 34 bits, so n is below p / 2^13. The last
+//! row takes q k mod 2^48 times p, so that the result is small.
+//!
+//! # Bounds
+//! Limbs of operands are within 2^47 + 2^4, so products within 2^94 + 2^52 and a column's s within 2^97 + 2^55 of C: far from
+//! where doubles are 2^49 apart (2^99 from C). l is within 8 2^47, what comes from the column below within 2^49 + 2^7, so a limb
+//! of a [`Wide`] is below 2^51. Sums of [settled](Wide::settled) ones have at most 2^4 2^48 = 2^52 a limb; in a reduction 8 2^47
+//! and 2^50 more come to it, which is less than 2^53 still, up to where integers are exact.
+//!
+//! A reduction's result is `t / R` and at most `(1/2 + 2^-12) p` more or less: the last q is at most 2^47 of 2^48, and the others
+//! times k p are below 2^47 2^(48 7) 2^34 p / R = 2^-14 p. For a product of numbers below p that is `p / R = 2^-3.2` p more.
+
+use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_MINUS_48, balanced, carry_limbs, settle_limbs};
+use super::lane::Lane;
+use ark_bls12_381::FqConfig;
+use ark_ff::MontConfig;
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+
+/// Bytes of a lane.
+const LANE: usize = size_of::<Lane>();
+
+/// k = -1/p mod 2^48, the number with a sign that is nearest to zero.
+const K: i64 = (<FqConfig as MontConfig<6>>::INV << 16) as i64 >> 16;
+
+/// n = (k p + 1) / 2^48, in balanced limbs.
+const N: [f64; 8] = {
+    let mut limbs = [0; 8];
+    let mut carry = 1i128;
+    let mut j = 0;
+    while j < 8 {
+        let t = P[j] as i128 * K as i128 + carry;
+        if j > 0 {
+            limbs[j - 1] = (t & ((1 << 48) - 1)) as i64;
+        } else {
+            assert!(t & ((1 << 48) - 1) == 0, "k p + 1 is a multiple of 2^48");
+        }
+        carry = t >> 48;
+        j += 1;
+    }
+    limbs[7] = carry as i64;
+    balanced(limbs)
+};
+
+/// A loop written out: which limbs meet must be known for them to stay in registers.
+macro_rules! each {
+    ($i:ident in $($at:literal)*, $body:block) => {
+        $({
+            #[allow(non_upper_case_globals)]
+            const $i: usize = $at;
+            $body
+        })*
+    };
+}
+
+/// `s, l += a b`, where b lies so many bytes behind an address. One block, because the compiler would order what it knows of in another way, and then
+/// run out of registers.
+macro_rules! accumulate {
+    ($s:expr, $l:expr, $a:expr, $b:expr, $offset:expr) => {
+        // SAFETY: there are four doubles, aligned or not; nothing else is read, nothing is written.
+        unsafe {
+            asm!(
+                "vmovapd {t}, {s}",
+                "vfmadd231pd {s}, {a}, [{b} + {offset}]",
+                "vsubpd {t}, {t}, {s}",
+                "vfmadd231pd {t}, {a}, [{b} + {offset}]",
+                "vaddpd {l}, {l}, {t}",
+                s = inout(ymm_reg) $s,
+                l = inout(ymm_reg) $l,
+                t = out(ymm_reg) _,
+                a = in(ymm_reg) $a,
+                b = in(reg) $b,
+                offset = const $offset,
+                options(nostack, readonly, preserves_flags),
+            )
+        }
+    };
+}
+
+/// The address of the first half of an array's lanes, or of the second.
+#[inline(always)]
+fn half<const N: usize>(lanes: &[Lane; N], h: usize) -> *const __m256i {
+    &raw const lanes[0].0[h]
+}
+
+/// Writes half a limb.
+#[inline(always)]
+fn put(out: &mut MaybeUninit<Wide>, limb: usize, h: usize, x: __m256d) {
+    assert!(limb < 16 && h < 2);
+    // SAFETY: a wide product is sixteen lanes of two registers.
+    unsafe { out.as_mut_ptr().cast::<__m256d>().add(2 * limb + h).write(x) };
+}
+
+/// A product before its reduction: sixteen limbs, integers within 2^52 of zero.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Wide([Lane; 16]);
+
+/// Of Fq.
+pub(crate) type WideFq = Wide;
+
+impl Wide {
+    #[inline(always)]
+    pub(crate) fn add(&self, b: &Self) -> Self {
+        let mut t = self.0;
+        for j in 0..16 {
+            t[j] = t[j].plus(b.0[j]);
+        }
+        Self(t)
+    }
+
+    #[inline(always)]
+    pub(crate) fn sub(&self, b: &Self) -> Self {
+        let mut t = self.0;
+        for j in 0..16 {
+            t[j] = t[j].minus(b.0[j]);
+        }
+        Self(t)
+    }
+
+    /// The same number with limbs within 2^47 + 2^4 (but for the last, which is small), of which sums may be taken.
+    #[inline(always)]
+    pub(crate) fn settled(&self) -> Self {
+        let mut t = self.0;
+        let (round, down) = (Lane::double(ROUND), Lane::double(TWO_TO_MINUS_48));
+        let mut below = Lane::splat(0);
+        for j in 0..15 {
+            let carry = t[j].plus(round).minus(round);
+            t[j] = below.times_plus(down, t[j].minus(carry));
+            below = carry;
+        }
+        t[15] = below.times_plus(down, t[15]);
+        Self(t)
+    }
+}
+
+lanes! {
+    /// `a b`: 64 products of limbs. Writes all of `out`.
+    #[inline(never)]
+    fn multiply(a: &Fq, b: &Fq, out: &mut MaybeUninit<Wide>) {
+        a.check();
+        b.check();
+        let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
+        for h in 0..2 {
+            let mut x = [round; 8];
+            for j in 0..8 {
+                x[j] = _mm256_castsi256_pd(a.0[j].0[h]);
+            }
+            let b = half(&b.0, h);
+            let mut above = _mm256_setzero_pd();
+            // two columns at a time, in turn: one waits where the other works
+            each!(i in 0 2 4 6 8 10 12 14, {
+                let (mut s, mut l) = ([round; 2], [_mm256_setzero_pd(); 2]);
+                each!(j in 0 1 2 3 4 5 6 7, {
+                    each!(e in 0 1, {
+                        const COLUMN: usize = i + e;
+                        const AT: usize = COLUMN.saturating_sub(7) + j;
+                        if COLUMN < 15 && AT <= COLUMN && AT < 8 {
+                            accumulate!(s[e], l[e], x[AT], b, LANE * COLUMN.saturating_sub(AT));
+                        }
+                    });
+                });
+                put(out, i, h, _mm256_fmadd_pd(above, down, l[0]));
+                above = _mm256_sub_pd(s[0], round);
+                put(out, i + 1, h, _mm256_fmadd_pd(above, down, l[1]));
+                above = _mm256_sub_pd(s[1], round);
+            });
+        }
+    }
+
+    /// `a^2`: 36 products of limbs. Writes all of `out`.
+    #[inline(never)]
+    fn multiply_by_itself(a: &Fq, out: &mut MaybeUninit<Wide>) {
+        a.check();
+        let mut twice = a.0;
+        for j in 0..8 {
+            twice[j] = a.0[j].plus(a.0[j]);
+        }
+        let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
+        for h in 0..2 {
+            let mut x = [round; 8];
+            for j in 0..8 {
+                x[j] = _mm256_castsi256_pd(a.0[j].0[h]);
+            }
+            let (once, twice) = (half(&a.0, h), half(&twice, h));
+            let mut above = _mm256_setzero_pd();
+            each!(i in 0 2 4 6 8 10 12 14, {
+                let (mut s, mut l) = ([round; 2], [_mm256_setzero_pd(); 2]);
+                each!(j in 0 1 2 3, {
+                    each!(e in 0 1, {
+                        const COLUMN: usize = i + e;
+                        const AT: usize = COLUMN.saturating_sub(7) + j;
+                        if COLUMN < 15 && 2 * AT < COLUMN {
+                            accumulate!(s[e], l[e], x[AT], twice, LANE * COLUMN.saturating_sub(AT));
+                        } else if 2 * AT == COLUMN {
+                            accumulate!(s[e], l[e], x[AT], once, LANE * AT);
+                        }
+                    });
+                });
+                put(out, i, h, _mm256_fmadd_pd(above, down, l[0]));
+                above = _mm256_sub_pd(s[0], round);
+                put(out, i + 1, h, _mm256_fmadd_pd(above, down, l[1]));
+                above = _mm256_sub_pd(s[1], round);
+            });
+        }
+    }
+
+    /// `t / R mod p`: 64 products of limbs and one more.
+    #[inline(never)]
+    fn reduce(t: &Wide) -> Fq {
+        let mut out = Fq::zero();
+        reduce_all([t], [&mut out]);
+        out
+    }
+
+    /// Two reductions side by side: each waits for its q where the other works.
+    #[inline(never)]
+    fn reduce_two(t: &Wide, s: &Wide) -> [Fq; 2] {
+        let mut out = [Fq::zero(); 2];
+        let [a, b] = &mut out;
+        reduce_all([t, s], [a, b]);
+        out
+    }
+
+    /// Reductions, half a lane beside the other.
+    #[inline]
+    fn reduce_all<const W: usize>(wide: [&Wide; W], out: [&mut Fq; W]) {
+        let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
+        let mut q = [[Lane::splat(0); 8]; W];
+        // what goes to the next column: of sums in s, and of a limb that is taken away
+        let (mut above, mut carry) = ([[_mm256_setzero_pd(); 2]; W], [[_mm256_setzero_pd(); 2]; W]);
+        each!(i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15, {
+            let (mut s, mut l) = ([[round; 2]; W], [[round; 2]; W]);
+            for w in 0..W {
+                for h in 0..2 {
+                    l[w][h] = _mm256_fmadd_pd(above[w][h], down, _mm256_castsi256_pd(wide[w].0[i].0[h]));
+                    if 0 < i && i < 9 {
+                        l[w][h] = _mm256_fmadd_pd(carry[w][h], down, l[w][h]);
+                    }
+                }
+            }
+            each!(row in 0 1 2 3 4 5 6, {
+                if row < i && i - row <= 8 {
+                    let n = _mm256_set1_pd(N[i.wrapping_sub(1 + row) % 8]);
+                    for w in 0..W {
+                        for h in 0..2 {
+                            accumulate!(s[w][h], l[w][h], n, half(&q[w], h), LANE * row);
+                        }
+                    }
+                }
+            });
+            for w in 0..W {
+                for h in 0..2 {
+                    if i < 8 {
+                        carry[w][h] = _mm256_sub_pd(_mm256_add_pd(l[w][h], round), round);
+                        let mut limb = _mm256_sub_pd(l[w][h], carry[w][h]);
+                        if i == 7 {
+                            // q k modulo 2^48
+                            let k = _mm256_set1_pd(K as f64);
+                            let most = _mm256_sub_pd(round, _mm256_fmadd_pd(limb, k, round));
+                            limb = _mm256_fmadd_pd(limb, k, most);
+                        }
+                        q[w][i % 8].0[h] = _mm256_castpd_si256(limb);
+                    }
+                }
+            }
+            if 7 <= i && i < 15 {
+                let p = _mm256_set1_pd(BALANCED_P[i.wrapping_sub(7) % 8]);
+                for w in 0..W {
+                    for h in 0..2 {
+                        accumulate!(s[w][h], l[w][h], p, half(&q[w], h), LANE * 7);
+                    }
+                }
+            }
+            for w in 0..W {
+                for h in 0..2 {
+                    above[w][h] = _mm256_sub_pd(s[w][h], round);
+                    if i == 7 {
+                        carry[w][h] = l[w][h];
+                    } else if i > 7 {
+                        out[w].0[i % 8].0[h] = _mm256_castpd_si256(l[w][h]);
+                    }
+                }
+            }
+        });
+        for out in out {
+            carry_limbs(out);
+        }
+    }
+
+    /// `a b / R mod p`
+    #[inline(never)]
+    pub(crate) fn mul(a: &Fq, b: &Fq) -> Fq {
+        let mut t = MaybeUninit::uninit();
+        multiply(a, b, &mut t);
+        // SAFETY (here and below): all of it has been written.
+        reduce(unsafe { t.assume_init_ref() })
+    }
+
+    /// Two products.
+    #[inline(never)]
+    pub(crate) fn mul_two([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Fq; 2] {
+        let (mut t, mut s) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        multiply(a, b, &mut t);
+        multiply(c, d, &mut s);
+        unsafe { reduce_two(t.assume_init_ref(), s.assume_init_ref()) }
+    }
+
+    /// The same, as other backends have it.
+    #[inline]
+    pub(crate) fn products(x: [&Fq; 2], y: [&Fq; 2]) -> [Fq; 2] {
+        mul_two(x, y)
+    }
+
+    /// `a b` before the reduction.
+    #[inline]
+    pub(crate) fn mul_wide(a: &Fq, b: &Fq) -> Wide {
+        let mut t = MaybeUninit::uninit();
+        multiply(a, b, &mut t);
+        unsafe { t.assume_init() }
+    }
+
+    /// `a^2 / R mod p`
+    #[inline(never)]
+    pub(crate) fn square(a: &Fq) -> Fq {
+        let mut t = MaybeUninit::uninit();
+        multiply_by_itself(a, &mut t);
+        reduce(unsafe { t.assume_init_ref() })
+    }
+
+    /// `t / R mod p` of two, which may be negative.
+    #[inline(never)]
+    pub(crate) fn reduce_lifted(t: &Wide, s: &Wide) -> [Fq; 2] {
+        let mut out = reduce_two(t, s);
+        settle_limbs(&mut out[0]);
+        settle_limbs(&mut out[1]);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::field::{from_row, to_row};
+    use super::*;
+    use crate::lanes::power_of_two;
+    use crate::portable::Field;
+    use blst::blst_fp;
+
+    /// Elements at the bounds and between: each its limbs.
+    fn edges() -> Vec<[u64; 8]> {
+        let (most, top) = (((1u64 << 47) + (1 << 4)) as f64, P[7] as f64 - 1.0);
+        let mut out = vec![[0.0; 8], BALANCED_P, BALANCED_P.map(|x| -x)];
+        // all limbs as large as they may be, with equal, opposite and alternating signs; ties when rounded
+        for limb in [most, most - 1.0, (1u64 << 47) as f64, (1u64 << 47) as f64 - 1.0, 1.0] {
+            for signs in [0b0000_0000u32, 0b1111_1111, 0b0101_0101, 0b0111_1111, 0b1000_0000, 0b0011_0011] {
+                let signed = |j: usize, x: f64| if signs >> j & 1 == 1 { -x } else { x };
+                out.push(std::array::from_fn(|j| signed(j, if j < 7 { limb } else { top })));
+                out.push(std::array::from_fn(|j| signed(j, if j < 7 { limb } else { 0.0 })));
+            }
+        }
+        for j in 0..8 {
+            out.push(std::array::from_fn(|i| f64::from(u8::from(i == j))));
+        }
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 16) as f64 - (1u64 << 47) as f64
+        };
+        for _ in 0..20 {
+            out.push(std::array::from_fn(|j| if j < 7 { random() } else { (random() / 8.0).trunc() % top }));
+        }
+        out.into_iter().map(|x| x.map(|limb| (limb + 0.0).to_bits())).collect()
+    }
+
+    fn rows(x: &Fq) -> [[u64; 8]; 8] {
+        let mut out = [[0; 8]; 8];
+        for (row, lane) in out.iter_mut().zip(Lane::transpose(x.0)) {
+            lane.store(row);
+        }
+        out
+    }
+
+    fn gather(rows: [&[u64; 8]; 8]) -> Fq {
+        Fq::new(Lane::columns(rows))
+    }
+
+    /// The words that an element has.
+    fn words(x: &Fq) -> [[u64; 6]; 8] {
+        let mut out = [[0; 6]; 8];
+        for (j, column) in x.words().iter().enumerate() {
+            let mut lanes = [0; 8];
+            column.store(&mut lanes);
+            for (words, lane) in out.iter_mut().zip(lanes) {
+                words[j] = lane;
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn products_at_the_bounds() {
+        if !super::super::available() {
+            return;
+        }
+        let edges = edges();
+        // SAFETY: the features are there, and all of it is written.
+        let square_wide = |x: &Fq| unsafe {
+            let mut t = MaybeUninit::uninit();
+            multiply_by_itself(x, &mut t);
+            t.assume_init()
+        };
+        for (i, a) in edges.iter().enumerate() {
+            // all pairs, eight at a time, each lane with another partner
+            for first in (0..edges.len()).step_by(8) {
+                let b: [&[u64; 8]; 8] = std::array::from_fn(|lane| &edges[(first + lane + i) % edges.len()]);
+                let (x, y) = (gather([a; 8]), gather(b));
+                // SAFETY: the features are there.
+                let got = unsafe {
+                    let difference = mul_wide(&x, &y).sub(&square_wide(&y));
+                    // sixteen products of both signs
+                    let mut sum = difference.settled();
+                    for _ in 0..3 {
+                        sum = sum.add(&sum);
+                    }
+                    let [sum, unsettled] = reduce_lifted(&sum, &difference.sub(&square_wide(&x)));
+                    [mul(&x, &y), square(&y), x.add(&y), x.sub::<3>(&y), sum, unsettled]
+                };
+                let a = from_row(a);
+                for z in &got {
+                    z.check();
+                }
+                let of_words = got.map(|z| words(&z));
+                let got = got.map(|z| rows(&z));
+                for lane in 0..8 {
+                    let b = from_row(b[lane]);
+                    let difference = a.mul(&b).sub(&b.square());
+                    let eight = (0..3).fold(difference, |x, _| x.add(&x));
+                    let unsettled = difference.sub(&a.square());
+                    let expected = [a.mul(&b), b.square(), a.add(&b), a.sub(&b), eight, unsettled];
+                    for ((got, words), expected) in got.iter().zip(&of_words).zip(expected) {
+                        assert_eq!(from_row(&got[lane]), expected);
+                        assert_eq!(words[lane], expected.l, "reduced, in the form of words");
+                        // between -p and p: the last limb tells, up to one
+                        assert!(f64::from_bits(got[lane][7]).abs() <= P[7] as f64 + 1.0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_and_rows_agree() {
+        if !super::super::available() {
+            return;
+        }
+        let one = blst_fp { l: power_of_two(384) };
+        let most = blst_fp::default().sub(&one);
+        for x in [
+            blst_fp::default(),
+            one,
+            most,
+            one.add(&one),
+            blst_fp { l: power_of_two(700) },
+            blst_fp { l: [1, 0, 0, 0, 0, 0] },
+        ] {
+            let columns = x.l.map(Lane::splat);
+            let there = Fq::from_words(&columns).carried();
+            there.check();
+            assert_eq!(rows(&there)[5], to_row(&x));
+            assert_eq!(words(&there)[2], x.l);
+            assert_eq!(from_row(&to_row(&x)), x);
+            let mut opposite = to_row(&x);
+            super::super::field::negate_row(&mut opposite);
+            assert_eq!(from_row(&opposite), x.neg());
+            assert_eq!(there.canonical().equal(&Fq::from_words(&columns)), u8::MAX);
+        }
+        let row: [u64; 8] = BALANCED_P.map(f64::to_bits);
+        assert_eq!(words(&gather([&row; 8]).add(&Fq::zero()))[0], [0; 6], "p is zero");
+    }
+
+    #[test]
+    fn the_constants_are_what_they_should_be() {
+        // 2^48 n = k p + 1
+        let n = from_row(&N.map(f64::to_bits));
+        let one = from_row(&std::array::from_fn(|j| if j == 0 { 1f64.to_bits() } else { 0 }));
+        let shift = from_row(&std::array::from_fn(|j| if j == 1 { 1f64.to_bits() } else { 0 }));
+        assert_eq!(n.mul(&shift), one.mul(&one));
+        assert!(K.unsigned_abs() < 1 << 34 && N[7].abs() < f64::from(1u32 << 31));
+        assert_eq!((K.wrapping_mul(P[0])) & ((1 << 48) - 1), (1 << 48) - 1);
+    }
+}
