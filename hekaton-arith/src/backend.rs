@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 /// The environment variable that overrides the choice: `portable`, `avx2`, `ifma`, or `auto` as if it were not set.
 pub const VARIABLE: &str = "HEKATON_ARITH";
 
-/// The code that does the work. Results for elements of the groups are the same bytes with either; only a Miller loop's value
+/// The code that does the work. Results for elements of the groups are the same bytes with each; only a Miller loop's value
 /// ([`crate::MillerLoop::to_bytes`]), which is not canonical, may differ before it is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -45,9 +45,7 @@ impl Backend {
     pub fn choose() -> Result<Self, BackendError> {
         let wish = std::env::var_os(VARIABLE).unwrap_or_default();
         match wish.to_str() {
-            Some("" | "auto") => {
-                Ok([Self::Ifma, Self::Avx2].into_iter().find(|b| b.is_available()).unwrap_or(Self::Portable))
-            }
+            Some("" | "auto") => Ok(Self::fastest()),
             Some("portable") => Ok(Self::Portable),
             Some("avx2") if Self::Avx2.is_available() => Ok(Self::Avx2),
             Some("avx2") => Err(BackendError::Unavailable(Self::Avx2, "AVX2 and FMA")),
@@ -57,6 +55,11 @@ impl Backend {
             }
             _ => Err(BackendError::Unknown(wish.to_string_lossy().into_owned())),
         }
+    }
+
+    /// The fastest that this processor can run: the choice where none was made.
+    pub fn fastest() -> Self {
+        [Self::Ifma, Self::Avx2].into_iter().find(|backend| backend.is_available()).unwrap_or(Self::Portable)
     }
 
     /// Whether this processor can run it.

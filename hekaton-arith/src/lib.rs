@@ -14,8 +14,8 @@
 //! | [`MillerLoop`] | products of Miller loops, apart from the final exponentiation |
 //! | [`Gt`] | the target group: multi-exponentiation, membership, compression |
 //!
-//! Inside are two backends ([`Backend`]): eight field elements at a time with AVX-512 IFMA, or blst's assembly and arkworks'
-//! fields. All types keep the 64-bit Montgomery limbs that both libraries share, so passing between them copies limbs and
+//! Inside are three backends ([`Backend`]): eight field elements at a time with AVX-512 IFMA, or in doubles with AVX2 and FMA, or
+//! blst's assembly and arkworks' fields. All types keep the 64-bit Montgomery limbs that both libraries share, so passing between them copies limbs and
 //! converts nothing; only tables of Fourier transforms and what is under way are in other limbs.
 
 mod backend;

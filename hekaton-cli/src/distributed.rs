@@ -182,6 +182,7 @@ pub(crate) fn processor() -> String {
             ("adx", std::is_x86_feature_detected!("adx")),
             ("bmi2", std::is_x86_feature_detected!("bmi2")),
             ("avx2", std::is_x86_feature_detected!("avx2")),
+            ("fma", std::is_x86_feature_detected!("fma")),
             ("avx512f", std::is_x86_feature_detected!("avx512f")),
             ("avx512ifma", std::is_x86_feature_detected!("avx512ifma")),
         ];

@@ -4,6 +4,7 @@ use crate::distributed::{build, processor};
 use crate::exit::{self, Failure};
 use crate::options::Doctor;
 use crate::output;
+use hekaton_core::Backend;
 use hekaton_core::ranks::{Launch, default_provers};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -156,16 +157,13 @@ fn cores() -> Finding {
 
 fn features() -> Finding {
     let found = processor();
-    let (old, chosen) = (!found.contains("adx") || !found.contains("bmi2"), found.contains("avx512ifma"));
+    let old = !found.contains("adx") || !found.contains("bmi2");
+    let fastest = Backend::fastest();
     if found.starts_with("x86_64") && old {
         finding("processor", State::Note, found, "without adx and bmi2 proving takes about twice as long")
-    } else if chosen && found.ends_with("portable kernels") {
-        finding(
-            "processor",
-            State::Note,
-            found,
-            "it has AVX-512 IFMA: unset HEKATON_ARITH, the ifma kernels are faster",
-        )
+    } else if Backend::choose() != Ok(fastest) {
+        let hint = format!("unset HEKATON_ARITH: the {fastest} kernels are faster here");
+        finding("processor", State::Note, found, &hint)
     } else {
         finding("processor", State::Good, found, "")
     }

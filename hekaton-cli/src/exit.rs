@@ -34,7 +34,7 @@ pub(crate) const HELP: &str = "Exit codes:
   130  interrupted at once; no result was written
 
 Environment:
-  HEKATON_ARITH  portable, ifma or auto (the default): which arithmetic kernels run; proofs are the same bytes
+  HEKATON_ARITH  portable, avx2, ifma or auto (the default): which arithmetic kernels run; proofs are the same bytes
   RUST_LOG       which warnings go to standard error, for example off or debug";
 
 /// Why the program ends, with its exit code.

@@ -342,3 +342,28 @@ fn keys_are_verified_and_listed() {
     std::fs::write(format!("{other}/manifest.json"), manifest.replace(&digest(&other), &digest(&keys))).unwrap();
     fails(3, "does not hold", &["keys", "verify", &other]);
 }
+
+#[test]
+fn kernels_are_chosen_by_the_environment() {
+    let f = fixture();
+    let (key, proof, root) = (f.path("keys/verifying.key"), f.path("proof"), root());
+    let with = |kernels: &str| {
+        let mut command = common::command(&["verify", &proof, "--key", &key, "--public", &root]);
+        let output = command.env("HEKATON_ARITH", kernels).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for kernels in ["portable", "auto", ""] {
+        assert_eq!(with(kernels).0, Some(0), "a proof holds with {kernels} kernels");
+    }
+    let (code, says) = with("sse");
+    assert!(code == Some(2) && says.contains("HEKATON_ARITH=sse: give portable, avx2, ifma or auto"), "{says}");
+    // what the processor has not is an error, not another choice
+    for kernels in [hekaton_core::Backend::Avx2, hekaton_core::Backend::Ifma] {
+        let (code, says) = with(&kernels.to_string());
+        if kernels.is_available() {
+            assert_eq!(code, Some(0), "{says}");
+        } else {
+            assert!(code == Some(2) && says.contains("this processor lacks"), "{says}");
+        }
+    }
+}

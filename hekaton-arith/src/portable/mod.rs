@@ -1,7 +1,8 @@
 //! The portable backend: blst's assembly behind safe functions.
 //!
-//! Beside the folder for AVX-512 IFMA the only place of this crate with `unsafe`. [`G1Point`] and [`G2Point`] are `repr(C)` with the same fields, sizes
-//! and limb form as blst's affine points (asserted below), so pointers to one are pointers to the other.
+//! Beside the folders of instruction sets and the lanes that they share the only place of this crate with `unsafe`. [`G1Point`] and
+//! [`G2Point`] are `repr(C)` with the same fields, sizes and limb form as blst's affine points (asserted below), so pointers to one are
+//! pointers to the other.
 
 #![allow(unsafe_code)]
 
