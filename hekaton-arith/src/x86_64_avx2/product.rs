@@ -87,6 +87,28 @@ macro_rules! accumulate {
     };
 }
 
+/// The same for the first product of a column: `s, l = C + a b`.
+macro_rules! begin {
+    ($s:expr, $l:expr, $c:expr, $a:expr, $b:expr, $offset:expr) => {
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "vmovapd {s}, {c}",
+                "vfmadd231pd {s}, {a}, [{b} + {offset}]",
+                "vsubpd {l}, {c}, {s}",
+                "vfmadd231pd {l}, {a}, [{b} + {offset}]",
+                s = out(ymm_reg) $s,
+                l = out(ymm_reg) $l,
+                c = in(ymm_reg) $c,
+                a = in(ymm_reg) $a,
+                b = in(reg) $b,
+                offset = const $offset,
+                options(nostack, readonly, preserves_flags),
+            )
+        }
+    };
+}
+
 /// The address of the first half of an array's lanes, or of the second.
 #[inline(always)]
 fn half<const N: usize>(lanes: &[Lane; N], h: usize) -> *const __m256i {
@@ -165,7 +187,9 @@ lanes! {
                     each!(e in 0 1, {
                         const COLUMN: usize = i + e;
                         const AT: usize = COLUMN.saturating_sub(7) + j;
-                        if COLUMN < 15 && AT <= COLUMN && AT < 8 {
+                        if COLUMN < 15 && j == 0 {
+                            begin!(s[e], l[e], round, x[AT], b, LANE * COLUMN.saturating_sub(AT));
+                        } else if COLUMN < 15 && AT <= COLUMN && AT < 8 {
                             accumulate!(s[e], l[e], x[AT], b, LANE * COLUMN.saturating_sub(AT));
                         }
                     });
@@ -200,7 +224,9 @@ lanes! {
                     each!(e in 0 1, {
                         const COLUMN: usize = i + e;
                         const AT: usize = COLUMN.saturating_sub(7) + j;
-                        if COLUMN < 15 && 2 * AT < COLUMN {
+                        if COLUMN < 15 && 2 * AT < COLUMN && j == 0 {
+                            begin!(s[e], l[e], round, x[AT], twice, LANE * COLUMN.saturating_sub(AT));
+                        } else if COLUMN < 15 && 2 * AT < COLUMN {
                             accumulate!(s[e], l[e], x[AT], twice, LANE * COLUMN.saturating_sub(AT));
                         } else if 2 * AT == COLUMN {
                             accumulate!(s[e], l[e], x[AT], once, LANE * AT);
