@@ -18,6 +18,9 @@
 //! blst's assembly and arkworks' fields. All types keep the 64-bit Montgomery limbs that both libraries share, so passing between them copies limbs and
 //! converts nothing; only tables of Fourier transforms and what is under way are in other limbs.
 
+// what is in `lanes` is compiled for each instruction set
+#![allow(clippy::duplicate_mod)]
+
 mod backend;
 mod fft;
 mod fixed_base;

@@ -56,7 +56,7 @@ pub(crate) trait Coordinate: Copy {
     /// Two products side by side.
     fn mul_two(x: [&Self; 2], y: [&Self; 2]) -> [Self; 2];
     fn square(&self) -> Self;
-    /// Times 2^16.
+    /// Times 2^16, where products do not keep the form of the words.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
     /// The opposite in the lanes of the mask.
@@ -77,7 +77,7 @@ pub(crate) trait Coordinate: Copy {
     /// Its words as one element's, and back.
     fn single_from_words(words: &[u64]) -> Self::Single;
     fn words_of_single(one: &Self::Single, words: &mut [u64]);
-    /// 2^432 mod p: what an inverse must be multiplied with (in the form of the words, where a product divides by 2^384).
+    /// What an inverse must be multiplied with, in the form of the words, where a product divides by 2^384 (2^432 mod p, or one).
     fn scale() -> Self::Single;
 }
 
@@ -410,7 +410,7 @@ lanes! {
         let mut words = [Lane::splat(0); 24];
         let (xa, ya) = point(src, pairs, 8 * vector, 0, &mut words);
         let (xb, yb) = point(src, pairs, 8 * vector, 1, &mut words);
-        // a negated y of zero is p
+        // a negated y of zero is p, or has zeros with a sign
         let (ya, yb, zero) = (ya.canonical(), yb.canonical(), P::Lanes::zero());
         let (none_a, none_b) = (xa.equal(&zero) & ya.equal(&zero), xb.equal(&zero) & yb.equal(&zero));
         let same_x = xa.equal(&xb) & !none_a & !none_b;

@@ -2,6 +2,10 @@
 //!
 //! Of the files in this folder each such backend has its own copy, compiled for its instructions: it brings a `lane`, a `field` and
 //! a `product`, and takes `batch`, `tower`, `pairing` and `target_group` from here, by path. Only this file is compiled once.
+//!
+//! Forms, bounds and counts of multiply-adds in those files are those of AVX-512 IFMA, where limbs have no signs and products divide by
+//! R = 2^416. With AVX2 elements are in the form of the words, R = 2^384, and always between -p and p; shifts and factors that mend
+//! the form do nothing there.
 
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;

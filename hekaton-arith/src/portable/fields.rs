@@ -185,6 +185,8 @@ pub(crate) fn fp12_frobenius(a: &blst_fp12, power: usize) -> blst_fp12 {
     out
 }
 
+// only lanes take it
+#[cfg_attr(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)), allow(dead_code))]
 pub(crate) fn fp12_inverse(a: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
     // SAFETY: as above.

@@ -3,7 +3,7 @@
 //! # Form and bounds
 //! An element is eight limbs `x_j`, each a [`Lane`] of doubles that are integers, and stands for `sum_j x_j 2^(48 j)`. With
 //! R = 2^384 that is the Montgomery form of the 64-bit libraries: reading words cuts them and converts nothing. Limbs have
-//! signs, and so do elements. After every operation
+//! signs, and so do elements. After every operation, but for [reading](Fq::from_words),
 //!
 //! - limbs but the last are within 2^47 + 2^4 of zero, the last is at most `2^-335 |x|` and so below 2^46;
 //! - the number itself is between -p and p.
@@ -137,13 +137,13 @@ impl Fq {
 
     #[inline(always)]
     pub(crate) fn add(&self, b: &Self) -> Self {
-        unsafe { sum(self, b) }
+        unsafe { sum::<false>(self, b) }
     }
 
     /// `a - b`. K is for limbs without signs.
     #[inline(always)]
     pub(crate) fn sub<const K: usize>(&self, b: &Self) -> Self {
-        unsafe { difference(self, b) }
+        unsafe { sum::<true>(self, b) }
     }
 
     /// `2 a`
@@ -257,7 +257,7 @@ fn doubles(lane: &Lane, h: usize) -> __m256d {
 
 lanes! {
     /// Carries all limbs but the last at once: each is rounded to a multiple of 2^48 and keeps at most 2^47, and gets at most 2^4
-    /// from the limb below.
+    /// from the limb below if that was within 2^52.
     #[inline]
     fn carry(t: &mut [__m256d; 8]) {
         let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
@@ -315,29 +315,15 @@ lanes! {
         carry(t);
     }
 
+    /// `a + b` or `a - b`, settled.
     #[inline(never)]
-    fn sum(a: &Fq, b: &Fq) -> Fq {
+    fn sum<const MINUS: bool>(a: &Fq, b: &Fq) -> Fq {
         let mut out = Fq::zero();
         for h in 0..2 {
             let mut t = [_mm256_setzero_pd(); 8];
             for j in 0..8 {
-                t[j] = _mm256_add_pd(doubles(&a.0[j], h), doubles(&b.0[j], h));
-            }
-            settle(&mut t);
-            for j in 0..8 {
-                out.0[j].0[h] = _mm256_castpd_si256(t[j]);
-            }
-        }
-        out
-    }
-
-    #[inline(never)]
-    fn difference(a: &Fq, b: &Fq) -> Fq {
-        let mut out = Fq::zero();
-        for h in 0..2 {
-            let mut t = [_mm256_setzero_pd(); 8];
-            for j in 0..8 {
-                t[j] = _mm256_sub_pd(doubles(&a.0[j], h), doubles(&b.0[j], h));
+                let (a, b) = (doubles(&a.0[j], h), doubles(&b.0[j], h));
+                t[j] = if MINUS { _mm256_sub_pd(a, b) } else { _mm256_add_pd(a, b) };
             }
             settle(&mut t);
             for j in 0..8 {

@@ -13,11 +13,16 @@
 //! # Bounds
 //! Limbs of operands are within 2^47 + 2^4, so products within 2^94 + 2^52 and a column's s within 2^97 + 2^55 of C: far from
 //! where doubles are 2^49 apart (2^99 from C). l is within 8 2^47, what comes from the column below within 2^49 + 2^7, so a limb
-//! of a [`Wide`] is below 2^51. Sums of [settled](Wide::settled) ones have at most 2^4 2^48 = 2^52 a limb; in a reduction 8 2^47
-//! and 2^50 more come to it, which is less than 2^53 still, up to where integers are exact.
+//! of a [`Wide`] is below 6 2^48. Sums of [settled](Wide::settled) ones stay within 2^4 2^48 (at most seven terms of 2^47 are taken),
+//! sums of three others, as a product in Fq2 takes them, within 18 2^48. A reduction adds 8 2^47 and less than 2^48 to them: less
+//! than 2^5 2^48, up to where integers are exact. What is left of such a sum of three may have limbs a little above 2^47 + 2^4, and
+//! is [settled](reduce_lifted) at once.
 //!
 //! A reduction's result is `t / R` and at most `(1/2 + 2^-12) p` more or less: the last q is at most 2^47 of 2^48, and the others
-//! times k p are below 2^47 2^(48 7) 2^34 p / R = 2^-14 p. For a product of numbers below p that is `p / R = 2^-3.2` p more.
+//! times k p are below 2^47 2^(48 6) 2^34 p / R = 2^-15 p. For a product of numbers below p that is `p / R = 2^-3.2` p more.
+
+// loops are written out, with conditions on constants that no place needs all of
+#![allow(clippy::absurd_extreme_comparisons, clippy::out_of_bounds_indexing)]
 
 use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_MINUS_48, balanced, carry_limbs, settle_limbs};
 use super::lane::Lane;
@@ -63,8 +68,8 @@ macro_rules! each {
     };
 }
 
-/// `s, l += a b`, where b lies so many bytes behind an address. One block, because the compiler would order what it knows of in another way, and then
-/// run out of registers.
+/// `s, l += a b`, where b lies so many bytes behind an address. One block, because the compiler would order what it knows
+/// of in another way, and then run out of registers.
 macro_rules! accumulate {
     ($s:expr, $l:expr, $a:expr, $b:expr, $offset:expr) => {
         // SAFETY: there are four doubles, aligned or not; nothing else is read, nothing is written.
@@ -81,7 +86,7 @@ macro_rules! accumulate {
                 a = in(ymm_reg) $a,
                 b = in(reg) $b,
                 offset = const $offset,
-                options(nostack, readonly, preserves_flags),
+                options(nostack, readonly),
             )
         }
     };
@@ -103,7 +108,7 @@ macro_rules! begin {
                 a = in(ymm_reg) $a,
                 b = in(reg) $b,
                 offset = const $offset,
-                options(nostack, readonly, preserves_flags),
+                options(nostack, readonly),
             )
         }
     };
@@ -112,7 +117,7 @@ macro_rules! begin {
 /// The address of the first half of an array's lanes, or of the second.
 #[inline(always)]
 fn half<const N: usize>(lanes: &[Lane; N], h: usize) -> *const __m256i {
-    &raw const lanes[0].0[h]
+    lanes.as_ptr().cast::<__m256i>().wrapping_add(h)
 }
 
 /// Writes half a limb.
@@ -123,7 +128,7 @@ fn put(out: &mut MaybeUninit<Wide>, limb: usize, h: usize, x: __m256d) {
     unsafe { out.as_mut_ptr().cast::<__m256d>().add(2 * limb + h).write(x) };
 }
 
-/// A product before its reduction: sixteen limbs, integers within 2^52 of zero.
+/// A product before its reduction, or a sum of such: sixteen limbs that are integers.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Wide([Lane; 16]);
@@ -165,6 +170,8 @@ impl Wide {
         Self(t)
     }
 }
+
+pub(crate) use mul_two as products;
 
 lanes! {
     /// `a b`: 64 products of limbs. Writes all of `out`.
@@ -342,12 +349,6 @@ lanes! {
         unsafe { reduce_two(t.assume_init_ref(), s.assume_init_ref()) }
     }
 
-    /// The same, as other backends have it.
-    #[inline]
-    pub(crate) fn products(x: [&Fq; 2], y: [&Fq; 2]) -> [Fq; 2] {
-        mul_two(x, y)
-    }
-
     /// `a b` before the reduction.
     #[inline]
     pub(crate) fn mul_wide(a: &Fq, b: &Fq) -> Wide {
@@ -377,6 +378,7 @@ lanes! {
 #[cfg(test)]
 mod tests {
     use super::super::field::{from_row, to_row};
+    use super::super::tower::{Fq2, Fq6, fq6_mul};
     use super::*;
     use crate::lanes::power_of_two;
     use crate::portable::Field;
@@ -458,7 +460,14 @@ mod tests {
                     for _ in 0..3 {
                         sum = sum.add(&sum);
                     }
-                    let [sum, unsettled] = reduce_lifted(&sum, &difference.sub(&square_wide(&x)));
+                    let unsettled = difference.sub(&square_wide(&x));
+                    let in_turn = reduce_lifted(&unsettled, &sum);
+                    let [sum, unsettled] = reduce_lifted(&sum, &unsettled);
+                    assert_eq!(
+                        in_turn.map(|z| rows(&z)),
+                        [rows(&unsettled), rows(&sum)],
+                        "one is as settled as the other"
+                    );
                     [mul(&x, &y), square(&y), x.add(&y), x.sub::<3>(&y), sum, unsettled]
                 };
                 let a = from_row(a);
@@ -481,6 +490,46 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Operands whose products have a low part of nearly 2^47 in every column, all of one sign, so that limbs of sums are as large
+    /// as they get: without carries in between they would pass 2^53.
+    #[test]
+    fn the_largest_sums_in_fq6() {
+        const M: i64 = 1 << 48;
+        if !super::super::available() {
+            return;
+        }
+        // a in the range with a b = 2^47 less a little, modulo 2^48, for an odd b
+        let partner = |b: i64, range: std::ops::Range<i64>| {
+            let inverse = (0..6).fold(1i64, |x, _| x.wrapping_mul(2i64.wrapping_sub(b.wrapping_mul(x))));
+            let a = (1..1i64 << 20).map(|d| ((1i64 << 47) - d).wrapping_mul(inverse) & (M - 1));
+            a.into_iter().find(|a| range.contains(a) && a & 1 == 1).expect("there is one")
+        };
+        let (most, least) = (1i64 << 47, (1i64 << 47) - (1 << 40));
+        for seed in 0..10 {
+            let y = most - 12345 - 2 * seed * 1_000_003;
+            let x = partner(y, least..most);
+            // the last limbs, each with the other's lower ones
+            let (last_x, last_y) = (partner(y, 0..P[7]), partner(x, 0..P[7]));
+            let row = |limb: i64, last: i64| -> [u64; 8] {
+                std::array::from_fn(|j| if j < 7 { limb as f64 } else { last as f64 }.to_bits())
+            };
+            let (x, y) = (row(x, last_x), row(y, last_y));
+            let (a, b) = (gather([&x; 8]), gather([&y; 8]));
+            let (minus_a, minus_b) = (a.negated(u8::MAX), b.negated(u8::MAX));
+            let a1 = Fq2 { c0: a, c1: minus_a };
+            let minus_a1 = Fq2 { c0: minus_a, c1: a };
+            let b1 = Fq2 { c0: b, c1: b };
+            let minus_b1 = Fq2 { c0: minus_b, c1: minus_b };
+            // SAFETY: the features are there.
+            let got = unsafe { fq6_mul(&Fq6([minus_a1, a1, minus_a1]), &Fq6([b1, b1, minus_b1])) };
+            let xy = from_row(&x).mul(&from_row(&y));
+            let two = xy.add(&xy);
+            let four = two.add(&two);
+            let got = [words(&got.0[0].c0)[seed as usize % 8], words(&got.0[0].c1)[seed as usize % 8]];
+            assert_eq!(got, [four.add(&two).neg().l, four.neg().l], "-6 x y and -4 x y");
         }
     }
 

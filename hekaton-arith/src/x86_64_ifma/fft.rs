@@ -123,21 +123,18 @@ fn blocks(values: &mut [ark_bls12_381::Fr]) -> &mut [Block] {
 fn load_elements(block: &Block) -> Fr {
     let rows = block.as_chunks::<4>().0;
     let words = Lane::half_columns([&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6], &rows[7]]);
-    Element::from_words_shifted(&words, 0)
+    Element::cut(&words, 0)
 }
 
 #[inline(always)]
 fn load(block: &Block) -> Fr {
     let rows = block.as_chunks::<8>().0;
-    Element::from_words_shifted(
-        &[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])],
-        0,
-    )
+    Element::cut(&[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])], 0)
 }
 
 #[inline(always)]
 fn store(x: &Fr, block: &mut Block) {
-    let words: [Lane; 4] = x.to_words();
+    let words: [Lane; 4] = x.joined();
     for (word, row) in words.into_iter().zip(block.as_chunks_mut::<8>().0) {
         word.store(row);
     }
@@ -146,7 +143,7 @@ fn store(x: &Fr, block: &mut Block) {
 /// Stores elements below 2 p as what they are.
 #[inline(always)]
 fn store_elements(x: &Fr, block: &mut Block) {
-    Lane::store_half_columns(x.reduce_once::<0>().to_words(), block, 4);
+    Lane::store_half_columns(x.reduce_once::<0>().joined(), block, 4);
 }
 
 /// `(a + b, (a - b) w)`, below 2 p all.
@@ -278,7 +275,7 @@ lanes! {
         }
         let words = blocks.as_flattened_mut();
         for k in 0..8 {
-            Lane::store_half_columns(v[k].reduce_once::<0>().to_words(), &mut words[4 * k..], 32);
+            Lane::store_half_columns(v[k].reduce_once::<0>().joined(), &mut words[4 * k..], 32);
         }
     }
 
@@ -335,7 +332,7 @@ lanes! {
         let words = blocks.as_flattened();
         let mut v = [Fr::zero(); 8];
         for k in 0..8 {
-            v[k] = Element::from_words_shifted(&Lane::half_columns(strided(words, k)), 0);
+            v[k] = Element::cut(&Lane::half_columns(strided(words, k)), 0);
         }
         if let Some(factors) = factors {
             for k in 0..8 {
@@ -344,7 +341,7 @@ lanes! {
                     &factors[k + 40].0.0, &factors[k + 48].0.0, &factors[k + 56].0.0,
                 ];
                 // times R: below 2^4 p, so the product is below (1 + 2^4 p / R) p < 1.5 p
-                let factor = Element::from_words_shifted(&Lane::half_columns(rows), 4);
+                let factor = Element::cut(&Lane::half_columns(rows), 4);
                 v[k] = product(&v[k], &factor);
             }
         }

@@ -216,7 +216,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
     /// Reads words of 64 bits, shifted to the left by `shift` < 52 bits.
     #[inline(always)]
-    pub(crate) fn from_words_shifted<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
+    pub(crate) fn cut<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
         let mut t = [Lane::splat(0); N];
         for k in 0..N {
             // bits 52 k - shift and on
@@ -235,7 +235,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
 
     /// Writes words of 64 bits; the number must fit.
     #[inline(always)]
-    pub(crate) fn to_words<const W: usize>(&self) -> [Lane; W] {
+    pub(crate) fn joined<const W: usize>(&self) -> [Lane; W] {
         let mut out = [Lane::splat(0); W];
         for (k, out) in out.iter_mut().enumerate() {
             let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
@@ -288,13 +288,13 @@ impl Fq {
     /// Reads words as they are.
     #[inline(always)]
     pub(crate) fn from_words(words: &[Lane; 6]) -> Self {
-        Self::from_words_shifted(words, 0)
+        Self::cut(words, 0)
     }
 
     /// Writes words.
     #[inline(always)]
     pub(crate) fn words(&self) -> [Lane; 6] {
-        self.to_words()
+        self.joined()
     }
 
     /// Times R, from words times 2^384.

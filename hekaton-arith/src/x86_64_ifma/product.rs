@@ -348,10 +348,10 @@ mod tests {
         for x in edges.iter().map(|x| value::<F>(x)) {
             let words: [u64; WORDS] = x.into_bigint().as_ref().try_into().expect("as many words");
             let columns = words.map(Lane::splat);
-            let there = Element::<M, N>::from_words_shifted(&columns, 0);
+            let there = Element::<M, N>::cut(&columns, 0);
             assert_eq!(lanes(&there.0)[3], limbs(&words, 0));
-            assert_eq!(lanes(&there.to_words::<WORDS>())[5], words);
-            let shifted = Element::<M, N>::from_words_shifted(&columns, 4);
+            assert_eq!(lanes(&there.joined::<WORDS>())[5], words);
+            let shifted = Element::<M, N>::cut(&columns, 4);
             assert_eq!(lanes(&shifted.0)[0], limbs(&words, 4));
             assert_eq!(lanes(&there.shift_left(4).0)[7], limbs(&words, 4));
             assert_eq!(value::<F>(&lanes(&shifted.divide::<4>().0)[1]), x);
