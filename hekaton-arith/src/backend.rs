@@ -117,19 +117,15 @@ pub trait Curve: portable::Curve + Summand {
 
 /// Calls the backend's function.
 macro_rules! dispatch {
-    ($($call:tt)*) => {{
-        #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+    ($($call:tt)*) => {
         match Backend::current() {
-            Backend::Portable => portable::$($call)*,
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             Backend::Avx2 => x86_64_avx2::$($call)*,
-            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-            Backend::Avx2 => portable::$($call)*,
+            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
             Backend::Ifma => x86_64_ifma::$($call)*,
+            _ => portable::$($call)*,
         }
-        #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]
-        portable::$($call)*
-    }};
+    };
 }
 
 macro_rules! summand {

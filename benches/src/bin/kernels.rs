@@ -1,7 +1,7 @@
 //! The arithmetic kernels against arkworks and blst, on the same inputs in one process, in alternation.
 //!
-//! `cargo run --release -p benches --bin kernels -- --json`; `HEKATON_ARITH=portable` measures the backend for processors
-//! without AVX-512 IFMA. With two threads each thread runs the kernel by itself, as provers do, and the time of all is
+//! `cargo run --release -p benches --bin kernels -- --json`; `HEKATON_ARITH=portable` measures the portable backend.
+//! With two threads each thread runs the kernel by itself, as provers do, and the time of all is
 //! taken; one row has one MSM on both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

@@ -25,7 +25,7 @@ use blst::blst_fp;
 use std::arch::x86_64::*;
 
 const LIMB_BITS: u32 = 48;
-const LIMB: u64 = (1 << LIMB_BITS) - 1;
+const LIMB: i64 = (1 << LIMB_BITS) - 1;
 /// 2^52: a double in 2^52 .. 2^53 has the integer that it is above 2^52 in its low bits.
 const TWO_TO_52: f64 = (1u64 << 52) as f64;
 /// The same with room for negative integers.
@@ -36,13 +36,13 @@ pub(super) const TWO_TO_MINUS_48: f64 = 1.0 / TWO_TO_48;
 pub(super) const ROUND: f64 = THREE_TO_51 * TWO_TO_48;
 
 /// Cuts words into limbs of 48 bits.
-const fn limbs(words: &[u64; 6]) -> [u64; 8] {
+const fn limbs(words: &[u64; 6]) -> [i64; 8] {
     let mut out = [0; 8];
     let mut k = 0;
     while k < 8 {
         let (word, bit) = (48 * k / 64, 48 * k % 64);
         let high = if word < 5 { words[word + 1] } else { 0 };
-        out[k] = (((high as u128) << 64 | words[word] as u128) >> bit) as u64 & LIMB;
+        out[k] = (((high as u128) << 64 | words[word] as u128) >> bit) as i64 & LIMB;
         k += 1;
     }
     out
@@ -63,16 +63,7 @@ pub(super) const fn balanced(mut limbs: [i64; 8]) -> [f64; 8] {
 }
 
 /// p in limbs that are not negative, and balanced.
-pub(super) const P: [i64; 8] = {
-    let limbs = limbs(&<FqConfig as MontConfig<6>>::MODULUS.0);
-    let mut out = [0; 8];
-    let mut k = 0;
-    while k < 8 {
-        out[k] = limbs[k] as i64;
-        k += 1;
-    }
-    out
-};
+pub(super) const P: [i64; 8] = limbs(&<FqConfig as MontConfig<6>>::MODULUS.0);
 pub(super) const BALANCED_P: [f64; 8] = balanced(P);
 
 /// 2^384 mod p, one in Montgomery form.
@@ -107,7 +98,7 @@ impl Fq {
 
     #[inline(always)]
     pub(crate) fn one() -> Self {
-        Self::splat(&row_limbs(&ONE))
+        Self::splat(&balanced(limbs(&ONE)))
     }
 
     /// The same number with limbs within 2^47 + 2^4 of zero, but for the last, from limbs within 2^52.
@@ -115,7 +106,7 @@ impl Fq {
     pub(crate) fn carried(&self) -> Self {
         let mut out = *self;
         // SAFETY (here and below): lanes exist only where the features do.
-        unsafe { carry_limbs(&mut out) };
+        unsafe { normalise::<false>(&mut out) };
         out
     }
 
@@ -270,30 +261,19 @@ lanes! {
         t[7] = _mm256_fmadd_pd(below, down, t[7]);
     }
 
-    /// [`carry`], in place.
+    /// [`settle`], in place, from within 16 p of zero with limbs within 2^50, or only [`carry`].
     #[inline(never)]
-    pub(super) fn carry_limbs(x: &mut Fq) {
+    pub(super) fn normalise<const SETTLE: bool>(x: &mut Fq) {
         for h in 0..2 {
             let mut t = [_mm256_setzero_pd(); 8];
             for j in 0..8 {
                 t[j] = doubles(&x.0[j], h);
             }
-            carry(&mut t);
-            for j in 0..8 {
-                x.0[j].0[h] = _mm256_castpd_si256(t[j]);
+            if SETTLE {
+                settle(&mut t);
+            } else {
+                carry(&mut t);
             }
-        }
-    }
-
-    /// [`settle`], in place, from within 16 p of zero with limbs within 2^50.
-    #[inline(never)]
-    pub(super) fn settle_limbs(x: &mut Fq) {
-        for h in 0..2 {
-            let mut t = [_mm256_setzero_pd(); 8];
-            for j in 0..8 {
-                t[j] = doubles(&x.0[j], h);
-            }
-            settle(&mut t);
             for j in 0..8 {
                 x.0[j].0[h] = _mm256_castpd_si256(t[j]);
             }
@@ -335,7 +315,7 @@ lanes! {
 
     #[inline(never)]
     fn from_words(w: &[Lane; 6]) -> Fq {
-        let (mask, exponent) = (_mm256_set1_epi64x(LIMB as i64), _mm256_set1_pd(TWO_TO_52));
+        let (mask, exponent) = (_mm256_set1_epi64x(LIMB), _mm256_set1_pd(TWO_TO_52));
         let mut out = Fq::zero();
         for h in 0..2 {
             for three in 0..2 {
@@ -365,7 +345,7 @@ lanes! {
         const LIFT: i64 = 1 << 60;
         let up = _mm256_set1_pd(TWO_TO_48);
         let three = _mm256_set1_pd(THREE_TO_51);
-        let mask = _mm256_set1_epi64x(LIMB as i64);
+        let mask = _mm256_set1_epi64x(LIMB);
         let mut out = [Lane::splat(0); 6];
         for h in 0..2 {
             let mut horner = doubles(&x.0[7], h);
@@ -395,21 +375,9 @@ lanes! {
     }
 }
 
-/// The limbs of an element in words, as doubles.
-const fn row_limbs(words: &[u64; 6]) -> [f64; 8] {
-    let limbs = limbs(words);
-    let mut signed = [0; 8];
-    let mut k = 0;
-    while k < 8 {
-        signed[k] = limbs[k] as i64;
-        k += 1;
-    }
-    balanced(signed)
-}
-
 /// One element's limbs, as a lane of [`Fq`] has them.
 pub(crate) const fn to_row(x: &blst_fp) -> [u64; 8] {
-    let limbs = row_limbs(&x.l);
+    let limbs = balanced(limbs(&x.l));
     let mut out = [0; 8];
     let mut k = 0;
     while k < 8 {

@@ -24,7 +24,7 @@
 // loops are written out, with conditions on constants that no place needs all of
 #![allow(clippy::absurd_extreme_comparisons, clippy::out_of_bounds_indexing)]
 
-use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_MINUS_48, balanced, carry_limbs, settle_limbs};
+use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_48, TWO_TO_MINUS_48, balanced, normalise};
 use super::lane::Lane;
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
@@ -155,6 +155,19 @@ impl Wide {
         Self(t)
     }
 
+    /// Debug builds: limbs are within the bound of what is reduced.
+    #[inline(always)]
+    fn check(&self) {
+        if cfg!(debug_assertions) {
+            for limb in self.0 {
+                let mut words = [0; 8];
+                limb.store(&mut words);
+                let within = words.iter().all(|x| f64::from_bits(*x).abs() <= 18.0 * TWO_TO_48);
+                assert!(within, "a limb of a product has left its bound");
+            }
+        }
+    }
+
     /// The same number with limbs within 2^47 + 2^4 (but for the last, which is small), of which sums may be taken.
     #[inline(always)]
     pub(crate) fn settled(&self) -> Self {
@@ -176,7 +189,7 @@ pub(crate) use mul_two as products;
 lanes! {
     /// `a b`: 64 products of limbs. Writes all of `out`.
     #[inline(never)]
-    fn multiply(a: &Fq, b: &Fq, out: &mut MaybeUninit<Wide>) {
+    fn product_into(a: &Fq, b: &Fq, out: &mut MaybeUninit<Wide>) {
         a.check();
         b.check();
         let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
@@ -211,7 +224,7 @@ lanes! {
 
     /// `a^2`: 36 products of limbs. Writes all of `out`.
     #[inline(never)]
-    fn multiply_by_itself(a: &Fq, out: &mut MaybeUninit<Wide>) {
+    fn square_into(a: &Fq, out: &mut MaybeUninit<Wide>) {
         a.check();
         let mut twice = a.0;
         for j in 0..8 {
@@ -268,6 +281,9 @@ lanes! {
     /// Reductions, half a lane beside the other.
     #[inline]
     fn reduce_all<const W: usize>(wide: [&Wide; W], out: [&mut Fq; W]) {
+        for wide in wide {
+            wide.check();
+        }
         let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
         let mut q = [[Lane::splat(0); 8]; W];
         // what goes to the next column: of sums in s, and of a limb that is taken away
@@ -327,7 +343,7 @@ lanes! {
             }
         });
         for out in out {
-            carry_limbs(out);
+            normalise::<false>(out);
         }
     }
 
@@ -335,7 +351,7 @@ lanes! {
     #[inline(never)]
     pub(crate) fn mul(a: &Fq, b: &Fq) -> Fq {
         let mut t = MaybeUninit::uninit();
-        multiply(a, b, &mut t);
+        product_into(a, b, &mut t);
         // SAFETY (here and below): all of it has been written.
         reduce(unsafe { t.assume_init_ref() })
     }
@@ -344,8 +360,8 @@ lanes! {
     #[inline(never)]
     pub(crate) fn mul_two([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Fq; 2] {
         let (mut t, mut s) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        multiply(a, b, &mut t);
-        multiply(c, d, &mut s);
+        product_into(a, b, &mut t);
+        product_into(c, d, &mut s);
         unsafe { reduce_two(t.assume_init_ref(), s.assume_init_ref()) }
     }
 
@@ -353,7 +369,7 @@ lanes! {
     #[inline]
     pub(crate) fn mul_wide(a: &Fq, b: &Fq) -> Wide {
         let mut t = MaybeUninit::uninit();
-        multiply(a, b, &mut t);
+        product_into(a, b, &mut t);
         unsafe { t.assume_init() }
     }
 
@@ -361,7 +377,7 @@ lanes! {
     #[inline(never)]
     pub(crate) fn square(a: &Fq) -> Fq {
         let mut t = MaybeUninit::uninit();
-        multiply_by_itself(a, &mut t);
+        square_into(a, &mut t);
         reduce(unsafe { t.assume_init_ref() })
     }
 
@@ -369,8 +385,8 @@ lanes! {
     #[inline(never)]
     pub(crate) fn reduce_lifted(t: &Wide, s: &Wide) -> [Fq; 2] {
         let mut out = reduce_two(t, s);
-        settle_limbs(&mut out[0]);
-        settle_limbs(&mut out[1]);
+        normalise::<true>(&mut out[0]);
+        normalise::<true>(&mut out[1]);
         out
     }
 }
@@ -444,7 +460,7 @@ mod tests {
         // SAFETY: the features are there, and all of it is written.
         let square_wide = |x: &Fq| unsafe {
             let mut t = MaybeUninit::uninit();
-            multiply_by_itself(x, &mut t);
+            square_into(x, &mut t);
             t.assume_init()
         };
         for (i, a) in edges.iter().enumerate() {
