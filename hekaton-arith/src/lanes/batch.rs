@@ -22,8 +22,8 @@
 use super::FEW_ADDITIONS;
 use super::field::{Fq, SCALE};
 use super::lane::{Lane, Mask};
-use super::product::{mul, mul_two, square};
-use super::tower::{Fq2, fq2_mul, fq2_square};
+use super::product::{mul_loose, square_loose};
+use super::tower::{Fq2, fq2_mul, fq2_mul_loose, fq2_square_loose};
 use crate::portable::{self, Curve, Field};
 use crate::sums::NEGATIVE;
 use crate::{G1Point, G2Point};
@@ -53,9 +53,12 @@ pub(crate) trait Coordinate: Copy {
     /// `a - b + 2^K p`
     fn sub<const K: usize>(&self, b: &Self) -> Self;
     fn mul(&self, b: &Self) -> Self;
-    /// Two products side by side.
-    fn mul_two(x: [&Self; 2], y: [&Self; 2]) -> [Self; 2];
-    fn square(&self) -> Self;
+    /// `(+-b) - (+-a)`, each of them negative in the lanes of its mask.
+    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self;
+    /// `slope^2 - 2 a - d`, reduced: x of a sum, where d is `b - a`.
+    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self;
+    /// `slope run - (+-a)`, reduced: y of a sum.
+    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self;
     /// Times 2^16, where products do not keep the form of the words.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
@@ -111,16 +114,19 @@ impl Coordinate for Fq {
     }
     #[inline(always)]
     fn mul(&self, b: &Self) -> Self {
-        // SAFETY (here and below): lanes exist only where the features do.
-        unsafe { mul(self, b) }
+        mul_loose(self, b).carried()
     }
     #[inline(always)]
-    fn mul_two(x: [&Self; 2], y: [&Self; 2]) -> [Self; 2] {
-        unsafe { mul_two(x, y) }
+    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
+        Fq::rise(a, negative_a, b, negative_b)
     }
     #[inline(always)]
-    fn square(&self) -> Self {
-        unsafe { square(self) }
+    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
+        square_loose(slope).less(a).less(a).less(d).reduced::<5>()
+    }
+    #[inline(always)]
+    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
+        mul_loose(slope, run).less_signed(a, negative).reduced::<2>()
     }
     #[inline(always)]
     fn shifted(&self) -> Self {
@@ -156,13 +162,11 @@ impl Coordinate for Fq {
     }
     #[inline(always)]
     fn save(&self, to: &mut [Lane]) {
-        to[..8].copy_from_slice(&self.0);
+        *to.first_chunk_mut().expect("eight limbs") = self.0;
     }
     #[inline(always)]
     fn restore(from: &[Lane]) -> Self {
-        let mut limbs = [from[0]; 8];
-        limbs.copy_from_slice(&from[..8]);
-        Fq::new(limbs)
+        Fq::new(*from.first_chunk().expect("eight limbs"))
     }
     fn single_from_words(words: &[u64]) -> blst_fp {
         let mut l = [0; 6];
@@ -208,15 +212,25 @@ impl Coordinate for Fq2 {
     }
     #[inline(always)]
     fn mul(&self, b: &Self) -> Self {
+        // SAFETY (here and below): lanes exist only where the features do.
         unsafe { fq2_mul(self, b) }
     }
     #[inline(always)]
-    fn mul_two([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> [Self; 2] {
-        [a.mul(b), c.mul(d)]
+    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
+        let (c0, c1) = (Fq::rise(&a.c0, negative_a, &b.c0, negative_b), Fq::rise(&a.c1, negative_a, &b.c1, negative_b));
+        Self { c0, c1 }
     }
     #[inline(always)]
-    fn square(&self) -> Self {
-        unsafe { fq2_square(self) }
+    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
+        let [c0, c1] = unsafe { fq2_square_loose(slope) };
+        let c0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
+        Self { c0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
+    }
+    #[inline(always)]
+    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
+        let [c0, c1] = unsafe { fq2_mul_loose(slope, run) };
+        let c0 = c0.less_signed(&a.c0, negative).reduced::<2>();
+        Self { c0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }
     }
     #[inline(always)]
     fn shifted(&self) -> Self {
@@ -274,35 +288,42 @@ impl Coordinate for Fq2 {
 /// Points whose coordinates are worked on in lanes.
 pub(crate) trait Point: Curve + Pod + PartialEq {
     type Lanes: Coordinate;
+
+    /// [`add_batch`], or what a backend has for it.
+    ///
+    /// # Safety
+    /// The processor must have the backend's features.
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]);
 }
 
 impl Point for G1Point {
     type Lanes = Fq;
+
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
+        // SAFETY: the caller's.
+        unsafe { super::add_batch_g1(src, pairs, out, scratch) }
+    }
 }
 
 impl Point for G2Point {
     type Lanes = Fq2;
+
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
+        // SAFETY: the caller's.
+        unsafe { add_batch(src, pairs, out, scratch) }
+    }
 }
 
 /// Lanes of a vector that are not plain additions.
 #[derive(Clone, Copy)]
-struct Special {
-    vector: usize,
+pub(super) struct Special {
+    pub(super) vector: usize,
     double: Mask,
     /// the sum is the first point, because the second is infinity
     first: Mask,
     second: Mask,
     /// the sum is infinity
     zero: Mask,
-}
-
-impl Special {
-    /// What the slopes are divided by: differences of x, 2 y of a doubling, 1 where there is no slope.
-    #[inline(always)]
-    fn denominators<C: Coordinate>(&self, differences: &C, y: &C) -> C {
-        let d = differences.select(self.first | self.second | self.zero, &C::one());
-        d.select(self.double, &y.add(y))
-    }
 }
 
 /// Words of a point.
@@ -319,34 +340,22 @@ fn eight<const N: usize>(words: &[u64], at: usize) -> &[u64; N] {
 /// The words in `from .. from + count` of eight points, as columns; `count` is a multiple of four.
 #[inline(always)]
 fn columns<P: Point>(rows: &[&P; 8], from: usize, count: usize, out: &mut [Lane]) {
-    let words = [
-        words_of(rows[0]),
-        words_of(rows[1]),
-        words_of(rows[2]),
-        words_of(rows[3]),
-        words_of(rows[4]),
-        words_of(rows[5]),
-        words_of(rows[6]),
-        words_of(rows[7]),
-    ];
     let mut at = 0;
     while at + 8 <= count {
-        out[at..at + 8].copy_from_slice(&Lane::columns(words.map(|w| eight(w, from + at))));
+        let mut words = [eight(words_of(rows[0]), from + at); 8];
+        for i in 1..8 {
+            words[i] = eight(words_of(rows[i]), from + at);
+        }
+        out[at..at + 8].copy_from_slice(&Lane::columns(words));
         at += 8;
     }
     if at < count {
-        out[at..at + 4].copy_from_slice(&Lane::half_columns(words.map(|w| eight(w, from + at))));
+        let mut words = [eight(words_of(rows[0]), from + at); 8];
+        for i in 1..8 {
+            words[i] = eight(words_of(rows[i]), from + at);
+        }
+        out[at..at + 4].copy_from_slice(&Lane::half_columns(words));
     }
-}
-
-/// The lanes in which all words are zero.
-#[inline(always)]
-fn zero_lanes(words: &[Lane]) -> Mask {
-    let mut all = words[0];
-    for word in &words[1..] {
-        all = all.or(*word);
-    }
-    all.equal(Lane::splat(0))
 }
 
 thread_local! {
@@ -360,7 +369,7 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
     assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
     SCRATCH.with_borrow_mut(|scratch| {
         let batch = BATCH * 6 / P::Lanes::WORDS;
-        let lanes = batch / 8 * (P::Lanes::WORDS / 6 * 8);
+        let lanes = batch / 8 * 2 * (P::Lanes::WORDS / 6 * 8);
         if scratch.len() < lanes {
             scratch.resize(lanes, Lane::splat(0));
         }
@@ -369,7 +378,7 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
                 portable::add_pairs(src, pairs, out);
             } else {
                 // SAFETY: this backend is only called where the features are there.
-                unsafe { add_batch(src, pairs, out, scratch) };
+                unsafe { P::add_batch(src, pairs, out, scratch) };
             }
         }
     });
@@ -381,7 +390,7 @@ fn prefetch<'p, P: Point>(src: &[P], pairs: impl Iterator<Item = &'p [u32; 2]>) 
     for pair in pairs {
         for index in pair {
             let at = src.as_ptr().wrapping_add((index & !NEGATIVE) as usize);
-            for line in (0..size_of::<P>()).step_by(64) {
+            for line in (0..size_of::<P>() - 64).step_by(64) {
                 Lane::prefetch(at.wrapping_byte_add(line));
             }
             Lane::prefetch(at.wrapping_byte_add(size_of::<P>() - 1));
@@ -389,94 +398,192 @@ fn prefetch<'p, P: Point>(src: &[P], pairs: impl Iterator<Item = &'p [u32; 2]>) 
     }
 }
 
-/// Eight pairs from `first` on; after the last one, the last again.
+/// Asks for the points of the vector that comes [`AHEAD`] pairs after v.
 #[inline(always)]
-fn rows<'s, P: Point>(src: &'s [P], pairs: &[[u32; 2]], first: usize, side: usize) -> ([&'s P; 8], Mask) {
-    let mut rows = [&src[0]; 8];
-    let mut negative = 0;
-    for i in 0..8 {
-        let index = pairs[(first + i).min(pairs.len() - 1)][side];
-        rows[i] = &src[(index & !NEGATIVE) as usize];
-        negative |= ((index >> 31) as Mask) << i;
+pub(super) fn prefetch_there<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
+    prefetch(src, pairs.iter().skip(8 * v + AHEAD).take(8));
+}
+
+/// The same on the way back.
+#[inline(always)]
+pub(super) fn prefetch_back<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
+    prefetch(src, pairs.iter().take(8 * v).rev().skip(AHEAD - 8).take(8));
+}
+
+/// What the way there leaves of a vector: the product of all denominators before its own in its chain, and its own.
+pub(super) struct Saved<C> {
+    pub(super) before: C,
+    pub(super) d: C,
+}
+
+impl<C: Coordinate> Saved<C> {
+    #[inline(always)]
+    pub(super) fn save(&self, scratch: &mut [Lane], v: usize) {
+        let size = C::WORDS / 6 * 8;
+        let to = &mut scratch[2 * size * v..][..2 * size];
+        self.before.save(&mut to[..size]);
+        self.d.save(&mut to[size..]);
     }
-    (rows, negative)
+}
+
+#[inline(always)]
+pub(super) fn saved<P: Point>(scratch: &[Lane], v: usize) -> Saved<P::Lanes> {
+    let size = P::Lanes::WORDS / 6 * 8;
+    let from = &scratch[2 * size * v..][..2 * size];
+    Saved { before: P::Lanes::restore(&from[..size]), d: P::Lanes::restore(&from[size..]) }
+}
+
+/// Pairs, eight at a time.
+pub(super) struct Pairs<'p> {
+    whole: &'p [[[u32; 2]; 8]],
+    /// what is left over, and after the last one, that one again
+    rest: [[u32; 2]; 8],
+}
+
+impl<'p> Pairs<'p> {
+    #[inline(always)]
+    pub(super) fn new(pairs: &'p [[u32; 2]]) -> Self {
+        let (whole, left) = pairs.as_chunks();
+        let mut rest = [*pairs.last().expect("pairs to add"); 8];
+        rest[..left.len()].copy_from_slice(left);
+        Self { whole, rest }
+    }
+
+    #[inline(always)]
+    pub(super) fn of(&self, vector: usize) -> &[[u32; 2]; 8] {
+        self.whole.get(vector).unwrap_or(&self.rest)
+    }
+}
+
+/// The points on one side of eight pairs.
+#[inline(always)]
+fn rows<'s, P: Point>(src: &'s [P], pairs: &[[u32; 2]; 8], side: usize) -> [&'s P; 8] {
+    let mut rows = [&src[0]; 8];
+    for i in 0..8 {
+        rows[i] = &src[(pairs[i][side] & !NEGATIVE) as usize];
+    }
+    rows
+}
+
+/// x of eight points.
+#[inline(always)]
+fn read_x<P: Point>(rows: &[&P; 8]) -> P::Lanes {
+    let mut words = [Lane::splat(0); 12];
+    columns(rows, 0, P::Lanes::WORDS.next_multiple_of(4), &mut words);
+    P::Lanes::from_words(&words[..P::Lanes::WORDS])
+}
+
+/// y of eight points.
+#[inline(always)]
+fn read_y<P: Point>(rows: &[&P; 8]) -> P::Lanes {
+    let mut words = [Lane::splat(0); 12];
+    // columns are read by fours
+    let from = P::Lanes::WORDS / 4 * 4;
+    columns(rows, from, 2 * P::Lanes::WORDS - from, &mut words);
+    P::Lanes::from_words(&words[P::Lanes::WORDS - from..][..P::Lanes::WORDS])
 }
 
 lanes! {
-    /// What the pairs of a vector are.
+    /// What the pairs of a vector are, and what their slopes are divided by.
     #[cold]
     #[inline(never)]
-    fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]], vector: usize) -> Special {
-        let mut words = [Lane::splat(0); 24];
-        let (xa, ya) = point(src, pairs, 8 * vector, 0, &mut words);
-        let (xb, yb) = point(src, pairs, 8 * vector, 1, &mut words);
+    pub(super) fn classify<P: Point>(src: &[P], pairs: &[[u32; 2]; 8], vector: usize) -> (Special, P::Lanes) {
+        let (a, b) = (rows(src, pairs, 0), rows(src, pairs, 1));
+        let (xa, xb) = (read_x(&a), read_x(&b));
         // a negated y of zero is p, or has zeros with a sign
-        let (ya, yb, zero) = (ya.canonical(), yb.canonical(), P::Lanes::zero());
-        let (none_a, none_b) = (xa.equal(&zero) & ya.equal(&zero), xb.equal(&zero) & yb.equal(&zero));
+        let (ya, yb) = (read_y(&a).negated(Lane::top_bits(pairs, 0)), read_y(&b).negated(Lane::top_bits(pairs, 1)));
+        let (sa, sb, zero) = (ya.canonical(), yb.canonical(), P::Lanes::zero());
+        let (none_a, none_b) = (xa.equal(&zero) & sa.equal(&zero), xb.equal(&zero) & sb.equal(&zero));
         let same_x = xa.equal(&xb) & !none_a & !none_b;
-        let double = same_x & ya.equal(&yb) & !ya.equal(&zero);
+        let double = same_x & sa.equal(&sb) & !sa.equal(&zero);
         let zero = none_a & none_b | same_x & !double;
-        Special { vector, double, first: none_b & !none_a, second: none_a & !none_b, zero }
+        let special = Special { vector, double, first: none_b & !none_a, second: none_a & !none_b, zero };
+        let d = xb.sub::<0>(&xa).select(special.first | special.second | special.zero, &P::Lanes::one());
+        (special, d.select(double, &ya.add(&ya)))
     }
-}
 
-lanes! {
+    /// What the slopes of a vector are times their denominators, and `b - a`, which those are not where a point is doubled.
+    #[cold]
     #[inline(never)]
-    fn add_batch<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Lane]) {
+    pub(super) fn special_slopes<P: Point>(
+        src: &[P],
+        pairs: &[[u32; 2]; 8],
+        special: &Special,
+        rise: P::Lanes,
+    ) -> (P::Lanes, P::Lanes) {
+        let (xa, xb) = (read_x(&rows(src, pairs, 0)), read_x(&rows(src, pairs, 1)));
+        let factor = xa.carried().shifted();
+        let square = factor.mul(&factor).reduced();
+        (rise.select(special.double, &square.add(&square).add(&square)), xb.sub::<0>(&xa))
+    }
+
+    /// Puts right what is no sum by a slope.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn special_sums<P: Point>(
+        src: &[P],
+        pairs: &[[u32; 2]; 8],
+        special: &Special,
+        mut x: P::Lanes,
+        mut y: P::Lanes,
+    ) -> (P::Lanes, P::Lanes) {
+        let (a, b) = (rows(src, pairs, 0), rows(src, pairs, 1));
+        let (ya, yb) = (read_y(&a).negated(Lane::top_bits(pairs, 0)), read_y(&b).negated(Lane::top_bits(pairs, 1)));
+        let zero = P::Lanes::zero();
+        for (mask, x_of, y_of) in [
+            (special.first, read_x(&a), ya.reduced()),
+            (special.second, read_x(&b), yb.reduced()),
+            (special.zero, zero, zero),
+        ] {
+            (x, y) = (x.select(mask, &x_of), y.select(mask, &y_of));
+        }
+        (x, y)
+    }
+
+    #[inline(never)]
+    pub(super) fn add_batch<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
+        let eights = Pairs::new(pairs);
         let width = P::Lanes::WORDS;
-        let size = width / 6 * 8; // lanes of a coordinate
         let mut specials: Vec<Special> = Vec::new();
         let mut products = [P::Lanes::one(); CHAINS];
-        let (mut xa, mut xb) = ([Lane::splat(0); 12], [Lane::splat(0); 12]);
-        let mut words = [Lane::splat(0); 24];
         for v in 0..vectors {
-            prefetch(src, pairs.iter().skip(8 * v + AHEAD).take(8));
-            let (a, _) = rows(src, pairs, 8 * v, 0);
-            let (b, _) = rows(src, pairs, 8 * v, 1);
-            let count = width.next_multiple_of(4);
-            columns(&a, 0, count, &mut xa);
-            columns(&b, 0, count, &mut xb);
-            let mut equal = Mask::MAX;
-            for j in 0..width {
-                equal &= xa[j].equal(xb[j]);
-            }
-            let mut d = P::Lanes::from_words(&xb).sub::<0>(&P::Lanes::from_words(&xa));
-            if equal | zero_lanes(&xa[..width]) | zero_lanes(&xb[..width]) != 0 {
-                let special = classify(src, pairs, v);
+            prefetch_there(src, pairs, v);
+            let eight = eights.of(v);
+            let (xa, xb) = (read_x(&rows(src, eight, 0)), read_x(&rows(src, eight, 1)));
+            let zero = P::Lanes::zero();
+            let mut d = xb.sub::<0>(&xa);
+            if xa.equal(&xb) | xa.equal(&zero) | xb.equal(&zero) != 0 {
+                let special;
+                (special, d) = classify(src, eight, v);
                 specials.push(special);
-                d = special.denominators(&d, &point(src, pairs, 8 * v, 0, &mut words).1);
             }
-            products[v % CHAINS].save(&mut scratch[size * v..][..size]);
-            products[v % CHAINS] = products[v % CHAINS].mul(&d);
+            let before = products[v % CHAINS];
+            Saved { before, d }.save(scratch, v);
+            products[v % CHAINS] = before.mul(&d);
         }
         let mut inverses = invert(&products);
+        let mut words = [Lane::splat(0); 24];
         for v in (0..vectors).rev() {
-            prefetch(src, pairs.iter().take(8 * v).rev().skip(AHEAD - 8).take(8));
-            let (xa, ya) = point(src, pairs, 8 * v, 0, &mut words);
-            let (xb, yb) = point(src, pairs, 8 * v, 1, &mut words);
-            let (mut d, mut rise) = (xb.sub::<0>(&xa), yb.sub::<0>(&ya));
-            let special = specials.pop_if(|special| special.vector == v);
-            if let Some(special) = special {
-                d = special.denominators(&d, &ya);
-                let factor = xa.carried().shifted();
-                let square = factor.mul(&factor).reduced();
-                rise = rise.select(special.double, &square.add(&square).add(&square));
-            }
-            let before = P::Lanes::restore(&scratch[size * v..][..size]);
+            prefetch_back(src, pairs, v);
+            let eight = eights.of(v);
+            let Saved { before, mut d } = saved::<P>(scratch, v);
             let inverse = &mut inverses[v % CHAINS];
-            let [reciprocal, next] = Coordinate::mul_two([&*inverse, &before], [&*inverse, &d]);
-            *inverse = next;
+            let reciprocal = inverse.mul(&before);
+            *inverse = inverse.mul(&d);
+            let (a, b) = (rows(src, eight, 0), rows(src, eight, 1));
+            let (negative_a, negative_b) = (Lane::top_bits(eight, 0), Lane::top_bits(eight, 1));
+            let (xa, ya, yb) = (read_x(&a), read_y(&a), read_y(&b));
+            let mut rise = P::Lanes::rise(&ya, negative_a, &yb, negative_b);
+            let special = specials.pop_if(|special| special.vector == v);
+            if let Some(special) = &special {
+                (rise, d) = special_slopes(src, eight, special, rise);
+            }
             let slope = rise.mul(&reciprocal);
-            let mut x = slope.square().sub::<0>(&xa).sub::<0>(&xb).reduced();
-            let mut y = slope.shifted().mul(&xa.sub::<0>(&x)).sub::<0>(&ya).reduced();
-            if let Some(special) = special {
-                let zero = P::Lanes::zero();
-                // y as it is copied must be reduced
-                let (ya, yb) = (ya.reduced(), yb.reduced());
-                for (mask, x_of, y_of) in [(special.first, xa, ya), (special.second, xb, yb), (special.zero, zero, zero)] {
-                    (x, y) = (x.select(mask, &x_of), y.select(mask, &y_of));
-                }
+            let mut x = P::Lanes::third_x(&slope, &xa, &d);
+            let mut y = P::Lanes::third_y(&slope.shifted(), &xa.sub::<0>(&x), &ya, negative_a);
+            if let Some(special) = &special {
+                (x, y) = special_sums(src, eight, special, x, y);
             }
             x.to_words(&mut words[..width]);
             y.to_words(&mut words[width..2 * width]);
@@ -492,21 +599,6 @@ lanes! {
     }
 }
 
-/// Coordinates of one side of eight pairs, signs applied, read by way of `words`.
-#[inline(always)]
-fn point<P: Point>(
-    src: &[P],
-    pairs: &[[u32; 2]],
-    first: usize,
-    side: usize,
-    words: &mut [Lane; 24],
-) -> (P::Lanes, P::Lanes) {
-    let (rows, negative) = rows(src, pairs, first, side);
-    let width = P::Lanes::WORDS;
-    columns(&rows, 0, 2 * width, words);
-    (P::Lanes::from_words(&words[..width]), P::Lanes::from_words(&words[width..]).negated(negative))
-}
-
 /// Eight rows of words from their columns.
 #[inline(always)]
 fn store(columns: &[Lane], to: &mut [u64]) {
@@ -519,7 +611,7 @@ fn store(columns: &[Lane], to: &mut [u64]) {
 lanes! {
     /// `2^816 / x` for each lane of each chain, none zero: the inverse of the product of all, times all others.
     #[inline(never)]
-    fn invert<C: Coordinate>([a, b]: &[C; CHAINS]) -> [C; CHAINS] {
+    pub(super) fn invert<C: Coordinate>([a, b]: &[C; CHAINS]) -> [C; CHAINS] {
         let two = a.mul(b);
         let four = two.mul(&two.rotated::<4>());
         let eight = four.mul(&four.rotated::<2>());
@@ -563,9 +655,9 @@ mod tests {
             for start in (0..every.len()).step_by(29) {
                 let pairs: Vec<[u32; 2]> = every.iter().cycle().skip(start).take(length).copied().collect();
                 let (mut got, mut expected) = (vec![P::IDENTITY; length], vec![P::IDENTITY; length]);
-                let mut scratch = vec![Lane::splat(0); BATCH * 2];
+                let mut scratch = vec![Lane::splat(0); 5 * 2 * 16];
                 // SAFETY: the features are there.
-                unsafe { add_batch(&points, &pairs, &mut got, &mut scratch) };
+                unsafe { P::add_batch(&points, &pairs, &mut got, &mut scratch) };
                 portable::add_pairs(&points, &pairs, &mut expected);
                 assert_eq!(got, expected, "{length} pairs from {start} on");
             }

@@ -12,7 +12,9 @@
 use super::FEW_MILLER_LOOPS;
 use super::field::Fq;
 use super::lane::Mask;
-use super::tower::{Fq2, Fq12, fq2_mul, fq2_square, fq12_mul_by_line, fq12_square, read_coordinate, write_fq12};
+use super::tower::{
+    Fq2, Fq12, fq2_mul, fq2_square, fq12_mul_by_line, fq12_mul_by_two_lines, fq12_square, read_coordinate, write_fq12,
+};
 use crate::scalar::ABS_U;
 use crate::{pairing::Pair, portable};
 use blst::blst_fp12;
@@ -72,17 +74,32 @@ lanes! {
             if bit < 62 {
                 f = fq12_square(&f);
             }
-            for pair in &mut pairs {
-                let line = double(&mut pair.t);
-                f = fq12_mul_by_line(&f, &at(line, pair));
+            for pairs in pairs.chunks_mut(2) {
+                f = times_lines(&f, pairs, false);
                 if ABS_U >> bit & 1 == 1 {
-                    let line = add(&mut pair.t, &pair.q);
-                    f = fq12_mul_by_line(&f, &at(line, pair));
+                    f = times_lines(&f, pairs, true);
                 }
             }
         }
         // u is negative
         write_fq12(&f.conjugate())
+    }
+
+    /// Doubles the points of one or two pairs, or adds, and multiplies with the lines.
+    fn times_lines(f: &Fq12, pairs: &mut [Pairs], adding: bool) -> Fq12 {
+        match pairs {
+            [a, b] => {
+                let (a, b) = (line(a, adding), line(b, adding));
+                fq12_mul_by_two_lines(f, &a, &b)
+            }
+            [a] => fq12_mul_by_line(f, &line(a, adding)),
+            _ => unreachable!("one pair or two"),
+        }
+    }
+
+    fn line(pair: &mut Pairs, adding: bool) -> [Fq2; 3] {
+        let line = if adding { add(&mut pair.t, &pair.q) } else { double(&mut pair.t) };
+        at(line, pair)
     }
 
     /// The i-th pair of each list.

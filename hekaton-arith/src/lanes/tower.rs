@@ -9,9 +9,10 @@
 //! at most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide
 //! product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
 
-use super::field::Fq;
+use super::LAZY;
+use super::field::{Fq, Loose};
 use super::lane::{Lane, Mask};
-use super::product::{WideFq, mul_two, mul_wide, products, reduce_lifted};
+use super::product::{WideFq, complex_product, mul_wide, products_loose, reduce_lifted};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
 /// Eight elements of Fq2.
@@ -41,16 +42,28 @@ lanes! {
     /// coordinates are lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
-        let [v0, v1, sums] = parts(a, b);
-        reduce2(&Wide2 { c0: v0.sub(&v1), c1: sums.sub(&v0).sub(&v1) })
+        let [c0, c1] = fq2_mul_loose(a, b);
+        Fq2 { c0: c0.carried(), c1: c1.carried() }
+    }
+
+    /// [`fq2_mul`], not carried.
+    #[inline]
+    pub(crate) fn fq2_mul_loose(a: &Fq2, b: &Fq2) -> [Loose; 2] {
+        complex_product([&a.c0, &a.c1], [&b.c0, &b.c1])
     }
 
     /// Two products: 528 multiply-adds. For operands below 2^7 p.
     #[inline(never)]
     pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
+        let [c0, c1] = fq2_square_loose(a);
+        Fq2 { c0: c0.carried(), c1: c1.carried() }
+    }
+
+    /// [`fq2_square`], not carried.
+    #[inline]
+    pub(crate) fn fq2_square_loose(a: &Fq2) -> [Loose; 2] {
         let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<7>(&a.c1));
-        let [c0, c1] = products([&sum, &difference], [&a.c0.double(), &a.c1]);
-        Fq2 { c0, c1 }
+        products_loose([&sum, &difference], [&a.c0.double(), &a.c1])
     }
 
     /// The product before its reduction: 384 multiply-adds.
@@ -73,26 +86,47 @@ lanes! {
         Fq2 { c0, c1 }
     }
 
-    /// Six products and three reductions in Fq2: 3,120 multiply-adds.
+    /// [`fq2_mul_loose`], not inlined.
+    #[inline(never)]
+    fn product2(a: &Fq2, b: &Fq2) -> Loose2 {
+        let [c0, c1] = fq2_mul_loose(a, b);
+        Loose2 { c0, c1 }
+    }
+
+    /// Six products in Fq2; below 2^4 p.
     #[inline(never)]
     pub(crate) fn fq6_mul(a: &Fq6, b: &Fq6) -> Fq6 {
         let ([a0, a1, a2], [b0, b1, b2]) = (&a.0, &b.0);
-        let (v0, v1, v2) = (wide2(a0, b0), wide2(a1, b1), wide2(a2, b2));
-        let c0 = wide2(&a1.add(a2), &b1.add(b2)).sub(&v1).sub(&v2).times_xi().add(&v0);
-        let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1).add(&v2.times_xi());
-        let c2 = wide2(&a0.add(a2), &b0.add(b2)).sub(&v0).sub(&v2).add(&v1);
-        Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)])
+        if LAZY {
+            let (v0, v1, v2) = (wide2(a0, b0), wide2(a1, b1), wide2(a2, b2));
+            let c0 = wide2(&a1.add(a2), &b1.add(b2)).sub(&v1).sub(&v2).times_xi().add(&v0);
+            let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1).add(&v2.times_xi());
+            let c2 = wide2(&a0.add(a2), &b0.add(b2)).sub(&v0).sub(&v2).add(&v1);
+            return Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)]);
+        }
+        let (v0, v1, v2) = (product2(a0, b0), product2(a1, b1), product2(a2, b2));
+        let c0 = product2(&a1.add(a2), &b1.add(b2)).sub(&v1).sub(&v2).times_xi().add(&v0);
+        let c1 = product2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1).add(&v2.times_xi());
+        let c2 = product2(&a0.add(a2), &b0.add(b2)).sub(&v0).sub(&v2).add(&v1);
+        Fq6([c0.carried(), c1.carried(), c2.carried()])
     }
 
-    /// Times `b0 + b1 v`: five products and three reductions in Fq2.
+    /// Times `b0 + b1 v`: five products in Fq2; below 2^4 p.
     #[inline(never)]
     fn fq6_mul_by_01(a: &Fq6, b0: &Fq2, b1: &Fq2) -> Fq6 {
         let [a0, a1, a2] = &a.0;
-        let (v0, v1) = (wide2(a0, b0), wide2(a1, b1));
-        let c0 = wide2(&a1.add(a2), b1).sub(&v1).times_xi().add(&v0);
-        let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1);
-        let c2 = wide2(&a0.add(a2), b0).sub(&v0).add(&v1);
-        Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)])
+        if LAZY {
+            let (v0, v1) = (wide2(a0, b0), wide2(a1, b1));
+            let c0 = wide2(&a1.add(a2), b1).sub(&v1).times_xi().add(&v0);
+            let c1 = wide2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1);
+            let c2 = wide2(&a0.add(a2), b0).sub(&v0).add(&v1);
+            return Fq6([reduce2(&c0), reduce2(&c1), reduce2(&c2)]);
+        }
+        let (v0, v1) = (product2(a0, b0), product2(a1, b1));
+        let c0 = product2(&a1.add(a2), b1).sub(&v1).times_xi().add(&v0);
+        let c1 = product2(&a0.add(a1), &b0.add(b1)).sub(&v0).sub(&v1);
+        let c2 = product2(&a0.add(a2), b0).sub(&v0).add(&v1);
+        Fq6([c0.carried(), c1.carried(), c2.carried()])
     }
 
     /// 54 products and 18 reductions: 9,360 multiply-adds.
@@ -100,8 +134,8 @@ lanes! {
     pub(crate) fn fq12_mul(a: &Fq12, b: &Fq12) -> Fq12 {
         let ([a0, a1], [b0, b1]) = (&a.0, &b.0);
         let (v0, v1) = (fq6_mul(a0, b0), fq6_mul(a1, b1));
-        let cross = fq6_mul(&a0.add(a1), &b0.add(b1)).sub::<3>(&v0).sub::<3>(&v1);
-        Fq12([v0.add(&v1.times_v::<3>()), cross])
+        let cross = fq6_mul(&a0.add(a1), &b0.add(b1)).sub::<4>(&v0).sub::<4>(&v1);
+        Fq12([v0.add(&v1.times_v::<4>()), cross])
     }
 
     /// 36 products and 12 reductions: 6,240 multiply-adds.
@@ -109,8 +143,8 @@ lanes! {
     pub(crate) fn fq12_square(a: &Fq12) -> Fq12 {
         let [a0, a1] = &a.0;
         let v = fq6_mul(a0, a1);
-        // below 3 p + 8 p + 16 p
-        let c0 = fq6_mul(&a0.add(a1), &a0.add(&a1.times_v::<7>())).sub::<3>(&v).sub::<4>(&v.times_v::<3>());
+        // below 2^4 p + 2^4 p + 2^5 p
+        let c0 = fq6_mul(&a0.add(a1), &a0.add(&a1.times_v::<7>())).sub::<4>(&v).sub::<5>(&v.times_v::<4>());
         Fq12([c0, v.add(&v)])
     }
 
@@ -120,9 +154,32 @@ lanes! {
         let [a0, a1] = &a.0;
         let v0 = fq6_mul_by_01(a0, b0, b1);
         let [x, y, z] = &a1.0;
-        let v1 = Fq6([reduce2(&wide2(z, b4).times_xi()), fq2_mul(x, b4), fq2_mul(y, b4)]);
-        let cross = fq6_mul_by_01(&a0.add(a1), b0, &b1.add(b4)).sub::<3>(&v0).sub::<3>(&v1);
-        Fq12([v0.add(&v1.times_v::<3>()), cross])
+        let first = if LAZY { reduce2(&wide2(z, b4).times_xi()) } else { product2(z, b4).times_xi().carried() };
+        let v1 = Fq6([first, fq2_mul(x, b4), fq2_mul(y, b4)]);
+        let cross = fq6_mul_by_01(&a0.add(a1), b0, &b1.add(b4)).sub::<4>(&v0).sub::<4>(&v1);
+        Fq12([v0.add(&v1.times_v::<4>()), cross])
+    }
+
+    /// Times two lines: six products in Fq2 for theirs, which has five coordinates, and seventeen; 26 one after the other.
+    #[inline(never)]
+    pub(crate) fn fq12_mul_by_two_lines(a: &Fq12, [b0, b1, b4]: &[Fq2; 3], [c0, c1, c4]: &[Fq2; 3]) -> Fq12 {
+        let (m0, m1, m4) = (product2(b0, c0), product2(b1, c1), product2(b4, c4));
+        let m01 = product2(&b0.add(b1), &c0.add(c1)).sub(&m0).sub(&m1);
+        let m04 = product2(&b0.add(b4), &c0.add(c4)).sub(&m0).sub(&m4);
+        let m14 = product2(&b1.add(b4), &c1.add(c4)).sub(&m1).sub(&m4);
+        // v^2 w^2 is v^3
+        let even = Fq6([m0.add(&m4.times_xi()).carried(), m01.carried(), m1.carried()]);
+        let (x, y) = (m04.carried(), m14.carried());
+        let [a0, a1] = &a.0;
+        let v0 = fq6_mul(a0, &even);
+        // times x v + y v^2, but for v
+        let v1 = fq6_mul_by_01(a1, &x, &y);
+        let [e0, e1, e2] = &even.0;
+        let cross = fq6_mul(&a0.add(a1), &Fq6([*e0, e1.add(&x), e2.add(&y)]));
+        let times_v = v1.times_v::<4>();
+        let [x, y, z] = &v1.0;
+        let times_v2 = Fq6([y.times_xi::<4>(), z.times_xi::<4>(), *x]);
+        Fq12([v0.add(&times_v2), cross.sub::<4>(&v0).sub::<5>(&times_v)])
     }
 
     /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2 and a reduction of twelve
@@ -158,6 +215,37 @@ fn minus(t: &Fq2, z: &Fq2) -> Fq2 {
 #[inline(always)]
 fn plus(t: &Fq2, z: &Fq2) -> Fq2 {
     t.add(z).double().add(t)
+}
+
+/// A product in Fq2 that is not carried, and sums of such.
+#[derive(Clone, Copy)]
+struct Loose2 {
+    c0: Loose,
+    c1: Loose,
+}
+
+impl Loose2 {
+    #[inline(always)]
+    fn add(&self, b: &Self) -> Self {
+        Self { c0: self.c0.plus(b.c0), c1: self.c1.plus(b.c1) }
+    }
+
+    #[inline(always)]
+    fn sub(&self, b: &Self) -> Self {
+        Self { c0: self.c0.minus(b.c0), c1: self.c1.minus(b.c1) }
+    }
+
+    /// Times 1 + i.
+    #[inline(always)]
+    fn times_xi(&self) -> Self {
+        Self { c0: self.c0.minus(self.c1), c1: self.c0.plus(self.c1) }
+    }
+
+    /// Lifted by 2^3 p.
+    #[inline(always)]
+    fn carried(&self) -> Fq2 {
+        Fq2 { c0: self.c0.carried_from::<3>(), c1: self.c1.carried_from::<3>() }
+    }
 }
 
 impl Wide2 {
@@ -214,9 +302,8 @@ impl Fq2 {
     /// Times an element of Fq.
     #[inline(always)]
     pub(crate) fn scaled(&self, by: &Fq) -> Self {
-        // SAFETY: lanes exist only where the features do.
-        let [c0, c1] = unsafe { mul_two([&self.c0, by], [&self.c1, by]) };
-        Self { c0, c1 }
+        let [c0, c1] = products_loose([&self.c0, by], [&self.c1, by]);
+        Self { c0: c0.carried(), c1: c1.carried() }
     }
 
     #[inline(always)]
@@ -282,10 +369,10 @@ impl Fq12 {
         out
     }
 
-    /// The conjugate over Fq6, which is the inverse in the target group; for an element below 2^5 p.
+    /// The conjugate over Fq6, which is the inverse in the target group; for an element below 2^6 p.
     #[inline(always)]
     pub(crate) fn conjugate(&self) -> Self {
-        Self([self.0[0], Fq6([Fq2::zero(); 3]).sub::<5>(&self.0[1])])
+        Self([self.0[0], Fq6([Fq2::zero(); 3]).sub::<6>(&self.0[1])])
     }
 
     /// Coordinate i of twelve.
@@ -379,7 +466,7 @@ mod tests {
             let c = out.coordinate_mut(i);
             let p = Fq::new(Fq::p(1));
             *c = match bits {
-                5 => c.sub::<5>(&p),
+                6 => c.sub::<6>(&p),
                 _ => c.sub::<7>(&p),
             };
         }
@@ -415,7 +502,7 @@ mod tests {
             check(fq12_mul(&most_a, &most_b), &portable::fp12_mul);
             check(fq12_square(&most_a), &|x, _| portable::fp12_mul(x, x));
             check(fq12_cyclotomic_square(&most_a), &|x, _| portable::fp12_cyclotomic_square(x));
-            check(lifted(&a, 5).conjugate(), &|x, _| portable::fp12_conjugate(x));
+            check(lifted(&a, 6).conjugate(), &|x, _| portable::fp12_conjugate(x));
             // a line is an element with three coordinates in Fq2
             let mut sparse = Fq12::one();
             let line = [b.0[0].0[0], b.0[1].0[2], b.0[0].0[1]];

@@ -239,6 +239,61 @@ impl Fq {
     }
 }
 
+/// Results of products, and sums of them: elements as all others here. (Limbs without signs are carried only once for such a sum.)
+#[derive(Clone, Copy)]
+pub(crate) struct Loose(pub(super) Fq);
+
+impl Loose {
+    #[inline(always)]
+    pub(crate) fn carried(self) -> Fq {
+        self.0
+    }
+
+    /// `self + b`
+    #[inline(always)]
+    pub(crate) fn plus(self, b: Self) -> Self {
+        Self(self.0.add(&b.0))
+    }
+
+    /// `self - b`
+    #[inline(always)]
+    pub(crate) fn minus(self, b: Self) -> Self {
+        self.less(&b.0)
+    }
+
+    /// The same; K is for limbs without signs.
+    #[inline(always)]
+    pub(crate) fn carried_from<const K: usize>(self) -> Fq {
+        self.0
+    }
+
+    /// `self - b`
+    #[inline(always)]
+    pub(crate) fn less(self, b: &Fq) -> Self {
+        Self(self.0.sub::<0>(b))
+    }
+
+    /// `self - b`, and `self + b` in the lanes of the mask.
+    #[inline(always)]
+    pub(crate) fn less_signed(self, b: &Fq, negative: Mask) -> Self {
+        self.less(&b.negated(negative))
+    }
+
+    /// What [`Fq::words`] asks for. LIFT is for limbs without signs.
+    #[inline(always)]
+    pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
+        self.0
+    }
+}
+
+impl Fq {
+    /// `(+-b) - (+-a)`, each of them negative in the lanes of its mask.
+    #[inline(always)]
+    pub(crate) fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
+        b.negated(negative_b).sub::<0>(&a.negated(negative_a))
+    }
+}
+
 /// Four lanes of a limb.
 #[inline(always)]
 fn doubles(lane: &Lane, h: usize) -> __m256d {

@@ -51,6 +51,20 @@ impl Lane {
         Self(unsafe { [_mm256_loadu_si256(from.as_ptr().cast()), _mm256_loadu_si256(from[4..].as_ptr().cast())] })
     }
 
+    /// The pairs whose first (side 0) or second word has its top bit set.
+    #[inline(always)]
+    pub(crate) fn top_bits(pairs: &[[u32; 2]; 8], side: usize) -> Mask {
+        // SAFETY: as many bytes are readable; the loads ask for no alignment.
+        let both = Self(unsafe {
+            [_mm256_loadu_si256(pairs.as_ptr().cast()), _mm256_loadu_si256(pairs[4..].as_ptr().cast())]
+        });
+        if side == 0 {
+            Self(unsafe { [_mm256_slli_epi64::<32>(both.0[0]), _mm256_slli_epi64::<32>(both.0[1])] }).negative()
+        } else {
+            both.negative()
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn store(self, to: &mut [u64; 8]) {
         // SAFETY: eight words are writable; the store asks for no alignment.
@@ -63,11 +77,6 @@ impl Lane {
     #[inline(always)]
     pub(super) fn and(self, b: Self) -> Self {
         words!(self, _mm256_and_si256, b)
-    }
-
-    #[inline(always)]
-    pub(crate) fn or(self, b: Self) -> Self {
-        words!(self, _mm256_or_si256, b)
     }
 
     #[inline(always)]

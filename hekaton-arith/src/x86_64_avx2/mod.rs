@@ -32,6 +32,7 @@ mod target_group;
 #[path = "../lanes/tower.rs"]
 mod tower;
 
+use batch::add_batch as add_batch_g1;
 pub(crate) use batch::add_pairs;
 pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
@@ -46,6 +47,9 @@ pub(crate) use crate::portable::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2};
 const FEW_MILLER_LOOPS: usize = 9;
 /// Powers and final exponentiations of fewer elements are portable (eight in lanes take 2.4 ms, one there 0.4).
 const FEW_POWERS: usize = 7;
+
+/// Sums of products in Fq6 are taken before their reduction.
+const LAZY: bool = true;
 
 /// Whether this processor has the instructions.
 pub(crate) fn available() -> bool {

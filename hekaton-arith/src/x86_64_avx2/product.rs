@@ -24,7 +24,7 @@
 // loops are written out, with conditions on constants that no place needs all of
 #![allow(clippy::absurd_extreme_comparisons, clippy::out_of_bounds_indexing)]
 
-use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_48, TWO_TO_MINUS_48, balanced, normalise};
+use super::field::{BALANCED_P, Fq, Loose, P, ROUND, TWO_TO_48, TWO_TO_MINUS_48, balanced, normalise};
 use super::lane::Lane;
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
@@ -183,8 +183,6 @@ impl Wide {
         Self(t)
     }
 }
-
-pub(crate) use mul_two as products;
 
 lanes! {
     /// `a b`: 64 products of limbs. Writes all of `out`.
@@ -388,6 +386,35 @@ lanes! {
         normalise::<true>(&mut out[0]);
         normalise::<true>(&mut out[1]);
         out
+    }
+}
+
+/// [`mul`], as sums of products take it.
+#[inline(always)]
+pub(crate) fn mul_loose(a: &Fq, b: &Fq) -> Loose {
+    // SAFETY (here and below): lanes exist only where the features do.
+    Loose(unsafe { mul(a, b) })
+}
+
+/// [`square`], as sums of products take it.
+#[inline(always)]
+pub(crate) fn square_loose(a: &Fq) -> Loose {
+    Loose(unsafe { square(a) })
+}
+
+/// Two products.
+#[inline(always)]
+pub(crate) fn products_loose(a: [&Fq; 2], b: [&Fq; 2]) -> [Loose; 2] {
+    unsafe { mul_two(a, b) }.map(Loose)
+}
+
+/// `(a0 + a1 i) (b0 + b1 i) / R`: three products and two reductions.
+#[inline(always)]
+pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
+    unsafe {
+        let (v0, v1) = (mul_wide(a0, b0), mul_wide(a1, b1));
+        let sums = mul_wide(&a0.add(a1), &b0.add(b1));
+        reduce_lifted(&v0.sub(&v1), &sums.sub(&v0).sub(&v1)).map(Loose)
     }
 }
 

@@ -54,6 +54,23 @@ pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     const SHIFTED: [[u64; N]; 8];
     /// `-1 / p mod 2^52`
     const INVERSE: u64;
+    /// Whether [`Self::FRIEND`] is used.
+    const FRIENDLY: bool;
+    /// `(p INVERSE + 1) / 2^52`
+    const FRIEND: [u64; N] = {
+        let (mut out, mut carry, mut j) = ([0; N], 1u128, 0);
+        while j <= N {
+            let limb = if j < N { Self::SHIFTED[0][j] } else { 0 };
+            let sum = limb as u128 * Self::INVERSE as u128 + carry;
+            if j > 0 {
+                out[j - 1] = sum as u64 & LIMB;
+            }
+            carry = sum >> LIMB_BITS;
+            j += 1;
+        }
+        assert!(carry == 0);
+        out
+    };
 }
 
 /// q, the modulus of the curve's coordinates.
@@ -64,19 +81,20 @@ pub(crate) struct Q;
 pub(crate) struct R;
 
 macro_rules! modulus {
-    ($name:ty, $n:literal, $config:ty, $words:literal) => {
+    ($name:ty, $n:literal, $config:ty, $words:literal, $friendly:literal) => {
         impl Modulus<$n> for $name {
             const SHIFTED: [[u64; $n]; 8] = {
                 let p = &<$config as MontConfig<$words>>::MODULUS.0;
                 [limbs(p, 0), limbs(p, 1), limbs(p, 2), limbs(p, 3), limbs(p, 4), limbs(p, 5), limbs(p, 6), limbs(p, 7)]
             };
             const INVERSE: u64 = <$config as MontConfig<$words>>::INV & LIMB;
+            const FRIENDLY: bool = $friendly;
         }
     };
 }
 
-modulus!(Q, 8, FqConfig, 6);
-modulus!(R, 5, FrConfig, 4);
+modulus!(Q, 8, FqConfig, 6, true);
+modulus!(R, 5, FrConfig, 4, false);
 
 /// Eight elements, a lane each.
 #[derive(Clone, Copy)]
@@ -84,6 +102,21 @@ pub(crate) struct Element<M, const N: usize>(pub(super) [Lane; N], PhantomData<M
 
 pub(crate) type Fq = Element<Q, 8>;
 pub(crate) type Fr = Element<R, 5>;
+
+/// Limb k of words of 64 bits, shifted to the left by `shift` < 52 bits.
+#[inline(always)]
+pub(super) fn cut_limb<const W: usize>(words: &[Lane; W], shift: u32, k: usize) -> Lane {
+    // bits 52 k - shift and on
+    let at = (LIMB_BITS * k as u32) as i32 - shift as i32;
+    let limb = if at < 0 {
+        words[0].shl(shift)
+    } else {
+        let (word, bit) = (at as usize / 64, at as u32 % 64);
+        let low = if word < W { words[word].shr(bit) } else { Lane::splat(0) };
+        if bit > 64 - LIMB_BITS && word + 1 < W { low.or(words[word + 1].shl(64 - bit)) } else { low }
+    };
+    limb.and(Lane::splat(LIMB))
+}
 
 impl<M: Modulus<N>, const N: usize> Element<M, N> {
     #[inline(always)]
@@ -207,11 +240,16 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     #[inline(always)]
     pub(crate) fn shift_left(&self, by: u32) -> Self {
         let mut t = self.0;
-        for j in (0..N).rev() {
-            let low = if j > 0 { self.0[j - 1].shr(LIMB_BITS - by) } else { Lane::splat(0) };
-            t[j] = t[j].shl(by).and(Lane::splat(LIMB)).or(low);
+        for j in 0..N {
+            t[j] = self.shifted_left_limb(by, j);
         }
         Self::new(t)
+    }
+
+    #[inline(always)]
+    fn shifted_left_limb(&self, by: u32, j: usize) -> Lane {
+        let low = if j > 0 { self.0[j - 1].shr(LIMB_BITS - by) } else { Lane::splat(0) };
+        self.0[j].shl(by).and(Lane::splat(LIMB)).or(low)
     }
 
     /// Reads words of 64 bits, shifted to the left by `shift` < 52 bits.
@@ -219,16 +257,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     pub(crate) fn cut<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
         let mut t = [Lane::splat(0); N];
         for k in 0..N {
-            // bits 52 k - shift and on
-            let at = (LIMB_BITS * k as u32) as i32 - shift as i32;
-            t[k] = if at < 0 {
-                words[0].shl(shift)
-            } else {
-                let (word, bit) = (at as usize / 64, at as u32 % 64);
-                let low = if word < W { words[word].shr(bit) } else { Lane::splat(0) };
-                if bit > 64 - LIMB_BITS && word + 1 < W { low.or(words[word + 1].shl(64 - bit)) } else { low }
-            };
-            t[k] = t[k].and(Lane::splat(LIMB));
+            t[k] = cut_limb(words, shift, k);
         }
         Self::new(t)
     }
@@ -237,15 +266,22 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     #[inline(always)]
     pub(crate) fn joined<const W: usize>(&self) -> [Lane; W] {
         let mut out = [Lane::splat(0); W];
-        for (k, out) in out.iter_mut().enumerate() {
-            let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
-            *out = self.0[limb].shr(bit);
-            let mut have = LIMB_BITS - bit;
-            for next in limb + 1..N {
-                if have < 64 {
-                    *out = out.or(self.0[next].shl(have));
-                    have += LIMB_BITS;
-                }
+        for k in 0..W {
+            out[k] = self.joined_word(k);
+        }
+        out
+    }
+
+    /// One of those words.
+    #[inline(always)]
+    pub(super) fn joined_word(&self, k: usize) -> Lane {
+        let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
+        let mut out = self.0[limb].shr(bit);
+        let mut have = LIMB_BITS - bit;
+        for next in limb + 1..N {
+            if have < 64 {
+                out = out.or(self.0[next].shl(have));
+                have += LIMB_BITS;
             }
         }
         out
@@ -278,7 +314,17 @@ pub(crate) const SCALE: [u64; 6] = power_of_two(432);
 /// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
 const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
 
+/// `2^416 / p`, rounded down.
+pub(super) const QUOTIENT: u64 = divide_power_of_two(416).1;
+
 impl Fq {
+    /// `(+-b) - (+-a) + 2 p`, each of them negative in the lanes of its mask: below 4 p.
+    #[inline(always)]
+    pub(crate) fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
+        let zero = Loose([Lane::splat(0); 8]);
+        zero.less_signed(b, !negative_b).less_signed(a, negative_a).lifted::<2>().carried()
+    }
+
     /// One, times R.
     #[inline(always)]
     pub(crate) fn one() -> Self {
@@ -316,6 +362,12 @@ impl Fq {
         self.shift_left(16)
     }
 
+    /// A limb of it.
+    #[inline(always)]
+    pub(super) fn shifted_limb(&self, j: usize) -> Lane {
+        self.shifted_left_limb(16, j)
+    }
+
     /// Below p, from below 2^16 p.
     #[inline(always)]
     pub(crate) fn reduced(&self) -> Self {
@@ -347,7 +399,6 @@ impl Fq {
     /// off from `2^416 / p`.
     #[inline(always)]
     pub(crate) fn nearly_reduced(&self) -> Self {
-        const QUOTIENT: u64 = divide_power_of_two(416).1;
         // 2^416 - p: q times it takes q p away, but for multiples of 2^416, which are masked off
         const MINUS_P: [u64; 8] = {
             let mut out = [LIMB; 8];
@@ -370,6 +421,136 @@ impl Fq {
         let mut out = Self::propagate(t);
         out.0[7] = out.0[7].and(Lane::splat(LIMB));
         out
+    }
+}
+
+/// `k p` for k = 0 .. 7, limb by limb.
+pub(super) const MULTIPLES: [[u64; 8]; 8] = {
+    let mut out = [[0; 8]; 8];
+    let mut k = 0;
+    while k < 8 {
+        let (mut carry, mut j) = (0u64, 0);
+        while j < 8 {
+            let sum = Q::SHIFTED[0][j] * k as u64 + carry;
+            out[j][k] = sum & LIMB;
+            carry = sum >> LIMB_BITS;
+            j += 1;
+        }
+        k += 1;
+    }
+    out
+};
+
+/// Eight numbers whose limbs have not been carried yet: they have signs and are within 2^60 of zero.
+#[derive(Clone, Copy)]
+pub(crate) struct Loose(pub(super) [Lane; 8]);
+
+impl Loose {
+    #[inline(always)]
+    pub(crate) fn of(x: &Fq) -> Self {
+        Self(x.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn carried(self) -> Fq {
+        Fq::propagate(self.0)
+    }
+
+    /// `self + b`
+    #[inline(always)]
+    pub(crate) fn plus(mut self, b: Self) -> Self {
+        for j in 0..8 {
+            self.0[j] = self.0[j].add(b.0[j]);
+        }
+        self
+    }
+
+    /// `self - b`
+    #[inline(always)]
+    pub(crate) fn minus(mut self, b: Self) -> Self {
+        for j in 0..8 {
+            self.0[j] = self.0[j].sub(b.0[j]);
+        }
+        self
+    }
+
+    /// `self + 2^K p`, which must not be negative.
+    #[inline(always)]
+    pub(crate) fn carried_from<const K: usize>(self) -> Fq {
+        self.plus(Self(Fq::p(K))).carried()
+    }
+
+    /// `self - b`
+    #[inline(always)]
+    pub(crate) fn less(mut self, b: &Fq) -> Self {
+        for j in 0..8 {
+            self.0[j] = self.0[j].sub(b.0[j]);
+        }
+        self
+    }
+
+    /// `self - b`, and `self + b` in the lanes of the mask.
+    #[inline(always)]
+    pub(crate) fn less_signed(mut self, b: &Fq, negative: Mask) -> Self {
+        for j in 0..8 {
+            self.0[j] = self.0[j].sub(b.0[j].negated(negative));
+        }
+        self
+    }
+
+    /// `self + LIFT p`
+    #[inline(always)]
+    pub(crate) fn lifted<const LIFT: usize>(mut self) -> Self {
+        for j in 0..8 {
+            self.0[j] = self.0[j].add(Lane::splat(MULTIPLES[j][LIFT]));
+        }
+        self
+    }
+
+    /// What `self + LIFT p` is below p, where that is in p .. 8 p.
+    ///
+    /// The quotient is estimated by the two top limbs: they are `x / 2^364`, rounded down but for 2^-47, so times `2^416 / p`,
+    /// over 2^52, it is too large by less than 2^-60 and too small by less than 2^-16.5. So only few lanes need another look:
+    /// those whose top limb is that of p, or negative.
+    #[inline(always)]
+    pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
+        let mut t = self.lifted::<LIFT>().0;
+        let q = quotient(&t);
+        for j in 0..8 {
+            t[j] = t[j].sub(q.lookup(&MULTIPLES[j]));
+        }
+        let mut out = Fq::propagate(t);
+        if !surely_reduced(&out) {
+            // SAFETY: lanes exist only where the features do.
+            out = unsafe { mend(out) };
+        }
+        out
+    }
+}
+
+/// How many times p to take away: see [`Loose::reduced`].
+#[inline(always)]
+pub(super) fn quotient(t: &[Lane; 8]) -> Lane {
+    Lane::splat(0).madd_high(t[7].add(t[6].carry()), Lane::splat(QUOTIENT))
+}
+
+/// Whether the top limbs alone tell that all lanes are between 0 and p.
+#[inline(always)]
+pub(super) fn surely_reduced(x: &Fq) -> bool {
+    x.0[7].not_below(Lane::splat(Q::SHIFTED[0][7])) == 0
+}
+
+lanes! {
+    /// Below p, from between `-p` and `2 p`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn mend(x: Fq) -> Fq {
+        let negative = x.0[7].negative();
+        let mut t = x.0;
+        for j in 0..8 {
+            t[j] = t[j].blend(negative, t[j].add(Lane::splat(MULTIPLES[j][1])));
+        }
+        Fq::propagate(t).reduce_once::<0>()
     }
 }
 
@@ -400,10 +581,10 @@ pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
     acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] }).mul(&BACK)
 }
 
-/// Makes a row that of the opposite element: 2^5 p less it.
+/// Makes a row that of the opposite element: 2^6 p less it.
 pub(crate) fn negate_row(row: &mut [u64; 8]) {
     let mut carry = 0;
-    for (limb, p) in row.iter_mut().zip(Q::SHIFTED[5]) {
+    for (limb, p) in row.iter_mut().zip(Q::SHIFTED[6]) {
         let difference = p as i64 - *limb as i64 + carry;
         (*limb, carry) = (difference as u64 & LIMB, difference >> LIMB_BITS);
     }

@@ -25,6 +25,14 @@ impl Lane {
         Self(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) })
     }
 
+    /// The pairs whose first (side 0) or second word has its top bit set.
+    #[inline(always)]
+    pub(crate) fn top_bits(pairs: &[[u32; 2]; 8], side: usize) -> Mask {
+        // SAFETY: as many bytes are readable; the load asks for no alignment.
+        let both = Self(unsafe { _mm512_loadu_si512(pairs.as_ptr().cast()) });
+        if side == 0 { both.shl(32).negative() } else { both.negative() }
+    }
+
     #[inline(always)]
     pub(crate) fn store(self, to: &mut [u64; 8]) {
         // SAFETY: eight words are writable; the store asks for no alignment.
@@ -99,37 +107,68 @@ impl Lane {
         Self(unsafe { _mm512_mask_blend_epi64(mask, self.0, b.0) })
     }
 
+    /// The opposite in the lanes of the mask.
+    #[inline(always)]
+    pub(crate) fn negated(self, mask: Mask) -> Self {
+        Self(unsafe { _mm512_mask_sub_epi64(self.0, mask, _mm512_setzero_si512(), self.0) })
+    }
+
+    /// The lanes that are not below those of b, as unsigned words.
+    #[inline(always)]
+    pub(crate) fn not_below(self, b: Self) -> Mask {
+        unsafe { _mm512_cmpge_epu64_mask(self.0, b.0) }
+    }
+
+    /// `table[i]` for each lane i, below 8.
+    #[inline(always)]
+    pub(crate) fn lookup(self, table: &[u64; 8]) -> Self {
+        Self(unsafe { _mm512_permutexvar_epi64(self.0, Self::load(table).0) })
+    }
+
     /// Lane i is lane i + K of before, modulo 8.
     #[inline(always)]
     pub(crate) fn rotated<const K: i32>(self) -> Self {
         Self(unsafe { _mm512_alignr_epi64::<K>(self.0, self.0) })
     }
 
+    /// The even words of both, word by word in turn, and the odd ones.
+    #[inline(always)]
+    pub(crate) fn words_of_two(self, b: Self) -> [Self; 2] {
+        unsafe { [Self(_mm512_unpacklo_epi64(self.0, b.0)), Self(_mm512_unpackhi_epi64(self.0, b.0))] }
+    }
+
+    /// Of the pairs of words of both, self's first, the even ones and the odd ones.
+    #[inline(always)]
+    pub(crate) fn pairs_of_two(self, b: Self) -> [Self; 2] {
+        unsafe {
+            let even = _mm512_shuffle_i64x2::<0b10_00_10_00>(self.0, b.0);
+            [Self(even), Self(_mm512_shuffle_i64x2::<0b11_01_11_01>(self.0, b.0))]
+        }
+    }
+
     /// Rows to columns: lane i of output j is lane j of input i.
     #[inline(always)]
-    pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {
+    pub(crate) fn transpose(mut r: [Self; 8]) -> [Self; 8] {
+        for step in 0..Self::TRANSPOSITION {
+            Self::transpose_step(&mut r, step);
+        }
+        r
+    }
+
+    /// Steps of a transposition: each reads and writes four of the eight.
+    pub(crate) const TRANSPOSITION: usize = 6;
+
+    #[inline(always)]
+    pub(crate) fn transpose_step(r: &mut [Self; 8], step: usize) {
         // pairs of words, then pairs of pairs, then halves
-        unsafe {
-            let (mut a, mut b) = ([r[0].0; 8], [r[0].0; 8]);
-            for i in 0..4 {
-                a[2 * i] = _mm512_unpacklo_epi64(r[2 * i].0, r[2 * i + 1].0);
-                a[2 * i + 1] = _mm512_unpackhi_epi64(r[2 * i].0, r[2 * i + 1].0);
-            }
-            for i in 0..2 {
-                for j in 0..2 {
-                    // 128-bit pieces 0 and 2, 1 and 3 of two registers
-                    b[4 * i + j] = _mm512_shuffle_i64x2::<0b10_00_10_00>(a[4 * i + j], a[4 * i + j + 2]);
-                    b[4 * i + j + 2] = _mm512_shuffle_i64x2::<0b11_01_11_01>(a[4 * i + j], a[4 * i + j + 2]);
-                }
-            }
-            let mut out = r;
-            for j in 0..2 {
-                out[j] = Self(_mm512_shuffle_i64x2::<0b10_00_10_00>(b[j], b[j + 4]));
-                out[j + 4] = Self(_mm512_shuffle_i64x2::<0b11_01_11_01>(b[j], b[j + 4]));
-                out[j + 2] = Self(_mm512_shuffle_i64x2::<0b10_00_10_00>(b[j + 2], b[j + 6]));
-                out[j + 6] = Self(_mm512_shuffle_i64x2::<0b11_01_11_01>(b[j + 2], b[j + 6]));
-            }
-            out
+        let (first, second, distance) = match step {
+            0 | 1 => (4 * step, 4 * step + 2, 1),
+            2 | 3 => (4 * (step - 2), 4 * (step - 2) + 1, 2),
+            _ => (2 * (step - 4), 2 * (step - 4) + 1, 4),
+        };
+        for i in [first, second] {
+            let (a, b) = (r[i], r[i + distance]);
+            [r[i], r[i + distance]] = if step < 2 { a.words_of_two(b) } else { a.pairs_of_two(b) };
         }
     }
 
@@ -173,26 +212,46 @@ impl Lane {
     /// [`Self::half_columns`] the other way: row i goes to `to[stride * i ..]`.
     #[inline(always)]
     pub(crate) fn store_half_columns(columns: [Self; 4], to: &mut [u64], stride: usize) {
+        for rows in 0..4 {
+            Self::store_half_columns_step(&columns, to, stride, rows);
+        }
+    }
+
+    /// Two of the eight rows, of four steps.
+    #[inline(always)]
+    pub(crate) fn store_half_columns_step(columns: &[Self; 4], to: &mut [u64], stride: usize, step: usize) {
         assert!(to.len() >= 7 * stride + 4, "eight rows of four words do not fit");
         let [a, b, c, d] = columns;
         // SAFETY: the last row's four words end within `to`, as asserted.
         unsafe {
-            let (even, even_high) = (_mm512_unpacklo_epi64(a.0, b.0), _mm512_unpacklo_epi64(c.0, d.0));
-            let (odd, odd_high) = (_mm512_unpackhi_epi64(a.0, b.0), _mm512_unpackhi_epi64(c.0, d.0));
-            let first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
-            let second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
-            let pairs = [
-                (0, _mm512_permutex2var_epi64(even, first, even_high)),
-                (4, _mm512_permutex2var_epi64(even, second, even_high)),
-                (1, _mm512_permutex2var_epi64(odd, first, odd_high)),
-                (5, _mm512_permutex2var_epi64(odd, second, odd_high)),
-            ];
-            for (row, pair) in pairs {
-                let at = to.as_mut_ptr();
-                _mm256_storeu_si256(at.add(stride * row).cast(), _mm512_castsi512_si256(pair));
-                _mm256_storeu_si256(at.add(stride * (row + 2)).cast(), _mm512_extracti64x4_epi64::<1>(pair));
-            }
+            let (low, high, row) = match step {
+                0 | 1 => (_mm512_unpacklo_epi64(a.0, b.0), _mm512_unpacklo_epi64(c.0, d.0), 4 * step),
+                _ => (_mm512_unpackhi_epi64(a.0, b.0), _mm512_unpackhi_epi64(c.0, d.0), 4 * (step - 2) + 1),
+            };
+            let indices = if step.is_multiple_of(2) {
+                _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0)
+            } else {
+                _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4)
+            };
+            let pair = _mm512_permutex2var_epi64(low, indices, high);
+            let at = to.as_mut_ptr();
+            _mm256_storeu_si256(at.add(stride * row).cast(), _mm512_castsi512_si256(pair));
+            _mm256_storeu_si256(at.add(stride * (row + 2)).cast(), _mm512_extracti64x4_epi64::<1>(pair));
         }
+    }
+
+    /// The same, computed no later than here: the compiler would put off what is needed later, and with it undo an order that is there to
+    /// keep the processor's units busy.
+    #[inline(always)]
+    pub(crate) fn here(self) -> Self {
+        #[target_feature(enable = "avx512f")]
+        #[inline]
+        fn here(mut x: __m512i) -> __m512i {
+            // SAFETY: no instruction; the register keeps its value.
+            unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) x, options(nomem, nostack, preserves_flags)) };
+            x
+        }
+        Self(unsafe { here(self.0) })
     }
 
     /// Asks for the cache line of an address; it need not be readable.

@@ -31,6 +31,12 @@ impl Lane {
         Self(*from)
     }
 
+    /// The pairs whose first (side 0) or second word has its top bit set.
+    #[inline(always)]
+    pub(crate) fn top_bits(pairs: &[[u32; 2]; 8], side: usize) -> Mask {
+        Self(pairs.map(|pair| u64::from(pair[side]))).mask(|_, word| word >> 31 == 1)
+    }
+
     #[inline(always)]
     pub(crate) fn store(self, to: &mut [u64; 8]) {
         *to = self.0;
@@ -106,6 +112,24 @@ impl Lane {
         Self(std::array::from_fn(|i| if mask >> i & 1 == 1 { b.0[i] } else { self.0[i] }))
     }
 
+    /// The opposite in the lanes of the mask.
+    #[inline(always)]
+    pub(crate) fn negated(self, mask: Mask) -> Self {
+        self.blend(mask, Self::splat(0).sub(self))
+    }
+
+    /// The lanes that are not below those of b, as unsigned words.
+    #[inline(always)]
+    pub(crate) fn not_below(self, b: Self) -> Mask {
+        self.mask(|i, a| a >= b.0[i])
+    }
+
+    /// `table[i]` for each lane i, below 8.
+    #[inline(always)]
+    pub(crate) fn lookup(self, table: &[u64; 8]) -> Self {
+        Self(self.0.map(|i| table[i as usize % 8]))
+    }
+
     /// Lane i is lane i + K of before, modulo 8.
     #[inline(always)]
     pub(crate) fn rotated<const K: i32>(self) -> Self {
@@ -116,6 +140,17 @@ impl Lane {
     #[inline(always)]
     pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {
         std::array::from_fn(|j| Self(std::array::from_fn(|i| r[i].0[j])))
+    }
+
+    /// Steps of a transposition.
+    pub(crate) const TRANSPOSITION: usize = 6;
+
+    /// All of it in the last step.
+    #[inline(always)]
+    pub(crate) fn transpose_step(r: &mut [Self; 8], step: usize) {
+        if step + 1 == Self::TRANSPOSITION {
+            *r = Self::transpose(*r);
+        }
     }
 
     /// Columns of eight rows of eight words: lane i of output j is word j of row i.
@@ -133,9 +168,24 @@ impl Lane {
     /// [`Self::half_columns`] the other way: row i goes to `to[stride * i ..]`.
     #[inline(always)]
     pub(crate) fn store_half_columns(columns: [Self; 4], to: &mut [u64], stride: usize) {
-        for i in 0..8 {
+        for step in 0..4 {
+            Self::store_half_columns_step(&columns, to, stride, step);
+        }
+    }
+
+    /// Two of the eight rows, of four steps.
+    #[inline(always)]
+    pub(crate) fn store_half_columns_step(columns: &[Self; 4], to: &mut [u64], stride: usize, step: usize) {
+        let row = [0, 4, 1, 5][step];
+        for i in [row, row + 2] {
             to[stride * i..][..4].copy_from_slice(&columns.map(|column| column.0[i]));
         }
+    }
+
+    /// The same.
+    #[inline(always)]
+    pub(crate) fn here(self) -> Self {
+        self
     }
 
     /// Nothing to ask for.

@@ -27,6 +27,7 @@ macro_rules! lanes {
     };
 }
 
+mod additions;
 #[path = "../lanes/batch.rs"]
 mod batch;
 pub(crate) mod fft;
@@ -44,6 +45,7 @@ mod target_group;
 #[path = "../lanes/tower.rs"]
 mod tower;
 
+use additions::add_batch as add_batch_g1;
 pub(crate) use batch::add_pairs;
 pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
@@ -58,6 +60,9 @@ pub(crate) const FEW_MULTIPLES_G2: usize = 4;
 const FEW_MILLER_LOOPS: usize = 1;
 /// A power or a final exponentiation without company is portable.
 const FEW_POWERS: usize = 2;
+
+/// Sums of products before their reduction would save a fifth of the multiply-adds of Fq6, but take more time to store and load.
+const LAZY: bool = false;
 
 /// Whether this processor has the instructions.
 pub(crate) fn available() -> bool {

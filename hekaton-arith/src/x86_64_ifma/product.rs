@@ -4,8 +4,9 @@
 //! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
 //! bounded numbers are below is said in [`super::field`].
 
-use super::field::{Element, Fq, Modulus, Q};
+use super::field::{Element, Fq, Loose, Modulus, Q};
 use super::lane::Lane;
+
 use std::marker::PhantomData;
 
 /// A loop over rows, written out: the limbs of a product stay in registers only if all indices are known.
@@ -41,6 +42,17 @@ fn multiply_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N]
 /// Adds the multiple of p that makes `t[i]` a carry.
 #[inline(always)]
 fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], p: &[Lane; N], i: usize) {
+    if M::FRIENDLY && i + 1 < N {
+        let (q, m) = (t[i], Element::<M, N>::splat(&M::FRIEND).0);
+        t[i + 1] = t[i + 1].add(q.carry());
+        for j in 0..N {
+            t[i + j + 1] = t[i + j + 1].madd_low(q, m[j]);
+        }
+        for j in 0..N {
+            t[i + j + 2] = t[i + j + 2].madd_high(q, m[j]);
+        }
+        return;
+    }
     let zero = Lane::splat(0);
     let q = zero.madd_low(t[i], Lane::splat(M::INVERSE));
     // all that goes into t[i + 1] side by side: the next row's q waits for it
@@ -57,6 +69,12 @@ fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], 
 /// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + N for the reduction (together 264 for Fq, 105 for Fr).
 #[inline(always)]
 pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
+    Element::propagate(product_limbs(a, b))
+}
+
+/// [`product`], not carried: limbs are below 2^57.
+#[inline(always)]
+fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> [Lane; N] {
     a.check();
     b.check();
     let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
@@ -68,49 +86,60 @@ pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Elem
     });
     let mut out = [zero; N];
     out.copy_from_slice(&t[N..2 * N]);
-    Element::propagate(out)
+    out
 }
 
-/// Two products side by side: one waits for its q where the other works.
+/// [`product_limbs`] with something else beside it: [`STEPS`] steps, two a row.
 #[inline(always)]
-pub(crate) fn products<M: Modulus<N>, const N: usize>(
-    [a, b]: [&Element<M, N>; 2],
-    [c, d]: [&Element<M, N>; 2],
-) -> [Element<M, N>; 2] {
-    for x in [a, b, c, d] {
-        x.check();
-    }
+fn product_limbs_beside<M: Modulus<N>, const N: usize>(
+    a: &Element<M, N>,
+    b: &Element<M, N>,
+    mut beside: impl FnMut(usize),
+) -> [Lane; N] {
+    a.check();
+    b.check();
     let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
-    let (mut t, mut s) = ([zero; 16], [zero; 16]);
+    let mut t = [zero; 16];
     t[0] = zero.madd_low(a.0[0], b.0[0]);
-    s[0] = zero.madd_low(c.0[0], d.0[0]);
     rows!(i < N, {
         multiply_row(&mut t, &a.0, &b.0, i);
-        multiply_row(&mut s, &c.0, &d.0, i);
+        t[i + 2] = t[i + 2].here();
+        beside(2 * i);
         reduce_row::<M, N, 16>(&mut t, &p, i);
-        reduce_row::<M, N, 16>(&mut s, &p, i);
+        t[i + 2] = t[i + 2].here();
+        beside(2 * i + 1);
     });
-    let mut out = [[zero; N]; 2];
-    out[0].copy_from_slice(&t[N..2 * N]);
-    out[1].copy_from_slice(&s[N..2 * N]);
-    [Element::propagate(out[0]), Element::propagate(out[1])]
+    let mut out = [zero; N];
+    out.copy_from_slice(&t[N..2 * N]);
+    out
 }
 
-lanes! {
-    /// [`product`], not inlined.
-    #[inline(never)]
-    pub(crate) fn mul<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
-        product(a, b)
-    }
+/// Steps of what lies beside a product in Fq.
+pub(crate) const STEPS: usize = 16;
 
-    /// [`products`], not inlined.
-    #[inline(never)]
-    pub(crate) fn mul_two<M: Modulus<N>, const N: usize>(
-        x: [&Element<M, N>; 2],
-        y: [&Element<M, N>; 2],
-    ) -> [Element<M, N>; 2] {
-        products(x, y)
-    }
+/// [`product`], not carried.
+#[inline(always)]
+pub(crate) fn mul_loose(a: &Fq, b: &Fq) -> Loose {
+    Loose(product_limbs(a, b))
+}
+
+/// [`mul_loose`] with [`STEPS`] steps of something else between its rows.
+#[inline(always)]
+pub(crate) fn mul_loose_beside(a: &Fq, b: &Fq, beside: impl FnMut(usize)) -> Loose {
+    Loose(product_limbs_beside(a, b, beside))
+}
+
+/// `a^2 / R mod p`, not carried.
+#[inline(always)]
+pub(crate) fn square_loose(a: &Fq) -> Loose {
+    Loose(reduce_limbs(square_wide::<Q, 8, 16>(a)))
+}
+
+/// [`square_loose`] with [`STEPS`] steps of something else between its rows.
+#[inline(always)]
+pub(crate) fn square_loose_beside(a: &Fq, mut beside: impl FnMut(usize)) -> Loose {
+    let wide = square_wide_beside::<Q, 8, 16>(a, &mut beside);
+    Loose(reduce_limbs_beside(wide, |i| beside(8 + i)))
 }
 
 /// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
@@ -169,6 +198,14 @@ pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
 /// `a^2`, N^2 + N multiply-adds.
 #[inline(always)]
 pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
+    square_wide_beside(a, |_| {})
+}
+
+#[inline(always)]
+fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
+    a: &Element<M, N>,
+    mut beside: impl FnMut(usize),
+) -> Wide<M, W> {
     a.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
@@ -176,6 +213,8 @@ pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Ele
             t[i + j] = t[i + j].madd_low(a.0[j], a.0[i]);
             t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], a.0[i]);
         }
+        t[i + 1] = t[i + 1].here();
+        beside(i);
     });
     for t in &mut t {
         *t = t.add(*t);
@@ -187,43 +226,68 @@ pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Ele
     Wide(t, PhantomData)
 }
 
-/// `t / R mod p`, for a t that is not negative: 2 N^2 + N multiply-adds.
+/// `t / R mod p`, not carried, for a t that is not negative: 2 N^2 multiply-adds and as many more as the last row takes, 129 for Fq.
 #[inline(always)]
-pub(crate) fn reduce<M: Modulus<N>, const N: usize, const W: usize>(t: &Wide<M, W>) -> Element<M, N> {
+fn reduce_limbs<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> [Lane; N] {
     let (mut t, p) = (t.0, Element::<M, N>::p(0));
     rows!(i < N, {
         reduce_row::<M, N, W>(&mut t, &p, i);
     });
     let mut out = [Lane::splat(0); N];
     out.copy_from_slice(&t[N..]);
-    Element::propagate(out)
+    out
 }
 
-/// `t / R + p mod p` of two side by side, for t above `-p R`.
+#[inline(always)]
+fn reduce_limbs_beside<M: Modulus<N>, const N: usize, const W: usize>(
+    t: Wide<M, W>,
+    mut beside: impl FnMut(usize),
+) -> [Lane; N] {
+    let (mut t, p) = (t.0, Element::<M, N>::p(0));
+    rows!(i < N, {
+        reduce_row::<M, N, W>(&mut t, &p, i);
+        t[i + 1] = t[i + 1].here();
+        beside(i);
+    });
+    let mut out = [Lane::splat(0); N];
+    out.copy_from_slice(&t[N..]);
+    out
+}
+
+/// Two products, not carried, one after the other: a processor that looks ahead far enough works on both, and so they need no more
+/// registers than there are.
+#[inline(always)]
+pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
+    [mul_loose(a, b), mul_loose(c, d)]
+}
+
+/// `(a0 + a1 i) (b0 + b1 i) / R`, the first coordinate lifted by p: three products and two reductions, in the order that keeps the fewest numbers.
+#[inline(always)]
+pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
+    let (v0, v1): (WideFq, WideFq) = (mul_wide(a0, b0), mul_wide(a1, b1));
+    let c0 = Loose(reduce_limbs(v0.sub(&v1)));
+    let both = v0.add(&v1);
+    let cross: WideFq = mul_wide(&a0.add(a1), &b0.add(b1));
+    // a0 b1 + a1 b0 is not negative
+    [c0.lifted::<1>(), Loose(reduce_limbs(cross.sub(&both)))]
+}
+
+/// `t / R + p mod p` of two, for t above `-p R`.
 #[inline(always)]
 pub(crate) fn reduce_lifted<M: Modulus<N>, const N: usize, const W: usize>(
     t: &Wide<M, W>,
     s: &Wide<M, W>,
 ) -> [Element<M, N>; 2] {
-    let (mut t, mut s, p) = (t.0, s.0, Element::<M, N>::p(0));
-    rows!(i < N, {
-        reduce_row::<M, N, W>(&mut t, &p, i);
-        reduce_row::<M, N, W>(&mut s, &p, i);
-    });
-    let mut out = [[Lane::splat(0); N]; 2];
-    for j in 0..N {
-        out[0][j] = t[N + j].add(p[j]);
-        out[1][j] = s[N + j].add(p[j]);
-    }
-    [Element::propagate(out[0]), Element::propagate(out[1])]
+    [reduce_one_lifted(*t), reduce_one_lifted(*s)]
 }
 
-lanes! {
-    /// `a^2 / R mod p`
-    #[inline(never)]
-    pub(crate) fn square(a: &Fq) -> Fq {
-        reduce::<Q, 8, 16>(&square_wide(a))
+#[inline(always)]
+fn reduce_one_lifted<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> Element<M, N> {
+    let (mut t, p) = (reduce_limbs(t), Element::<M, N>::p(0));
+    for j in 0..N {
+        t[j] = t[j].add(p[j]);
     }
+    Element::propagate(t)
 }
 
 #[cfg(test)]
@@ -312,18 +376,15 @@ mod tests {
                 let a8 = [*a; 8];
                 let b8: [[u64; N]; 8] = std::array::from_fn(|lane| edges[(first + lane + i) % edges.len()]);
                 let (x, y) = (gather::<M, N>(&a8), gather::<M, N>(&b8));
-                // SAFETY: the features are there.
-                let product = unsafe { mul(&x, &y) };
-                let square = reduce::<M, N, W>(&square_wide(&y));
+                let product = product(&x, &y);
+                let square = Element::<M, N>::propagate(reduce_limbs::<M, N, W>(square_wide(&y)));
                 let wide = mul_wide::<M, N, W>(&x, &y).sub(&square_wide(&y));
                 let [wide, twice] = reduce_lifted::<M, N, W>(&wide, &wide.add(&wide));
-                // SAFETY: as above.
-                let [two, _] = unsafe { mul_two([&y, &y], [&x, &y]) };
-                let got = [product, square, wide, x.add(&y), twice, two].map(|z| lanes(&z.0));
+                let got = [product, square, wide, x.add(&y), twice].map(|z| lanes(&z.0));
                 for lane in 0..8 {
                     let (a, b) = (value::<F>(a), value::<F>(&b8[lane]));
                     let (wide, square) = ((a * b - b.square()) / r, b.square() / r);
-                    let expected = [a * b / r, square, wide, a + b, wide + wide, square];
+                    let expected = [a * b / r, square, wide, a + b, wide + wide];
                     for (got, expected) in got.iter().zip(expected) {
                         assert_eq!(value::<F>(&got[lane]), expected);
                         assert!(got[lane].iter().all(|limb| *limb <= LIMB));
