@@ -30,6 +30,14 @@ pub struct Domain {
 /// log2 of the side of a tile in [`bit_reverse`]; wider ones meet in the same sets of the cache.
 const TILE_BITS: u32 = 3;
 
+/// What coefficients are multiplied with before a transform.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Factors<'f> {
+    pub(crate) each: &'f [Fr],
+    /// and all of them
+    pub(crate) all: Option<Fr>,
+}
+
 /// A backend's tables.
 #[derive(Clone, Debug)]
 enum Tables {
@@ -112,15 +120,16 @@ impl Domain {
     pub fn coset_fft(&self, values: &mut [Fr]) {
         self.check(values);
         bit_reverse(values);
-        with!(self.tables, scale(values, &Fr::from(self.size as u64)));
-        with!(self.tables, to_values(values, Some(&self.coset_factors)));
+        // the factors have 1 / N in them
+        let factors = Factors { each: &self.coset_factors, all: Some(Fr::from(self.size as u64)) };
+        with!(self.tables, to_values(values, Some(factors)));
     }
 
     /// Values on the domain to values on the coset, of the same polynomial of degree below N.
     pub fn to_coset(&self, values: &mut [Fr]) {
         self.check(values);
         with!(self.tables, to_coefficients(values));
-        with!(self.tables, to_values(values, Some(&self.coset_factors)));
+        with!(self.tables, to_values(values, Some(Factors { each: &self.coset_factors, all: None })));
     }
 
     fn check(&self, values: &[Fr]) {

@@ -19,7 +19,7 @@
 use super::batch::{
     Pairs, Saved, Special, classify, invert, prefetch_back, prefetch_there, saved, special_slopes, special_sums,
 };
-use super::field::{Element, Fq, LIMB, Loose, MULTIPLES, cut_limb, mend, quotient, surely_reduced};
+use super::field::{Element, Fq, LIMB, Loose, Modulus, Q, cut_limb, mend, quotient, surely_reduced};
 use super::lane::{Lane, Mask};
 use super::product::{STEPS, mul_loose_beside, square_loose_beside};
 use crate::G1Point;
@@ -168,7 +168,7 @@ impl<'s> Differences<'s> {
                     self.any[0] = self.any[0].or(xa);
                     self.any[1] = self.any[1].or(xb);
                     self.any[2] = self.any[2].or(difference);
-                    self.d.put(k, difference.add(Lane::splat(MULTIPLES[k][1])));
+                    self.d.put(k, difference.add(Lane::splat(Q::MULTIPLES[k][1])));
                 });
             }
         }
@@ -247,7 +247,7 @@ impl<'s> Rise<'s> {
             _ => {
                 let k = i - 8;
                 let (a, b) = (ya[k].negated(self.negative_a), self.yb[k].negated(self.negative_b));
-                self.rise.put(k, b.sub(a).add(Lane::splat(MULTIPLES[k][2])));
+                self.rise.put(k, b.sub(a).add(Lane::splat(Q::MULTIPLES[k][2])));
             }
         }
     }
@@ -272,13 +272,13 @@ impl<const LIFT: usize> Reducing<LIFT> {
         match i {
             0..4 => {
                 two!(k = 2 * i, {
-                    self.sum[k] = limb(k).add(Lane::splat(MULTIPLES[k][LIFT])).here();
+                    self.sum[k] = limb(k).add(Lane::splat(Q::MULTIPLES[k][LIFT])).here();
                 });
             }
             4 => self.quotient = quotient(&self.sum).here(),
             5..9 => {
                 two!(k = 2 * (i - 5), {
-                    self.out.put(k, self.sum[k].sub(self.quotient.lookup(&MULTIPLES[k])));
+                    self.out.put(k, self.sum[k].sub(self.quotient.lookup(&Q::MULTIPLES[k])));
                 });
             }
             _ => {}
@@ -406,7 +406,7 @@ lanes! {
                 x.step(|k| square.0[k].sub(xa.0[k]).sub(xa.0[k]).sub(b_less_a.0[k]), i);
                 if (9..13).contains(&i) {
                     two!(k = 2 * (i - 9), {
-                        run.put(k, xa.0[k].sub(x.out.limbs[k]).add(Lane::splat(MULTIPLES[k][1])));
+                        run.put(k, xa.0[k].sub(x.out.limbs[k]).add(Lane::splat(Q::MULTIPLES[k][1])));
                     });
                 }
             })

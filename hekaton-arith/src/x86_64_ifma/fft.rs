@@ -12,11 +12,13 @@
 //!
 //! # Bounds
 //! Sums of two of the numbers below 2 p are below 4 p, differences lifted by 2 p or 4 p below 8 p; products with a twiddle,
-//! which is below p, stay below (1 + 8 p / R) p < 1.3 p.
+//! which is below p, stay below (1 + 2^-20 + 8 p / R) p < 1.3 p. Sums and differences that are no factors are not carried before
+//! their nearest multiple of p is taken away ([`Fr::settled`]).
 
 use super::field::{Element, Fr, limbs};
 use super::lane::Lane;
-use super::product::product;
+use super::product::{product, product_limbs};
+use crate::fft::Factors;
 use ark_bls12_381::FrConfig;
 use ark_ff::MontConfig;
 
@@ -90,9 +92,10 @@ impl Tables {
     }
 
     /// Coefficients in bit-reversed order, times the factors if there are any, to values in natural order.
-    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>) {
+    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<Factors<'_>>) {
+        let factors = factors.map(LaneFactors::new);
         if let Some(factors) = factors {
-            assert_eq!(coefficients.len(), factors.len(), "as many factors as coefficients");
+            assert_eq!(coefficients.len(), factors.each.len(), "as many factors as coefficients");
         }
         unsafe { dit_blocks(blocks(coefficients), factors, self, true) }
     }
@@ -106,6 +109,19 @@ impl Tables {
     #[inline(always)]
     fn layer(&self, blocks: usize) -> &[Twiddles] {
         &self.layers[blocks.ilog2() as usize]
+    }
+}
+
+/// [`Factors`], that of all times 2^264: so a product of words times 2^256 with it is times R.
+#[derive(Clone, Copy)]
+struct LaneFactors<'f> {
+    each: &'f [ark_bls12_381::Fr],
+    all: Option<[u64; 5]>,
+}
+
+impl<'f> LaneFactors<'f> {
+    fn new(factors: Factors<'f>) -> Self {
+        Self { each: factors.each, all: factors.all.map(|x| times_r(&(x * ark_bls12_381::Fr::from(16u64)))) }
     }
 }
 
@@ -146,27 +162,49 @@ fn store_elements(x: &Fr, block: &mut Block) {
     Lane::store_half_columns(x.reduce_once::<0>().joined(), block, 4);
 }
 
+/// Sums that have not been carried.
+type Limbs = [Lane; 5];
+
+#[inline(always)]
+fn sum(a: &Limbs, b: &Limbs) -> Limbs {
+    let mut t = *a;
+    for j in 0..5 {
+        t[j] = t[j].add(b[j]);
+    }
+    t
+}
+
+/// `a - b + 2^K p`
+#[inline(always)]
+fn difference<const K: usize>(a: &Limbs, b: &Limbs) -> Limbs {
+    let (mut t, p) = (*a, Fr::p(K));
+    for j in 0..5 {
+        t[j] = t[j].sub(b[j]).add(p[j]);
+    }
+    t
+}
+
 /// `(a + b, (a - b) w)`, below 2 p all.
 #[inline(always)]
 fn butterfly_dif(a: &mut Fr, b: &mut Fr, w: &Fr) {
     let difference = a.sub::<1>(b);
-    *a = a.add(b).reduce_once::<1>();
+    *a = Fr::settled(sum(&a.0, &b.0));
     *b = product(&difference, w);
 }
 
 /// `(a + w b, a - w b)`, below 2 p all.
 #[inline(always)]
 fn butterfly_dit(a: &mut Fr, b: &mut Fr, w: &Fr) {
-    let m = product(b, w);
-    *b = a.sub::<1>(&m).reduce_once::<1>();
-    *a = a.add(&m).reduce_once::<1>();
+    let m = product_limbs(b, w);
+    *b = Fr::settled(difference::<1>(&a.0, &m));
+    *a = Fr::settled(sum(&a.0, &m));
 }
 
 /// `(a + b, a - b)`
 #[inline(always)]
 fn butterfly(a: &mut Fr, b: &mut Fr) {
-    let difference = a.sub::<1>(b).reduce_once::<1>();
-    *a = a.add(b).reduce_once::<1>();
+    let difference = Fr::settled(difference::<1>(&a.0, &b.0));
+    *a = Fr::settled(sum(&a.0, &b.0));
     *b = difference;
 }
 
@@ -237,14 +275,14 @@ lanes! {
             for k in 0..4 {
                 a[k] = if first { load_elements(&blocks[at[k]]) } else { load(&blocks[at[k]]) };
             }
-            let t1 = product(&a[0].sub::<1>(&a[2]), &outer[i].load());
-            let t3 = product(&a[1].sub::<1>(&a[3]), &outer[i + quarter].load());
-            let (t0, t2) = (a[0].add(&a[2]), a[1].add(&a[3]));
+            let t1 = product_limbs(&a[0].sub::<1>(&a[2]), &outer[i].load());
+            let t3 = product_limbs(&a[1].sub::<1>(&a[3]), &outer[i + quarter].load());
+            let (t0, t2) = (sum(&a[0].0, &a[2].0), sum(&a[1].0, &a[3].0));
             let w = inner[i].load();
-            store(&t0.add(&t2).reduce_once::<2>().reduce_once::<1>(), &mut blocks[at[0]]);
-            store(&product(&t0.sub::<2>(&t2), &w), &mut blocks[at[1]]);
-            store(&t1.add(&t3).reduce_once::<1>(), &mut blocks[at[2]]);
-            store(&product(&t1.sub::<1>(&t3), &w), &mut blocks[at[3]]);
+            store(&Fr::settled(sum(&t0, &t2)), &mut blocks[at[0]]);
+            store(&product(&Fr::propagate(difference::<2>(&t0, &t2)), &w), &mut blocks[at[1]]);
+            store(&Fr::settled(sum(&t1, &t3)), &mut blocks[at[2]]);
+            store(&product(&Fr::propagate(difference::<1>(&t1, &t3)), &w), &mut blocks[at[3]]);
         }
     }
 
@@ -279,9 +317,9 @@ lanes! {
         }
     }
 
-    fn dit_blocks(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
+    fn dit_blocks(blocks: &mut [Block], factors: Option<LaneFactors<'_>>, tables: &Tables, last: bool) {
         let n = blocks.len();
-        let part = |k: usize, of: usize| factors.map(|f| &f[k * 8 * n / of..(k + 1) * 8 * n / of]);
+        let part = |k: usize, of: usize| factors.map(|f| LaneFactors { each: &f.each[k * 8 * n / of..(k + 1) * 8 * n / of], ..f });
         match n {
             8 => dit_64(blocks, factors, tables, last),
             16 => {
@@ -316,32 +354,37 @@ lanes! {
             let at = [i, i + quarter, i + 2 * quarter, i + 3 * quarter];
             let (b0, b1, b2, b3) = (load(&blocks[at[0]]), load(&blocks[at[1]]), load(&blocks[at[2]]), load(&blocks[at[3]]));
             let w = inner[i].load();
-            let (m1, m3) = (product(&b1, &w), product(&b3, &w));
-            let (x0, x1) = (b0.add(&m1), b0.sub::<1>(&m1));
-            let x2 = product(&b2.add(&m3), &outer[i].load());
-            let x3 = product(&b2.sub::<1>(&m3), &outer[i + quarter].load());
-            for (y, at) in [(x0.add(&x2), at[0]), (x1.add(&x3), at[1]), (x0.sub::<1>(&x2), at[2]), (x1.sub::<1>(&x3), at[3])] {
-                let y = y.reduce_once::<2>().reduce_once::<1>();
+            let (m1, m3) = (product_limbs(&b1, &w), product_limbs(&b3, &w));
+            let (x0, x1) = (sum(&b0.0, &m1), difference::<1>(&b0.0, &m1));
+            let x2 = product_limbs(&Fr::propagate(sum(&b2.0, &m3)), &outer[i].load());
+            let x3 = product_limbs(&Fr::propagate(difference::<1>(&b2.0, &m3)), &outer[i + quarter].load());
+            let results = [sum(&x0, &x2), sum(&x1, &x3), difference::<1>(&x0, &x2), difference::<1>(&x1, &x3)];
+            for (y, at) in results.into_iter().zip(at) {
+                let y = Fr::settled(y);
                 if last { store_elements(&y, &mut blocks[at]) } else { store(&y, &mut blocks[at]) }
             }
         }
     }
 
     /// The first six layers.
-    fn dit_64(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
+    fn dit_64(blocks: &mut [Block], factors: Option<LaneFactors<'_>>, tables: &Tables, last: bool) {
         let words = blocks.as_flattened();
         let mut v = [Fr::zero(); 8];
         for k in 0..8 {
             v[k] = Element::cut(&Lane::half_columns(strided(words, k)), 0);
         }
-        if let Some(factors) = factors {
+        if let Some(LaneFactors { each: factors, all }) = factors {
             for k in 0..8 {
                 let rows = [
                     &factors[k].0.0, &factors[k + 8].0.0, &factors[k + 16].0.0, &factors[k + 24].0.0, &factors[k + 32].0.0,
                     &factors[k + 40].0.0, &factors[k + 48].0.0, &factors[k + 56].0.0,
                 ];
+                let words = Lane::half_columns(rows);
                 // times R: below 2^4 p, so the product is below (1 + 2^4 p / R) p < 1.5 p
-                let factor = Element::cut(&Lane::half_columns(rows), 4);
+                let factor = match &all {
+                    None => Element::cut(&words, 4),
+                    Some(all) => product(&Element::cut(&words, 0), &Fr::splat(all)),
+                };
                 v[k] = product(&v[k], &factor);
             }
         }

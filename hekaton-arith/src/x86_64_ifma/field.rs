@@ -4,12 +4,12 @@
 //! An element is N limbs of 52 bits, each limb a [`Lane`]: eight numbers side by side. Limbs are in `0 .. 2^52` after every
 //! operation (debug builds check it at every product), but numbers are not reduced: they stay below a multiple of p that
 //! each caller states. With R = 2^(52 N), a product `a b / R mod p` of `a < A p` and `b < B p` is below
-//! `(1 + A B p / R) p`:
+//! `(1 + c / 2^52 + A B p / R) p`, with the c of [`Modulus::MULTIPLIER`]:
 //!
-//! | | N | R | p / R | so a product is below 2 p while |
-//! |---|---|---|---|---|
-//! | Fq | 8 | 2^416 | 2^-35.3 | A B <= 2^35 |
-//! | Fr | 5 | 2^260 | 2^-5.1 | A B <= 2^5 |
+//! | | N | R | p / R | c / 2^52 | so a product is below 2 p while |
+//! |---|---|---|---|---|---|
+//! | Fq | 8 | 2^416 | 2^-35.3 | 1/4 | A B <= 2^34 |
+//! | Fr | 5 | 2^260 | 2^-5.1 | 2^-20 | A B <= 2^5 |
 //!
 //! Products are in [`super::product`].
 //!
@@ -52,18 +52,38 @@ const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     /// `2^k p` for k = 0 .. 7; those that do not fit N limbs are not used.
     const SHIFTED: [[u64; N]; 8];
+    /// `k p` for k = 0 .. 7, limb by limb.
+    const MULTIPLES: [[u64; 8]; N] = {
+        let (mut out, mut k) = ([[0; 8]; N], 0);
+        while k < 8 {
+            let (mut carry, mut j) = (0, 0);
+            while j < N {
+                let sum = Self::SHIFTED[0][j] * k as u64 + carry;
+                out[j][k] = sum & LIMB;
+                carry = sum >> LIMB_BITS;
+                j += 1;
+            }
+            k += 1;
+        }
+        out
+    };
     /// `-1 / p mod 2^52`
     const INVERSE: u64;
-    /// Whether [`Self::FRIEND`] is used.
-    const FRIENDLY: bool;
-    /// `(p INVERSE + 1) / 2^52`
-    const FRIEND: [u64; N] = {
-        let (mut out, mut carry, mut j) = ([0; N], 1u128, 0);
+    /// c with `c p = 1` or -1 modulo 2^52, whichever is smaller.
+    const MULTIPLIER: u64;
+    /// Which of them: -1.
+    const MINUS_ONE: bool;
+    /// `c p` without its lowest limb: `(c p + 1) / 2^52` or `(c p - 1) / 2^52`.
+    const MULTIPLE: [u64; N] = {
+        let (mut out, mut j) = ([0; N], 0);
+        let mut carry = if Self::MINUS_ONE { 1 } else { 0 };
         while j <= N {
             let limb = if j < N { Self::SHIFTED[0][j] } else { 0 };
-            let sum = limb as u128 * Self::INVERSE as u128 + carry;
+            let sum = limb as u128 * Self::MULTIPLIER as u128 + carry;
             if j > 0 {
                 out[j - 1] = sum as u64 & LIMB;
+            } else {
+                assert!(sum as u64 & LIMB == if Self::MINUS_ONE { 0 } else { 1 });
             }
             carry = sum >> LIMB_BITS;
             j += 1;
@@ -81,20 +101,23 @@ pub(crate) struct Q;
 pub(crate) struct R;
 
 macro_rules! modulus {
-    ($name:ty, $n:literal, $config:ty, $words:literal, $friendly:literal) => {
+    ($name:ty, $n:literal, $config:ty, $words:literal, minus_one: $minus_one:literal) => {
         impl Modulus<$n> for $name {
             const SHIFTED: [[u64; $n]; 8] = {
                 let p = &<$config as MontConfig<$words>>::MODULUS.0;
                 [limbs(p, 0), limbs(p, 1), limbs(p, 2), limbs(p, 3), limbs(p, 4), limbs(p, 5), limbs(p, 6), limbs(p, 7)]
             };
             const INVERSE: u64 = <$config as MontConfig<$words>>::INV & LIMB;
-            const FRIENDLY: bool = $friendly;
+            const MINUS_ONE: bool = $minus_one;
+            const MULTIPLIER: u64 = if $minus_one { Self::INVERSE } else { (1 << LIMB_BITS) - Self::INVERSE };
         }
     };
 }
 
-modulus!(Q, 8, FqConfig, 6, true);
-modulus!(R, 5, FrConfig, 4, false);
+// 2^50 - 0x300030003
+modulus!(Q, 8, FqConfig, 6, minus_one: true);
+// 2^32 + 1
+modulus!(R, 5, FrConfig, 4, minus_one: false);
 
 /// Eight elements, a lane each.
 #[derive(Clone, Copy)]
@@ -309,6 +332,27 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     }
 }
 
+impl Fr {
+    /// Below `p + 2^-10 p`, from below 8 p with limbs that have not been carried.
+    ///
+    /// The quotient is estimated by the bits of the top limb from 2^243 on, rounded down: of p they are 12.
+    #[inline(always)]
+    pub(super) fn settled(mut t: [Lane; 5]) -> Self {
+        const BIT: u32 = 35;
+        // 2^(208 + 35 + 52) / p = 2^139 / (p / 2^156), with the quotient in brackets rounded up
+        const FACTOR: u64 = {
+            let top = (R::SHIFTED[0][4] as u128) << LIMB_BITS | R::SHIFTED[0][3] as u128;
+            ((1 << 127) / ((top >> 12) + 1)) as u64
+        };
+        let top = t[4].add(t[3].carry()).shr(BIT);
+        let q = Lane::splat(0).madd_high(top, Lane::splat(FACTOR));
+        for j in 0..5 {
+            t[j] = t[j].sub(q.lookup(&R::MULTIPLES[j]));
+        }
+        Self::propagate(t)
+    }
+}
+
 /// 2^432 mod p: what an inverse must be multiplied with for batches of additions ([`super::batch`]).
 pub(crate) const SCALE: [u64; 6] = power_of_two(432);
 /// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
@@ -424,23 +468,6 @@ impl Fq {
     }
 }
 
-/// `k p` for k = 0 .. 7, limb by limb.
-pub(super) const MULTIPLES: [[u64; 8]; 8] = {
-    let mut out = [[0; 8]; 8];
-    let mut k = 0;
-    while k < 8 {
-        let (mut carry, mut j) = (0u64, 0);
-        while j < 8 {
-            let sum = Q::SHIFTED[0][j] * k as u64 + carry;
-            out[j][k] = sum & LIMB;
-            carry = sum >> LIMB_BITS;
-            j += 1;
-        }
-        k += 1;
-    }
-    out
-};
-
 /// Eight numbers whose limbs have not been carried yet: they have signs and are within 2^60 of zero.
 #[derive(Clone, Copy)]
 pub(crate) struct Loose(pub(super) [Lane; 8]);
@@ -502,7 +529,7 @@ impl Loose {
     #[inline(always)]
     pub(crate) fn lifted<const LIFT: usize>(mut self) -> Self {
         for j in 0..8 {
-            self.0[j] = self.0[j].add(Lane::splat(MULTIPLES[j][LIFT]));
+            self.0[j] = self.0[j].add(Lane::splat(Q::MULTIPLES[j][LIFT]));
         }
         self
     }
@@ -517,7 +544,7 @@ impl Loose {
         let mut t = self.lifted::<LIFT>().0;
         let q = quotient(&t);
         for j in 0..8 {
-            t[j] = t[j].sub(q.lookup(&MULTIPLES[j]));
+            t[j] = t[j].sub(q.lookup(&Q::MULTIPLES[j]));
         }
         let mut out = Fq::propagate(t);
         if !surely_reduced(&out) {
@@ -548,7 +575,7 @@ lanes! {
         let negative = x.0[7].negative();
         let mut t = x.0;
         for j in 0..8 {
-            t[j] = t[j].blend(negative, t[j].add(Lane::splat(MULTIPLES[j][1])));
+            t[j] = t[j].blend(negative, t[j].add(Lane::splat(Q::MULTIPLES[j][1])));
         }
         Fq::propagate(t).reduce_once::<0>()
     }
