@@ -2,8 +2,9 @@
 //!
 //! # Operations
 //! An addition costs a subtraction of x, two products for the running product and its way back, one for the reciprocal, one
-//! for the slope, a square and a product for the result. That is 1,528 multiply-adds for eight in G1, 3,808 in G2, and 32 and 64 more to reduce the result; a doubling
-//! takes a product more. One field inversion is shared by up to [`BATCH`] of them.
+//! for the slope, a square and a product for the result. That is 1,488 multiply-adds for eight in G1, 3,728 in G2; a doubling
+//! takes a product more. One field inversion is shared by up to [`BATCH`] of them. What the way back needs of the second
+//! point's x it has from the difference, which is kept.
 //!
 //! # Forms
 //! Coordinates are words `x 2^384` as they lie in memory, read as limbs without a shift. With R = 2^416 a product of such
@@ -13,9 +14,10 @@
 //! bits it is `s R`, so that its product with a coordinate is a coordinate.
 //!
 //! # Bounds
-//! Coordinates are below p, negated ones at most p, differences `a - b + p` at most 2 p. Products are of numbers below 4 p,
-//! times a slope of up to 2^17 p: results are below p + 2^-16 p, and in Fq2, where the first coordinate of a product is
-//! lifted by p, below 2 p + 2^-15 p. A sum's x before it is reduced is below 4 p + 2^-15 p, its y below 3 p + 2^-15 p. For a
+//! Coordinates are below p, negated ones at most p, differences d = `b - a + p` at most 2 p, the rise of y at most 4 p. Products
+//! are of numbers below 4 p, times a slope of up to 2^18 p: results are below 1.3 p, and in Fq2, where the first coordinate of a
+//! product is lifted by p, below 2.3 p. For x3, `s^2 - 2 a - d + 5 p` is between p and 6.3 p, for y3 `m -+ y + 2 p` between p and
+//! 5.3 p: within the p .. 8 p of which [`Loose::reduced`](super::field::Loose::reduced) takes the multiple of p away. For a
 //! tangent x 2^16 is squared: below 2^16 p, in Fq2 with sums below 2^17 p, so parts of the wide product are within 2^33 p^2
 //! of zero, less than p R = 2^35.3 p^2; the result, below 3 p, is reduced at once.
 
@@ -31,7 +33,7 @@ use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 use std::cell::RefCell;
 
-/// Additions in G1 that share one inversion; half as many in G2. The running products that they keep have 256 KiB.
+/// Additions in G1 that share one inversion; half as many in G2. What they keep for the way back has 512 KiB.
 const BATCH: usize = 4096;
 /// Running products side by side: a chain of products is slow, two at once hide each other's waits.
 const CHAINS: usize = 2;

@@ -2,11 +2,11 @@
 //!
 //! Points of the twist in homogeneous projective coordinates (Costello, Lange and Naehrig; as in Aranha and others, "The
 //! realm of the pairings"), each lane with a piece of a product, whose pairs share its squarings. A doubling takes
-//! 6,192 multiply-adds, its line's product 7,440; with 63 of both, 5 additions and a share of the squarings about 970,000 for
-//! eight pairs.
+//! 5,010 multiply-adds, two lines' product 14,766; with 63 doublings, 5 additions and 34 of those products about 930,000 for
+//! eight pairs, and a share of the squarings.
 //!
 //! # Bounds
-//! Squares are below 1.1 p, products in Fq2 below 2.1 p. Doubling: e < 30 p, f < 90 p, y < 18 p, coefficients of the tangent
+//! Squares are below 1.3 p, products in Fq2 below 2.3 p. Doubling: e < 32 p, f < 95 p, y < 18 p, coefficients of the tangent
 //! below 40 p. Adding: theta < 26 p, lambda < 11 p, h < 13 p, coefficients below 33 p.
 
 use super::FEW_MILLER_LOOPS;
@@ -22,8 +22,8 @@ use blst::blst_fp12;
 /// Pairs of a lane that go through the loop together: their points stay in the cache.
 const TOGETHER: usize = 16;
 /// What a loop's squarings and a vector of pairs take, in thousands of multiply-adds.
-const SQUARINGS: usize = 390;
-const PAIRS: usize = 940;
+const SQUARINGS: usize = 480;
+const PAIRS: usize = 930;
 
 /// Eight pairs under way.
 struct Pairs {

@@ -1,13 +1,15 @@
 //! Fq2, Fq6 and Fq12 in lanes: `Fq2 = Fq(i)`, `i^2 = -1`; `Fq6 = Fq2(v)`, `v^3 = 1 + i`; `Fq12 = Fq6(w)`, `w^2 = v`.
 //!
 //! # Bounds
-//! Elements are times R. What comes out of a reduction is lifted by p and below 3 p. A difference `a - b + 2^K p` needs b
-//! at most 2^K p: K = 3 where b is such a result or the sum of two, K = 4 where it is such a result times 1 + i or twelve
-//! times, and so on, as noted there. What functions here give back is at most 2^5 p; what they take, lines included, is
-//! below 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so wide values, sums of fewer than 2^5
-//! products, are within 2^25 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to
-//! at most p + 2^-10 p. (The square in Fq12 goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide
-//! product are below 2^56 (16 parts below 2^52), those of their sums below 2^61.
+//! Elements are times R. What comes out of a reduction is lifted by p and below 3 p: of a product in Fq2 the first coordinate is
+//! below 2.3 p, the second below 1.3 p. Products in Fq6 are sums of such, lifted by 2^3 p: below 2^4 p. A difference
+//! `a - b + 2^K p` needs b at most 2^K p: K = 3 where b is a result in Fq2 or the sum of two, K = 4 where it is a result in Fq6 or
+//! such a result times 1 + i or twelve times, and so on, as noted there. What functions here give back is at most 2^6 p; what
+//! they take, lines included, is below 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so products
+//! are of less than 2^11 p by as much, and wide values, sums of fewer than 2^5 of them where there are such ([`LAZY`]), within
+//! 2^27 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at most 1.3 p. (The square in Fq12
+//! goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52),
+//! those of their sums below 2^61.
 
 use super::LAZY;
 use super::field::{Fq, Loose};
@@ -38,7 +40,7 @@ struct Wide2 {
 }
 
 lanes! {
-    /// Three products and two reductions: 656 multiply-adds. For operands of which sums of two are below 2^18 p and 2^4 p; both
+    /// Three products and two reductions: 642 multiply-adds. For operands of which sums of two are below 2^18 p and 2^4 p; both
     /// coordinates are lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
@@ -52,7 +54,7 @@ lanes! {
         complex_product([&a.c0, &a.c1], [&b.c0, &b.c1])
     }
 
-    /// Two products: 528 multiply-adds. For operands below 2^7 p.
+    /// Two products: 514 multiply-adds. For operands below 2^7 p.
     #[inline(never)]
     pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
         let [c0, c1] = fq2_square_loose(a);
@@ -93,7 +95,7 @@ lanes! {
         Loose2 { c0, c1 }
     }
 
-    /// Six products in Fq2; below 2^4 p.
+    /// Six products in Fq2, 3,852 multiply-adds, or with lazy reduction 3,078; below 2^4 p.
     #[inline(never)]
     pub(crate) fn fq6_mul(a: &Fq6, b: &Fq6) -> Fq6 {
         let ([a0, a1, a2], [b0, b1, b2]) = (&a.0, &b.0);
@@ -129,7 +131,7 @@ lanes! {
         Fq6([c0.carried(), c1.carried(), c2.carried()])
     }
 
-    /// 54 products and 18 reductions: 9,360 multiply-adds.
+    /// 18 products in Fq2: 11,556 multiply-adds (9,234).
     #[inline(never)]
     pub(crate) fn fq12_mul(a: &Fq12, b: &Fq12) -> Fq12 {
         let ([a0, a1], [b0, b1]) = (&a.0, &b.0);
@@ -138,7 +140,7 @@ lanes! {
         Fq12([v0.add(&v1.times_v::<4>()), cross])
     }
 
-    /// 36 products and 12 reductions: 6,240 multiply-adds.
+    /// 12 products in Fq2: 7,704 multiply-adds (6,156).
     #[inline(never)]
     pub(crate) fn fq12_square(a: &Fq12) -> Fq12 {
         let [a0, a1] = &a.0;
@@ -148,7 +150,7 @@ lanes! {
         Fq12([c0, v.add(&v)])
     }
 
-    /// Times `b0 + b1 v + b4 v w`, a line: 39 products and 18 reductions, 7,440 multiply-adds.
+    /// Times `b0 + b1 v + b4 v w`, a line: 13 products in Fq2, 8,346 multiply-adds (7,314).
     #[inline(never)]
     pub(crate) fn fq12_mul_by_line(a: &Fq12, [b0, b1, b4]: &[Fq2; 3]) -> Fq12 {
         let [a0, a1] = &a.0;
@@ -183,7 +185,7 @@ lanes! {
     }
 
     /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2 and a reduction of twelve
-    /// coordinates, 4,944 multiply-adds.
+    /// coordinates, 4,830 multiply-adds.
     #[inline(never)]
     pub(crate) fn fq12_cyclotomic_square(a: &Fq12) -> Fq12 {
         let ([z0, z4, z3], [z2, z1, z5]) = (&a.0[0].0, &a.0[1].0);
