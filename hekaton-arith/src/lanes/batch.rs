@@ -328,6 +328,14 @@ pub(super) struct Special {
     zero: Mask,
 }
 
+impl Special {
+    /// Whether a sum is none by a slope: a copy, or infinity. Where points are doubled, as multiples do all along, none is.
+    #[inline(always)]
+    pub(super) fn has_copies(&self) -> bool {
+        self.first | self.second | self.zero != 0
+    }
+}
+
 /// Words of a point.
 #[inline(always)]
 fn words_of<P: Point>(p: &P) -> &[u64] {
@@ -584,8 +592,8 @@ lanes! {
             let slope = rise.mul(&reciprocal);
             let mut x = P::Lanes::third_x(&slope, &xa, &d);
             let mut y = P::Lanes::third_y(&slope.shifted(), &xa.sub::<0>(&x), &ya, negative_a);
-            if let Some(special) = &special {
-                (x, y) = special_sums(src, eight, special, x, y);
+            if let Some(special) = special.filter(Special::has_copies) {
+                (x, y) = special_sums(src, eight, &special, x, y);
             }
             x.to_words(&mut words[..width]);
             y.to_words(&mut words[width..2 * width]);

@@ -415,6 +415,7 @@ lanes! {
             let run = if sure { run.done() } else { xa.sub::<0>(&x) };
             second = Rise::new(src, eight);
             let y = mul_loose_beside(&Element::new(shifted), &run, |i| second.step(&first.y, i));
+            let special = special.filter(Special::has_copies);
             ending = Ending { vector: v, x, y, ya, negative, special };
         }
         let mut y = Reducing::<2>::new();
