@@ -511,9 +511,13 @@ mod tests {
             (sparse.0[0].0[0], sparse.0[0].0[1], sparse.0[1].0[1]) = (line[0], line[1], line[2]);
             let expected = write_fq12(&fq12_mul(&a, &sparse));
             assert_eq!(write_fq12(&fq12_mul_by_line(&a, &line)), expected);
-            let most = lifted(&b, 7);
-            let line = [most.0[0].0[0], most.0[1].0[2], most.0[0].0[1]];
+            let other = [a.0[1].0[0], b.0[0].0[2], a.0[0].0[2]];
+            let twice = write_fq12(&fq12_mul_by_line(&fq12_mul_by_line(&a, &line), &other));
+            assert_eq!(write_fq12(&fq12_mul_by_two_lines(&a, &line, &other)), twice);
+            let line = [most_b.0[0].0[0], most_b.0[1].0[2], most_b.0[0].0[1]];
+            let other = [most_a.0[1].0[0], most_b.0[0].0[2], most_a.0[0].0[2]];
             assert_eq!(write_fq12(&fq12_mul_by_line(&most_a, &line)), expected);
+            assert_eq!(write_fq12(&fq12_mul_by_two_lines(&most_a, &line, &other)), twice);
         }
     }
 }

@@ -622,15 +622,82 @@ mod tests {
     use super::*;
 
     /// `k p + delta` in limbs.
-    fn multiple(k: u64, delta: i128) -> [u64; 8] {
-        let mut out = [0; 8];
+    fn multiple_of<M: Modulus<N>, const N: usize>(k: u64, delta: i128) -> [u64; N] {
+        let mut out = [0; N];
         let mut carry = delta;
-        for (out, p) in out.iter_mut().zip(Q::SHIFTED[0]) {
+        for (out, p) in out.iter_mut().zip(M::SHIFTED[0]) {
             let sum = i128::from(k) * i128::from(p) + carry;
             (*out, carry) = (sum as u64 & LIMB, sum >> LIMB_BITS);
         }
         assert_eq!(carry, 0);
         out
+    }
+
+    fn multiple(k: u64, delta: i128) -> [u64; 8] {
+        multiple_of::<Q, 8>(k, delta)
+    }
+
+    /// The same number in limbs that want to be carried, some of them negative.
+    fn loosened<const N: usize>(x: &[u64; N], lane: u64) -> [u64; N] {
+        let mut out = *x;
+        for j in 0..N - 1 {
+            // from -2^59 to 2^59
+            let moved = ((lane * 37 + j as u64 * 11) % 257).wrapping_sub(128);
+            out[j] = out[j].wrapping_add(moved << LIMB_BITS);
+            out[j + 1] = out[j + 1].wrapping_sub(moved);
+        }
+        out
+    }
+
+    fn lanes_of<const N: usize>(x: [Lane; N]) -> [[u64; N]; 8] {
+        let mut out = [[0; N]; 8];
+        for (j, limb) in x.iter().enumerate() {
+            let mut words = [0; 8];
+            limb.store(&mut words);
+            (0..8).for_each(|lane| out[lane][j] = words[lane]);
+        }
+        out
+    }
+
+    /// Numbers around multiples of p, from `least p` on and below 8 p, with what they are modulo p.
+    fn around<M: Modulus<N>, const N: usize>(least: u64) -> Vec<([u64; N], [u64; N])> {
+        let mut out = Vec::new();
+        for k in least..=8 {
+            for delta in [0, 1, 2, 1 << 60, 1 << 100] {
+                if k < 8 {
+                    out.push((multiple_of::<M, N>(k, delta), multiple_of::<M, N>(0, delta)));
+                }
+                if k > least && delta > 0 {
+                    out.push((multiple_of::<M, N>(k, -delta), multiple_of::<M, N>(1, -delta)));
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn loose_sums_are_reduced() {
+        if !super::super::available() {
+            return;
+        }
+        // p .. 8 p, with and without the lift in it
+        for (i, (x, expected)) in around::<Q, 8>(1).into_iter().enumerate() {
+            let all: [[u64; 8]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
+            let limbs: [Lane; 8] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
+            assert_eq!(lanes_of(Loose(limbs).reduced::<0>().0), [expected; 8], "{x:x?}");
+            let less = Loose(limbs).minus(Loose(Fq::p(0)));
+            assert_eq!(lanes_of(less.reduced::<1>().0), [expected; 8], "{x:x?}");
+        }
+        // 0 .. 8 p: at most a little above p
+        for (i, (x, expected)) in around::<R, 5>(0).into_iter().enumerate() {
+            let all: [[u64; 5]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
+            let limbs: [Lane; 5] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
+            let settled = Fr::settled(limbs);
+            settled.check();
+            assert_eq!(lanes_of(settled.reduce_once::<0>().0), [expected; 8], "{x:x?}");
+            // below p and a 2^10th: 2^244.9 are less than 2^37 times 2^208
+            assert!(lanes_of(settled.0)[i % 8][4] <= R::SHIFTED[0][4] + (1 << 37), "{x:x?}");
+        }
     }
 
     fn difference(a: &[u64; 8], b: &[u64; 8]) -> ([u64; 8], bool) {

@@ -122,6 +122,7 @@ impl Lane {
     /// `table[i]` for each lane i, below 8.
     #[inline(always)]
     pub(crate) fn lookup(self, table: &[u64; 8]) -> Self {
+        debug_assert_eq!(self.not_below(Self::splat(8)), 0, "an index beyond the table");
         Self(unsafe { _mm512_permutexvar_epi64(self.0, Self::load(table).0) })
     }
 

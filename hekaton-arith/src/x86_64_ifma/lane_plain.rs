@@ -127,7 +127,7 @@ impl Lane {
     /// `table[i]` for each lane i, below 8.
     #[inline(always)]
     pub(crate) fn lookup(self, table: &[u64; 8]) -> Self {
-        Self(self.0.map(|i| table[i as usize % 8]))
+        Self(self.0.map(|i| table[i as usize]))
     }
 
     /// Lane i is lane i + K of before, modulo 8.
