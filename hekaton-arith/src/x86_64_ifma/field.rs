@@ -344,7 +344,8 @@ impl Fr {
             let top = (R::SHIFTED[0][4] as u128) << LIMB_BITS | R::SHIFTED[0][3] as u128;
             ((1 << 127) / ((top >> 12) + 1)) as u64
         };
-        let top = t[4].add(t[3].carry()).shr(BIT);
+        // of a number next to zero it may seem to be -1
+        let top = t[4].add(t[3].carry()).not_negative().shr(BIT);
         let q = Lane::splat(0).madd_high(top, Lane::splat(FACTOR));
         for j in 0..5 {
             t[j] = t[j].sub(q.lookup(&R::MULTIPLES[j]));

@@ -113,6 +113,12 @@ impl Lane {
         Self(unsafe { _mm512_mask_sub_epi64(self.0, mask, _mm512_setzero_si512(), self.0) })
     }
 
+    /// Zero for signed words below it.
+    #[inline(always)]
+    pub(crate) fn not_negative(self) -> Self {
+        Self(unsafe { _mm512_max_epi64(self.0, _mm512_setzero_si512()) })
+    }
+
     /// The lanes that are not below those of b, as unsigned words.
     #[inline(always)]
     pub(crate) fn not_below(self, b: Self) -> Mask {

@@ -118,6 +118,12 @@ impl Lane {
         self.blend(mask, Self::splat(0).sub(self))
     }
 
+    /// Zero for signed words below it.
+    #[inline(always)]
+    pub(crate) fn not_negative(self) -> Self {
+        Self(self.0.map(|a| (a as i64).max(0) as u64))
+    }
+
     /// The lanes that are not below those of b, as unsigned words.
     #[inline(always)]
     pub(crate) fn not_below(self, b: Self) -> Mask {
