@@ -14,7 +14,7 @@
 //! | reciprocal, v - 1 | end of x, v |
 //! | y, v | reading the second points of v - 1, their slope's rise |
 //!
-//! Measured on Zen 4: 72 ns an addition without, see `docs/kernels.md`.
+//! Measured on Zen 4: 67 ns an addition, and 72 without (`docs/kernels.md`).
 
 use super::batch::{
     Pairs, Saved, Special, classify, invert, prefetch_back, prefetch_there, saved, special_slopes, special_sums,
