@@ -9,7 +9,7 @@ use crate::scalar::ABS_U;
 use crate::sums::{NEGATIVE, Summand};
 use blst::{blst_fp, blst_fp12};
 
-/// An element of the target group as its limbs, times R, below 2^6 p: what trees of products work on.
+/// An element of the target group as its limbs, times R, at most 2^6 p: what trees of products work on.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Row([u64; 96]);

@@ -3,9 +3,9 @@
 //! # Bounds
 //! Elements are times R. What comes out of a reduction is lifted by p and below 3 p: of a product in Fq2 the first coordinate is
 //! below 2.3 p, the second below 1.3 p. Products in Fq6 are sums of such, lifted by 2^3 p: below 2^4 p. A difference
-//! `a - b + 2^K p` needs b at most 2^K p: K = 3 where b is a result in Fq2 or the sum of two, K = 4 where it is a result in Fq6 or
-//! such a result times 1 + i or twelve times, and so on, as noted there. What functions here give back is at most 2^6 p; what
-//! they take, lines included, is below 2^7 p. Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so products
+//! `a - b + 2^K p` needs b at most 2^K p: K = 3 where b is a result in Fq2 or the sum of two, K = 4 where it is a result in Fq6, or
+//! one in Fq2 times 1 + i or a square twelve times, K = 5 for one in Fq6 times v, and so on. What functions here give back is at most 2^6 p;
+//! what they take, lines included, is below 2^7 p (for a cyclotomic square, where coordinates are added first, at most 2^6 p). Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so products
 //! are of less than 2^11 p by as much, and wide values, sums of fewer than 2^5 of them where there are such ([`LAZY`]), within
 //! 2^27 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at most 1.3 p. (The square in Fq12
 //! goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52),
@@ -40,8 +40,8 @@ struct Wide2 {
 }
 
 lanes! {
-    /// Three products and two reductions: 642 multiply-adds. For operands of which sums of two are below 2^18 p and 2^4 p; both
-    /// coordinates are lifted by p.
+    /// Three products and two reductions: 642 multiply-adds. For operands of which the product of sums of two is below
+    /// 2^34 p^2; the first coordinate is lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
         let [c0, c1] = fq2_mul_loose(a, b);
@@ -185,7 +185,7 @@ lanes! {
     }
 
     /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2 and a reduction of twelve
-    /// coordinates, 4,830 multiply-adds.
+    /// coordinates, 4,818 multiply-adds.
     #[inline(never)]
     pub(crate) fn fq12_cyclotomic_square(a: &Fq12) -> Fq12 {
         let ([z0, z4, z3], [z2, z1, z5]) = (&a.0[0].0, &a.0[1].0);
@@ -371,7 +371,7 @@ impl Fq12 {
         out
     }
 
-    /// The conjugate over Fq6, which is the inverse in the target group; for an element below 2^6 p.
+    /// The conjugate over Fq6, which is the inverse in the target group; for an element of at most 2^6 p.
     #[inline(always)]
     pub(crate) fn conjugate(&self) -> Self {
         Self([self.0[0], Fq6([Fq2::zero(); 3]).sub::<6>(&self.0[1])])
@@ -462,8 +462,13 @@ mod tests {
 
     /// The same element, each coordinate below `2^bits p` but not below that less 3 p.
     fn lifted(x: &Fq12, bits: usize) -> Fq12 {
+        lifted_some(x, bits, |_| true)
+    }
+
+    /// The same with some of the coordinates.
+    fn lifted_some(x: &Fq12, bits: usize, which: impl Fn(usize) -> bool) -> Fq12 {
         let mut out = *x;
-        for i in 0..12 {
+        for i in (0..12).filter(|i| which(*i)) {
             // x - 2 p + 2^bits p, from below 2 p
             let c = out.coordinate_mut(i);
             let p = Fq::new(Fq::p(1));
@@ -504,6 +509,15 @@ mod tests {
             check(fq12_mul(&most_a, &most_b), &portable::fp12_mul);
             check(fq12_square(&most_a), &|x, _| portable::fp12_mul(x, x));
             check(fq12_cyclotomic_square(&most_a), &|x, _| portable::fp12_cyclotomic_square(x));
+            // differences of coordinates as negative and as large as they may be
+            for turn in 0..2 {
+                for width in [1, 2, 6] {
+                    let some = |x, bits| lifted_some(x, bits, |i| i / width % 2 == turn);
+                    check(fq12_mul(&some(&a, 7), &some(&b, 7)), &portable::fp12_mul);
+                    check(fq12_square(&some(&a, 7)), &|x, _| portable::fp12_mul(x, x));
+                    check(fq12_cyclotomic_square(&some(&a, 6)), &|x, _| portable::fp12_cyclotomic_square(x));
+                }
+            }
             check(lifted(&a, 6).conjugate(), &|x, _| portable::fp12_conjugate(x));
             // a line is an element with three coordinates in Fq2
             let mut sparse = Fq12::one();

@@ -294,6 +294,7 @@ impl<const LIFT: usize> Reducing<LIFT> {
             // SAFETY: lanes exist only where the features do.
             out = unsafe { mend(out) };
         }
+        out.check();
         (out, sure)
     }
 }

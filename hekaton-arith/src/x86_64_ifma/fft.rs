@@ -6,7 +6,7 @@
 //! which have 256 bits. Twiddles are kept as limbs, times R, so a product with one leaves the other operand's form as it is.
 //!
 //! # Passes
-//! Two layers of butterflies a pass: four products for four elements (420 multiply-adds for eight times four). Passes recurse
+//! Two layers of butterflies a pass: four products for four elements (404 multiply-adds for eight times four, and one for each sum's quotient). Passes recurse
 //! depth first, so that all but the first few stay in a cache. The last six layers of decimation in frequency, over 64
 //! elements, are done at once: three over blocks, then, after a transposition, three over what were the lanes of a block.
 //!

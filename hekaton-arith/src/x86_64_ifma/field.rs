@@ -332,25 +332,27 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
     }
 }
 
+/// 2^(243 + 52) / r, rounded down: 2^127 / (r / 2^168), with what is in brackets rounded up.
+const SETTLING: u64 = {
+    let top = (R::SHIFTED[0][4] as u128) << LIMB_BITS | R::SHIFTED[0][3] as u128;
+    ((1 << 127) / ((top >> 12) + 1)) as u64
+};
+
 impl Fr {
     /// Below `p + 2^-10 p`, from below 8 p with limbs that have not been carried.
     ///
     /// The quotient is estimated by the bits of the top limb from 2^243 on, rounded down: of p they are 12.
     #[inline(always)]
     pub(super) fn settled(mut t: [Lane; 5]) -> Self {
-        const BIT: u32 = 35;
-        // 2^(208 + 35 + 52) / p = 2^139 / (p / 2^156), with the quotient in brackets rounded up
-        const FACTOR: u64 = {
-            let top = (R::SHIFTED[0][4] as u128) << LIMB_BITS | R::SHIFTED[0][3] as u128;
-            ((1 << 127) / ((top >> 12) + 1)) as u64
-        };
         // of a number next to zero it may seem to be -1
-        let top = t[4].add(t[3].carry()).not_negative().shr(BIT);
-        let q = Lane::splat(0).madd_high(top, Lane::splat(FACTOR));
+        let top = t[4].add(t[3].carry()).not_negative().shr(35);
+        let q = Lane::splat(0).madd_high(top, Lane::splat(SETTLING));
         for j in 0..5 {
             t[j] = t[j].sub(q.lookup(&R::MULTIPLES[j]));
         }
-        Self::propagate(t)
+        let out = Self::propagate(t);
+        out.check();
+        out
     }
 }
 
@@ -481,7 +483,9 @@ impl Loose {
 
     #[inline(always)]
     pub(crate) fn carried(self) -> Fq {
-        Fq::propagate(self.0)
+        let out = Fq::propagate(self.0);
+        out.check();
+        out
     }
 
     /// `self + b`
@@ -537,9 +541,9 @@ impl Loose {
 
     /// What `self + LIFT p` is below p, where that is in p .. 8 p.
     ///
-    /// The quotient is estimated by the two top limbs: they are `x / 2^364`, rounded down but for 2^-47, so times `2^416 / p`,
-    /// over 2^52, it is too large by less than 2^-60 and too small by less than 2^-16.5. So only few lanes need another look:
-    /// those whose top limb is that of p, or negative.
+    /// The quotient is estimated by the two top limbs: they are `x / 2^364`, rounded down but for 2^-44. The estimate is too small by
+    /// less than 2^-16.5, and never too large: the first numbers whose top limbs reach k are above k p by at least 0.04 of 2^364. So only few
+    /// lanes need another look: those whose top limb is that of p, or one more.
     #[inline(always)]
     pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
         let mut t = self.lifted::<LIFT>().0;
@@ -552,6 +556,7 @@ impl Loose {
             // SAFETY: lanes exist only where the features do.
             out = unsafe { mend(out) };
         }
+        out.check();
         out
     }
 }
@@ -569,16 +574,11 @@ pub(super) fn surely_reduced(x: &Fq) -> bool {
 }
 
 lanes! {
-    /// Below p, from between `-p` and `2 p`.
+    /// Below p, from below `2 p`.
     #[cold]
     #[inline(never)]
     pub(super) fn mend(x: Fq) -> Fq {
-        let negative = x.0[7].negative();
-        let mut t = x.0;
-        for j in 0..8 {
-            t[j] = t[j].blend(negative, t[j].add(Lane::splat(Q::MULTIPLES[j][1])));
-        }
-        Fq::propagate(t).reduce_once::<0>()
+        x.reduce_once::<0>()
     }
 }
 
@@ -660,8 +660,9 @@ mod tests {
         out
     }
 
-    /// Numbers around multiples of p, from `least p` on and below 8 p, with what they are modulo p.
-    fn around<M: Modulus<N>, const N: usize>(least: u64) -> Vec<([u64; N], [u64; N])> {
+    /// Numbers from `least p` on and below 8 p, with what they are modulo p: around multiples of p, and the largest ones whose
+    /// bits from `bit` on, times `factor` over 2^52, give the quotient below.
+    fn edges<M: Modulus<N>, const N: usize>(least: u64, bit: u32, factor: u64) -> Vec<([u64; N], [u64; N])> {
         let mut out = Vec::new();
         for k in least..=8 {
             for delta in [0, 1, 2, 1 << 60, 1 << 100] {
@@ -671,6 +672,14 @@ mod tests {
                 if k > least && delta > 0 {
                     out.push((multiple_of::<M, N>(k, -delta), multiple_of::<M, N>(1, -delta)));
                 }
+            }
+            if k > least && k < 8 {
+                let least_of_k = ((u128::from(k) << LIMB_BITS).div_ceil(factor.into())) as u64;
+                let mut x = [LIMB; N];
+                x[N - 1] = (least_of_k << (bit - LIMB_BITS * (N as u32 - 1))) - 1;
+                let (rest, negative) = difference(&x, &multiple_of::<M, N>(k, 0));
+                assert!(!negative, "the estimate is never too large");
+                out.push((x, rest));
             }
         }
         out
@@ -682,7 +691,7 @@ mod tests {
             return;
         }
         // p .. 8 p, with and without the lift in it
-        for (i, (x, expected)) in around::<Q, 8>(1).into_iter().enumerate() {
+        for (i, (x, expected)) in edges::<Q, 8>(1, 364, QUOTIENT).into_iter().enumerate() {
             let all: [[u64; 8]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
             let limbs: [Lane; 8] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
             assert_eq!(lanes_of(Loose(limbs).reduced::<0>().0), [expected; 8], "{x:x?}");
@@ -690,20 +699,19 @@ mod tests {
             assert_eq!(lanes_of(less.reduced::<1>().0), [expected; 8], "{x:x?}");
         }
         // 0 .. 8 p: at most a little above p
-        for (i, (x, expected)) in around::<R, 5>(0).into_iter().enumerate() {
+        for (i, (x, expected)) in edges::<R, 5>(0, 243, SETTLING).into_iter().enumerate() {
             let all: [[u64; 5]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
             let limbs: [Lane; 5] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
             let settled = Fr::settled(limbs);
-            settled.check();
             assert_eq!(lanes_of(settled.reduce_once::<0>().0), [expected; 8], "{x:x?}");
             // below p and a 2^10th: 2^244.9 are less than 2^37 times 2^208
             assert!(lanes_of(settled.0)[i % 8][4] <= R::SHIFTED[0][4] + (1 << 37), "{x:x?}");
         }
     }
 
-    fn difference(a: &[u64; 8], b: &[u64; 8]) -> ([u64; 8], bool) {
-        let (mut out, mut carry) = ([0; 8], 0);
-        for j in 0..8 {
+    fn difference<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
+        let (mut out, mut carry) = ([0; N], 0);
+        for j in 0..N {
             let x = a[j] as i64 - b[j] as i64 + carry;
             (out[j], carry) = (x as u64 & LIMB, x >> LIMB_BITS);
         }

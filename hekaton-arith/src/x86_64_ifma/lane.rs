@@ -227,9 +227,9 @@ impl Lane {
     /// Two of the eight rows, of four steps.
     #[inline(always)]
     pub(crate) fn store_half_columns_step(columns: &[Self; 4], to: &mut [u64], stride: usize, step: usize) {
-        assert!(to.len() >= 7 * stride + 4, "eight rows of four words do not fit");
+        assert!(step < 4 && to.len() >= 7 * stride + 4, "eight rows of four words do not fit");
         let [a, b, c, d] = columns;
-        // SAFETY: the last row's four words end within `to`, as asserted.
+        // SAFETY: rows are 0 .. 8, and the last one's four words end within `to`, as asserted.
         unsafe {
             let (low, high, row) = match step {
                 0 | 1 => (_mm512_unpacklo_epi64(a.0, b.0), _mm512_unpacklo_epi64(c.0, d.0), 4 * step),

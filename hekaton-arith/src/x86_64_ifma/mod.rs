@@ -6,7 +6,7 @@
 //!
 //! What functions in `lanes!` call must be inlined into them or be in `lanes!` itself: anything else is compiled without the
 //! features, and each instruction becomes a call. So lanes are never passed to a closure or a function as a value that the
-//! standard library calls; loops are written out.
+//! standard library calls; loops are written out, and closures that stand beside products are called by functions that are always inlined.
 //!
 //! With `--cfg hekaton_plain_lanes`, and under Miri, a [`lane`] of plain words takes the place of the instructions: slow, but
 //! everything above it is the same code and can be tested on any machine.

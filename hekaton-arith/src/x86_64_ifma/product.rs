@@ -24,7 +24,7 @@ macro_rules! rows {
 
 // Products are inlined wherever they are used, hence compiled for the features of those functions.
 
-/// Row i of a product and of its reduction works on `t[i ..= i + N]`. `t[0]` begins with the low half of `a_0 b_0`; what does
+/// Row i of a product works on `t[i ..= i + N]`, of its reduction on one more. `t[0]` begins with the low half of `a_0 b_0`; what does
 /// not depend on q comes before it, so that the chain from one q to the next is short.
 #[inline(always)]
 fn multiply_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N], b: &[Lane; N], i: usize) {
@@ -61,7 +61,6 @@ fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], 
     }
     let zero = Lane::splat(0);
     let q = zero.madd_low(t[i], Lane::splat(M::INVERSE));
-    // all that goes into t[i + 1] side by side: the next row's q waits for it
     let high = zero.madd_high(q, p[0]);
     for j in 0..N {
         t[i + j] = t[i + j].madd_low(q, p[j]);
