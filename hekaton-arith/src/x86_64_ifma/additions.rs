@@ -368,8 +368,8 @@ lanes! {
         steps!(i, second.step(&first.y, i));
         let zero = Fq::zero();
         let mut ending = Ending { vector: vectors, x: zero, y: Loose::of(&zero), ya: zero, negative: 0, special: None };
-        // where the last vector goes, and before it nothing
-        let mut rows = [[0; 8 * WORDS]; 1];
+        // for the last vector if it is not whole, and for what comes before it
+        let mut aside = [0; 8 * WORDS];
         for v in (0..vectors).rev() {
             prefetch_back(src, pairs, v);
             let eight = eights.of(v);
@@ -382,11 +382,11 @@ lanes! {
             }
             let mut y = Reducing::<2>::new();
             let slope = mul_loose_beside(&rise, &reciprocal, |i| {
-                y.step(|k| ending.y.0[k].sub(ending.ya.0[k].negated(ending.negative)), i);
+                y.step(|k| ending.y_limb(k), i);
             })
             .carried();
             let (end_x, end_y) = ending.done(src, &eights, &y);
-            let to = target(out, &mut rows, ending.vector);
+            let to = target(out, &mut aside, ending.vector);
             let (mut writing, mut shifted) = (Writing::new(), [Lane::splat(0); 8]);
             inverses[v % 2] = mul_loose_beside(&inverses[v % 2], &d, |i| {
                 writing.step(&end_x, &end_y, to, i);
@@ -395,7 +395,7 @@ lanes! {
                 }
             })
             .carried();
-            finish(out, &rows, ending.vector);
+            finish(out, &aside, ending.vector);
             let ahead = v.saturating_sub(1);
             let eight = eights.of(ahead);
             first = First::new(src, eight);
@@ -420,16 +420,22 @@ lanes! {
             ending = Ending { vector: v, x, y, ya, negative, special };
         }
         let mut y = Reducing::<2>::new();
-        steps!(i, y.step(|k| ending.y.0[k].sub(ending.ya.0[k].negated(ending.negative)), i));
+        steps!(i, y.step(|k| ending.y_limb(k), i));
         let (end_x, end_y) = ending.done(src, &eights, &y);
-        let to = target(out, &mut rows, 0);
+        let to = target(out, &mut aside, 0);
         let mut writing = Writing::new();
         steps!(i, writing.step(&end_x, &end_y, to, i));
-        finish(out, &rows, 0);
+        finish(out, &aside, 0);
     }
 }
 
 impl Ending {
+    /// A limb of y before it is reduced.
+    #[inline(always)]
+    fn y_limb(&self, k: usize) -> Lane {
+        self.y.0[k].sub(self.ya.0[k].negated(self.negative))
+    }
+
     /// The vector's sums.
     #[inline(always)]
     fn done(&self, src: &[G1Point], eights: &Pairs<'_>, y: &Reducing<2>) -> (Fq, Fq) {
@@ -444,15 +450,15 @@ impl Ending {
 
 /// Where the sums of a vector go: to the output, or if it has not eight of them, aside.
 #[inline(always)]
-fn target<'o>(out: &'o mut [G1Point], rows: &'o mut [[u64; 8 * WORDS]; 1], vector: usize) -> &'o mut [u64; 8 * WORDS] {
+fn target<'o>(out: &'o mut [G1Point], aside: &'o mut [u64; 8 * WORDS], vector: usize) -> &'o mut [u64; 8 * WORDS] {
     let words: &mut [u64] = bytemuck::cast_slice_mut(out);
-    words.get_mut(8 * WORDS * vector..).and_then(|rest| rest.first_chunk_mut()).unwrap_or(&mut rows[0])
+    words.get_mut(8 * WORDS * vector..).and_then(|rest| rest.first_chunk_mut()).unwrap_or(aside)
 }
 
 /// Copies to the output what was put aside.
 #[inline(always)]
-fn finish(out: &mut [G1Point], rows: &[[u64; 8 * WORDS]; 1], vector: usize) {
+fn finish(out: &mut [G1Point], aside: &[u64; 8 * WORDS], vector: usize) {
     if let Some(rest) = out.get_mut(8 * vector..).filter(|rest| rest.len() < 8) {
-        rest.copy_from_slice(&bytemuck::cast_slice(&rows[0])[..rest.len()]);
+        rest.copy_from_slice(&bytemuck::cast_slice(aside)[..rest.len()]);
     }
 }
