@@ -20,7 +20,7 @@ use crate::{pairing::Pair, portable};
 use blst::blst_fp12;
 
 /// Pairs of a lane that go through the loop together: their points stay in the cache.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
 /// What a loop's squarings and a vector of pairs take, in thousands of multiply-adds.
 const SQUARINGS: usize = 480;
 const PAIRS: usize = 930;
@@ -142,18 +142,16 @@ lanes! {
         let [x, y, z] = &*t;
         let (b, c) = (fq2_square(y), fq2_square(z));
         // 3 b' z^2 with b' = 4 (1 + i)
-        let c2 = c.double();
-        let e = c2.add(&c).double().double().times_xi::<4>();
-        let f = e.double().add(&e);
+        let e = c.times_3().times_4().times_xi::<4>();
+        let f = e.times_3();
         let h = fq2_square(&y.add(z)).sub::<3>(&b.add(&c));
         let j = fq2_square(x);
         // coordinates times 4, so that nothing is halved
         let x3 = fq2_mul(&fq2_mul(x, y).double(), &b.sub::<7>(&f));
         let ee = fq2_square(&e);
-        let ee3 = ee.double().add(&ee);
-        let y3 = fq2_square(&b.add(&f)).sub::<4>(&ee3.double().double());
-        let z3 = fq2_mul(&b.double().double(), &h);
-        let line = [e.sub::<3>(&b), j.double().add(&j), Fq2::zero().sub::<4>(&h)];
+        let y3 = fq2_square(&b.add(&f)).sub::<4>(&ee.times_3().times_4());
+        let z3 = fq2_mul(&b.times_4(), &h);
+        let line = [e.sub::<3>(&b), j.times_3(), Fq2::zero().sub::<4>(&h)];
         *t = [x3, y3, z3];
         line
     }

@@ -295,6 +295,21 @@ impl Fq2 {
         self.add(self)
     }
 
+    /// Times three.
+    #[inline(always)]
+    pub(crate) fn times_3(&self) -> Self {
+        let (c0, c1) = (Loose::of(&self.c0), Loose::of(&self.c1));
+        Self { c0: c0.plus(c0).plus(c0).carried(), c1: c1.plus(c1).plus(c1).carried() }
+    }
+
+    /// Times four.
+    #[inline(always)]
+    pub(crate) fn times_4(&self) -> Self {
+        let (c0, c1) = (Loose::of(&self.c0), Loose::of(&self.c1));
+        let (c0, c1) = (c0.plus(c0), c1.plus(c1));
+        Self { c0: c0.plus(c0).carried(), c1: c1.plus(c1).carried() }
+    }
+
     /// Times 1 + i, for an element below 2^K p.
     #[inline(always)]
     pub(crate) fn times_xi<const K: usize>(&self) -> Self {

@@ -245,6 +245,11 @@ pub(crate) struct Loose(pub(super) Fq);
 
 impl Loose {
     #[inline(always)]
+    pub(crate) fn of(x: &Fq) -> Self {
+        Self(*x)
+    }
+
+    #[inline(always)]
     pub(crate) fn carried(self) -> Fq {
         self.0
     }
