@@ -19,7 +19,7 @@
 use super::batch::{
     Pairs, Saved, Special, classify, invert, prefetch_back, prefetch_there, saved, special_slopes, special_sums,
 };
-use super::field::{Element, Fq, LIMB, Loose, Modulus, Q, cut_limb, mend, quotient, surely_reduced};
+use super::field::{Carrying, Element, Fq, Loose, Modulus, Q, cut_limb, mend, quotient, surely_reduced};
 use super::lane::{Lane, Mask};
 use super::product::{STEPS, mul_loose_beside, square_loose_beside};
 use crate::G1Point;
@@ -104,32 +104,6 @@ impl<'s> Reading<'s> {
     #[inline(always)]
     fn limb(&self, from: usize, k: usize) -> Lane {
         cut_limb::<6>(self.columns[from..].first_chunk().expect("six words"), 0, k).here()
-    }
-}
-
-/// Limbs that are carried one after the other.
-struct Carrying {
-    limbs: [Lane; 8],
-    carry: Lane,
-}
-
-impl Carrying {
-    #[inline(always)]
-    fn new() -> Self {
-        Self { limbs: [Lane::splat(0); 8], carry: Lane::splat(0) }
-    }
-
-    /// Limb k, after all below it.
-    #[inline(always)]
-    fn put(&mut self, k: usize, limb: Lane) {
-        let t = limb.add(self.carry);
-        self.limbs[k] = if k < 7 { t.and(Lane::splat(LIMB)) } else { t }.here();
-        self.carry = t.carry().here();
-    }
-
-    #[inline(always)]
-    fn done(&self) -> Fq {
-        Element::new(self.limbs)
     }
 }
 
@@ -407,7 +381,7 @@ lanes! {
                 x.step(|k| square.0[k].sub(xa.0[k]).sub(xa.0[k]).sub(b_less_a.0[k]), i);
                 if (9..13).contains(&i) {
                     two!(k = 2 * (i - 9), {
-                        run.put(k, xa.0[k].sub(x.out.limbs[k]).add(Lane::splat(Q::MULTIPLES[k][1])));
+                        run.put(k, xa.0[k].sub(x.out.limb(k)).add(Lane::splat(Q::MULTIPLES[k][1])));
                     });
                 }
             })

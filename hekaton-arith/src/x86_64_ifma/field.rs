@@ -561,6 +561,38 @@ impl Loose {
     }
 }
 
+/// Limbs that are carried one after the other.
+pub(super) struct Carrying {
+    limbs: [Lane; 8],
+    carry: Lane,
+}
+
+impl Carrying {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self { limbs: [Lane::splat(0); 8], carry: Lane::splat(0) }
+    }
+
+    /// Limb k, after all below it.
+    #[inline(always)]
+    pub(super) fn put(&mut self, k: usize, limb: Lane) {
+        let t = limb.add(self.carry);
+        self.limbs[k] = if k < 7 { t.and(Lane::splat(LIMB)) } else { t }.here();
+        self.carry = t.carry().here();
+    }
+
+    #[inline(always)]
+    pub(super) fn done(&self) -> Fq {
+        Element::new(self.limbs)
+    }
+
+    /// Limb k, which has been put.
+    #[inline(always)]
+    pub(super) fn limb(&self, k: usize) -> Lane {
+        self.limbs[k]
+    }
+}
+
 /// How many times p to take away: see [`Loose::reduced`].
 #[inline(always)]
 pub(super) fn quotient(t: &[Lane; 8]) -> Lane {

@@ -4,7 +4,7 @@
 //! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
 //! bounded numbers are below is said in [`super::field`].
 
-use super::field::{Element, Fq, Loose, Modulus, Q};
+use super::field::{Carrying, Element, Fq, Loose, Modulus, Q};
 use super::lane::Lane;
 
 use std::marker::PhantomData;
@@ -190,14 +190,37 @@ pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
     b.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
-        for j in 0..N {
-            t[i + j] = t[i + j].madd_low(a.0[j], b.0[i]);
-        }
-        for j in 0..N {
-            t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], b.0[i]);
-        }
+        wide_row(&mut t, &a.0, b.0[i], i);
     });
     Wide(t, PhantomData)
+}
+
+/// [`mul_wide`] with something else after each of its rows.
+#[inline(always)]
+fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
+    a: &Element<M, N>,
+    b: &Element<M, N>,
+    mut beside: impl FnMut(usize),
+) -> Wide<M, W> {
+    a.check();
+    b.check();
+    let mut t = [Lane::splat(0); W];
+    rows!(i < N, {
+        wide_row(&mut t, &a.0, b.0[i], i);
+        t[i + 1] = t[i + 1].here();
+        beside(i);
+    });
+    Wide(t, PhantomData)
+}
+
+#[inline(always)]
+fn wide_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N], b: Lane, i: usize) {
+    for j in 0..N {
+        t[i + j] = t[i + j].madd_low(a[j], b);
+    }
+    for j in 0..N {
+        t[i + j + 1] = t[i + j + 1].madd_high(a[j], b);
+    }
 }
 
 /// `a^2`, N^2 + N multiply-adds.
@@ -269,10 +292,13 @@ pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
 /// `(a0 + a1 i) (b0 + b1 i) / R`, the first coordinate lifted by p: three products and two reductions, in the order that keeps the fewest numbers.
 #[inline(always)]
 pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
-    let (v0, v1): (WideFq, WideFq) = (mul_wide(a0, b0), mul_wide(a1, b1));
+    // the sums lie between the rows of the products before them
+    let (mut a, mut b) = (Carrying::new(), Carrying::new());
+    let v0: WideFq = mul_wide_beside(a0, b0, |i| a.put(i, a0.0[i].add(a1.0[i])));
+    let v1 = mul_wide_beside(a1, b1, |i| b.put(i, b0.0[i].add(b1.0[i])));
     let c0 = Loose(reduce_limbs(v0.sub(&v1)));
     let both = v0.add(&v1);
-    let cross: WideFq = mul_wide(&a0.add(a1), &b0.add(b1));
+    let cross: WideFq = mul_wide(&a.done(), &b.done());
     // a0 b1 + a1 b0 is not negative
     [c0.lifted::<1>(), Loose(reduce_limbs(cross.sub(&both)))]
 }
