@@ -1,4 +1,4 @@
-//! Batched affine additions in G1, with all that is not a product woven into the products.
+//! Batched affine additions in G1, software-pipelined: all that is not a product is interleaved with products.
 //!
 //! What is computed, its forms and its bounds are those of [`super::batch`], which this replaces in G1. A processor such as Zen 4 does
 //! one multiply-add a cycle and has other units for all else, but looks ahead by no more than some hundred operations: what lies

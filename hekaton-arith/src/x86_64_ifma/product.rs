@@ -77,29 +77,29 @@ pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Elem
     Element::propagate(product_limbs(a, b))
 }
 
-/// [`product`], not carried: limbs are below 2^57.
+/// What lies between the rows of a product: a step, and an accumulator of the row before it.
+trait Beside: FnMut(usize, &mut Lane) {}
+impl<F: FnMut(usize, &mut Lane)> Beside for F {}
+
+/// Nothing.
 #[inline(always)]
-pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> [Lane; N] {
-    a.check();
-    b.check();
-    let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
-    let mut t = [zero; 16];
-    t[0] = zero.madd_low(a.0[0], b.0[0]);
-    rows!(i < N, {
-        multiply_row(&mut t, &a.0, &b.0, i);
-        reduce_row::<M, N, 16>(&mut t, &p, i);
-    });
-    let mut out = [zero; N];
-    out.copy_from_slice(&t[N..2 * N]);
-    out
+fn nothing(_: usize, _: &mut Lane) {}
+
+/// A step of something else, which stays where it is: after the row before it.
+#[inline(always)]
+fn interleaved(mut step: impl FnMut(usize)) -> impl Beside {
+    move |i, accumulator| {
+        *accumulator = accumulator.here();
+        step(i);
+    }
 }
 
-/// [`product_limbs`] with something else beside it: [`STEPS`] steps, two a row.
+/// [`product`], not carried: limbs are below 2^57. [`STEPS`] steps lie beside it, two a row.
 #[inline(always)]
 fn product_limbs_beside<M: Modulus<N>, const N: usize>(
     a: &Element<M, N>,
     b: &Element<M, N>,
-    mut beside: impl FnMut(usize),
+    mut beside: impl Beside,
 ) -> [Lane; N] {
     a.check();
     b.check();
@@ -108,15 +108,19 @@ fn product_limbs_beside<M: Modulus<N>, const N: usize>(
     t[0] = zero.madd_low(a.0[0], b.0[0]);
     rows!(i < N, {
         multiply_row(&mut t, &a.0, &b.0, i);
-        t[i + 2] = t[i + 2].here();
-        beside(2 * i);
+        beside(2 * i, &mut t[i + 2]);
         reduce_row::<M, N, 16>(&mut t, &p, i);
-        t[i + 2] = t[i + 2].here();
-        beside(2 * i + 1);
+        beside(2 * i + 1, &mut t[i + 2]);
     });
     let mut out = [zero; N];
     out.copy_from_slice(&t[N..2 * N]);
     out
+}
+
+/// [`product`], not carried.
+#[inline(always)]
+pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> [Lane; N] {
+    product_limbs_beside(a, b, nothing)
 }
 
 /// Steps of what lies beside a product in Fq.
@@ -131,20 +135,20 @@ pub(crate) fn mul_loose(a: &Fq, b: &Fq) -> Loose {
 /// [`mul_loose`] with [`STEPS`] steps of something else between its rows.
 #[inline(always)]
 pub(crate) fn mul_loose_beside(a: &Fq, b: &Fq, beside: impl FnMut(usize)) -> Loose {
-    Loose(product_limbs_beside(a, b, beside))
+    Loose(product_limbs_beside(a, b, interleaved(beside)))
 }
 
 /// `a^2 / R mod p`, not carried.
 #[inline(always)]
 pub(crate) fn square_loose(a: &Fq) -> Loose {
-    Loose(reduce_limbs(square_wide::<Q, 8, 16>(a)))
+    Loose(reduce_limbs::<Q, 8, 16>(square_wide(a)))
 }
 
 /// [`square_loose`] with [`STEPS`] steps of something else between its rows.
 #[inline(always)]
 pub(crate) fn square_loose_beside(a: &Fq, mut beside: impl FnMut(usize)) -> Loose {
-    let wide = square_wide_beside::<Q, 8, 16>(a, &mut beside);
-    Loose(reduce_limbs_beside(wide, |i| beside(8 + i)))
+    let wide = square_wide_beside::<Q, 8, 16>(a, interleaved(&mut beside));
+    Loose(reduce_limbs_beside(wide, interleaved(|i| beside(8 + i))))
 }
 
 /// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
@@ -186,53 +190,41 @@ pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
     b: &Element<M, N>,
 ) -> Wide<M, W> {
-    a.check();
-    b.check();
-    let mut t = [Lane::splat(0); W];
-    rows!(i < N, {
-        wide_row(&mut t, &a.0, b.0[i], i);
-    });
-    Wide(t, PhantomData)
+    mul_wide_beside(a, b, nothing)
 }
 
-/// [`mul_wide`] with something else after each of its rows.
+/// [`mul_wide`] with a step beside each row.
 #[inline(always)]
 fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
     b: &Element<M, N>,
-    mut beside: impl FnMut(usize),
+    mut beside: impl Beside,
 ) -> Wide<M, W> {
     a.check();
     b.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
-        wide_row(&mut t, &a.0, b.0[i], i);
-        t[i + 1] = t[i + 1].here();
-        beside(i);
+        for j in 0..N {
+            t[i + j] = t[i + j].madd_low(a.0[j], b.0[i]);
+        }
+        for j in 0..N {
+            t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], b.0[i]);
+        }
+        beside(i, &mut t[i + 1]);
     });
     Wide(t, PhantomData)
-}
-
-#[inline(always)]
-fn wide_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N], b: Lane, i: usize) {
-    for j in 0..N {
-        t[i + j] = t[i + j].madd_low(a[j], b);
-    }
-    for j in 0..N {
-        t[i + j + 1] = t[i + j + 1].madd_high(a[j], b);
-    }
 }
 
 /// `a^2`, N^2 + N multiply-adds.
 #[inline(always)]
 pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
-    square_wide_beside(a, |_| {})
+    square_wide_beside(a, nothing)
 }
 
 #[inline(always)]
 fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
-    mut beside: impl FnMut(usize),
+    mut beside: impl Beside,
 ) -> Wide<M, W> {
     a.check();
     let mut t = [Lane::splat(0); W];
@@ -241,8 +233,7 @@ fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
             t[i + j] = t[i + j].madd_low(a.0[j], a.0[i]);
             t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], a.0[i]);
         }
-        t[i + 1] = t[i + 1].here();
-        beside(i);
+        beside(i, &mut t[i + 1]);
     });
     for t in &mut t {
         *t = t.add(*t);
@@ -257,33 +248,26 @@ fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
 /// `t / R mod p`, not carried, for a t that is not negative: 2 N^2 + 1 multiply-adds.
 #[inline(always)]
 fn reduce_limbs<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> [Lane; N] {
-    let (mut t, p) = (t.0, Element::<M, N>::p(0));
-    rows!(i < N, {
-        reduce_row::<M, N, W>(&mut t, &p, i);
-    });
-    let mut out = [Lane::splat(0); N];
-    out.copy_from_slice(&t[N..]);
-    out
+    reduce_limbs_beside(t, nothing)
 }
 
+/// [`reduce_limbs`] with a step beside each row.
 #[inline(always)]
 fn reduce_limbs_beside<M: Modulus<N>, const N: usize, const W: usize>(
     t: Wide<M, W>,
-    mut beside: impl FnMut(usize),
+    mut beside: impl Beside,
 ) -> [Lane; N] {
     let (mut t, p) = (t.0, Element::<M, N>::p(0));
     rows!(i < N, {
         reduce_row::<M, N, W>(&mut t, &p, i);
-        t[i + 1] = t[i + 1].here();
-        beside(i);
+        beside(i, &mut t[i + 1]);
     });
     let mut out = [Lane::splat(0); N];
     out.copy_from_slice(&t[N..]);
     out
 }
 
-/// Two products, not carried, one after the other: a processor that looks ahead far enough works on both, and so they need no more
-/// registers than there are.
+/// Two products, not carried, one after the other: side by side they need more registers than there are.
 #[inline(always)]
 pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
     [mul_loose(a, b), mul_loose(c, d)]
@@ -294,8 +278,8 @@ pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
 pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
     // the sums lie between the rows of the products before them
     let (mut a, mut b) = (Carrying::new(), Carrying::new());
-    let v0: WideFq = mul_wide_beside(a0, b0, |i| a.put(i, a0.0[i].add(a1.0[i])));
-    let v1 = mul_wide_beside(a1, b1, |i| b.put(i, b0.0[i].add(b1.0[i])));
+    let v0: WideFq = mul_wide_beside(a0, b0, interleaved(|i| a.put(i, a0.0[i].add(a1.0[i]))));
+    let v1 = mul_wide_beside(a1, b1, interleaved(|i| b.put(i, b0.0[i].add(b1.0[i]))));
     let c0 = Loose(reduce_limbs(v0.sub(&v1)));
     let both = v0.add(&v1);
     let cross: WideFq = mul_wide(&a.done(), &b.done());
