@@ -19,8 +19,9 @@
 use super::batch::{
     Pairs, Saved, Special, classify, invert, prefetch_back, prefetch_there, saved, special_slopes, special_sums,
 };
-use super::field::{Carrying, Element, Fq, Loose, Modulus, Q, cut_limb, mend, quotient, surely_reduced};
+use super::field::{Element, Fq, Modulus, Q, cut_limb};
 use super::lane::{Lane, Mask};
+use super::loose::{Carrying, Loose, mend, quotient, surely_reduced};
 use super::product::{STEPS, mul_loose_beside, square_loose_beside};
 use crate::G1Point;
 use crate::sums::NEGATIVE;

@@ -37,6 +37,7 @@ mod lane;
 #[cfg(any(hekaton_plain_lanes, miri))]
 #[path = "lane_plain.rs"]
 mod lane;
+mod loose;
 #[path = "../lanes/pairing.rs"]
 mod pairing;
 mod product;

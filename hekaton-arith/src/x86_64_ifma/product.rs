@@ -4,8 +4,9 @@
 //! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
 //! bounded numbers are below is said in [`super::field`].
 
-use super::field::{Carrying, Element, Fq, Loose, Modulus, Q};
+use super::field::{Element, Fq, Modulus, Q};
 use super::lane::Lane;
+use super::loose::{Carrying, Loose};
 
 use std::marker::PhantomData;
 
