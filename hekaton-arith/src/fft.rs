@@ -8,6 +8,7 @@
 use crate::{Backend, x86_64_ifma};
 use crate::{Fr, portable, powers};
 use ark_ff::{FftField, Field};
+use std::sync::OnceLock;
 
 /// The domain size is no power of two, or above 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,7 +17,7 @@ pub struct DomainError(pub usize);
 
 /// The subgroup of order N of the multiplicative group of Fr, and its coset `s <w>` with `s^N = -1`.
 ///
-/// Holds 64 N bytes of tables (72 N in lanes), shared by all transforms.
+/// Holds 64 N bytes of tables (72 N in lanes), shared by all transforms, and 32 N more from the first [`Domain::coset_fft`] on.
 #[derive(Clone, Debug)]
 pub struct Domain {
     size: usize,
@@ -25,18 +26,12 @@ pub struct Domain {
     tables: Tables,
     /// s^rev(i) / N: what lies between the inverse transform and the coset transform, in bit-reversed order
     coset_factors: Vec<Fr>,
+    /// s^rev(i), where they have been asked for
+    shifts: OnceLock<Vec<Fr>>,
 }
 
-/// log2 of the side of a tile in [`bit_reverse`]; wider ones meet in the same sets of the cache.
-const TILE_BITS: u32 = 3;
-
-/// What coefficients are multiplied with before a transform.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Factors<'f> {
-    pub(crate) each: &'f [Fr],
-    /// and all of them
-    pub(crate) all: Option<Fr>,
-}
+/// log2 of the side of a tile in [`bit_reverse`]: two of them fit the first cache.
+const TILE_BITS: u32 = 4;
 
 /// A backend's tables.
 #[derive(Clone, Debug)]
@@ -76,11 +71,12 @@ impl Domain {
         }
         let double = Fr::get_root_of_unity(2 * size as u64).ok_or(DomainError(size))?;
         let root = double.square();
-        let scale = Fr::from(size as u64).inverse().unwrap_or(Fr::ONE);
         let mut coset_factors = powers(double, size);
+        let scale = Fr::from(size as u64).inverse().unwrap_or(Fr::ONE);
         coset_factors.iter_mut().for_each(|x| *x *= scale);
         bit_reverse(&mut coset_factors);
-        Ok(Self { size, root, shift: double, tables: Tables::new(root, size), coset_factors })
+        let (tables, shifts) = (Tables::new(root, size), OnceLock::new());
+        Ok(Self { size, root, shift: double, tables, coset_factors, shifts })
     }
 
     /// N.
@@ -119,17 +115,20 @@ impl Domain {
     /// Coefficients to values on the coset `s <w>`.
     pub fn coset_fft(&self, values: &mut [Fr]) {
         self.check(values);
+        let shifts = self.shifts.get_or_init(|| {
+            let mut shifts = powers(self.shift, self.size);
+            bit_reverse(&mut shifts);
+            shifts
+        });
         bit_reverse(values);
-        // the factors have 1 / N in them
-        let factors = Factors { each: &self.coset_factors, all: Some(Fr::from(self.size as u64)) };
-        with!(self.tables, to_values(values, Some(factors)));
+        with!(self.tables, to_values(values, Some(shifts)));
     }
 
     /// Values on the domain to values on the coset, of the same polynomial of degree below N.
     pub fn to_coset(&self, values: &mut [Fr]) {
         self.check(values);
         with!(self.tables, to_coefficients(values));
-        with!(self.tables, to_values(values, Some(Factors { each: &self.coset_factors, all: None })));
+        with!(self.tables, to_values(values, Some(&self.coset_factors)));
     }
 
     fn check(&self, values: &[Fr]) {
@@ -137,27 +136,41 @@ impl Domain {
     }
 }
 
-/// Swaps each element with the one whose index has its bits in reverse order, tile by tile: a tile's rows have the high bits
-/// of the index in common, its columns the low ones, and it changes places with one other tile (2^20 elements: 6.8 ms
-/// where single swaps take 23).
+/// Moves each element to the index whose bits are in reverse order, tile by tile: a tile's rows have the high bits of the index in
+/// common, its columns the low ones, and it changes places with one other tile, by way of the cache.
 fn bit_reverse(values: &mut [Fr]) {
+    const SIDE: usize = 1 << TILE_BITS;
     let bits = values.len().trailing_zeros();
-    let tile_bits = TILE_BITS.min(bits / 2);
-    let (middle_bits, side) = (bits - 2 * tile_bits, 1 << tile_bits);
     let reverse = |x: usize, bits: u32| x.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
-    let at = |high: usize, middle: usize, low: usize| (high << middle_bits | middle) << tile_bits | low;
+    if bits < 2 * TILE_BITS {
+        for i in 0..values.len() {
+            let j = reverse(i, bits);
+            if i < j {
+                values.swap(i, j);
+            }
+        }
+        return;
+    }
+    let middle_bits = bits - 2 * TILE_BITS;
+    let row = |high: usize, middle: usize| (high << middle_bits | middle) << TILE_BITS;
+    let mut tiles = [[[Fr::default(); SIDE]; SIDE]; 2];
     for middle in 0..1 << middle_bits {
         let other = reverse(middle, middle_bits);
         if middle > other {
             continue;
         }
-        for high in 0..side {
-            for low in 0..side {
-                let i = at(high, middle, low);
-                let j = at(reverse(low, tile_bits), other, reverse(high, tile_bits));
-                if i < j || middle < other {
-                    values.swap(i, j);
+        let both = [middle, other];
+        for (tile, middle) in tiles.iter_mut().zip(both) {
+            for high in 0..SIDE {
+                let from: &[Fr; SIDE] = values[row(high, middle)..].first_chunk().expect("a row");
+                for low in 0..SIDE {
+                    tile[reverse(low, TILE_BITS)][reverse(high, TILE_BITS)] = from[low];
                 }
+            }
+        }
+        for (tile, middle) in tiles.iter().zip([other, middle]) {
+            for high in 0..SIDE {
+                *values[row(high, middle)..].first_chunk_mut().expect("a row") = tile[high];
             }
         }
     }

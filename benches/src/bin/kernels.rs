@@ -17,6 +17,7 @@ use clap::Parser;
 use hekaton_arith::{Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 
 const ARKWORKS: &str = "arkworks 0.6";
 const BLST: &str = "blst 0.3.17";
@@ -182,15 +183,23 @@ fn fft(options: &Options, scalars: &[Fr]) {
     let ours = Domain::new(n).expect("a power of two");
     let theirs = Radix2EvaluationDomain::<Fr>::new(n).expect("a power of two");
     let coset = theirs.get_coset(ours.shift()).expect("the shift is not zero");
-    let run = |f: &(dyn Fn(&mut [Fr]) + Sync)| {
-        let mut values = scalars.to_vec();
+    // in place, as provers do it: a vector a thread, which each transform changes
+    let vectors = Mutex::new(vec![scalars.to_vec(); options.threads.iter().copied().max().unwrap_or(1)]);
+    let run = |f: &(dyn Fn(&mut Vec<Fr>) + Sync)| {
+        let mut values = vectors.lock().ok().and_then(|mut v| v.pop()).expect("a vector a thread");
         f(&mut values);
-        values
+        if let Ok(mut vectors) = vectors.lock() {
+            vectors.push(values);
+        }
     };
-    options.row("FFT", n, milliseconds(), ARKWORKS, || run(&|v| ours.fft(v)), || theirs.fft(scalars));
-    options.row("coset FFT", n, milliseconds(), ARKWORKS, || run(&|v| ours.coset_fft(v)), || coset.fft(scalars));
-    let both = || coset.fft(&theirs.ifft(scalars));
-    options.row("domain to coset", n, milliseconds(), ARKWORKS, || run(&|v| ours.to_coset(v)), both);
+    let (fft, coset_fft) = (|v: &mut Vec<Fr>| theirs.fft_in_place(v), |v: &mut Vec<Fr>| coset.fft_in_place(v));
+    let both = |v: &mut Vec<Fr>| {
+        theirs.ifft_in_place(v);
+        coset.fft_in_place(v);
+    };
+    options.row("FFT", n, milliseconds(), ARKWORKS, || run(&|v| ours.fft(v)), || run(&fft));
+    options.row("coset FFT", n, milliseconds(), ARKWORKS, || run(&|v| ours.coset_fft(v)), || run(&coset_fft));
+    options.row("domain to coset", n, milliseconds(), ARKWORKS, || run(&|v| ours.to_coset(v)), || run(&both));
 }
 
 fn pairings(options: &Options, scalars: &[Fr]) {

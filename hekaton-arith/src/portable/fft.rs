@@ -1,7 +1,6 @@
 //! Fourier transforms over Fr: blst's butterflies, two elements at a time.
 
 use crate::Fr;
-use crate::fft::Factors;
 use ark_ff::Field;
 use blst::{blst_fr_ct_bfly, blst_fr_gs_bfly, blst_fr_mul};
 
@@ -30,14 +29,9 @@ impl Tables {
     }
 
     /// Coefficients in bit-reversed order, times the factors if there are any, to values in natural order.
-    pub(crate) fn to_values(&self, coefficients: &mut [Fr], factors: Option<Factors<'_>>) {
-        if let Some(Factors { each, all }) = factors {
-            for (x, f) in coefficients.iter_mut().zip(each) {
-                multiply(x, f);
-                if let Some(all) = &all {
-                    multiply(x, all);
-                }
-            }
+    pub(crate) fn to_values(&self, coefficients: &mut [Fr], factors: Option<&[Fr]>) {
+        if let Some(factors) = factors {
+            coefficients.iter_mut().zip(factors).for_each(|(x, factor)| multiply(x, factor));
         }
         dit(coefficients, &self.twiddles, 1);
     }

@@ -17,8 +17,7 @@
 
 use super::field::{Element, Fr, limbs};
 use super::lane::Lane;
-use super::product::{product, product_limbs};
-use crate::fft::Factors;
+use super::product::{product, product_limbs, products_limbs};
 use ark_bls12_381::FrConfig;
 use ark_ff::MontConfig;
 
@@ -92,10 +91,9 @@ impl Tables {
     }
 
     /// Coefficients in bit-reversed order, times the factors if there are any, to values in natural order.
-    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<Factors<'_>>) {
-        let factors = factors.map(LaneFactors::new);
+    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>) {
         if let Some(factors) = factors {
-            assert_eq!(coefficients.len(), factors.each.len(), "as many factors as coefficients");
+            assert_eq!(coefficients.len(), factors.len(), "as many factors as coefficients");
         }
         unsafe { dit_blocks(blocks(coefficients), factors, self, true) }
     }
@@ -109,19 +107,6 @@ impl Tables {
     #[inline(always)]
     fn layer(&self, blocks: usize) -> &[Twiddles] {
         &self.layers[blocks.ilog2() as usize]
-    }
-}
-
-/// [`Factors`], that of all times 2^264: so a product of words times 2^256 with it is times R.
-#[derive(Clone, Copy)]
-struct LaneFactors<'f> {
-    each: &'f [ark_bls12_381::Fr],
-    all: Option<[u64; 5]>,
-}
-
-impl<'f> LaneFactors<'f> {
-    fn new(factors: Factors<'f>) -> Self {
-        Self { each: factors.each, all: factors.all.map(|x| times_r(&(x * ark_bls12_381::Fr::from(16u64)))) }
     }
 }
 
@@ -184,35 +169,73 @@ fn difference<const K: usize>(a: &Limbs, b: &Limbs) -> Limbs {
     t
 }
 
-/// `(a + b, (a - b) w)`, below 2 p all.
+/// `(a + b, (a - b) w)`, below 2 p all, of two pairs.
 #[inline(always)]
-fn butterfly_dif(a: &mut Fr, b: &mut Fr, w: &Fr) {
-    let difference = a.sub::<1>(b);
-    *a = Fr::settled(sum(&a.0, &b.0));
-    *b = product(&difference, w);
+fn butterflies_dif(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
+    let [[a, b], [c, d]] = pairs;
+    let (first, second) = (v[a].sub::<1>(&v[b]), v[c].sub::<1>(&v[d]));
+    v[a] = Fr::settled(sum(&v[a].0, &v[b].0));
+    v[c] = Fr::settled(sum(&v[c].0, &v[d].0));
+    let m = products_limbs([&first, &second], w);
+    (v[b], v[d]) = (Fr::propagate(m[0]), Fr::propagate(m[1]));
 }
 
-/// `(a + w b, a - w b)`, below 2 p all.
+/// `(a + w b, a - w b)`, below 2 p all, of two pairs.
 #[inline(always)]
-fn butterfly_dit(a: &mut Fr, b: &mut Fr, w: &Fr) {
-    let m = product_limbs(b, w);
-    *b = Fr::settled(difference::<1>(&a.0, &m));
-    *a = Fr::settled(sum(&a.0, &m));
+fn butterflies_dit(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
+    let [[a, b], [c, d]] = pairs;
+    let [m, n] = products_limbs([&v[b], &v[d]], w);
+    v[b] = Fr::settled(difference::<1>(&v[a].0, &m));
+    v[a] = Fr::settled(sum(&v[a].0, &m));
+    v[d] = Fr::settled(difference::<1>(&v[c].0, &n));
+    v[c] = Fr::settled(sum(&v[c].0, &n));
 }
 
 /// `(a + b, a - b)`
 #[inline(always)]
-fn butterfly(a: &mut Fr, b: &mut Fr) {
-    let difference = Fr::settled(difference::<1>(&a.0, &b.0));
-    *a = Fr::settled(sum(&a.0, &b.0));
-    *b = difference;
+fn butterfly(v: &mut [Fr; 8], [a, b]: [usize; 2]) {
+    let difference = Fr::settled(difference::<1>(&v[a].0, &v[b].0));
+    v[a] = Fr::settled(sum(&v[a].0, &v[b].0));
+    v[b] = difference;
 }
 
-/// Two of eight.
+/// The k-th of the four pairs of eight that are so far apart.
 #[inline(always)]
-fn two(v: &mut [Fr; 8], i: usize, j: usize) -> (&mut Fr, &mut Fr) {
-    let (low, high) = v.split_at_mut(j);
-    (&mut low[i], &mut high[0])
+fn pair(distance: usize, k: usize) -> [usize; 2] {
+    let i = k / distance * 2 * distance + k % distance;
+    [i, i + distance]
+}
+
+/// Three layers over eight vectors: their twiddles are eighth roots of unity.
+#[inline(always)]
+fn eight_dif(v: &mut [Fr; 8], tables: &Tables) {
+    let [w1, w2, w3] = &tables.eighth;
+    let (w1, w2, w3) = (Fr::splat(w1), Fr::splat(w2), Fr::splat(w3));
+    butterflies_dif(v, [[1, 5], [3, 7]], [&w1, &w3]);
+    butterfly(v, [0, 4]);
+    let difference = v[2].sub::<1>(&v[6]);
+    v[2] = Fr::settled(sum(&v[2].0, &v[6].0));
+    v[6] = product(&difference, &w2);
+    butterflies_dif(v, [[1, 3], [5, 7]], [&w2, &w2]);
+    for pair in [[0, 2], [4, 6], [0, 1], [2, 3], [4, 5], [6, 7]] {
+        butterfly(v, pair);
+    }
+}
+
+/// The same three layers, the other way round.
+#[inline(always)]
+fn eight_dit(v: &mut [Fr; 8], tables: &Tables) {
+    let [w1, w2, w3] = &tables.eighth;
+    let (w1, w2, w3) = (Fr::splat(w1), Fr::splat(w2), Fr::splat(w3));
+    for pair in [[0, 1], [2, 3], [4, 5], [6, 7], [0, 2], [4, 6]] {
+        butterfly(v, pair);
+    }
+    butterflies_dit(v, [[1, 3], [5, 7]], [&w2, &w2]);
+    let m = product_limbs(&v[6], &w2);
+    v[6] = Fr::settled(difference::<1>(&v[2].0, &m));
+    v[2] = Fr::settled(sum(&v[2].0, &m));
+    butterfly(v, [0, 4]);
+    butterflies_dit(v, [[1, 5], [3, 7]], [&w1, &w3]);
 }
 
 /// Limb by limb, lane i of element j becomes lane j of element i.
@@ -249,10 +272,9 @@ lanes! {
             16 => {
                 let (low, high) = blocks.split_at_mut(8);
                 for ((a, b), w) in low.iter_mut().zip(high.iter_mut()).zip(tables.layer(8)) {
-                    let (mut x, mut y) = if first { (load_elements(a), load_elements(b)) } else { (load(a), load(b)) };
-                    butterfly_dif(&mut x, &mut y, &w.load());
-                    store(&x, a);
-                    store(&y, b);
+                    let (x, y) = if first { (load_elements(a), load_elements(b)) } else { (load(a), load(b)) };
+                    store(&Fr::settled(sum(&x.0, &y.0)), a);
+                    store(&product(&x.sub::<1>(&y), &w.load()), b);
                 }
                 dif_64(low, tables, false);
                 dif_64(high, tables, false);
@@ -275,14 +297,16 @@ lanes! {
             for k in 0..4 {
                 a[k] = if first { load_elements(&blocks[at[k]]) } else { load(&blocks[at[k]]) };
             }
-            let t1 = product_limbs(&a[0].sub::<1>(&a[2]), &outer[i].load());
-            let t3 = product_limbs(&a[1].sub::<1>(&a[3]), &outer[i + quarter].load());
+            let (d1, d3) = (a[0].sub::<1>(&a[2]), a[1].sub::<1>(&a[3]));
+            let [t1, t3] = products_limbs([&d1, &d3], [&outer[i].load(), &outer[i + quarter].load()]);
             let (t0, t2) = (sum(&a[0].0, &a[2].0), sum(&a[1].0, &a[3].0));
             let w = inner[i].load();
             store(&Fr::settled(sum(&t0, &t2)), &mut blocks[at[0]]);
-            store(&product(&Fr::propagate(difference::<2>(&t0, &t2)), &w), &mut blocks[at[1]]);
             store(&Fr::settled(sum(&t1, &t3)), &mut blocks[at[2]]);
-            store(&product(&Fr::propagate(difference::<1>(&t1, &t3)), &w), &mut blocks[at[3]]);
+            let (d1, d3) = (Fr::propagate(difference::<2>(&t0, &t2)), Fr::propagate(difference::<1>(&t1, &t3)));
+            let [y1, y3] = products_limbs([&d1, &d3], [&w, &w]);
+            store(&Fr::propagate(y1), &mut blocks[at[1]]);
+            store(&Fr::propagate(y3), &mut blocks[at[3]]);
         }
     }
 
@@ -294,32 +318,23 @@ lanes! {
         }
         for distance in [4, 2, 1] {
             let layer = tables.layer(distance);
-            for start in (0..8).step_by(2 * distance) {
-                for k in 0..distance {
-                    let (a, b) = two(&mut v, start + k, start + k + distance);
-                    butterfly_dif(a, b, &layer[k].load());
-                }
+            for k in [0, 2] {
+                let pairs = [pair(distance, k), pair(distance, k + 1)];
+                let (w, x) = (layer[k % distance].load(), layer[(k + 1) % distance].load());
+                butterflies_dif(&mut v, pairs, [&w, &x]);
             }
         }
         transpose(&mut v);
-        let roots = [Fr::splat(&tables.eighth[0]), Fr::splat(&tables.eighth[1]), Fr::splat(&tables.eighth[2])];
-        for distance in [4, 2, 1] {
-            for start in (0..8).step_by(2 * distance) {
-                for k in 0..distance {
-                    let (a, b) = two(&mut v, start + k, start + k + distance);
-                    if k == 0 { butterfly(a, b) } else { butterfly_dif(a, b, &roots[k * 4 / distance - 1]) }
-                }
-            }
-        }
+        eight_dif(&mut v, tables);
         let words = blocks.as_flattened_mut();
         for k in 0..8 {
             Lane::store_half_columns(v[k].reduce_once::<0>().joined(), &mut words[4 * k..], 32);
         }
     }
 
-    fn dit_blocks(blocks: &mut [Block], factors: Option<LaneFactors<'_>>, tables: &Tables, last: bool) {
+    fn dit_blocks(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
         let n = blocks.len();
-        let part = |k: usize, of: usize| factors.map(|f| LaneFactors { each: &f.each[k * 8 * n / of..(k + 1) * 8 * n / of], ..f });
+        let part = |k: usize, of: usize| factors.map(|f| &f[k * 8 * n / of..(k + 1) * 8 * n / of]);
         match n {
             8 => dit_64(blocks, factors, tables, last),
             16 => {
@@ -327,8 +342,8 @@ lanes! {
                 dit_64(low, part(0, 2), tables, false);
                 dit_64(high, part(1, 2), tables, false);
                 for ((a, b), w) in low.iter_mut().zip(high.iter_mut()).zip(tables.layer(8)) {
-                    let (mut x, mut y) = (load(a), load(b));
-                    butterfly_dit(&mut x, &mut y, &w.load());
+                    let (x, m) = (load(a), product_limbs(&load(b), &w.load()));
+                    let (x, y) = (Fr::settled(sum(&x.0, &m)), Fr::settled(difference::<1>(&x.0, &m)));
                     if last {
                         store_elements(&x, a);
                         store_elements(&y, b);
@@ -354,10 +369,10 @@ lanes! {
             let at = [i, i + quarter, i + 2 * quarter, i + 3 * quarter];
             let (b0, b1, b2, b3) = (load(&blocks[at[0]]), load(&blocks[at[1]]), load(&blocks[at[2]]), load(&blocks[at[3]]));
             let w = inner[i].load();
-            let (m1, m3) = (product_limbs(&b1, &w), product_limbs(&b3, &w));
+            let [m1, m3] = products_limbs([&b1, &b3], [&w, &w]);
             let (x0, x1) = (sum(&b0.0, &m1), difference::<1>(&b0.0, &m1));
-            let x2 = product_limbs(&Fr::propagate(sum(&b2.0, &m3)), &outer[i].load());
-            let x3 = product_limbs(&Fr::propagate(difference::<1>(&b2.0, &m3)), &outer[i + quarter].load());
+            let (s2, s3) = (Fr::propagate(sum(&b2.0, &m3)), Fr::propagate(difference::<1>(&b2.0, &m3)));
+            let [x2, x3] = products_limbs([&s2, &s3], [&outer[i].load(), &outer[i + quarter].load()]);
             let results = [sum(&x0, &x2), sum(&x1, &x3), difference::<1>(&x0, &x2), difference::<1>(&x1, &x3)];
             for (y, at) in results.into_iter().zip(at) {
                 let y = Fr::settled(y);
@@ -367,44 +382,27 @@ lanes! {
     }
 
     /// The first six layers.
-    fn dit_64(blocks: &mut [Block], factors: Option<LaneFactors<'_>>, tables: &Tables, last: bool) {
+    fn dit_64(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
         let words = blocks.as_flattened();
         let mut v = [Fr::zero(); 8];
         for k in 0..8 {
             v[k] = Element::cut(&Lane::half_columns(strided(words, k)), 0);
         }
-        if let Some(LaneFactors { each: factors, all }) = factors {
-            for k in 0..8 {
-                let rows = [
-                    &factors[k].0.0, &factors[k + 8].0.0, &factors[k + 16].0.0, &factors[k + 24].0.0, &factors[k + 32].0.0,
-                    &factors[k + 40].0.0, &factors[k + 48].0.0, &factors[k + 56].0.0,
-                ];
-                let words = Lane::half_columns(rows);
-                // times R: below 2^4 p, so the product is below (1 + 2^4 p / R) p < 1.5 p
-                let factor = match &all {
-                    None => Element::cut(&words, 4),
-                    Some(all) => product(&Element::cut(&words, 0), &Fr::splat(all)),
-                };
-                v[k] = product(&v[k], &factor);
+        if let Some(factors) = factors {
+            for k in [0, 2, 4, 6] {
+                let (a, b) = (load_factors(factors, k), load_factors(factors, k + 1));
+                let m = products_limbs([&v[k], &v[k + 1]], [&a, &b]);
+                (v[k], v[k + 1]) = (Fr::propagate(m[0]), Fr::propagate(m[1]));
             }
         }
-        let roots = [Fr::splat(&tables.eighth[0]), Fr::splat(&tables.eighth[1]), Fr::splat(&tables.eighth[2])];
-        for distance in [1, 2, 4] {
-            for start in (0..8).step_by(2 * distance) {
-                for k in 0..distance {
-                    let (a, b) = two(&mut v, start + k, start + k + distance);
-                    if k == 0 { butterfly(a, b) } else { butterfly_dit(a, b, &roots[k * 4 / distance - 1]) }
-                }
-            }
-        }
+        eight_dit(&mut v, tables);
         transpose(&mut v);
         for distance in [1, 2, 4] {
             let layer = tables.layer(distance);
-            for start in (0..8).step_by(2 * distance) {
-                for k in 0..distance {
-                    let (a, b) = two(&mut v, start + k, start + k + distance);
-                    butterfly_dit(a, b, &layer[k].load());
-                }
+            for k in [0, 2] {
+                let pairs = [pair(distance, k), pair(distance, k + 1)];
+                let (w, x) = (layer[k % distance].load(), layer[(k + 1) % distance].load());
+                butterflies_dit(&mut v, pairs, [&w, &x]);
             }
         }
         for k in 0..8 {
@@ -418,6 +416,16 @@ lanes! {
 fn strided(words: &[u64], k: usize) -> [&[u64; 4]; 8] {
     let rows = words.as_chunks::<4>().0;
     [&rows[k], &rows[k + 8], &rows[k + 16], &rows[k + 24], &rows[k + 32], &rows[k + 40], &rows[k + 48], &rows[k + 56]]
+}
+
+/// The factors k, k + 8, k + 16 and so on of 64, times R: below 2^4 p, so products are below (1 + 2^4 p / R) p < 1.5 p.
+#[inline(always)]
+fn load_factors(factors: &[ark_bls12_381::Fr], k: usize) -> Fr {
+    let mut rows = [&factors[k].0.0; 8];
+    for i in 1..8 {
+        rows[i] = &factors[k + 8 * i].0.0;
+    }
+    Element::cut(&Lane::half_columns(rows), 4)
 }
 
 #[cfg(test)]

@@ -124,6 +124,37 @@ pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b:
     product_limbs_beside(a, b, nothing)
 }
 
+/// Two products, not carried, row by row in turn: while the rows of one wait for each other, those of the other go on. For Fr; in Fq they
+/// need more registers than there are.
+#[inline(always)]
+pub(super) fn products_limbs<M: Modulus<N>, const N: usize>(
+    [a, c]: [&Element<M, N>; 2],
+    [b, d]: [&Element<M, N>; 2],
+) -> [[Lane; N]; 2] {
+    a.check();
+    b.check();
+    c.check();
+    d.check();
+    let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
+    let (mut t, mut s) = ([zero; 16], [zero; 16]);
+    t[0] = zero.madd_low(a.0[0], b.0[0]);
+    s[0] = zero.madd_low(c.0[0], d.0[0]);
+    rows!(i < N, {
+        multiply_row(&mut t, &a.0, &b.0, i);
+        s[i] = s[i].here();
+        multiply_row(&mut s, &c.0, &d.0, i);
+        t[i] = t[i].here();
+        reduce_row::<M, N, 16>(&mut t, &p, i);
+        s[i] = s[i].here();
+        reduce_row::<M, N, 16>(&mut s, &p, i);
+        t[i + 1] = t[i + 1].here();
+    });
+    let mut out = [[zero; N]; 2];
+    out[0].copy_from_slice(&t[N..2 * N]);
+    out[1].copy_from_slice(&s[N..2 * N]);
+    out
+}
+
 /// Steps of what lies beside a product in Fq.
 pub(crate) const STEPS: usize = 16;
 
