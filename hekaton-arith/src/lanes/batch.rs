@@ -33,8 +33,11 @@ use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 use std::cell::RefCell;
 
-/// Additions in G1 that share one inversion; half as many in G2. What they keep for the way back has 512 KiB.
-const BATCH: usize = 4096;
+/// Additions in G1 that share one inversion; half as many in G2. What they keep for the way back, up to 320 KiB, and their points stay in
+/// the second cache.
+const BATCH: usize = 1024;
+/// Elements that are kept of a vector, at most.
+const KEPT: usize = 5;
 /// Running products side by side: a chain of products is slow, two at once hide each other's waits.
 const CHAINS: usize = 2;
 /// How many pairs ahead their points are asked for.
@@ -379,7 +382,7 @@ pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) 
     assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
     SCRATCH.with_borrow_mut(|scratch| {
         let batch = BATCH * 6 / P::Lanes::WORDS;
-        let lanes = batch / 8 * 2 * (P::Lanes::WORDS / 6 * 8);
+        let lanes = batch / 8 * KEPT * (P::Lanes::WORDS / 6 * 8);
         if scratch.len() < lanes {
             scratch.resize(lanes, Lane::splat(0));
         }
@@ -666,7 +669,7 @@ mod tests {
             for start in (0..every.len()).step_by(29) {
                 let pairs: Vec<[u32; 2]> = every.iter().cycle().skip(start).take(length).copied().collect();
                 let (mut got, mut expected) = (vec![P::IDENTITY; length], vec![P::IDENTITY; length]);
-                let mut scratch = vec![Lane::splat(0); 5 * 2 * 16];
+                let mut scratch = vec![Lane::splat(0); 5 * KEPT * 16];
                 // SAFETY: the features are there.
                 unsafe { P::add_batch(&points, &pairs, &mut got, &mut scratch) };
                 portable::add_pairs(&points, &pairs, &mut expected);

@@ -1,28 +1,27 @@
 //! Batched affine additions in G1, software-pipelined: all that is not a product is interleaved with products.
 //!
-//! What is computed, its forms and its bounds are those of [`super::batch`], which this replaces in G1. A processor such as Zen 4 does
-//! one multiply-add a cycle and has other units for all else, but looks ahead by no more than some hundred operations: what lies
-//! between two products does not overlap with them. So reading, transposing and cutting points, the end of each sum and its
-//! writing are split into [`STEPS`] steps, which lie between the rows of a product that needs nothing of them:
+//! What is computed, its forms and its bounds are those of [`super::batch`], which this replaces in G1, but that points are read only on
+//! the way there; all that the way back needs of them is kept, in order. A processor such as Zen 4 or 5 has other units for what is no
+//! multiply-add, but looks ahead by no more than some hundred operations: what lies between two products does not overlap with them.
+//! So reading, transposing and cutting points, the end of each sum and its writing are split into [`STEPS`] steps, which lie between
+//! the rows of a product that needs nothing of them:
 //!
 //! | product | beside it |
 //! |---|---|
-//! | running product, vector v | differences of x, vector v + 1 |
+//! | running product, vector v | reading vector v + 1: x and y, differences of both |
 //! | slope, v | end of y, v + 1 |
 //! | next inverse | writing v + 1; slope of v, shifted |
-//! | square of the slope, v | reading the first points of v - 1 |
+//! | square of the slope, v | |
 //! | reciprocal, v - 1 | end of x, v |
-//! | y, v | reading the second points of v - 1, their slope's rise |
+//! | y, v | |
 //!
-//! Measured on Zen 4: 67 ns an addition, and 72 without (`docs/kernels.md`).
+//! Measured: `docs/kernels.md`.
 
-use super::batch::{
-    Pairs, Saved, Special, classify, invert, prefetch_back, prefetch_there, saved, special_slopes, special_sums,
-};
+use super::batch::{Pairs, Special, classify, invert, prefetch_there, special_slopes, special_sums};
 use super::field::{Element, Fq, Modulus, Q, cut_limb};
 use super::lane::{Lane, Mask};
 use super::loose::{Carrying, Loose, mend, quotient, surely_reduced};
-use super::product::{STEPS, mul_loose_beside, square_loose_beside};
+use super::product::{STEPS, mul_loose, mul_loose_beside, square_loose};
 use crate::G1Point;
 use crate::sums::NEGATIVE;
 
@@ -33,6 +32,14 @@ macro_rules! two {
         $body
         let $k = $from + 1;
         $body
+    }};
+}
+
+/// Limbs k to k + 3, written out.
+macro_rules! four {
+    ($k:ident = $from:expr, $body:block) => {{
+        two!($k = $from, $body);
+        two!($k = $from + 2, $body);
     }};
 }
 
@@ -54,10 +61,28 @@ const _: () = assert!(STEPS == 16, "as many as are written out");
 /// Words of a point.
 const WORDS: usize = 12;
 
+/// What the way back needs of a vector: five elements, 320 bytes a pair.
+type Kept = [Lane; 40];
+
+/// What lies where in [`Kept`]: the product of all denominators before its own in its chain, its own, x of the first points, their y with
+/// their signs, not carried, and the rise to the second points' y.
+const BEFORE: usize = 0;
+const D: usize = 8;
+const X: usize = 16;
+const Y: usize = 24;
+const RISE: usize = 32;
+
+/// An element that was kept.
+#[inline(always)]
+fn kept(from: &Kept, at: usize) -> Fq {
+    Element::new(*from[at..].first_chunk().expect("eight limbs"))
+}
+
 /// One side's points of eight pairs, being read.
 struct Reading<'s> {
     rows: [&'s [u64; WORDS]; 8],
-    columns: [Lane; 8],
+    columns: [Lane; WORDS],
+    negative: Mask,
 }
 
 impl<'s> Reading<'s> {
@@ -68,82 +93,98 @@ impl<'s> Reading<'s> {
         for i in 0..8 {
             rows[i] = &words[(pairs[i][side] & !NEGATIVE) as usize];
         }
-        Self { rows, columns: [Lane::splat(0); 8] }
+        Self { rows, columns: [Lane::splat(0); WORDS], negative: Lane::top_bits(pairs, side) }
     }
 
-    /// Columns of eight words from `from` on, in four steps.
+    /// All columns, in three steps.
     #[inline(always)]
-    fn transpose(&mut self, from: usize, step: usize) {
-        if step < 2 {
-            for i in 4 * step..4 * step + 4 {
-                self.columns[i] = Lane::load(self.rows[i][from..].first_chunk().expect("eight words"));
+    fn transpose(&mut self, step: usize) {
+        let columns = self.columns.first_chunk_mut().expect("eight columns");
+        match step {
+            0 => {
+                for i in 0..8 {
+                    columns[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
+                }
+                Lane::transpose_step(columns, 0);
+                Lane::transpose_step(columns, 1);
             }
-            Lane::transpose_step(&mut self.columns, step);
-            for i in 4 * step..4 * step + 4 {
-                self.columns[i] = self.columns[i].here();
+            1 => {
+                for step in 2..Lane::TRANSPOSITION {
+                    Lane::transpose_step(columns, step);
+                }
             }
-        } else {
-            Lane::transpose_step(&mut self.columns, 2 * step - 2);
-            Lane::transpose_step(&mut self.columns, 2 * step - 1);
-            for i in 0..8 {
-                self.columns[i] = self.columns[i].here();
+            _ => {
+                let mut rows = [self.rows[0].last_chunk().expect("four words"); 8];
+                for i in 1..8 {
+                    rows[i] = self.rows[i].last_chunk().expect("four words");
+                }
+                self.columns[8..].copy_from_slice(&Lane::half_columns(rows));
             }
+        }
+        for i in 0..WORDS {
+            self.columns[i] = self.columns[i].here();
         }
     }
 
-    /// Columns of the last four words.
+    /// A limb of x.
     #[inline(always)]
-    fn last_four(&self) -> [Lane; 4] {
-        let mut rows = [self.rows[0].last_chunk().expect("four words"); 8];
-        for i in 1..8 {
-            rows[i] = self.rows[i].last_chunk().expect("four words");
-        }
-        Lane::half_columns(rows)
+    fn x(&self, k: usize) -> Lane {
+        cut_limb::<6>(self.columns.first_chunk().expect("six words"), 0, k).here()
     }
 
-    /// Limb k of the six columns from `from` on.
+    /// A limb of y, negative where the point is.
     #[inline(always)]
-    fn limb(&self, from: usize, k: usize) -> Lane {
-        cut_limb::<6>(self.columns[from..].first_chunk().expect("six words"), 0, k).here()
+    fn y(&self, k: usize) -> Lane {
+        cut_limb::<6>(self.columns.last_chunk().expect("six words"), 0, k).negated(self.negative).here()
     }
 }
 
-/// `b - a + p` of the x of eight pairs.
-struct Differences<'s> {
+/// Eight pairs that are being read, and what is known of them without a product: `b - a + p` of their x and `b - a + 2 p` of their y.
+struct Arriving<'s> {
     a: Reading<'s>,
     b: Reading<'s>,
-    xa: [Lane; 8],
     d: Carrying,
+    rise: Carrying,
     // zero in lanes where x of a or b is zero, or both are equal
     any: [Lane; 3],
 }
 
-impl<'s> Differences<'s> {
+impl<'s> Arriving<'s> {
     #[inline(always)]
     fn new(src: &'s [G1Point], pairs: &[[u32; 2]; 8]) -> Self {
         let (a, b) = (Reading::new(src, pairs, 0), Reading::new(src, pairs, 1));
-        let zero = Lane::splat(0);
-        Self { a, b, xa: [zero; 8], d: Carrying::new(), any: [zero; 3] }
+        Self { a, b, d: Carrying::new(), rise: Carrying::new(), any: [Lane::splat(0); 3] }
     }
 
     #[inline(always)]
-    fn step(&mut self, i: usize) {
+    fn step(&mut self, to: &mut Kept, i: usize) {
         match i {
-            0..4 => self.a.transpose(0, i),
-            4..8 => {
-                two!(k = 2 * (i - 4), {
-                    self.xa[k] = self.a.limb(0, k);
+            0..3 => self.a.transpose(i),
+            3..5 => {
+                four!(k = 4 * (i - 3), {
+                    to[X + k] = self.a.x(k);
                 });
             }
-            8..12 => self.b.transpose(0, i - 8),
-            _ => {
-                two!(k = 2 * (i - 12), {
-                    let (xa, xb) = (self.xa[k], self.b.limb(0, k));
+            5..7 => {
+                four!(k = 4 * (i - 5), {
+                    to[Y + k] = self.a.y(k);
+                });
+            }
+            7..10 => self.b.transpose(i - 7),
+            10..12 => {
+                four!(k = 4 * (i - 10), {
+                    let (xa, xb) = (to[X + k], self.b.x(k));
                     let difference = xb.sub(xa);
                     self.any[0] = self.any[0].or(xa);
                     self.any[1] = self.any[1].or(xb);
                     self.any[2] = self.any[2].or(difference);
                     self.d.put(k, difference.add(Lane::splat(Q::MULTIPLES[k][1])));
+                });
+            }
+            _ => {
+                two!(k = 2 * (i - 12), {
+                    self.rise.put(k, self.b.y(k).sub(to[Y + k]).add(Lane::splat(Q::MULTIPLES[k][2])));
+                    to[RISE + k] = self.rise.limb(k);
                 });
             }
         }
@@ -154,77 +195,6 @@ impl<'s> Differences<'s> {
     fn special(&self) -> Mask {
         let zero = Lane::splat(0);
         self.any[0].equal(zero) | self.any[1].equal(zero) | self.any[2].equal(zero)
-    }
-}
-
-/// The first points of eight pairs.
-struct First<'s> {
-    reading: Reading<'s>,
-    last_four: [Lane; 4],
-    x: [Lane; 8],
-    y: [Lane; 8],
-}
-
-impl<'s> First<'s> {
-    #[inline(always)]
-    fn new(src: &'s [G1Point], pairs: &[[u32; 2]; 8]) -> Self {
-        let zero = Lane::splat(0);
-        Self { reading: Reading::new(src, pairs, 0), last_four: [zero; 4], x: [zero; 8], y: [zero; 8] }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, i: usize) {
-        match i {
-            0..4 => self.reading.transpose(0, i),
-            4..8 => {
-                two!(k = 2 * (i - 4), {
-                    self.x[k] = self.reading.limb(0, k);
-                });
-            }
-            8 => self.last_four = self.reading.last_four(),
-            10..14 => {
-                let ([.., a, b], [c, d, e, f]) = (self.reading.columns, self.last_four);
-                two!(k = 2 * (i - 10), {
-                    self.y[k] = cut_limb(&[a, b, c, d, e, f], 0, k).here();
-                });
-            }
-            _ => {}
-        }
-    }
-}
-
-/// `(+-b) - (+-a) + 2 p` of the y of eight pairs.
-struct Rise<'s> {
-    b: Reading<'s>,
-    yb: [Lane; 8],
-    negative_a: Mask,
-    negative_b: Mask,
-    rise: Carrying,
-}
-
-impl<'s> Rise<'s> {
-    #[inline(always)]
-    fn new(src: &'s [G1Point], pairs: &[[u32; 2]; 8]) -> Self {
-        let (negative_a, negative_b) = (Lane::top_bits(pairs, 0), Lane::top_bits(pairs, 1));
-        let b = Reading::new(src, pairs, 1);
-        Self { b, yb: [Lane::splat(0); 8], negative_a, negative_b, rise: Carrying::new() }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, ya: &[Lane; 8], i: usize) {
-        match i {
-            0..4 => self.b.transpose(4, i),
-            4..8 => {
-                two!(k = 2 * (i - 4), {
-                    self.yb[k] = self.b.limb(2, k);
-                });
-            }
-            _ => {
-                let k = i - 8;
-                let (a, b) = (ya[k].negated(self.negative_a), self.yb[k].negated(self.negative_b));
-                self.rise.put(k, b.sub(a).add(Lane::splat(Q::MULTIPLES[k][2])));
-            }
-        }
     }
 }
 
@@ -305,21 +275,21 @@ struct Ending {
     vector: usize,
     x: Fq,
     y: Loose,
-    ya: Fq,
-    negative: Mask,
+    ya: Loose,
     special: Option<Special>,
 }
 
 lanes! {
-    /// The sums of pairs, as [`super::batch`] has them; `scratch` holds what [`saved`] reads.
+    /// The sums of pairs, as [`super::batch`] has them.
     #[inline(never)]
     pub(crate) fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
+        let all = &mut scratch.as_chunks_mut::<{ size_of::<Kept>() / size_of::<Lane>() }>().0[..vectors];
         let eights = Pairs::new(pairs);
         let mut specials: Vec<Special> = Vec::new();
         let mut products = [Fq::one(); 2];
-        let mut next = Differences::new(src, eights.of(0));
-        steps!(i, next.step(i));
+        let mut next = Arriving::new(src, eights.of(0));
+        steps!(i, next.step(&mut all[0], i));
         for v in 0..vectors {
             prefetch_there(src, pairs, v);
             let mut d = next.d.done();
@@ -329,31 +299,28 @@ lanes! {
                 specials.push(special);
             }
             let before = products[v % 2];
-            Saved { before, d }.save(scratch, v);
-            next = Differences::new(src, eights.of((v + 1).min(vectors - 1)));
-            products[v % 2] = mul_loose_beside(&before, &d, |i| next.step(i)).carried();
+            all[v][BEFORE..D].copy_from_slice(&before.0);
+            all[v][D..X].copy_from_slice(&d.0);
+            // after the last one, that one again
+            let ahead = (v + 1).min(vectors - 1);
+            next = Arriving::new(src, eights.of(ahead));
+            let to = &mut all[ahead];
+            products[v % 2] = mul_loose_beside(&before, &d, |i| next.step(to, i)).carried();
         }
         let mut inverses = invert(&products);
         let last = vectors - 1;
-        let Saved { before, mut d } = saved::<G1Point>(scratch, last);
-        let mut reciprocal = mul_loose_beside(&inverses[last % 2], &before, |_| {}).carried();
-        let eight = eights.of(last);
-        let (mut first, mut second) = (First::new(src, eight), Rise::new(src, eight));
-        steps!(i, first.step(i));
-        steps!(i, second.step(&first.y, i));
+        let mut reciprocal = mul_loose(&inverses[last % 2], &kept(&all[last], BEFORE)).carried();
         let zero = Fq::zero();
-        let mut ending = Ending { vector: vectors, x: zero, y: Loose::of(&zero), ya: zero, negative: 0, special: None };
+        let mut ending = Ending { vector: vectors, x: zero, y: Loose::of(&zero), ya: Loose::of(&zero), special: None };
         // for the last vector if it is not whole, and for what comes before it
         let mut aside = [0; 8 * WORDS];
         for v in (0..vectors).rev() {
-            prefetch_back(src, pairs, v);
-            let eight = eights.of(v);
-            let (xa, ya, negative) = (Element::new(first.x), Element::new(first.y), second.negative_a);
-            let mut rise = second.rise.done();
+            let this = &all[v];
+            let (d, xa, mut rise) = (kept(this, D), kept(this, X), kept(this, RISE));
             let special = specials.pop_if(|special| special.vector == v);
             let mut b_less_a = d;
             if let Some(special) = &special {
-                (rise, b_less_a) = special_slopes(src, eight, special, rise);
+                (rise, b_less_a) = special_slopes(src, eights.of(v), special, rise);
             }
             let mut y = Reducing::<2>::new();
             let slope = mul_loose_beside(&rise, &reciprocal, |i| {
@@ -371,14 +338,10 @@ lanes! {
             })
             .carried();
             finish(out, &aside, ending.vector);
+            let square = square_loose(&slope);
             let ahead = v.saturating_sub(1);
-            let eight = eights.of(ahead);
-            first = First::new(src, eight);
-            let square = square_loose_beside(&slope, |i| first.step(i));
-            let before;
-            Saved { before, d } = saved::<G1Point>(scratch, ahead);
             let (mut x, mut run) = (Reducing::<5>::new(), Carrying::new());
-            reciprocal = mul_loose_beside(&inverses[ahead % 2], &before, |i| {
+            reciprocal = mul_loose_beside(&inverses[ahead % 2], &kept(&all[ahead], BEFORE), |i| {
                 x.step(|k| square.0[k].sub(xa.0[k]).sub(xa.0[k]).sub(b_less_a.0[k]), i);
                 if (9..13).contains(&i) {
                     two!(k = 2 * (i - 9), {
@@ -389,10 +352,9 @@ lanes! {
             .carried();
             let (x, sure) = x.done();
             let run = if sure { run.done() } else { xa.sub::<0>(&x) };
-            second = Rise::new(src, eight);
-            let y = mul_loose_beside(&Element::new(shifted), &run, |i| second.step(&first.y, i));
+            let y = mul_loose(&Element::new(shifted), &run);
             let special = special.filter(Special::has_copies);
-            ending = Ending { vector: v, x, y, ya, negative, special };
+            ending = Ending { vector: v, x, y, ya: Loose(*this[Y..].first_chunk().expect("eight limbs")), special };
         }
         let mut y = Reducing::<2>::new();
         steps!(i, y.step(|k| ending.y_limb(k), i));
@@ -408,7 +370,7 @@ impl Ending {
     /// A limb of y before it is reduced.
     #[inline(always)]
     fn y_limb(&self, k: usize) -> Lane {
-        self.y.0[k].sub(self.ya.0[k].negated(self.negative))
+        self.y.0[k].sub(self.ya.0[k])
     }
 
     /// The vector's sums.

@@ -176,13 +176,6 @@ pub(crate) fn square_loose(a: &Fq) -> Loose {
     Loose(reduce_limbs::<Q, 8, 16>(square_wide(a)))
 }
 
-/// [`square_loose`] with [`STEPS`] steps of something else between its rows.
-#[inline(always)]
-pub(crate) fn square_loose_beside(a: &Fq, mut beside: impl FnMut(usize)) -> Loose {
-    let wide = square_wide_beside::<Q, 8, 16>(a, interleaved(&mut beside));
-    Loose(reduce_limbs_beside(wide, interleaved(|i| beside(8 + i))))
-}
-
 /// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<M, const W: usize>([Lane; W], PhantomData<M>);
@@ -250,14 +243,6 @@ fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
 /// `a^2`, N^2 + N multiply-adds.
 #[inline(always)]
 pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
-    square_wide_beside(a, nothing)
-}
-
-#[inline(always)]
-fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
-    a: &Element<M, N>,
-    mut beside: impl Beside,
-) -> Wide<M, W> {
     a.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
@@ -265,7 +250,6 @@ fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
             t[i + j] = t[i + j].madd_low(a.0[j], a.0[i]);
             t[i + j + 1] = t[i + j + 1].madd_high(a.0[j], a.0[i]);
         }
-        beside(i, &mut t[i + 1]);
     });
     for t in &mut t {
         *t = t.add(*t);
@@ -280,19 +264,9 @@ fn square_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
 /// `t / R mod p`, not carried, for a t that is not negative: 2 N^2 + 1 multiply-adds.
 #[inline(always)]
 fn reduce_limbs<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> [Lane; N] {
-    reduce_limbs_beside(t, nothing)
-}
-
-/// [`reduce_limbs`] with a step beside each row.
-#[inline(always)]
-fn reduce_limbs_beside<M: Modulus<N>, const N: usize, const W: usize>(
-    t: Wide<M, W>,
-    mut beside: impl Beside,
-) -> [Lane; N] {
     let (mut t, p) = (t.0, Element::<M, N>::p(0));
     rows!(i < N, {
         reduce_row::<M, N, W>(&mut t, &p, i);
-        beside(i, &mut t[i + 1]);
     });
     let mut out = [Lane::splat(0); N];
     out.copy_from_slice(&t[N..]);
