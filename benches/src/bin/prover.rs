@@ -237,7 +237,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     for _ in 0..options.run.repetitions {
         alone.push(workers()?);
         let both = std::thread::scope(|scope| {
-            let other = scope.spawn(&workers);
+            let other = scope.spawn(workers);
             let one = workers()?;
             let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, Error>((one + other) / 2)
