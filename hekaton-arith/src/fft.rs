@@ -137,7 +137,7 @@ impl Domain {
 }
 
 /// Moves each element to the index whose bits are in reverse order, tile by tile: a tile's rows have the high bits of the index in
-/// common, its columns the low ones, and it changes places with one other tile, by way of the cache.
+/// common, its columns the low ones, and it changes places with another tile, or stays, by way of the cache.
 fn bit_reverse(values: &mut [Fr]) {
     const SIDE: usize = 1 << TILE_BITS;
     let bits = values.len().trailing_zeros();

@@ -20,6 +20,7 @@ use hekaton_core::{
     prove, setup,
 };
 use std::num::NonZeroUsize;
+use std::sync::Barrier;
 use std::time::Duration;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -213,8 +214,8 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let (_, keys) = keys(&circuit, &two)?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
-    // what all worker parts take on one thread
-    let workers = || -> Result<Duration, Error> {
+    // what all worker parts take on one thread, of so many at once
+    let workers = |start: &Barrier| -> Result<Duration, Error> {
         let coordinator = Coordinator::new(&circuit, &file, &keys)?;
         let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
         // one subcircuit of each type, weighted by the number of its instances: order() is type by type
@@ -226,6 +227,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
                 .take_while(|i| coordinator.constraints(**i) == coordinator.constraints(order[at]))
                 .count();
             let job = coordinator.job(order[at], &randomness, true)?;
+            start.wait();
             let (t, result) = time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
             result?;
             all += t * same as u32;
@@ -235,10 +237,11 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     };
     let (mut alone, mut beside, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.run.repetitions {
-        alone.push(workers()?);
+        alone.push(workers(&Barrier::new(1))?);
+        let start = Barrier::new(2);
         let both = std::thread::scope(|scope| {
-            let other = scope.spawn(workers);
-            let one = workers()?;
+            let other = scope.spawn(|| workers(&start));
+            let one = workers(&start)?;
             let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, Error>((one + other) / 2)
         });

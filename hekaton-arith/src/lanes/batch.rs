@@ -3,7 +3,7 @@
 //! # Operations
 //! An addition costs a subtraction of x, two products for the running product and its way back, one for the reciprocal, one
 //! for the slope, a square and a product for the result. That is 1,488 multiply-adds for eight in G1, 3,728 in G2; a doubling
-//! takes a product more. One field inversion is shared by up to [`BATCH`] of them. What the way back needs of the second
+//! takes a product more. One field inversion is shared by up to [`Point::BATCH`] of them. What the way back needs of the second
 //! point's x it has from the difference, which is kept.
 //!
 //! # Forms
@@ -33,11 +33,6 @@ use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 use std::cell::RefCell;
 
-/// Additions in G1 that share one inversion; half as many in G2. What they keep for the way back, up to 320 KiB, and their points stay in
-/// the second cache.
-const BATCH: usize = 1024;
-/// Elements that are kept of a vector, at most.
-const KEPT: usize = 5;
 /// Running products side by side: a chain of products is slow, two at once hide each other's waits.
 const CHAINS: usize = 2;
 /// How many pairs ahead their points are asked for.
@@ -293,6 +288,10 @@ impl Coordinate for Fq2 {
 /// Points whose coordinates are worked on in lanes.
 pub(crate) trait Point: Curve + Pod + PartialEq {
     type Lanes: Coordinate;
+    /// Additions that share one inversion.
+    const BATCH: usize;
+    /// Elements that are kept of a vector for the way back.
+    const KEPT: usize;
 
     /// [`add_batch`], or what a backend has for it.
     ///
@@ -303,6 +302,8 @@ pub(crate) trait Point: Curve + Pod + PartialEq {
 
 impl Point for G1Point {
     type Lanes = Fq;
+    const BATCH: usize = super::BATCH_G1;
+    const KEPT: usize = super::KEPT_G1;
 
     unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
         // SAFETY: the caller's.
@@ -312,6 +313,8 @@ impl Point for G1Point {
 
 impl Point for G2Point {
     type Lanes = Fq2;
+    const BATCH: usize = super::BATCH_G2;
+    const KEPT: usize = KEPT;
 
     unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
         // SAFETY: the caller's.
@@ -372,7 +375,7 @@ fn columns<P: Point>(rows: &[&P; 8], from: usize, count: usize, out: &mut [Lane]
 }
 
 thread_local! {
-    /// What the way there leaves for the way back: a running product and a denominator a vector.
+    /// What the way there leaves for the way back, [`Point::KEPT`] elements a vector.
     static SCRATCH: RefCell<Vec<Lane>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -381,12 +384,11 @@ thread_local! {
 pub(crate) fn add_pairs<P: Point>(src: &[P], pairs: &[[u32; 2]], out: &mut [P]) {
     assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
     SCRATCH.with_borrow_mut(|scratch| {
-        let batch = BATCH * 6 / P::Lanes::WORDS;
-        let lanes = batch / 8 * KEPT * (P::Lanes::WORDS / 6 * 8);
+        let lanes = P::BATCH / 8 * P::KEPT * (P::Lanes::WORDS / 6 * 8);
         if scratch.len() < lanes {
             scratch.resize(lanes, Lane::splat(0));
         }
-        for (pairs, out) in pairs.chunks(batch).zip(out.chunks_mut(batch)) {
+        for (pairs, out) in pairs.chunks(P::BATCH).zip(out.chunks_mut(P::BATCH)) {
             if pairs.len() < FEW_ADDITIONS {
                 portable::add_pairs(src, pairs, out);
             } else {
@@ -419,19 +421,22 @@ pub(super) fn prefetch_there<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) 
 
 /// The same on the way back.
 #[inline(always)]
-pub(super) fn prefetch_back<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
+fn prefetch_back<P: Point>(src: &[P], pairs: &[[u32; 2]], v: usize) {
     prefetch(src, pairs.iter().take(8 * v).rev().skip(AHEAD - 8).take(8));
 }
 
-/// What the way there leaves of a vector: the product of all denominators before its own in its chain, and its own.
-pub(super) struct Saved<C> {
-    pub(super) before: C,
-    pub(super) d: C,
+/// What [`add_batch`] keeps of a vector: the product of all denominators before its own in its chain, and its own.
+struct Saved<C> {
+    before: C,
+    d: C,
 }
+
+/// Elements of it.
+pub(super) const KEPT: usize = 2;
 
 impl<C: Coordinate> Saved<C> {
     #[inline(always)]
-    pub(super) fn save(&self, scratch: &mut [Lane], v: usize) {
+    fn save(&self, scratch: &mut [Lane], v: usize) {
         let size = C::WORDS / 6 * 8;
         let to = &mut scratch[2 * size * v..][..2 * size];
         self.before.save(&mut to[..size]);
@@ -440,7 +445,7 @@ impl<C: Coordinate> Saved<C> {
 }
 
 #[inline(always)]
-pub(super) fn saved<P: Point>(scratch: &[Lane], v: usize) -> Saved<P::Lanes> {
+fn saved<P: Point>(scratch: &[Lane], v: usize) -> Saved<P::Lanes> {
     let size = P::Lanes::WORDS / 6 * 8;
     let from = &scratch[2 * size * v..][..2 * size];
     Saved { before: P::Lanes::restore(&from[..size]), d: P::Lanes::restore(&from[size..]) }
@@ -669,7 +674,7 @@ mod tests {
             for start in (0..every.len()).step_by(29) {
                 let pairs: Vec<[u32; 2]> = every.iter().cycle().skip(start).take(length).copied().collect();
                 let (mut got, mut expected) = (vec![P::IDENTITY; length], vec![P::IDENTITY; length]);
-                let mut scratch = vec![Lane::splat(0); 5 * KEPT * 16];
+                let mut scratch = vec![Lane::splat(0); 5 * P::KEPT * (P::Lanes::WORDS / 6 * 8)];
                 // SAFETY: the features are there.
                 unsafe { P::add_batch(&points, &pairs, &mut got, &mut scratch) };
                 portable::add_pairs(&points, &pairs, &mut expected);

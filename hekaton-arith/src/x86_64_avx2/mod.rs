@@ -32,8 +32,8 @@ mod target_group;
 #[path = "../lanes/tower.rs"]
 mod tower;
 
-use batch::add_batch as add_batch_g1;
 pub(crate) use batch::add_pairs;
+use batch::{KEPT as KEPT_G1, add_batch as add_batch_g1};
 pub(crate) use pairing::miller_loops;
 pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 
@@ -41,6 +41,9 @@ pub(crate) use target_group::{Row, final_exponentiations, to_abs_u};
 
 /// With fewer pairs of points the portable addition is quicker.
 const FEW_ADDITIONS: usize = 24;
+/// Additions that share an inversion.
+const BATCH_G1: usize = 4096;
+const BATCH_G2: usize = 2048;
 /// Multiples of fewer points of G1 and G2 are taken one by one: as in the portable backend, whose additions few points take.
 pub(crate) use crate::portable::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2};
 /// Fewer pairs go through the portable Miller loop (eight in lanes take 1.8 ms, one there 0.2).

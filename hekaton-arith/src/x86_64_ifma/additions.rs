@@ -61,8 +61,10 @@ const _: () = assert!(STEPS == 16, "as many as are written out");
 /// Words of a point.
 const WORDS: usize = 12;
 
-/// What the way back needs of a vector: five elements, 320 bytes a pair.
-type Kept = [Lane; 40];
+/// Elements that the way back needs of a vector: 320 bytes a pair.
+pub(crate) const KEPT: usize = 5;
+/// Their limbs.
+type Kept = [Lane; 8 * KEPT];
 
 /// What lies where in [`Kept`]: the product of all denominators before its own in its chain, its own, x of the first points, their y with
 /// their signs, not carried, and the rise to the second points' y.
@@ -99,18 +101,18 @@ impl<'s> Reading<'s> {
     /// All columns, in three steps.
     #[inline(always)]
     fn transpose(&mut self, step: usize) {
-        let columns = self.columns.first_chunk_mut().expect("eight columns");
+        let (eight, four) = self.columns.split_first_chunk_mut().expect("eight columns and four");
         match step {
             0 => {
                 for i in 0..8 {
-                    columns[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
+                    eight[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
                 }
-                Lane::transpose_step(columns, 0);
-                Lane::transpose_step(columns, 1);
+                Lane::transpose_step(eight, 0);
+                Lane::transpose_step(eight, 1);
             }
             1 => {
                 for step in 2..Lane::TRANSPOSITION {
-                    Lane::transpose_step(columns, step);
+                    Lane::transpose_step(eight, step);
                 }
             }
             _ => {
@@ -118,11 +120,15 @@ impl<'s> Reading<'s> {
                 for i in 1..8 {
                     rows[i] = self.rows[i].last_chunk().expect("four words");
                 }
-                self.columns[8..].copy_from_slice(&Lane::half_columns(rows));
+                four.copy_from_slice(&Lane::half_columns(rows));
+                for i in 0..4 {
+                    four[i] = four[i].here();
+                }
+                return;
             }
         }
-        for i in 0..WORDS {
-            self.columns[i] = self.columns[i].here();
+        for i in 0..8 {
+            eight[i] = eight[i].here();
         }
     }
 
@@ -284,7 +290,7 @@ lanes! {
     #[inline(never)]
     pub(crate) fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
-        let all = &mut scratch.as_chunks_mut::<{ size_of::<Kept>() / size_of::<Lane>() }>().0[..vectors];
+        let all = &mut scratch.as_chunks_mut::<{ 8 * KEPT }>().0[..vectors];
         let eights = Pairs::new(pairs);
         let mut specials: Vec<Special> = Vec::new();
         let mut products = [Fq::one(); 2];

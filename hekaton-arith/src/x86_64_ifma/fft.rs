@@ -431,11 +431,95 @@ fn load_factors(factors: &[ark_bls12_381::Fr], k: usize) -> Fr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ark_ff::Field;
+    use crate::{portable, powers};
+    use ark_ff::{BigInt, BigInteger, FftField, Field};
+
+    const P: BigInt<4> = FrConfig::MODULUS;
 
     #[test]
     fn twiddles_are_times_r() {
         let r = ark_bls12_381::Fr::from(2u64).pow([260]);
         assert_eq!(times_r(&ark_bls12_381::Fr::ONE), limbs::<4, 5>(&ark_ff::PrimeField::into_bigint(r).0, 0));
+    }
+
+    /// A number below 2 p: one of the bounds, or any.
+    fn number(state: &mut u64) -> BigInt<4> {
+        let mut next = || {
+            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            *state >> 32
+        };
+        let mut out = P;
+        match next() % 6 {
+            0 => out = BigInt::zero(),
+            1 => _ = out.sub_with_borrow(&BigInt::one()),
+            2 => {}
+            3 | 4 => {
+                out.mul2();
+                out.sub_with_borrow(&BigInt::one());
+            }
+            _ => {
+                out.0 = [next() << 32 | next(), next() << 32 | next(), next() << 32 | next(), next() << 32 | next()];
+                out.0[3] %= P.0[3];
+            }
+        }
+        out
+    }
+
+    fn below_p(mut x: BigInt<4>) -> BigInt<4> {
+        if x >= P {
+            x.sub_with_borrow(&P);
+        }
+        x
+    }
+
+    fn to_blocks(numbers: &[BigInt<4>]) -> Vec<Block> {
+        numbers.as_chunks::<8>().0.iter().map(|eight| std::array::from_fn(|at| eight[at % 8].0[at / 8])).collect()
+    }
+
+    fn from_blocks(blocks: &[Block]) -> Vec<BigInt<4>> {
+        let number = |block: &Block, i: usize| BigInt(std::array::from_fn(|word| block[8 * word + i]));
+        blocks.iter().flat_map(|block| (0..8).map(move |i| below_p(number(block, i)))).collect()
+    }
+
+    /// Blocks hold numbers up to 2 p: passes take them for what they are modulo p.
+    #[test]
+    fn passes_at_the_bounds() {
+        if !super::super::available() {
+            return;
+        }
+        let mut state = 7;
+        for log in 6..10 {
+            let n = 1usize << log;
+            let powers = powers(ark_bls12_381::Fr::get_root_of_unity(n as u64).unwrap(), n / 2);
+            let tables = Tables::new(&powers);
+            for _ in 0..100 {
+                let numbers: Vec<_> = (0..n).map(|_| number(&mut state)).collect();
+                let reduced: Vec<_> = numbers.iter().map(|x| below_p(*x)).collect();
+                let both = |pass: &dyn Fn(&mut [Block])| {
+                    let [a, b] = [&numbers, &reduced].map(|x| {
+                        let mut blocks = to_blocks(x);
+                        pass(&mut blocks);
+                        from_blocks(&blocks)
+                    });
+                    assert_eq!(a, b);
+                };
+                // SAFETY: the features are there.
+                unsafe {
+                    both(&|blocks| dif_blocks(blocks, &tables, false));
+                    if n >= 256 {
+                        both(&|blocks| dif_two_layers(blocks, &tables, false));
+                        both(&|blocks| dit_two_layers(blocks, &tables, false));
+                    }
+                }
+                // the largest words as elements and as factors
+                let element = |x: &BigInt<4>| ark_bls12_381::Fr::new_unchecked(*x);
+                let factors: Vec<_> = (0..n).map(|_| element(&below_p(number(&mut state)))).collect();
+                let mut values: Vec<_> = reduced.iter().map(element).collect();
+                let mut expected = values.clone();
+                tables.to_values(&mut values, Some(&factors));
+                portable::fft::Tables::new(powers.clone()).to_values(&mut expected, Some(&factors));
+                assert_eq!(values, expected);
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
 //! bounded numbers are below is said in [`super::field`].
 
-use super::field::{Element, Fq, Modulus, Q};
+use super::field::{Element, Fq, Fr, Modulus, Q, R};
 use super::lane::Lane;
 use super::loose::{Carrying, Loose};
 
@@ -124,34 +124,31 @@ pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b:
     product_limbs_beside(a, b, nothing)
 }
 
-/// Two products, not carried, row by row in turn: while the rows of one wait for each other, those of the other go on. For Fr; in Fq they
-/// need more registers than there are.
+/// Two products in Fr, not carried, row by row in turn: while the rows of one wait for each other, those of the other go on. (Two in Fq
+/// need more registers than there are.)
 #[inline(always)]
-pub(super) fn products_limbs<M: Modulus<N>, const N: usize>(
-    [a, c]: [&Element<M, N>; 2],
-    [b, d]: [&Element<M, N>; 2],
-) -> [[Lane; N]; 2] {
+pub(super) fn products_limbs([a, c]: [&Fr; 2], [b, d]: [&Fr; 2]) -> [[Lane; 5]; 2] {
     a.check();
     b.check();
     c.check();
     d.check();
-    let (zero, p) = (Lane::splat(0), Element::<M, N>::p(0));
-    let (mut t, mut s) = ([zero; 16], [zero; 16]);
+    let (zero, p) = (Lane::splat(0), Fr::p(0));
+    let (mut t, mut s) = ([zero; 10], [zero; 10]);
     t[0] = zero.madd_low(a.0[0], b.0[0]);
     s[0] = zero.madd_low(c.0[0], d.0[0]);
-    rows!(i < N, {
+    rows!(i < 5, {
         multiply_row(&mut t, &a.0, &b.0, i);
         s[i] = s[i].here();
         multiply_row(&mut s, &c.0, &d.0, i);
         t[i] = t[i].here();
-        reduce_row::<M, N, 16>(&mut t, &p, i);
+        reduce_row::<R, 5, 10>(&mut t, &p, i);
         s[i] = s[i].here();
-        reduce_row::<M, N, 16>(&mut s, &p, i);
+        reduce_row::<R, 5, 10>(&mut s, &p, i);
         t[i + 1] = t[i + 1].here();
     });
-    let mut out = [[zero; N]; 2];
-    out[0].copy_from_slice(&t[N..2 * N]);
-    out[1].copy_from_slice(&s[N..2 * N]);
+    let mut out = [[zero; 5]; 2];
+    out[0].copy_from_slice(&t[5..]);
+    out[1].copy_from_slice(&s[5..]);
     out
 }
 
@@ -313,7 +310,7 @@ fn reduce_one_lifted<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W
 
 #[cfg(test)]
 mod tests {
-    use super::super::field::{LIMB, R, limbs};
+    use super::super::field::{LIMB, limbs};
     use super::*;
     use ark_ff::{Field as _, PrimeField};
 
@@ -449,6 +446,22 @@ mod tests {
     fn fr_at_the_bounds() {
         // 2^2 p times 2^2 p: at the limit A B = 2^5 of the bound, less what the test of 3 p takes
         laws::<ark_bls12_381::Fr, R, 5, 10, 4>(2);
+    }
+
+    #[test]
+    fn two_products_are_those_of_each() {
+        if !super::super::available() {
+            return;
+        }
+        let edges = edges::<R, 5>(2);
+        for (i, a) in edges.iter().enumerate() {
+            let vector = |shift: usize| {
+                gather::<R, 5>(&std::array::from_fn(|lane| edges[(i * shift + lane * (shift + 1)) % edges.len()]))
+            };
+            let (a, b, c, d) = (gather::<R, 5>(&[*a; 8]), vector(1), vector(3), vector(5));
+            let both = products_limbs([&a, &c], [&b, &d]).map(|x| lanes(&Element::<R, 5>::propagate(x).0));
+            assert_eq!(both, [product(&a, &b), product(&c, &d)].map(|x| lanes(&x.0)));
+        }
     }
 
     #[test]
