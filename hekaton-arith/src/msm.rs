@@ -13,7 +13,7 @@
 
 use crate::sums::{NEGATIVE, Summand, add_each, sum_groups};
 use crate::{Fr, Group, portable};
-use ark_ff::{BigInt, PrimeField};
+use ark_ff::{BigInt, BigInteger, PrimeField};
 use std::ops::Range;
 
 /// Scalars whose absolute value has at most so many bits count as small.
@@ -236,7 +236,8 @@ impl MsmWork {
 
 /// `x` or, with the top bit of the entry, `r - x`, whichever is smaller.
 fn absolute(entry: u32, x: &Fr) -> (u32, [u64; 4]) {
-    let (plus, minus): (BigInt<4>, BigInt<4>) = (x.into_bigint(), (-*x).into_bigint());
+    let (plus, mut minus): (BigInt<4>, BigInt<4>) = (x.into_bigint(), Fr::MODULUS);
+    minus.sub_with_borrow(&plus);
     if plus <= minus { (entry, plus.0) } else { (entry | NEGATIVE, minus.0) }
 }
 

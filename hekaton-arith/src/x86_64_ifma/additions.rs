@@ -101,18 +101,18 @@ impl<'s> Reading<'s> {
     /// All columns, in three steps.
     #[inline(always)]
     fn transpose(&mut self, step: usize) {
-        let (eight, four) = self.columns.split_first_chunk_mut().expect("eight columns and four");
+        let columns = self.columns.first_chunk_mut().expect("eight columns");
         match step {
             0 => {
                 for i in 0..8 {
-                    eight[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
+                    columns[i] = Lane::load(self.rows[i].first_chunk().expect("eight words"));
                 }
-                Lane::transpose_step(eight, 0);
-                Lane::transpose_step(eight, 1);
+                Lane::transpose_step(columns, 0);
+                Lane::transpose_step(columns, 1);
             }
             1 => {
                 for step in 2..Lane::TRANSPOSITION {
-                    Lane::transpose_step(eight, step);
+                    Lane::transpose_step(columns, step);
                 }
             }
             _ => {
@@ -120,15 +120,12 @@ impl<'s> Reading<'s> {
                 for i in 1..8 {
                     rows[i] = self.rows[i].last_chunk().expect("four words");
                 }
-                four.copy_from_slice(&Lane::half_columns(rows));
-                for i in 0..4 {
-                    four[i] = four[i].here();
-                }
-                return;
+                self.columns[8..].copy_from_slice(&Lane::half_columns(rows));
             }
         }
-        for i in 0..8 {
-            eight[i] = eight[i].here();
+        // all of them, each time: an MSM is 3 % faster than with those of the step
+        for i in 0..WORDS {
+            self.columns[i] = self.columns[i].here();
         }
     }
 
