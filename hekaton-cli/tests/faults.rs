@@ -17,14 +17,18 @@ mod common;
 use common::{Chain, fails, hekaton, ok};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// 64 subcircuits, half a second's work.
+/// Of each subcircuit of [`chain`].
+const STEPS: usize = 2000;
+
+/// 64 subcircuits, half a second's work with the fastest kernels: what is to happen meanwhile must not come too late.
 fn chain() -> &'static Chain {
     static CHAIN: OnceLock<Chain> = OnceLock::new();
-    CHAIN.get_or_init(|| Chain::new(64, 300))
+    CHAIN.get_or_init(|| Chain::new(64, STEPS))
 }
 
 fn start(mut command: Command) -> Child {
@@ -163,16 +167,21 @@ fn signals() {
 #[test]
 fn a_second_signal_ends_at_once() {
     // subcircuits that take seconds, with the fastest kernels, too
-    let chain = Chain::new(2, 150_000);
+    let chain = Chain::new(2, 300_000);
     let run = chain.path("twice");
-    let child = start(chain.prove(&run, &["--json"]));
+    let mut child = start(chain.prove(&run, &["--json"]));
     until(&run, "the prove round", phase_started("prove"));
     signal(&child, "INT");
+    let (mut stderr, mut err) = (BufReader::new(child.stderr.take().unwrap()), String::new());
+    while !err.contains("stopping") {
+        assert_ne!(stderr.read_line(&mut err).unwrap(), 0, "{err}");
+    }
+    // sooner it would be the same wish
     std::thread::sleep(Duration::from_millis(400));
     signal(&child, "TERM");
-    let (code, err) = wait(child);
-    assert_eq!(code, Some(130), "{err}");
-    assert!(err.contains("stopping") && err.contains("ended at once"), "{err}");
+    stderr.read_to_string(&mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
+    assert!(err.contains("ended at once"), "{err}");
     chain.finish(&run);
     let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("proof"));
     let child =
@@ -290,10 +299,10 @@ fn another_run_is_refused() {
     std::fs::write(chain.path("y"), "8\n").unwrap();
     fails(3, "its input is another one", &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"]);
     let other = chain.path("other-keys");
-    ok(&["setup", "chain", "-p", "links=64", "-p", "steps=300", "--keys", &other]);
+    ok(&["setup", "chain", "-p", "links=64", "-p", &format!("steps={STEPS}"), "--keys", &other]);
     fails(3, "its verifying key: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
     let other = chain.path("shorter-keys");
-    ok(&["setup", "chain", "-p", "links=63", "-p", "steps=300", "--keys", &other]);
+    ok(&["setup", "chain", "-p", "links=63", "-p", &format!("steps={STEPS}"), "--keys", &other]);
     fails(3, "its layout: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
     fails(3, "no run directory and not empty", &["prove", &x, "--keys", &keys, "--run", &keys]);
     fails(2, "--run", &["prove", &x, "--keys", &keys, "--resume"]);
