@@ -2,7 +2,7 @@
 //!
 //! # Operations
 //! An addition costs a subtraction of x, two products for the running product and its way back, one for the reciprocal, one
-//! for the slope, a square and a product for the result. That is 1,488 multiply-adds for eight in G1, 3,728 in G2; a doubling
+//! for the slope, a square and a product for the result. That is 1,486 multiply-adds for eight in G1, 3,724 in G2 with AVX-512 IFMA; a doubling
 //! takes a product more. One field inversion is shared by up to [`Point::BATCH`] of them. What the way back needs of the second
 //! point's x it has from the difference, which is kept.
 //!
@@ -22,14 +22,13 @@
 //! of zero, less than p R = 2^35.3 p^2; the result, below 3 p, is reduced at once.
 
 use super::FEW_ADDITIONS;
-use super::field::{Fq, SCALE};
+use super::coordinate::Coordinate;
+use super::field::Fq;
 use super::lane::{Lane, Mask};
-use super::product::{mul_loose, square_loose};
-use super::tower::{Fq2, fq2_mul, fq2_mul_loose, fq2_square_loose};
+use super::tower::Fq2;
 use crate::portable::{self, Curve, Field};
 use crate::sums::NEGATIVE;
 use crate::{G1Point, G2Point};
-use blst::{blst_fp, blst_fp2};
 use bytemuck::Pod;
 use std::cell::RefCell;
 
@@ -37,253 +36,6 @@ use std::cell::RefCell;
 const CHAINS: usize = 2;
 /// How many pairs ahead their points are asked for.
 const AHEAD: usize = 24;
-
-/// Eight elements of the field of coordinates.
-pub(crate) trait Coordinate: Copy {
-    /// Words of one element.
-    const WORDS: usize;
-    /// One element, for the inversion.
-    type Single: Field;
-
-    fn zero() -> Self;
-    fn one() -> Self;
-    fn from_words(words: &[Lane]) -> Self;
-    fn to_words(self, words: &mut [Lane]);
-    fn add(&self, b: &Self) -> Self;
-    /// `a - b + 2^K p`
-    fn sub<const K: usize>(&self, b: &Self) -> Self;
-    fn mul(&self, b: &Self) -> Self;
-    /// `(+-b) - (+-a)`, each of them negative in the lanes of its mask.
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self;
-    /// `slope^2 - 2 a - d`, reduced: x of a sum, where d is `b - a`.
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self;
-    /// `slope run - (+-a)`, reduced: y of a sum.
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self;
-    /// Times 2^16, where products do not keep the form of the words.
-    fn shifted(&self) -> Self;
-    fn select(&self, mask: Mask, other: &Self) -> Self;
-    /// The opposite in the lanes of the mask.
-    fn negated(&self, mask: Mask) -> Self;
-    /// The lanes whose limbs are equal.
-    fn equal(&self, b: &Self) -> Mask;
-    /// Lane i is lane i + K.
-    fn rotated<const K: i32>(&self) -> Self;
-    /// Below p, as far as [`Self::to_words`] asks for it.
-    fn reduced(&self) -> Self;
-    /// Below p, with equal limbs for equal elements, as just read ones have.
-    fn canonical(&self) -> Self;
-    /// What was just read, as a factor.
-    fn carried(&self) -> Self;
-    /// Its limbs, to be kept.
-    fn save(&self, to: &mut [Lane]);
-    fn restore(from: &[Lane]) -> Self;
-    /// Its words as one element's, and back.
-    fn single_from_words(words: &[u64]) -> Self::Single;
-    fn words_of_single(one: &Self::Single, words: &mut [u64]);
-    /// What an inverse must be multiplied with, in the form of the words, where a product divides by 2^384 (2^432 mod p, or one).
-    fn scale() -> Self::Single;
-}
-
-impl Coordinate for Fq {
-    const WORDS: usize = 6;
-    type Single = blst_fp;
-
-    #[inline(always)]
-    fn zero() -> Self {
-        Fq::zero()
-    }
-    #[inline(always)]
-    fn one() -> Self {
-        Fq::one()
-    }
-    #[inline(always)]
-    fn from_words(words: &[Lane]) -> Self {
-        Fq::from_words(words.first_chunk().expect("six words"))
-    }
-    #[inline(always)]
-    fn to_words(self, words: &mut [Lane]) {
-        *words.first_chunk_mut().expect("six words") = Fq::words(&self);
-    }
-    #[inline(always)]
-    fn add(&self, b: &Self) -> Self {
-        Fq::add(self, b)
-    }
-    #[inline(always)]
-    fn sub<const K: usize>(&self, b: &Self) -> Self {
-        Fq::sub::<K>(self, b)
-    }
-    #[inline(always)]
-    fn mul(&self, b: &Self) -> Self {
-        mul_loose(self, b).carried()
-    }
-    #[inline(always)]
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        Fq::rise(a, negative_a, b, negative_b)
-    }
-    #[inline(always)]
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
-        square_loose(slope).less(a).less(a).less(d).reduced::<5>()
-    }
-    #[inline(always)]
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
-        mul_loose(slope, run).less_signed(a, negative).reduced::<2>()
-    }
-    #[inline(always)]
-    fn shifted(&self) -> Self {
-        Fq::shifted(self)
-    }
-    #[inline(always)]
-    fn select(&self, mask: Mask, other: &Self) -> Self {
-        Fq::select(self, mask, other)
-    }
-    #[inline(always)]
-    fn negated(&self, mask: Mask) -> Self {
-        Fq::negated(self, mask)
-    }
-    #[inline(always)]
-    fn equal(&self, b: &Self) -> Mask {
-        Fq::equal(self, b)
-    }
-    #[inline(always)]
-    fn rotated<const K: i32>(&self) -> Self {
-        Fq::rotated::<K>(self)
-    }
-    #[inline(always)]
-    fn reduced(&self) -> Self {
-        Fq::reduced(self)
-    }
-    #[inline(always)]
-    fn canonical(&self) -> Self {
-        Fq::canonical(self)
-    }
-    #[inline(always)]
-    fn carried(&self) -> Self {
-        Fq::carried(self)
-    }
-    #[inline(always)]
-    fn save(&self, to: &mut [Lane]) {
-        *to.first_chunk_mut().expect("eight limbs") = self.0;
-    }
-    #[inline(always)]
-    fn restore(from: &[Lane]) -> Self {
-        Fq::new(*from.first_chunk().expect("eight limbs"))
-    }
-    fn single_from_words(words: &[u64]) -> blst_fp {
-        let mut l = [0; 6];
-        l.copy_from_slice(&words[..6]);
-        blst_fp { l }
-    }
-    fn words_of_single(one: &blst_fp, words: &mut [u64]) {
-        words[..6].copy_from_slice(&one.l);
-    }
-    fn scale() -> blst_fp {
-        blst_fp { l: SCALE }
-    }
-}
-
-impl Coordinate for Fq2 {
-    const WORDS: usize = 12;
-    type Single = blst_fp2;
-
-    #[inline(always)]
-    fn zero() -> Self {
-        Self { c0: Fq::zero(), c1: Fq::zero() }
-    }
-    #[inline(always)]
-    fn one() -> Self {
-        Self { c0: Fq::one(), c1: Fq::zero() }
-    }
-    #[inline(always)]
-    fn from_words(words: &[Lane]) -> Self {
-        Self { c0: Coordinate::from_words(&words[..6]), c1: Coordinate::from_words(&words[6..]) }
-    }
-    #[inline(always)]
-    fn to_words(self, words: &mut [Lane]) {
-        Coordinate::to_words(self.c0, &mut words[..6]);
-        Coordinate::to_words(self.c1, &mut words[6..]);
-    }
-    #[inline(always)]
-    fn add(&self, b: &Self) -> Self {
-        Self { c0: self.c0.add(&b.c0), c1: self.c1.add(&b.c1) }
-    }
-    #[inline(always)]
-    fn sub<const K: usize>(&self, b: &Self) -> Self {
-        Self { c0: self.c0.sub::<K>(&b.c0), c1: self.c1.sub::<K>(&b.c1) }
-    }
-    #[inline(always)]
-    fn mul(&self, b: &Self) -> Self {
-        // SAFETY (here and below): lanes exist only where the features do.
-        unsafe { fq2_mul(self, b) }
-    }
-    #[inline(always)]
-    fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        let (c0, c1) = (Fq::rise(&a.c0, negative_a, &b.c0, negative_b), Fq::rise(&a.c1, negative_a, &b.c1, negative_b));
-        Self { c0, c1 }
-    }
-    #[inline(always)]
-    fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
-        let [c0, c1] = unsafe { fq2_square_loose(slope) };
-        let c0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
-        Self { c0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
-    }
-    #[inline(always)]
-    fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
-        let [c0, c1] = unsafe { fq2_mul_loose(slope, run) };
-        let c0 = c0.less_signed(&a.c0, negative).reduced::<2>();
-        Self { c0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }
-    }
-    #[inline(always)]
-    fn shifted(&self) -> Self {
-        Self { c0: self.c0.shifted(), c1: self.c1.shifted() }
-    }
-    #[inline(always)]
-    fn select(&self, mask: Mask, other: &Self) -> Self {
-        Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
-    }
-    #[inline(always)]
-    fn negated(&self, mask: Mask) -> Self {
-        Self { c0: self.c0.negated(mask), c1: self.c1.negated(mask) }
-    }
-    #[inline(always)]
-    fn equal(&self, b: &Self) -> Mask {
-        self.c0.equal(&b.c0) & self.c1.equal(&b.c1)
-    }
-    #[inline(always)]
-    fn rotated<const K: i32>(&self) -> Self {
-        Self { c0: self.c0.rotated::<K>(), c1: self.c1.rotated::<K>() }
-    }
-    #[inline(always)]
-    fn reduced(&self) -> Self {
-        Self { c0: self.c0.reduced(), c1: self.c1.reduced() }
-    }
-    #[inline(always)]
-    fn canonical(&self) -> Self {
-        Self { c0: self.c0.canonical(), c1: self.c1.canonical() }
-    }
-    #[inline(always)]
-    fn carried(&self) -> Self {
-        Self { c0: self.c0.carried(), c1: self.c1.carried() }
-    }
-    #[inline(always)]
-    fn save(&self, to: &mut [Lane]) {
-        self.c0.save(&mut to[..8]);
-        self.c1.save(&mut to[8..]);
-    }
-    #[inline(always)]
-    fn restore(from: &[Lane]) -> Self {
-        Self { c0: Fq::restore(&from[..8]), c1: Fq::restore(&from[8..]) }
-    }
-    fn single_from_words(words: &[u64]) -> blst_fp2 {
-        blst_fp2 { fp: [Fq::single_from_words(&words[..6]), Fq::single_from_words(&words[6..])] }
-    }
-    fn words_of_single(one: &blst_fp2, words: &mut [u64]) {
-        Fq::words_of_single(&one.fp[0], &mut words[..6]);
-        Fq::words_of_single(&one.fp[1], &mut words[6..]);
-    }
-    fn scale() -> blst_fp2 {
-        blst_fp2 { fp: [Fq::scale(), blst_fp { l: [0; 6] }] }
-    }
-}
 
 /// Points whose coordinates are worked on in lanes.
 pub(crate) trait Point: Curve + Pod + PartialEq {

@@ -22,6 +22,8 @@ macro_rules! lanes {
 
 #[path = "../lanes/batch.rs"]
 mod batch;
+#[path = "../lanes/coordinate.rs"]
+mod coordinate;
 mod field;
 mod lane;
 #[path = "../lanes/pairing.rs"]

@@ -30,6 +30,8 @@ macro_rules! lanes {
 mod additions;
 #[path = "../lanes/batch.rs"]
 mod batch;
+#[path = "../lanes/coordinate.rs"]
+mod coordinate;
 pub(crate) mod fft;
 mod field;
 #[cfg(not(any(hekaton_plain_lanes, miri)))]
