@@ -1,21 +1,24 @@
-//! Which code does the work: chosen once, when the program first computes.
+//! The choice of the code that does the work, made once, when the program first computes.
 
+use crate::points::{G1Point, G2Point, Pair};
 use crate::portable;
 use crate::scalar::{ABS_U, digits_to_base_u};
 use crate::sums::Summand;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::x86_64_avx2;
-#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
 use crate::x86_64_ifma;
-use crate::{Fr, G1Point, G2Point, pairing::Pair};
+use ark_bls12_381::Fr;
 use blst::blst_fp12;
 use std::sync::OnceLock;
 
-/// The environment variable that overrides the choice: `portable`, `avx2`, `ifma`, or `auto` as if it were not set.
+/// The environment variable that overrides the choice: `portable`, `avx2`, `ifma`, or `auto`, which
+/// is the same as leaving it unset.
 pub const VARIABLE: &str = "HEKATON_ARITH";
 
-/// The code that does the work. Results for elements of the groups are the same bytes with each; only a Miller loop's value
-/// ([`crate::MillerLoop::to_bytes`]), which is not canonical, may differ before it is finished.
+/// The code that does the work. Every backend returns the same bytes for elements of the groups;
+/// only the value of a Miller loop ([`crate::MillerLoop::to_bytes`]), which is not canonical before
+/// the final exponentiation, may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
@@ -28,41 +31,46 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The one in use.
+    /// The backend in use.
     ///
     /// # Panics
-    /// When the environment variable [`VARIABLE`] has another value than those it may have, or asks for instructions that
-    /// this processor lacks: a choice that was made on purpose is never passed over.
+    /// If the environment variable [`VARIABLE`] has an unknown value or asks for instructions that
+    /// this processor lacks: an explicit choice is never silently ignored.
     pub fn current() -> Self {
         static CURRENT: OnceLock<Backend> = OnceLock::new();
         *CURRENT.get_or_init(|| Self::choose().unwrap_or_else(|why| panic!("{why}")))
     }
 
-    /// What [`Backend::current`] will be, or why it can't be.
+    /// The backend that [`Backend::current`] will return, or why it cannot be used.
     ///
     /// # Errors
-    /// When the environment variable [`VARIABLE`] names no backend, or one that this processor can't run.
+    /// If the environment variable [`VARIABLE`] does not name a backend, or names one that this
+    /// processor cannot run.
     pub fn choose() -> Result<Self, BackendError> {
-        let wish = std::env::var_os(VARIABLE).unwrap_or_default();
-        match wish.to_str() {
+        let requested = std::env::var_os(VARIABLE).unwrap_or_default();
+        match requested.to_str() {
             Some("" | "auto") => Ok(Self::fastest()),
             Some("portable") => Ok(Self::Portable),
             Some("avx2") if Self::Avx2.is_available() => Ok(Self::Avx2),
             Some("avx2") => Err(BackendError::Unavailable(Self::Avx2, "AVX2 and FMA")),
             Some("ifma") if Self::Ifma.is_available() => Ok(Self::Ifma),
-            Some("ifma") => {
-                Err(BackendError::Unavailable(Self::Ifma, "AVX-512 IFMA (avx512f, avx512dq, avx512vl, avx512ifma)"))
-            }
-            _ => Err(BackendError::Unknown(wish.to_string_lossy().into_owned())),
+            Some("ifma") => Err(BackendError::Unavailable(
+                Self::Ifma,
+                "AVX-512 IFMA (avx512f, avx512dq, avx512vl, avx512ifma)",
+            )),
+            _ => Err(BackendError::Unknown(requested.to_string_lossy().into_owned())),
         }
     }
 
-    /// The fastest that this processor can run: the choice where none was made.
+    /// The fastest backend that this processor can run, which is the default.
     pub fn fastest() -> Self {
-        [Self::Ifma, Self::Avx2].into_iter().find(|backend| backend.is_available()).unwrap_or(Self::Portable)
+        [Self::Ifma, Self::Avx2]
+            .into_iter()
+            .find(|backend| backend.is_available())
+            .unwrap_or(Self::Portable)
     }
 
-    /// Whether this processor can run it.
+    /// Whether this processor can run this backend.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -70,23 +78,23 @@ impl Backend {
             Self::Avx2 => x86_64_avx2::available(),
             #[cfg(not(all(target_arch = "x86_64", not(miri))))]
             Self::Avx2 => false,
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
             Self::Ifma => x86_64_ifma::available(),
-            #[cfg(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)))]
+            #[cfg(not(any(target_arch = "x86_64", feature = "plain-lanes", miri)))]
             Self::Ifma => false,
         }
     }
 }
 
-/// Why a backend can't be had.
+/// Why a backend cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// The variable's value is none of those it may have.
-    #[error("{VARIABLE}={0}: give portable, avx2, ifma or auto")]
+    /// The variable has an unknown value.
+    #[error("{VARIABLE}={0} is not a backend: use portable, avx2, ifma or auto")]
     Unknown(String),
-    /// The processor lacks the instructions, which the second part names.
-    #[error("{VARIABLE}={0}: this processor lacks {1}; give portable or auto")]
+    /// The processor lacks the instructions that the second field names.
+    #[error("{VARIABLE}={0}: this processor lacks {1}; use portable or auto")]
     Unavailable(Backend, &'static str),
 }
 
@@ -100,28 +108,32 @@ impl std::fmt::Display for Backend {
     }
 }
 
-/// What else backends do for points.
+/// What backends provide for points, in addition to [`portable::Curve`].
 ///
-/// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
+/// Public only because [`crate::Group`] extends it; the module is private, so no other type can
+/// implement it.
+#[allow(unnameable_types, reason = "seals `Group`: only this crate implements it")]
 pub trait Curve: portable::Curve + Summand {
-    /// Fewer points than these are multiplied one by one.
+    /// The number of points below which multiples are computed one by one.
     fn few_multiples() -> usize;
 
-    /// The digits of a scalar to the base that [`Curve::times_base`] multiplies with, the least significant first.
+    /// The digits of a scalar in the base that [`Curve::times_base`] multiplies by, least
+    /// significant first.
     fn decompose(x: &Fr) -> [u128; 4];
 
-    /// A known multiple of a point of the group, at the cost of a few products: `u^2 self` in G1, `|u| self` in G2.
+    /// A known multiple of a point of the group, at the cost of a few field multiplications: `u^2
+    /// self` in G1, `|u| self` in G2.
     #[must_use]
     fn times_base(&self) -> Self;
 }
 
-/// Calls the backend's function.
+/// Calls the current backend's version of a function.
 macro_rules! dispatch {
     ($($call:tt)*) => {
         match Backend::current() {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             Backend::Avx2 => x86_64_avx2::$($call)*,
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
             Backend::Ifma => x86_64_ifma::$($call)*,
             _ => portable::$($call)*,
         }
@@ -147,17 +159,17 @@ macro_rules! summand {
 summand!(G1Point);
 summand!(G2Point);
 
-/// The product of Miller loops for each list of pairs; no point may be at infinity.
+/// The product of the Miller loops of each list of pairs; no point may be at infinity.
 pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
     dispatch!(miller_loops(products))
 }
 
-/// The final exponentiation of each element, none zero.
+/// The final exponentiation of each element; none may be zero.
 pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     dispatch!(final_exponentiations(elements))
 }
 
-/// f^|u| of each element of the cyclotomic subgroup.
+/// The power `f^|u|` of each element `f` of the cyclotomic subgroup.
 pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     dispatch!(to_abs_u(elements))
 }

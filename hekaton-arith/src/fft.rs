@@ -1,52 +1,60 @@
 //! Fourier transforms over Fr.
 //!
-//! The inverse transform is decimation in frequency (natural order in, bit-reversed out), the forward one decimation in
-//! time (bit-reversed in, natural out), so the pair that the prover needs, from a domain to a coset of it, has no bit
-//! reversal at all: [`Domain::to_coset`]. Both recurse depth first, which keeps the working set in cache.
+//! The inverse transform decimates in frequency (natural order in, bit-reversed out), the forward
+//! one in time (bit-reversed in, natural out). The pair that the prover needs, from a domain to a
+//! coset of it, therefore needs no bit reversal at all: [`Domain::to_coset`]. Both recurse depth
+//! first, which keeps the working set in cache.
 
-#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-use crate::{Backend, x86_64_ifma};
-use crate::{Fr, portable, powers};
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
+use crate::backend::Backend;
+use crate::portable;
+use crate::scalar::powers;
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
+use crate::x86_64_ifma;
+use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
 use std::sync::OnceLock;
 
-/// The domain size is no power of two, or above 2^31.
+/// The domain size is not a power of two, or is above 2^31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a Fourier domain has a size of 2^0 .. 2^31, not {0}")]
+#[error("the size of an FFT domain must be a power of two up to 2^31, not {0}")]
 pub struct DomainError(pub usize);
 
-/// The subgroup of order N of the multiplicative group of Fr, and its coset `s <w>` with `s^N = -1`.
+/// The subgroup of order N of the multiplicative group of Fr, and its coset `s <w>` with `s^N =
+/// -1`.
 ///
-/// Holds 64 N bytes of tables (72 N in lanes), shared by all transforms, and 32 N more from the first [`Domain::coset_fft`] on.
+/// Holds 64 N bytes of tables (72 N with AVX-512 IFMA), shared by all transforms, and another 32 N
+/// once [`Domain::coset_fft`] has been called.
 #[derive(Clone, Debug)]
 pub struct Domain {
     size: usize,
     root: Fr,
     shift: Fr,
     tables: Tables,
-    /// s^rev(i) / N: what lies between the inverse transform and the coset transform, in bit-reversed order
+    /// The factors `s^rev(i) / N` between the inverse transform and the coset transform, in
+    /// bit-reversed order.
     coset_factors: Vec<Fr>,
-    /// s^rev(i), where they have been asked for
+    /// The powers `s^rev(i)`, computed on first use.
     shifts: OnceLock<Vec<Fr>>,
 }
 
-/// log2 of the side of a tile in [`bit_reverse`]: two of them fit the first cache.
+/// Binary logarithm of the side of a tile in [`bit_reverse`]: two tiles fit the first-level cache.
 const TILE_BITS: u32 = 4;
 
-/// A backend's tables.
+/// The tables of one backend.
 #[derive(Clone, Debug)]
 enum Tables {
     Portable(portable::fft::Tables),
-    #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+    #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
     Lanes(x86_64_ifma::fft::Tables),
 }
 
-/// Calls a function of the backend's tables.
+/// Calls a method of the backend's tables.
 macro_rules! with {
     ($tables:expr, $($call:tt)*) => {
         match &$tables {
             Tables::Portable(tables) => tables.$($call)*,
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+            #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
             Tables::Lanes(tables) => tables.$($call)*,
         }
     };
@@ -55,7 +63,7 @@ macro_rules! with {
 impl Tables {
     fn new(root: Fr, size: usize) -> Self {
         let twiddles = powers(root, (size / 2).max(1));
-        #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+        #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
         if size >= x86_64_ifma::fft::LEAST && Backend::current() == Backend::Ifma {
             return Self::Lanes(x86_64_ifma::fft::Tables::new(&twiddles));
         }
@@ -64,7 +72,8 @@ impl Tables {
 }
 
 impl Domain {
-    /// The domain of `size` elements; a power of two, at most 2^31 (the coset needs a root of order 2 N).
+    /// The domain of `size` elements: a power of two, at most 2^31 (the coset needs a root of order
+    /// 2 N).
     pub fn new(size: usize) -> Result<Self, DomainError> {
         if !size.is_power_of_two() || size > 1 << 31 {
             return Err(DomainError(size));
@@ -79,7 +88,7 @@ impl Domain {
         Ok(Self { size, root, shift: double, tables, coset_factors, shifts })
     }
 
-    /// N.
+    /// The number of elements, N.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -94,17 +103,17 @@ impl Domain {
         self.shift
     }
 
-    /// Coefficients to values on the domain, natural order both.
+    /// Turns coefficients into values on the domain, both in natural order.
     ///
     /// # Panics
-    /// Here and below: when the length is not N.
+    /// If the length is not N, as in all transforms below.
     pub fn fft(&self, values: &mut [Fr]) {
         self.check(values);
         bit_reverse(values);
         with!(self.tables, to_values(values, None));
     }
 
-    /// Values on the domain to coefficients.
+    /// Turns values on the domain into coefficients.
     pub fn ifft(&self, values: &mut [Fr]) {
         self.check(values);
         with!(self.tables, to_coefficients(values));
@@ -112,7 +121,7 @@ impl Domain {
         with!(self.tables, scale(values, &self.coset_factors[0])); // s^0 / N
     }
 
-    /// Coefficients to values on the coset `s <w>`.
+    /// Turns coefficients into values on the coset `s <w>`.
     pub fn coset_fft(&self, values: &mut [Fr]) {
         self.check(values);
         let shifts = self.shifts.get_or_init(|| {
@@ -124,7 +133,8 @@ impl Domain {
         with!(self.tables, to_values(values, Some(shifts)));
     }
 
-    /// Values on the domain to values on the coset, of the same polynomial of degree below N.
+    /// Turns the values of a polynomial of degree below N on the domain into its values on the
+    /// coset.
     pub fn to_coset(&self, values: &mut [Fr]) {
         self.check(values);
         with!(self.tables, to_coefficients(values));
@@ -132,16 +142,18 @@ impl Domain {
     }
 
     fn check(&self, values: &[Fr]) {
-        assert_eq!(values.len(), self.size, "a transform of a vector whose length is not the domain size");
+        assert_eq!(values.len(), self.size, "the length of a transform must be the domain size");
     }
 }
 
-/// Moves each element to the index whose bits are in reverse order, tile by tile: a tile's rows have the high bits of the index in
-/// common, its columns the low ones, and it changes places with another tile, or stays, by way of the cache.
+/// Moves each element to the index with its bits reversed, tile by tile. The rows of a tile share
+/// the high bits of the index and its columns the low bits; two tiles swap places, or one stays, by
+/// way of a buffer that fits the cache.
 fn bit_reverse(values: &mut [Fr]) {
     const SIDE: usize = 1 << TILE_BITS;
     let bits = values.len().trailing_zeros();
-    let reverse = |x: usize, bits: u32| x.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
+    let reverse =
+        |x: usize, bits: u32| x.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
     if bits < 2 * TILE_BITS {
         for i in 0..values.len() {
             let j = reverse(i, bits);

@@ -1,37 +1,46 @@
-//! Many multiples of one base: the setup's work.
+//! Many multiples of one base, as setup needs them.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "a table has fewer than 2^20 multiples, a batch fewer than 2^21 digits"
+)]
+
+use crate::group::Group;
+use crate::msm::Digits;
 use crate::sums::{NEGATIVE, sum_groups};
-use crate::{Fr, Group, msm::Digits};
+use ark_bls12_381::Fr;
 
-/// Scalars handled together.
+/// Scalars processed together.
 const BATCH: usize = 1 << 12;
 
 /// A table of multiples of one base.
 ///
-/// Window w holds `j 2^(cw) base` for j in 1..=2^(c-1); digits are signed. Each multiple costs about `255 / c` batched
-/// affine additions.
+/// Window w holds `j 2^(cw) base` for j in 1..=2^(c-1); digits are signed. Each multiple costs
+/// about `255 / c` batched affine additions.
 #[derive(Clone, Debug)]
 pub struct FixedBase<G> {
     window: usize,
-    /// one window after the other
+    /// The windows, one after another.
     table: Vec<G>,
 }
 
 impl<G: Group> FixedBase<G> {
-    /// A table sized for about `expected` multiplications (at most 13 bits a window: 8 MiB in G1, 16 MiB in G2).
+    /// A table sized for about `expected` multiplications (at most 13 bits per window: 8 MiB in G1,
+    /// 16 MiB in G2).
     pub fn new(base: &G, expected: usize) -> Self {
         let window = (expected.max(1).ilog2() as usize / 2 + 4).clamp(4, 13);
         let half = 1usize << (window - 1);
         let mut table = Vec::new();
         let mut first = *base;
         for _ in 0..Digits::<4>::windows_of_scalars(window) {
-            // j * first for j = 1..=half by doubling the known prefix with batched additions
+            // j * first for j = 1..=half, by doubling the known prefix with batched additions
             let start = table.len();
             table.push(first);
             while table.len() - start < half {
                 let known = table.len() - start;
                 let top = table.len() as u32 - 1;
-                let pairs: Vec<[u32; 2]> = (0..known.min(half - known)).map(|j| [(start + j) as u32, top]).collect();
+                let pairs: Vec<[u32; 2]> =
+                    (0..known.min(half - known)).map(|j| [(start + j) as u32, top]).collect();
                 let mut next = vec![G::IDENTITY; pairs.len()];
                 G::add_pairs(&table, &pairs, &mut next);
                 table.extend(next);
@@ -42,7 +51,7 @@ impl<G: Group> FixedBase<G> {
         Self { window, table }
     }
 
-    /// `x base` for each scalar.
+    /// The product `x base` for each scalar x.
     pub fn mul_each(&self, scalars: &[Fr]) -> Vec<G> {
         let half = 1u32 << (self.window - 1);
         let mut out = Vec::with_capacity(scalars.len());

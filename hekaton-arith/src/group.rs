@@ -1,32 +1,35 @@
 //! The front for points: one trait, implemented by [`G1Point`] and [`G2Point`].
 
-use crate::sums::{add_each, sum_groups};
-use crate::{
-    Fr, G1Point, G2Point, PointError, Scalars, backend, membership, msm, multiples, portable, scalar::canonical,
-};
+use crate::msm::Scalars;
+use crate::points::{G1Point, G2Point, PointError};
+use crate::scalar::canonical;
+use crate::sums::add_each;
+use crate::{backend, membership, msm, multiples, portable};
+use ark_bls12_381::Fr;
 use bytemuck::Pod;
 use std::num::NonZeroUsize;
 
 /// A group of prime order r whose elements are affine points.
 ///
-/// All results are affine, hence canonical. Functions over slices do one batched normalisation.
+/// All results are affine, hence canonical. Functions over slices normalize once per batch.
 ///
-/// Sums and batched additions are right for all points of the curve. Products with scalars are for points of the group: they
-/// take `-(r - x)` for x, and endomorphisms for multiples, which are other multiples outside it. What comes from outside is
-/// checked first ([`Group::find_outside`], [`Group::from_compressed`]).
+/// Sums and batched additions are correct for all points of the curve. Scalar multiplications
+/// require points of the group: they replace x by `-(r - x)` and use endomorphisms, which yield
+/// other multiples outside the group. Untrusted points must be checked first
+/// ([`Group::find_outside`], [`Group::from_compressed`]).
 pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send + Sync {
     /// The neutral element, the point at infinity.
     const IDENTITY: Self;
-    /// Length in bytes of the compressed encoding (the one of Zcash, as used by all BLS12-381 libraries).
+    /// Length in bytes of the compressed encoding (Zcash's, which all BLS12-381 libraries use).
     const COMPRESSED: usize;
 
     /// The standard generator.
     fn generator() -> Self;
 
-    /// The compressed encoding, [`Self::COMPRESSED`] bytes.
+    /// Encodes the point in [`Self::COMPRESSED`] bytes.
     fn to_compressed(&self) -> Vec<u8>;
 
-    /// Decodes a point; checks the encoding, the curve and the subgroup. Infinity is accepted.
+    /// Decodes a point and checks the encoding, the curve and the subgroup. Infinity is accepted.
     fn from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
 
     /// Whether this is the point at infinity.
@@ -34,42 +37,43 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
         *self == Self::IDENTITY
     }
 
-    /// On the curve and in the subgroup of order r.
+    /// Whether the point is on the curve and in the subgroup of order r.
     fn is_in_group(&self) -> bool {
         portable::is_in_group(self)
     }
 
-    /// Reduced coordinates, on the curve and in the subgroup of order r, for points that lie in memory as they came. Gives
-    /// the index of the first that is not.
+    /// Checks points from an untrusted source: coordinates must be reduced, and the point on the
+    /// curve and in the subgroup of order r. Returns the index of the first point that fails.
     ///
-    /// Membership in the subgroup is checked in batches: points are thrown into buckets at random, and only the buckets'
-    /// sums are checked, eight times. `random` must be unpredictable for whoever made the points: points outside the
-    /// subgroup pass with a probability below 2^-64.
+    /// Subgroup membership is checked in batches: points are assigned to buckets at random and only
+    /// the bucket sums are checked, eight times over. `random` must be unpredictable to whoever
+    /// chose the points; a point outside the subgroup then passes with probability below 2^-64.
     fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
         membership::find_outside(points, random)
     }
 
-    /// The index of the first point whose coordinates are not reduced or not on the curve. The subgroup is not checked.
+    /// The index of the first point whose coordinates are not reduced or not on the curve. Does not
+    /// check the subgroup.
     fn find_off_curve(points: &[Self]) -> Option<usize> {
         points.iter().position(|p| !portable::is_on_curve(p))
     }
 
-    /// `-self`.
+    /// The inverse, `-self`.
     fn neg(&self) -> Self {
         portable::neg(self)
     }
 
-    /// `self + other`.
+    /// The sum, `self + other`.
     fn add(&self, other: &Self) -> Self {
         portable::normalise_one(&portable::sum(&[*self, *other]))
     }
 
-    /// `self - other`.
+    /// The difference, `self - other`.
     fn sub(&self, other: &Self) -> Self {
         self.add(&other.neg())
     }
 
-    /// `x self`.
+    /// The multiple `x self`.
     fn mul(&self, x: &Fr) -> Self {
         let (bytes, bits) = canonical(x);
         portable::normalise_one(&portable::mul(self, &bytes, bits))
@@ -78,69 +82,67 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// The sum of all points.
     ///
     /// # Panics
-    /// When there are 2^31 points or more.
+    /// If there are 2^31 points or more.
     fn sum(points: &[Self]) -> Self {
-        if points.len() < 64 {
-            return portable::normalise_one(&portable::sum(points));
-        }
-        assert!(points.len() < 1 << 31, "a sum of 2^31 or more points");
-        let all: Vec<u32> = (0..points.len() as u32).collect();
-        sum_groups(points, &all, &[all.len() as u32])[0]
+        msm::sum(points)
     }
 
-    /// `sum_i scalars_i bases_i`.
+    /// The multi-scalar multiplication `sum_i scalars_i bases_i`.
     ///
     /// # Panics
-    /// When the lengths differ: an MSM never shortens silently.
+    /// If the lengths differ: an MSM never truncates silently.
     fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
         msm::msm(bases, &Scalars::new(scalars), 1)
     }
 
-    /// [`Self::msm`] with scalars that were prepared for several of them.
+    /// Same as [`Self::msm`], with scalars prepared for several MSMs.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     fn msm_prepared(bases: &[Self], scalars: &Scalars) -> Self {
         msm::msm(bases, scalars, 1)
     }
 
-    /// [`Self::msm_prepared`] on so many threads of its own, without locks. The result does not depend on their number.
+    /// Same as [`Self::msm_prepared`], on `threads` threads that it starts itself, without locks.
+    /// The result does not depend on their number.
     ///
     /// # Panics
-    /// When the lengths differ, or the operating system gives no threads.
+    /// If the lengths differ, or the operating system cannot start a thread.
     fn msm_on_threads(bases: &[Self], scalars: &Scalars, threads: NonZeroUsize) -> Self {
         msm::msm(bases, scalars, threads.get())
     }
 
-    /// `scalars_i points_i` for each i.
+    /// The products `scalars_i points_i`.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     fn mul_each(points: &[Self], scalars: &[Fr]) -> Vec<Self> {
-        assert_eq!(points.len(), scalars.len(), "points and scalars of different length");
+        assert_eq!(points.len(), scalars.len(), "different numbers of points and scalars");
         multiples::mul_each(points, scalars)
     }
 
-    /// `x points_i` for each i.
+    /// The products `x points_i`.
     fn mul_all(points: &[Self], x: &Fr) -> Vec<Self> {
         multiples::mul_each(points, &vec![*x; points.len()])
     }
 
-    /// One halving of an inner-product argument: `points_{2i} + x points_{2i+1}`, half as many points.
+    /// One GIPA round of the inner pairing product argument: `points_{2i} + x points_{2i+1}`, half
+    /// as many points.
     ///
     /// # Panics
-    /// When the length is odd.
+    /// If the length is odd.
     fn fold_pairs(points: &[Self], x: &Fr) -> Vec<Self> {
         assert!(points.len().is_multiple_of(2), "folding an odd number of points");
-        let (mut even, odd): (Vec<_>, Vec<_>) = points.as_chunks().0.iter().map(|[even, odd]| (*even, *odd)).unzip();
+        let (mut even, odd): (Vec<_>, Vec<_>) =
+            points.as_chunks().0.iter().map(|[even, odd]| (*even, *odd)).unzip();
         Self::batch_add(&mut even, &Self::mul_all(&odd, x));
         even
     }
 
-    /// `a_i += b_i` for each i, with one field inversion for the whole batch.
+    /// Adds `b_i` to `a_i` for each i, with one field inversion for the whole batch.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     fn batch_add(a: &mut [Self], b: &[Self]) {
         add_each(a, b);
     }

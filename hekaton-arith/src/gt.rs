@@ -1,28 +1,31 @@
-//! The target group: elements of order r of the multiplicative group of Fq12, written additively in the protocol.
+//! The target group: elements of order r of the multiplicative group of Fq12, written additively as
+//! in the protocol.
 
+use crate::backend::{self, Backend};
 use crate::msm::{Digits, window_sums};
+use crate::points::fq;
+use crate::portable;
 use crate::scalar::digits_to_base_u;
 use crate::sums::Summand;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::x86_64_avx2;
-#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
 use crate::x86_64_ifma;
-use crate::{Backend, Fr, backend, points::fq, portable};
-use ark_bls12_381::{Fq, Fq2, Fq6, Fq12};
+use ark_bls12_381::{Fq, Fq2, Fq6, Fq12, Fr};
 use ark_ff::{AdditiveGroup, Field, PrimeField, Zero};
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
-/// The flag in the top byte of an encoding that stands for the neutral element.
+/// The flag in the top byte of an encoding that marks the neutral element.
 const IDENTITY_FLAG: u8 = 0x80;
 
 /// Why bytes are not an element of the target group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GtError {
-    /// A coordinate is not below q, or a flag bit is set that has no meaning.
+    /// A coordinate is not below q, or an undefined flag bit is set.
     #[error("not a canonical encoding of a target group element")]
     Encoding,
-    /// The element has not order r.
+    /// The order of the element is not r.
     #[error("the element is not in the target group of prime order")]
     NotInGroup,
 }
@@ -32,7 +35,8 @@ pub enum GtError {
 pub struct Gt(pub(crate) blst_fp12);
 
 impl Gt {
-    /// Length of the compressed encoding in bytes: the torus T2, one element of Fq6.
+    /// Length of the compressed encoding in bytes: an element of the torus T2, which is one element
+    /// of Fq6.
     pub const COMPRESSED: usize = 288;
 
     /// The neutral element.
@@ -45,7 +49,7 @@ impl Gt {
         *self == Self::identity()
     }
 
-    /// The group operation (a product in Fq12).
+    /// The group operation (a multiplication in Fq12).
     #[must_use]
     pub fn add(&self, other: &Self) -> Self {
         Self(portable::fp12_mul(&self.0, &other.0))
@@ -57,44 +61,53 @@ impl Gt {
         Self(portable::fp12_conjugate(&self.0))
     }
 
-    /// `x self`.
+    /// The multiple `x self`.
     #[must_use]
     pub fn mul(&self, x: &Fr) -> Self {
         Self::msm(&[*self], &[*x])
     }
 
-    /// `sum_i scalars_i bases_i`.
+    /// The multi-exponentiation `sum_i scalars_i bases_i`.
     ///
-    /// Each scalar is split into four digits to the base |u|, the Frobenius images of the base standing for the powers
-    /// of u, so all bases together share 64 squarings; the digits go through signed buckets.
+    /// Each scalar is split into four digits in base |u|, and Frobenius images of the base stand
+    /// for its multiples by powers of u, so all bases share 64 squarings; the digits go through
+    /// signed buckets.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     pub fn msm(bases: &[Self], scalars: &[Fr]) -> Self {
-        assert_eq!(bases.len(), scalars.len(), "a multi-exponentiation over different numbers of bases and scalars");
+        assert_eq!(
+            bases.len(),
+            scalars.len(),
+            "a multi-exponentiation over different numbers of bases and scalars"
+        );
         match Backend::current() {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
-            Backend::Avx2 => msm(bases, scalars, |f| x86_64_avx2::Row::new(&f.0), |row| Self(row.element())),
-            #[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
-            Backend::Ifma => msm(bases, scalars, |f| x86_64_ifma::Row::new(&f.0), |row| Self(row.element())),
+            Backend::Avx2 => {
+                msm(bases, scalars, |f| x86_64_avx2::Row::new(&f.0), |row| Self(row.element()))
+            }
+            #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
+            Backend::Ifma => {
+                msm(bases, scalars, |f| x86_64_ifma::Row::new(&f.0), |row| Self(row.element()))
+            }
             _ => msm(bases, scalars, |f| portable::Row(f.0), |row| Self(row.0)),
         }
     }
 
-    /// `|u|^power self`, power < 4.
+    /// The multiple `|u|^power self`, for power < 4.
     fn times_power_of_abs_u(&self, power: usize) -> Self {
         match power {
             0 => *self,
-            // u is negative: the odd powers of the Frobenius map give u^power = -|u|^power
+            // u is negative, so for odd powers the Frobenius map multiplies by u^power = -|u|^power
             2 => Self(portable::fp12_frobenius(&self.0, 2)),
             odd => Self(portable::fp12_frobenius(&self.0, odd)).neg(),
         }
     }
 
-    /// The index of the first of some nonzero elements of Fq12 that has not order r.
+    /// The index of the first of some nonzero elements of Fq12 whose order is not r.
     ///
-    /// First that they are in the cyclotomic subgroup (f^(q^4) f = f^(q^2)), because the squarings used afterwards are
-    /// right only there, then f^q = f^u.
+    /// Checks membership in the cyclotomic subgroup first (f^(q^4) f = f^(q^2)), because the
+    /// squarings that follow are correct only there, and then that f^q = f^u.
     fn find_outside(elements: &[Self]) -> Option<usize> {
         let cyclotomic = |f: &Self| {
             let q2 = portable::fp12_frobenius(&f.0, 2);
@@ -105,22 +118,21 @@ impl Gt {
         let fields: Vec<blst_fp12> = elements[..inside].iter().map(|f| f.0).collect();
         // u is negative
         let powers = backend::to_abs_u(&fields);
-        let wrong = fields
-            .iter()
-            .zip(&powers)
-            .position(|(f, power)| portable::fp12_conjugate(power) != portable::fp12_frobenius(f, 1));
+        let wrong = fields.iter().zip(&powers).position(|(f, power)| {
+            portable::fp12_conjugate(power) != portable::fp12_frobenius(f, 1)
+        });
         wrong.or((inside < elements.len()).then_some(inside))
     }
 
-    /// Compresses to the torus: f = a + b w becomes (1 + a) / b in Fq6, six coordinates of 48 bytes, each big-endian.
-    /// The neutral element (b = 0) is all zero with the top bit set.
+    /// Compresses to the torus: f = a + b w becomes (1 + a) / b in Fq6, six coordinates of 48
+    /// big-endian bytes each. The neutral element (b = 0) is encoded as zeros with the top bit set.
     pub fn compress_all(elements: &[Self]) -> Vec<[u8; Self::COMPRESSED]> {
         let fields: Vec<Fq12> = elements.iter().map(|f| to_ark(&f.0)).collect();
         let mut inverses: Vec<Fq6> = fields.iter().map(|f| f.c1).collect();
         ark_ff::batch_inversion(&mut inverses);
         let codes = fields.iter().zip(&inverses).map(|(f, b)| {
             if f.c1.is_zero() {
-                // In a group of odd order the only element with b = 0 is 1.
+                // In a group of odd order, 1 is the only element with b = 0.
                 let mut code = [0; Self::COMPRESSED];
                 code[0] = IDENTITY_FLAG;
                 code
@@ -136,20 +148,22 @@ impl Gt {
         Self::compress_all(&[*self])[0]
     }
 
-    /// Decodes many elements with one inversion in all; checks that encodings are canonical and elements have order r.
-    /// The error comes with the index of the first bad element.
+    /// Decodes many elements with a single inversion and checks that encodings are canonical and
+    /// elements have order r. The error carries the index of the first bad element.
     pub fn decompress_all(codes: &[[u8; Self::COMPRESSED]]) -> Result<Vec<Self>, (usize, GtError)> {
         let mut torus = Vec::with_capacity(codes.len());
         for (i, code) in codes.iter().enumerate() {
             torus.push(decode_torus(code).map_err(|e| (i, e))?);
         }
-        // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v), where v = w^2 is no square of a y in Fq6
+        // f = (y + w) / (y - w) = (y^2 + v + 2 y w) / (y^2 - v); v = w^2 is not the square of any y
+        // in Fq6, so no denominator is zero
         let v = Fq6::new(Fq2::zero(), Fq2::ONE, Fq2::zero());
         let squares: Vec<Fq6> = torus.iter().map(|y| y.unwrap_or_default().square()).collect();
         let mut inverses: Vec<Fq6> = squares.iter().map(|square| *square - v).collect();
         ark_ff::batch_inversion(&mut inverses);
         let element = |((y, square), inverse): ((&Option<Fq6>, &Fq6), &Fq6)| {
-            let f = y.map_or(Fq12::ONE, |y| Fq12::new((*square + v) * inverse, y.double() * inverse));
+            let f =
+                y.map_or(Fq12::ONE, |y| Fq12::new((*square + v) * inverse, y.double() * inverse));
             Self(from_ark(&f))
         };
         let out: Vec<Self> = torus.iter().zip(&squares).zip(&inverses).map(element).collect();
@@ -209,8 +223,14 @@ fn from_ark(f: &Fq12) -> blst_fp12 {
     blst_fp12 { fp6: [fp6(&f.c0), fp6(&f.c1)] }
 }
 
-/// The multi-exponentiation over a backend's form of elements.
-fn msm<S: Summand>(bases: &[Gt], scalars: &[Fr], form: impl Fn(&Gt) -> S, element: impl Fn(&S) -> Gt) -> Gt {
+/// The multi-exponentiation, with elements in a backend's own representation.
+#[allow(clippy::cast_possible_truncation, reason = "2^31 terms of 576 bytes do not fit in memory")]
+fn msm<S: Summand>(
+    bases: &[Gt],
+    scalars: &[Fr],
+    form: impl Fn(&Gt) -> S,
+    element: impl Fn(&S) -> Gt,
+) -> Gt {
     let (mut terms, mut digits) = (Vec::with_capacity(4 * bases.len()), Digits::<2>::default());
     for (base, scalar) in bases.iter().zip(scalars) {
         for (power, digit) in digits_to_base_u(scalar).into_iter().enumerate() {
@@ -225,7 +245,8 @@ fn msm<S: Summand>(bases: &[Gt], scalars: &[Fr], form: impl Fn(&Gt) -> S, elemen
         return Gt::identity();
     }
     window_sums(&terms, &digits).iter().rev().fold(Gt::identity(), |acc, sum| {
-        let shifted = (0..digits.window()).fold(acc.0, |acc, _| portable::fp12_cyclotomic_square(&acc));
+        let shifted =
+            (0..digits.window()).fold(acc.0, |acc, _| portable::fp12_cyclotomic_square(&acc));
         Gt(shifted).add(&element(sum))
     })
 }

@@ -1,24 +1,27 @@
 //! BLS12-381 kernels: everything the prover and the aggregator spend their time on.
 //!
-//! This crate is the only one that calls a multi-scalar multiplication, a Fourier transform or a pairing. It knows
-//! nothing of proofs. Every function here is single-threaded and starts no threads: the callers decide what runs
-//! where. Results are canonical (affine points, reduced field elements), so splitting work differently never changes a
-//! byte of the result.
+//! This crate is the only one that calls a multi-scalar multiplication, a Fourier transform or a
+//! pairing, and it knows nothing of proofs. Every function runs on the thread that calls it, except
+//! [`Group::msm_on_threads`], which starts the threads it is asked for: callers decide what runs
+//! where. Results are canonical (affine points, reduced field elements), so splitting the work
+//! differently never changes a byte of the result.
 //!
-//! | front | does |
+//! | front | purpose |
 //! |---|---|
 //! | [`Group`] | points of G1 and G2: MSM, folding, scaling, batch addition, encodings |
-//! | [`Scalars`] | scalars of an MSM, sorted once into 0, 1, small and full-size, used for several MSMs |
+//! | [`Scalars`] | scalars of an MSM, sorted once into 0, 1, small and full-size, and used for several MSMs |
 //! | [`FixedBase`] | many multiples of one base |
-//! | [`Domain`] | FFT, inverse FFT, coset FFT over Fr |
-//! | [`MillerLoop`] | products of Miller loops, apart from the final exponentiation |
+//! | [`Domain`] | FFT, inverse FFT and coset FFT over Fr |
+//! | [`MillerLoop`] | products of Miller loops, separate from the final exponentiation |
 //! | [`Gt`] | the target group: multi-exponentiation, membership, compression |
 //!
-//! Inside are three backends ([`Backend`]): eight field elements at a time with AVX-512 IFMA, or in doubles with AVX2 and FMA, or
-//! blst's assembly and arkworks' fields. All types keep the 64-bit Montgomery limbs that both libraries share, so passing between them copies limbs and
-//! converts nothing; only tables of Fourier transforms and what is under way are in other limbs.
+//! Behind the front are three backends ([`Backend`]): AVX-512 IFMA and AVX2 with FMA, both of which
+//! work on eight field elements at a time (the latter in doubles), and a portable one made of
+//! blst's assembly and arkworks' fields. All types keep the 64-bit Montgomery limbs that both
+//! libraries share, so passing values between them copies limbs and converts nothing; only FFT
+//! tables and in-flight vectors use another limb size.
 
-// what is in `lanes` is compiled for each instruction set
+// Each instruction set compiles its own copy of the files in `lanes`.
 #![allow(clippy::duplicate_mod)]
 
 mod backend;
@@ -26,7 +29,7 @@ mod fft;
 mod fixed_base;
 mod group;
 mod gt;
-#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
 mod lanes;
 mod membership;
 mod msm;
@@ -38,7 +41,7 @@ mod scalar;
 mod sums;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86_64_avx2;
-#[cfg(any(target_arch = "x86_64", hekaton_plain_lanes, miri))]
+#[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
 mod x86_64_ifma;
 
 pub use ark_bls12_381::Fr;
@@ -48,8 +51,8 @@ pub use fixed_base::FixedBase;
 pub use group::Group;
 pub use gt::{Gt, GtError};
 pub use msm::{MsmWork, Scalars};
-pub use pairing::{MillerLoop, MillerLoopError, Pair, pairing, pairs};
-pub use points::{G1Point, G2Point, PointError};
-use sums::NEGATIVE;
-
-pub use scalar::{ScalarError, batch_invert, fr_from_bytes, fr_from_uniform, fr_to_bytes, inner_product, powers};
+pub use pairing::{MillerLoop, MillerLoopError, pairing};
+pub use points::{G1Point, G2Point, Pair, PointError, pairs};
+pub use scalar::{
+    ScalarError, batch_invert, fr_from_bytes, fr_from_uniform, fr_to_bytes, inner_product, powers,
+};

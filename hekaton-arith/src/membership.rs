@@ -1,26 +1,34 @@
-//! Membership of many points in the subgroup of order r, in batches.
+//! Batched checks that points are in the subgroup of order r.
 //!
-//! A sum of points of the subgroup is in it, so one check of a sum can stand for many points, unless their parts outside
-//! cancel. Throw the points into B buckets at random and check the B sums. If some point P is outside, fix where all
-//! others fall: without P at most one bucket's sum can be outside if all sums with it are inside, so P must fall into
-//! that one bucket, which it does with probability 1/B. Rounds are independent.
+//! A sum of points of the subgroup is in it, so one check of a sum can stand for many points unless
+//! their components outside the subgroup cancel. Assign the points to B buckets at random and check
+//! the B sums. Suppose some point P is outside, and fix the buckets of all other points. For all
+//! sums to be inside, exactly one bucket sum without P is outside and P falls into that bucket,
+//! which happens with probability 1/B. Rounds are independent.
 
-use crate::sums::sum_groups;
-use crate::{Group, portable};
+use crate::portable::{self, Curve};
+use crate::sums::{Summand, sum_groups};
 
-/// Buckets of a round.
+/// Buckets per round.
 const BUCKETS: usize = 1 << 8;
-/// 2^8 buckets and 8 rounds: an error of 2^-64.
+/// Rounds: with 2^8 buckets, eight of them leave an error of 2^-64.
 const ROUNDS: usize = 8;
-/// With fewer points than this, one by one is quicker.
+/// The number of points below which checking one by one is faster.
 const SMALL: usize = BUCKETS * ROUNDS;
 
 /// See [`Group::find_outside`].
-pub(crate) fn find_outside<G: Group>(points: &[G], random: &mut dyn FnMut() -> u64) -> Option<usize> {
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "no vector of points has 2^31 elements: no MSM takes as many"
+)]
+pub(crate) fn find_outside<G: Curve + Summand>(
+    points: &[G],
+    random: &mut dyn FnMut() -> u64,
+) -> Option<usize> {
     if let Some(at) = points.iter().position(|p| !portable::is_on_curve(p)) {
         return Some(at);
     }
-    let one_by_one = || points.iter().position(|p| !p.is_in_group());
+    let one_by_one = || points.iter().position(|p| !portable::is_in_group(p));
     if points.len() < SMALL {
         return one_by_one();
     }
@@ -42,7 +50,7 @@ pub(crate) fn find_outside<G: Group>(points: &[G], random: &mut dyn FnMut() -> u
             entries[*next as usize] = i as u32;
             *next += 1;
         }
-        if !sum_groups(points, &entries, &ends[..BUCKETS]).iter().all(G::is_in_group) {
+        if !sum_groups(points, &entries, &ends[..BUCKETS]).iter().all(portable::is_in_group) {
             return one_by_one();
         }
     }

@@ -1,45 +1,56 @@
 //! Multi-scalar multiplication that looks at its scalars first.
 //!
-//! Witnesses are mostly zeros and ones. Zeros are skipped, ones are added up, scalars of at most 63 bits go through a bucket
-//! method with a quarter of the windows, the rest through the full one. A scalar x above r/2 counts as -(r - x), so -1 is a
-//! one and small negative numbers are small.
+//! Witnesses are mostly zeros and ones. Zeros are skipped, ones are summed, scalars of at most 63
+//! bits go through a bucket method with a quarter of the windows, and the rest through the full
+//! one. A scalar x above r/2 counts as -(r - x), so -1 is a one and small negative numbers are
+//! small.
 //!
 //! # The bucket method
-//! A window has c bits; with the constant `sum_w 2^(cw + c - 1)` added to a scalar its windows, each less 2^(c-1), are signed
-//! digits, of which the last one is not negative. Points with the same digit fall into one bucket; all buckets are summed by
-//! trees of batched affine additions ([`crate::sums`]). Then `sum_j j B_j` over the 2^(c-1) buckets: with
-//! `P_l` the sums of 2^l neighbouring buckets, it is the sum of all buckets (the first has the digit 1) and of 2^l times the
-//! odd elements of P_l. That takes 2 additions a bucket, in large batches too.
+//! A window has c bits. Adding the constant `sum_w 2^(cw + c - 1)` to a scalar makes its windows,
+//! less 2^(c-1) each, signed digits, of which the last is not negative. Points with the same digit
+//! fall into one bucket; all buckets are summed by trees of batched affine additions
+//! ([`crate::sums`]). What remains is `sum_j j B_j` over the 2^(c-1) buckets. With `P_l` the sums
+//! of 2^l neighboring buckets, it equals the sum of all buckets (the first has digit 1) plus 2^l
+//! times the elements of P_l at odd positions, for each l. That takes two additions per bucket,
+//! also in large batches.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "indices are below 2^31 (`Scalars` refuses more) and digits have at most 16 bits"
+)]
 
 use crate::sums::{NEGATIVE, Summand, add_each, sum_groups};
-use crate::{Fr, Group, portable};
+use crate::{backend::Curve, portable};
+use ark_bls12_381::Fr;
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use std::ops::Range;
 
-/// Scalars whose absolute value has at most so many bits count as small.
+/// Scalars whose absolute value has at most this many bits count as small.
 const SMALL_BITS: usize = 63;
-/// Absolute values are below r/2, which has so many bits.
+/// Absolute values are below r/2, which has this many bits.
 const FULL_BITS: usize = 254;
-/// Windows are no wider: more buckets do not fit a cache.
+/// The widest window: more buckets do not fit a cache.
 const WIDEST: usize = 16;
-/// So many entries of several windows, or one window's, are sorted into buckets at once.
+/// The number of entries that are sorted into buckets at once: those of several windows, or of one
+/// window if it has more.
 const ENTRIES: usize = 1 << 16;
-/// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share the work.
+/// The scalars of a multi-scalar multiplication, sorted by size once so that several MSMs can share
+/// the work.
 #[derive(Clone, Debug, Default)]
 pub struct Scalars {
     len: usize,
-    /// indices of ones and, with the top bit, of minus ones
+    /// Indices of ones and, with the top bit set, of minus ones.
     ones: Vec<u32>,
     small: Digits<1>,
     full: Digits<4>,
 }
 
-/// Absolute values of scalars in windows.
+/// Absolute values of scalars, cut into windows.
 #[derive(Clone, Debug)]
 pub(crate) struct Digits<const W: usize> {
-    /// indices, with the top bit for negatives
+    /// Indices, with the top bit set for negatives.
     entries: Vec<u32>,
-    /// absolute values, with the constant that makes digits signed after [`Digits::recode`]
+    /// Absolute values; after [`Digits::recode`] including the constant that makes digits signed.
     values: Vec<[u64; W]>,
     bits: usize,
     window: usize,
@@ -53,7 +64,7 @@ impl<const W: usize> Default for Digits<W> {
 }
 
 impl Digits<4> {
-    /// How many windows scalars have.
+    /// The number of windows per scalar.
     pub(crate) fn windows_of_scalars(window: usize) -> usize {
         windows(FULL_BITS, window)
     }
@@ -69,7 +80,7 @@ impl Digits<4> {
         out
     }
 
-    /// Those of one scalar, the least significant first.
+    /// The digits of one scalar, least significant first.
     pub(crate) fn of(&self, i: usize) -> impl Iterator<Item = i32> {
         let sign = if self.entries[i] & NEGATIVE == 0 { 1 } else { -1 };
         (0..self.windows).map(move |w| sign * self.digit(&self.values[i], w))
@@ -91,18 +102,18 @@ impl<const W: usize> Digits<W> {
         (0..64 * W).rev().find(|bit| all[bit / 64] >> (bit % 64) & 1 == 1).map_or(0, |bit| bit + 1)
     }
 
-    /// Chooses the window with the fewest additions, and recodes.
+    /// Chooses the window with the fewest additions and recodes.
     pub(crate) fn recode_best(&mut self) {
         let bits = self.longest();
         self.recode(bits, best_window(self.entries.len(), bits));
     }
 
-    /// Bits of a window.
+    /// Bits per window.
     pub(crate) fn window(&self) -> usize {
         self.window
     }
 
-    /// Adds the constant for windows of c bits.
+    /// Adds the constant that makes the digits of c-bit windows signed.
     fn recode(&mut self, bits: usize, window: usize) {
         (self.bits, self.window, self.windows) = (bits, window, windows(bits, window));
         let mut constant = [0u64; W];
@@ -134,12 +145,13 @@ impl<const W: usize> Digits<W> {
     }
 }
 
-/// Windows of c bits of values of so many bits, and one bit for the last carry.
+/// The number of c-bit windows for values of `bits` bits and one more bit for the last carry.
 fn windows(bits: usize, window: usize) -> usize {
     (bits + 1).div_ceil(window)
 }
 
-/// Additions of the bucket method: each window puts every point into a bucket and takes two additions for each bucket.
+/// The number of additions of the bucket method: in each window every point goes into a bucket, and
+/// every bucket takes two additions.
 fn bucket_additions(points: usize, bits: usize, window: usize) -> f64 {
     (windows(bits, window) * (points + (1 << window))) as f64
 }
@@ -154,7 +166,7 @@ impl Scalars {
     /// Sorts the scalars.
     ///
     /// # Panics
-    /// When there are 2^31 scalars or more.
+    /// If there are 2^31 scalars or more.
     pub fn new(scalars: &[Fr]) -> Self {
         Self::gather(scalars.len(), scalars.iter().copied())
     }
@@ -162,7 +174,7 @@ impl Scalars {
     /// Sorts `values[index]` for each index, in that order.
     ///
     /// # Panics
-    /// When an index is out of bounds.
+    /// If an index is out of bounds.
     pub fn select(values: &[Fr], indices: &[u32]) -> Self {
         Self::gather(indices.len(), indices.iter().map(|i| values[*i as usize]))
     }
@@ -192,7 +204,7 @@ impl Scalars {
         out
     }
 
-    /// What an MSM over these scalars will cost.
+    /// The cost of an MSM over these scalars.
     pub fn work(&self) -> MsmWork {
         fn of<const W: usize>(digits: &Digits<W>) -> f64 {
             if digits.entries.is_empty() {
@@ -208,42 +220,43 @@ impl Scalars {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no scalars.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// The cost of an MSM in additions, for foreseeing times.
+/// The cost of an MSM in additions, for estimating times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MsmWork {
-    /// Points that are only added up.
+    /// Points that are only summed.
     pub ones: f64,
     /// Additions of the bucket methods.
     pub additions: f64,
 }
 
 impl MsmWork {
-    /// An MSM over `n` long scalars.
+    /// The cost of an MSM over `n` full-size scalars.
     pub fn of_long(n: usize) -> Self {
         if n == 0 {
             return Self::default();
         }
-        let additions = bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
+        let additions =
+            bucket_additions(n, FULL_BITS, best_window(n, FULL_BITS)) + FULL_BITS as f64;
         Self { ones: 0.0, additions }
     }
 }
 
-/// `x` or, with the top bit of the entry, `r - x`, whichever is smaller.
+/// Returns `x` or, with the top bit of the entry set, `r - x`, whichever is smaller.
 fn absolute(entry: u32, x: &Fr) -> (u32, [u64; 4]) {
     let (plus, mut minus): (BigInt<4>, BigInt<4>) = (x.into_bigint(), Fr::MODULUS);
     minus.sub_with_borrow(&plus);
     if plus <= minus { (entry, plus.0) } else { (entry | NEGATIVE, minus.0) }
 }
 
-/// The MSM, shared by so many threads. Each has some windows of all points or, where there are more threads than windows, of
-/// some points; nothing is shared but what is only read.
-pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
+/// The MSM, shared by `threads` threads. Each computes some windows over all points or, if there
+/// are more threads than windows, over some of the points; all shared data is read-only.
+pub(crate) fn msm<G: Curve + Send + Sync>(bases: &[G], scalars: &Scalars, threads: usize) -> G {
     assert_eq!(bases.len(), scalars.len, "an MSM over different numbers of bases and scalars");
     let threads = threads.min(scalars.len).max(1);
     struct Share<G> {
@@ -260,23 +273,40 @@ pub(crate) fn msm<G: Group>(bases: &[G], scalars: &Scalars, threads: usize) -> G
         }
     };
     let shares: Vec<Share<G>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (1..threads).map(|thread| scope.spawn(move || share(thread))).collect();
-        let others = handles.into_iter().map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let handles: Vec<_> =
+            (1..threads).map(|thread| scope.spawn(move || share(thread))).collect();
+        let others = handles
+            .into_iter()
+            .map(|h| h.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         std::iter::once(share(0)).chain(others).collect()
     });
     let mut parts: Vec<G> = shares.iter().map(|share| share.ones).collect();
     parts.extend(join_windows(&scalars.small, shares.iter().map(|share| &share.small[..])));
     parts.extend(join_windows(&scalars.full, shares.iter().map(|share| &share.full[..])));
-    G::sum(&parts)
+    sum(&parts)
 }
 
-/// Where the i-th of n parts of so many lies, all about equally long.
+/// The sum of fewer than 2^31 points.
+pub(crate) fn sum<G: Curve>(points: &[G]) -> G {
+    if points.len() < 64 {
+        return portable::normalise_one(&portable::sum(points));
+    }
+    assert!(points.len() < 1 << 31, "a sum of 2^31 or more points");
+    let all: Vec<u32> = (0..points.len() as u32).collect();
+    sum_groups(points, &all, &[all.len() as u32])[0]
+}
+
+/// The range of the i-th of n parts of about equal length.
 fn part(len: usize, i: usize, n: usize) -> Range<usize> {
     len * i / n..len * (i + 1) / n
 }
 
-/// Which windows a thread has, and which points.
-fn share_of<const W: usize>(digits: &Digits<W>, thread: usize, threads: usize) -> (Range<usize>, Range<usize>) {
+/// The windows and the points that a thread computes.
+fn share_of<const W: usize>(
+    digits: &Digits<W>,
+    thread: usize,
+    threads: usize,
+) -> (Range<usize>, Range<usize>) {
     let groups = threads.min(digits.windows);
     let (group, piece, pieces) = (thread % groups, thread / groups, threads / groups);
     if piece == pieces {
@@ -286,7 +316,7 @@ fn share_of<const W: usize>(digits: &Digits<W>, thread: usize, threads: usize) -
     (part(digits.windows, group, groups), part(digits.entries.len(), piece, pieces))
 }
 
-fn share_of_windows<G: Group, const W: usize>(
+fn share_of_windows<G: Curve, const W: usize>(
     bases: &[G],
     digits: &Digits<W>,
     thread: usize,
@@ -296,19 +326,20 @@ fn share_of_windows<G: Group, const W: usize>(
     some_window_sums(bases, digits, windows, points)
 }
 
-/// `sum_w 2^(c w) sums_w`, where each thread has some of the windows' sums; nothing without digits.
-fn join_windows<'a, G: Group, const W: usize>(
+/// Combines the window sums of all threads into `sum_w 2^(c w) sums_w`; `None` if there are no
+/// digits.
+fn join_windows<'a, G: Curve, const W: usize>(
     digits: &Digits<W>,
     shares: impl ExactSizeIterator<Item = &'a [G]>,
 ) -> Option<G> {
     if digits.entries.is_empty() {
         return None;
     }
-    let mut sums = vec![G::IDENTITY; digits.windows];
+    let mut sums = vec![<G as Summand>::ZERO; digits.windows];
     let threads = shares.len();
     for (thread, share) in shares.enumerate() {
         let (windows, _) = share_of(digits, thread, threads);
-        // the first piece of each window, then others
+        // the first part of each window is copied, the others are added
         if thread < digits.windows {
             sums[windows].copy_from_slice(share);
         } else {
@@ -322,12 +353,12 @@ fn join_windows<'a, G: Group, const W: usize>(
     Some(portable::normalise_one(&projective))
 }
 
-/// For each window the sum of its digits times the bases.
+/// For each window, the sum of its digits times the bases.
 pub(crate) fn window_sums<S: Summand, const W: usize>(bases: &[S], digits: &Digits<W>) -> Vec<S> {
     some_window_sums(bases, digits, 0..digits.windows, 0..digits.entries.len())
 }
 
-/// The same of some windows, over some of the entries.
+/// Same as [`window_sums`], for some of the windows and some of the entries.
 fn some_window_sums<S: Summand, const W: usize>(
     bases: &[S],
     digits: &Digits<W>,
@@ -352,16 +383,16 @@ fn some_window_sums<S: Summand, const W: usize>(
 /// A counting sort of entries by window and bucket.
 #[derive(Default)]
 struct Sorter {
-    /// the bucket of each digit
+    /// The bucket of each digit.
     buckets: Vec<u32>,
-    /// the entry, with the digit's sign
+    /// The entry of each digit, with the digit's sign.
     signed: Vec<u32>,
     ends: Vec<u32>,
     sorted: Vec<u32>,
 }
 
 impl Sorter {
-    /// The sums of the buckets of some windows, one window after the other, over some of the entries.
+    /// The bucket sums of some windows, window after window, over some of the entries.
     fn buckets<S: Summand, const W: usize>(
         &mut self,
         bases: &[S],
@@ -371,7 +402,7 @@ impl Sorter {
     ) -> Vec<S> {
         let half = 1usize << (digits.window - 1);
         let Self { buckets, signed, ends, sorted } = self;
-        // digits that are zero go into a bucket after all others
+        // zero digits go into an extra bucket at the end
         let last = some.len() * half;
         let (values, entries) = (&digits.values[entries.clone()], &digits.entries[entries]);
         let n = entries.len();
@@ -379,8 +410,9 @@ impl Sorter {
         signed.resize(some.len() * n, 0);
         ends.clear();
         ends.resize(last + 1, 0);
-        for ((w, buckets), (signed, first)) in
-            some.zip(buckets.chunks_exact_mut(n)).zip(signed.chunks_exact_mut(n).zip((0..).step_by(half)))
+        for ((w, buckets), (signed, first)) in some
+            .zip(buckets.chunks_exact_mut(n))
+            .zip(signed.chunks_exact_mut(n).zip((0..).step_by(half)))
         {
             let of = buckets.iter_mut().zip(signed).zip(values.iter().zip(entries));
             for ((bucket, signed), (value, entry)) in of {
@@ -391,7 +423,7 @@ impl Sorter {
                 ends[at] += 1;
             }
         }
-        // where each begins, then, as entries are put there, where each ends
+        // first where each bucket begins and, once all entries are placed, where it ends
         let mut sum = 0;
         for end in ends.iter_mut() {
             (sum, *end) = (sum + *end, sum);
@@ -407,11 +439,12 @@ impl Sorter {
     }
 }
 
-/// `sum_j (j + 1) B_j` for each window of `half` buckets, a power of two.
+/// The weighted sum `sum_j (j + 1) B_j` of each window of `half` buckets, a power of two.
 fn weighted_sums<S: Summand>(buckets: Vec<S>, half: usize) -> Vec<S> {
     let windows = buckets.len() / half;
     let levels = half.ilog2();
-    // all levels one after the other: level l has windows * half / 2^l elements, the last one the sums of whole windows
+    // All levels one after another: level l has windows * half / 2^l elements, and the last one
+    // holds the sums of whole windows.
     let mut sums = buckets;
     let (mut odd, mut ends) = (Vec::new(), Vec::new());
     let mut start = 0;

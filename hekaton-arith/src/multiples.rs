@@ -1,17 +1,27 @@
-//! Many points times a scalar each, in batched affine additions.
+//! Many points, each times its own scalar, in batched affine additions.
 //!
-//! Both groups have an endomorphism that multiplies by a known base: |u| in G2 (the Frobenius map), u^2 in G1, for the
-//! curve's parameter u. A scalar is cut into digits to that base, four of 64 bits or two of 128, so a multiple takes 64 or
-//! 128 doublings. Each digit is made odd (what that adds is taken off at the end) and written in windows whose digits are odd
-//! too, hence never zero: all points take the same steps, and no addition meets infinity on its way.
+//! Both groups have an endomorphism that multiplies by a known base: |u| in G2 (the Frobenius map)
+//! and u^2 in G1, for the curve parameter u. A scalar is split into digits in that base, four of 64
+//! bits or two of 128, so a multiple takes 64 or 128 doublings. Each digit is made odd (the excess
+//! is subtracted at the end) and recoded in windows whose digits are odd as well, hence never zero:
+//! all points take the same steps, and no addition meets infinity on the way.
 
-use crate::{Fr, Group, portable, scalar::canonical, sums::NEGATIVE};
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "at most 1,024 points of 40 slots; digits have at most 5 bits"
+)]
 
-/// Points that go together: one inversion is shared by so many additions.
+use crate::backend::Curve;
+use crate::portable;
+use crate::scalar::canonical;
+use crate::sums::{NEGATIVE, Summand};
+use ark_bls12_381::Fr;
+
+/// Points processed together: one inversion is shared by this many additions.
 const TOGETHER: usize = 1024;
 
-/// `scalars_i points_i` for each i. The points are in the group.
-pub(crate) fn mul_each<G: Group>(points: &[G], scalars: &[Fr]) -> Vec<G> {
+/// The products `scalars_i points_i`. The points must be in the group.
+pub(crate) fn mul_each<G: Curve>(points: &[G], scalars: &[Fr]) -> Vec<G> {
     if points.len() < G::few_multiples() {
         let products = points.iter().zip(scalars).map(|(p, x)| {
             let (bytes, bits) = canonical(x);
@@ -20,23 +30,28 @@ pub(crate) fn mul_each<G: Group>(points: &[G], scalars: &[Fr]) -> Vec<G> {
         return portable::normalise(&products.collect::<Vec<_>>());
     }
     let chunk = points.len().div_ceil(points.len().div_ceil(TOGETHER));
-    points.chunks(chunk).zip(scalars.chunks(chunk)).flat_map(|(p, x)| Multiples::new(p, x).run()).collect()
+    points
+        .chunks(chunk)
+        .zip(scalars.chunks(chunk))
+        .flat_map(|(p, x)| Multiples::new(p, x).run())
+        .collect()
 }
 
-/// Some points' accumulators and tables.
+/// The accumulators and tables of some points.
 struct Multiples<G> {
     n: usize,
     window: usize,
-    /// n points a slot: the accumulators; then, for each digit of the scalars, twice the base and its odd multiples
+    /// The points, n per slot: first the accumulators; then, for each digit of the scalars, twice
+    /// the base and its odd multiples.
     slots: Vec<G>,
-    /// for each point, its scalar's digits, made odd, and whether 1 (else 2) was added
+    /// For each point, the digits of its scalar, made odd, and whether 1 (otherwise 2) was added.
     digits: Vec<Vec<(u128, bool)>>,
     windows: usize,
     pairs: Vec<[u32; 2]>,
     sums: Vec<G>,
 }
 
-impl<G: Group> Multiples<G> {
+impl<G: Curve> Multiples<G> {
     fn new(points: &[G], scalars: &[Fr]) -> Self {
         let split: Vec<[u128; 4]> = scalars.iter().map(|x| G::decompose(x)).collect();
         let parts = (1..=4).rev().find(|i| split.iter().any(|x| x[i - 1] != 0)).unwrap_or(1);
@@ -49,7 +64,7 @@ impl<G: Group> Multiples<G> {
         let mut out = Self {
             n,
             window,
-            slots: vec![G::IDENTITY; n * (1 + parts * (1 + (1 << (window - 1))))],
+            slots: vec![<G as Summand>::ZERO; n * (1 + parts * (1 + (1 << (window - 1))))],
             digits,
             windows: bits.div_ceil(window),
             pairs: Vec::new(),
@@ -70,7 +85,7 @@ impl<G: Group> Multiples<G> {
         self.digits[0].len()
     }
 
-    /// The slot of twice a part's base.
+    /// The slot that holds twice the base of a part.
     fn twice(&self, part: usize) -> usize {
         1 + part * (1 + (1 << (self.window - 1)))
     }
@@ -79,14 +94,14 @@ impl<G: Group> Multiples<G> {
         self.twice(part) + 1 + by / 2
     }
 
-    /// Point i of a slot.
+    /// The index of point i of a slot.
     fn at(&self, slot: usize, i: usize) -> u32 {
         (slot * self.n + i) as u32
     }
 
-    /// Adds the pairs that are waiting, and puts sums into slots, n into each.
+    /// Adds the queued pairs and writes the sums into slots, n into each.
     fn step(&mut self, to: impl Iterator<Item = usize>) {
-        self.sums.resize(self.pairs.len(), G::IDENTITY);
+        self.sums.resize(self.pairs.len(), <G as Summand>::ZERO);
         G::add_pairs(&self.slots, &self.pairs, &mut self.sums);
         for (slot, sums) in to.zip(self.sums.chunks(self.n)) {
             self.slots[slot * self.n..][..self.n].copy_from_slice(sums);
@@ -94,7 +109,7 @@ impl<G: Group> Multiples<G> {
         self.pairs.clear();
     }
 
-    /// Adds to each accumulator a slot of its own choice, or its negative.
+    /// Adds to each accumulator the slot that `choose` returns for it, or its negative.
     fn accumulate(&mut self, choose: impl Fn(&Self, usize) -> (usize, bool)) {
         for i in 0..self.n {
             let (slot, negative) = choose(self, i);
@@ -104,11 +119,11 @@ impl<G: Group> Multiples<G> {
         self.step(std::iter::once(0));
     }
 
-    /// The digit of a window: odd, up to 2^c - 1 and down to its negative.
+    /// The digit of a window: odd, between -(2^c - 1) and 2^c - 1.
     fn digit(&self, i: usize, part: usize, window: usize) -> i32 {
         let rest = self.digits[i][part].0 >> (self.window * window);
         if window + 1 == self.windows {
-            // what is left above the last window, made odd by the windows below
+            // what remains above the last window, made odd by the windows below it
             return (rest | 1) as i32;
         }
         let low = (rest & ((2 << self.window) - 1)) as i32 | 1;
@@ -129,7 +144,8 @@ impl<G: Group> Multiples<G> {
         for by in (3..1 << self.window).step_by(2) {
             for part in 0..parts {
                 for i in 0..n {
-                    let pair = [self.at(self.odd_multiple(part, by - 2), i), self.at(self.twice(part), i)];
+                    let pair =
+                        [self.at(self.odd_multiple(part, by - 2), i), self.at(self.twice(part), i)];
                     self.pairs.push(pair);
                 }
             }
@@ -146,7 +162,8 @@ impl<G: Group> Multiples<G> {
             for part in 0..parts {
                 if window + 1 == self.windows && part == 0 {
                     for i in 0..n {
-                        let from = self.at(self.odd_multiple(0, self.digit(i, 0, window) as usize), i);
+                        let from =
+                            self.at(self.odd_multiple(0, self.digit(i, 0, window) as usize), i);
                         self.slots[i] = self.slots[from as usize];
                     }
                     continue;

@@ -1,33 +1,24 @@
-//! The pairing, with Miller loops apart from the final exponentiation.
+//! The pairing, with Miller loops separate from the final exponentiation.
 //!
-//! A product of pairings needs one final exponentiation, and the parts of a product may be computed by different
-//! threads or ranks: [`MillerLoop`] is such a part.
+//! A product of pairings needs only one final exponentiation, and different threads or ranks may
+//! compute its factors: [`MillerLoop`] is such a factor.
 
-use crate::points::fq;
-use crate::{G1Point, G2Point, Group, Gt, backend, portable};
+use crate::backend;
+use crate::group::Group;
+use crate::gt::Gt;
+use crate::points::{G1Point, G2Point, Pair, fq, pairs};
+use crate::portable;
 use ark_bls12_381::Fq;
 use ark_ff::PrimeField;
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
-/// Two points to be paired.
-pub type Pair<'a> = (&'a G1Point, &'a G2Point);
-
-/// Pairs of points of two vectors.
-///
-/// # Panics
-/// When the lengths differ.
-pub fn pairs<'a>(a: &'a [G1Point], b: &'a [G2Point]) -> impl Iterator<Item = Pair<'a>> {
-    assert_eq!(a.len(), b.len(), "a product of pairings over different numbers of points");
-    a.iter().zip(b)
-}
-
-/// Why bytes are no Miller loop's value.
+/// The bytes do not encode the value of a Miller loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no value of a Miller loop (a wrong length, a coordinate that is not reduced, or zero)")]
+#[error("not the value of a Miller loop (wrong length, unreduced coordinate, or zero)")]
 pub struct MillerLoopError;
 
-/// The product of the Miller loops of some pairs, before the final exponentiation. Not canonical: only
-/// [`MillerLoop::finish`] gives a group element.
+/// The product of the Miller loops of some pairs, before the final exponentiation. It is not
+/// canonical: only [`MillerLoop::finish`] returns a group element.
 #[derive(Clone, Copy, Debug)]
 pub struct MillerLoop(blst_fp12);
 
@@ -35,16 +26,18 @@ impl MillerLoop {
     /// Length of the encoding in bytes: twelve coordinates of Fq.
     pub const BYTES: usize = 576;
 
-    /// How it goes from one rank to another: the coordinates' limbs as they lie in memory, little-endian.
+    /// The encoding for sending it to another rank: the limbs of the coordinates as they are in
+    /// memory, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let coordinates = self.0.fp6.iter().flat_map(|x| &x.fp2).flat_map(|x| &x.fp);
         coordinates.flat_map(|x| x.l).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Decodes.
+    /// Decodes [`MillerLoop::to_bytes`].
     ///
     /// # Errors
-    /// When the length is wrong, a coordinate is not below q, or the value is zero, which no Miller loop has.
+    /// If the length is wrong, a coordinate is not below q, or the value is zero, which no Miller
+    /// loop returns.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, MillerLoopError> {
         let (limbs, rest) = bytes.as_chunks::<8>();
         let limbs: Vec<u64> = limbs.iter().map(|limb| u64::from_le_bytes(*limb)).collect();
@@ -52,7 +45,9 @@ impl MillerLoop {
         if bytes.len() != Self::BYTES || !rest.is_empty() || !more.is_empty() {
             return Err(MillerLoopError);
         }
-        if coordinates.iter().any(|x| fq(*x).0 >= Fq::MODULUS) || limbs.iter().all(|limb| *limb == 0) {
+        if coordinates.iter().any(|x| fq(*x).0 >= Fq::MODULUS)
+            || limbs.iter().all(|limb| *limb == 0)
+        {
             return Err(MillerLoopError);
         }
         let fp = |at: usize| blst_fp { l: coordinates[at] };
@@ -66,21 +61,22 @@ impl MillerLoop {
         Self(portable::fp12_one())
     }
 
-    /// `prod_i f(a_i, b_i)`; pairs with a point at infinity contribute nothing.
+    /// The product `prod_i f(a_i, b_i)`; pairs with a point at infinity contribute nothing.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// If the lengths differ.
     pub fn new(a: &[G1Point], b: &[G2Point]) -> Self {
         Self::of_pairs(pairs(a, b))
     }
 
-    /// [`MillerLoop::new`] over an iterator of pairs.
+    /// Same as [`MillerLoop::new`], from an iterator of pairs.
     pub fn of_pairs<'a>(pairs: impl IntoIterator<Item = Pair<'a>>) -> Self {
         let [product] = Self::many([pairs.into_iter().collect()]);
         product
     }
 
-    /// A product for each list of pairs. In lanes short lists together take less time than one by one.
+    /// One product per list of pairs. With AVX2 or AVX-512, several short lists together take less
+    /// time than one after another.
     pub fn many<const N: usize>(mut lists: [Vec<Pair<'_>>; N]) -> [Self; N] {
         for pairs in &mut lists {
             pairs.retain(|(a, b)| !a.is_identity() && !b.is_identity());
@@ -100,20 +96,21 @@ impl MillerLoop {
         parts.into_iter().fold(Self::one(), |acc, part| acc.combine(&part))
     }
 
-    /// The final exponentiation.
+    /// Applies the final exponentiation.
     pub fn finish(&self) -> Gt {
         let [finished] = Self::finish_all([*self]);
         finished
     }
 
-    /// Many final exponentiations: in lanes eight take little more time than one.
+    /// Applies many final exponentiations: with AVX2 or AVX-512, eight take little more time than
+    /// one.
     pub fn finish_all<const N: usize>(loops: [Self; N]) -> [Gt; N] {
         let finished = backend::final_exponentiations(&loops.map(|product| product.0));
         std::array::from_fn(|i| Gt(finished[i]))
     }
 }
 
-/// `e(a, b)`.
+/// The pairing `e(a, b)`.
 pub fn pairing(a: &G1Point, b: &G2Point) -> Gt {
     MillerLoop::of_pairs([(a, b)]).finish()
 }

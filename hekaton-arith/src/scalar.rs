@@ -17,7 +17,7 @@ pub fn fr_to_bytes(x: &Fr) -> [u8; 32] {
     out
 }
 
-/// Reads [`fr_to_bytes`] back; refuses values that are not below r.
+/// Decodes [`fr_to_bytes`]; rejects values that are not below r.
 pub fn fr_from_bytes(bytes: &[u8; 32]) -> Result<Fr, ScalarError> {
     let mut limbs = [0u64; 4];
     for (limb, chunk) in limbs.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -26,12 +26,12 @@ pub fn fr_from_bytes(bytes: &[u8; 32]) -> Result<Fr, ScalarError> {
     Fr::from_bigint(ark_ff::BigInt(limbs)).ok_or(ScalarError)
 }
 
-/// A scalar from 64 uniform bytes (bias below 2^-256).
+/// Derives a scalar from 64 uniform bytes (bias below 2^-256).
 pub fn fr_from_uniform(bytes: &[u8; 64]) -> Fr {
     Fr::from_le_bytes_mod_order(bytes)
 }
 
-/// `[1, x, x^2, ..]`, `n` of them.
+/// The first `n` powers `[1, x, x^2, ..]`.
 pub fn powers(x: Fr, n: usize) -> Vec<Fr> {
     std::iter::successors(Some(Fr::ONE), |p| Some(*p * x)).take(n).collect()
 }
@@ -41,25 +41,29 @@ pub fn batch_invert(values: &mut [Fr]) {
     ark_ff::batch_inversion(values);
 }
 
-/// `sum_i a_i b_i`.
+/// The inner product `sum_i a_i b_i`.
 ///
 /// # Panics
-/// When the lengths differ.
+/// If the lengths differ.
 pub fn inner_product(a: &[Fr], b: &[Fr]) -> Fr {
-    assert_eq!(a.len(), b.len(), "inner product of vectors of different length");
+    assert_eq!(a.len(), b.len(), "inner product of vectors of different lengths");
     a.iter().zip(b).fold(Fr::zero(), |s, (x, y)| s + *x * y)
 }
 
-/// Little-endian canonical bytes and the number of significant bits.
+/// The little-endian canonical bytes and the number of significant bits.
 pub(crate) fn canonical(x: &Fr) -> ([u8; 32], usize) {
     (fr_to_bytes(x), x.into_bigint().num_bits() as usize)
 }
 
-/// |u| for the curve parameter u = -0xd201000000010000. On elements of order r of the target group, and on G2, the Frobenius
-/// map is multiplication by u.
+/// The absolute value of the curve parameter u = -0xd201000000010000. On elements of order r of the
+/// target group, and on G2, the Frobenius map is multiplication by u.
 pub(crate) const ABS_U: u64 = 0xd201_0000_0001_0000;
 
-/// The four digits of a scalar to the base |u|; r < |u|^4.
+/// The four digits of a scalar in base |u|; r < |u|^4.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the remainder is below |u|, so a quotient fits a limb"
+)]
 pub(crate) fn digits_to_base_u(x: &Fr) -> [u64; 4] {
     let mut limbs = x.into_bigint().0;
     let mut digits = [0; 4];

@@ -1,28 +1,39 @@
-//! Sums of many groups of points: what a bucket method, a table of multiples and a batch of membership checks have in common.
+//! Sums of many groups of points, which the bucket method, tables of multiples and batched
+//! membership checks have in common.
 //!
-//! Each group is summed as a tree, pairs first, and all groups of a block go through the tree together, so additions come in
-//! large batches that share inversions. How the points fall into groups makes no difference to the cost: n points in one
-//! group take n - 1 additions, more groups fewer, so chosen scalars can't force a slow path.
+//! Each group is summed as a tree, pairs first, and all groups of a block go through the tree
+//! together, so additions come in large batches that share inversions. How the points are
+//! distributed over groups does not raise the cost: n points in one group take n - 1 additions and
+//! in several groups fewer, so adversarial scalars cannot force a slow path.
 
-/// The bit of an index that stands for the negative of a point.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "entries are indices below 2^31, so sums and lengths of groups fit 32 bits"
+)]
+
+/// The bit of an index that selects the negative of a point.
 pub(crate) const NEGATIVE: u32 = 1 << 31;
-/// What trees of sums are over: points, or elements of the target group.
+
+/// What can be summed: points, or elements of the target group.
 ///
-/// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
+/// Public only because [`crate::Group`] extends it; the module is private, so no other type can
+/// implement it.
+#[allow(unnameable_types, reason = "seals `Group`: only this crate implements it")]
 pub trait Summand: Copy {
     /// The neutral element.
     const ZERO: Self;
 
-    /// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit ([`NEGATIVE`]) stands for a negative; complete.
+    /// Computes `out_i = src[a_i] + src[b_i]` for each pair of indices; an index with its top bit
+    /// ([`NEGATIVE`]) set selects a negative. The addition is complete.
     fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]);
 
-    /// The element at an index whose top bit stands for its negative.
+    /// The element at an index; its negative if the top bit is set.
     fn signed(src: &[Self], index: u32) -> Self;
 }
 
-/// `a_i += b_i` for each i.
+/// Adds `b_i` to `a_i` for each i.
 pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
-    assert_eq!(a.len(), b.len(), "batch addition of vectors of different length");
+    assert_eq!(a.len(), b.len(), "batch addition of vectors of different lengths");
     for (a, b) in a.chunks_mut(1 << 12).zip(b.chunks(1 << 12)) {
         let n = a.len() as u32;
         let both = [&*a, b].concat();
@@ -34,15 +45,19 @@ pub(crate) fn add_each<S: Summand>(a: &mut [S], b: &[S]) {
 /// Points that go through a tree together: their sums stay in the cache.
 const BLOCK: usize = 1 << 14;
 
-/// `sum_j src[entries_j]` for each group of entries, which end at `ends`, in order. The top bit of an entry stands for a
-/// negative. An empty group gives infinity.
+/// The sum `sum_j src[entries_j]` of each group of entries. Groups are consecutive and end at
+/// `ends`. The top bit of an entry selects a negative. The sum of an empty group is infinity.
 pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
-    assert_eq!(ends.last().map_or(0, |end| *end as usize), entries.len(), "the last group ends where the entries end");
+    assert_eq!(
+        ends.last().map_or(0, |end| *end as usize),
+        entries.len(),
+        "the last group must end where the entries end"
+    );
     let lengths = ends.iter().zip(std::iter::once(&0).chain(ends)).map(|(end, start)| end - start);
     if lengths.max().is_none_or(|n| n as usize <= BLOCK) {
         return sum_pieces(src, entries, ends);
     }
-    // groups longer than a block are cut, and their parts' sums summed
+    // groups longer than a block are cut into pieces, and the sums of the pieces are summed
     let mut pieces = Vec::with_capacity(ends.len());
     let mut pieces_ends = Vec::with_capacity(ends.len());
     let mut start = 0;
@@ -60,13 +75,13 @@ pub(crate) fn sum_groups<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -
     sum_groups(&sums, &all, &pieces_ends)
 }
 
-/// [`sum_groups`] of groups that are no longer than a block.
+/// Same as [`sum_groups`], for groups no longer than a block.
 fn sum_pieces<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
     let mut out = vec![S::ZERO; ends.len()];
     let mut tree = Tree::default();
     let (mut first, mut start) = (0, 0);
     while first < ends.len() {
-        // as many groups as fit a block
+        // as many groups as fit into a block
         let fit = ends[first..].iter().take_while(|end| **end as usize - start <= BLOCK).count();
         let groups = &ends[first..first + fit];
         let end = groups.last().map_or(start, |end| *end as usize);
@@ -76,19 +91,20 @@ fn sum_pieces<S: Summand>(src: &[S], entries: &[u32], ends: &[u32]) -> Vec<S> {
     out
 }
 
-/// One block's tree; its memory is used again for the next block.
+/// The tree of one block; its memory is reused for the next.
 struct Tree<S> {
-    /// What has been summed so far, in the order it was made; nothing moves.
+    /// The sums so far, in the order in which they were computed; nothing moves.
     points: Vec<S>,
-    /// the groups' entries, one group after the other, and [`AT_ONCE`] more that do not count
+    /// The entries of the groups, one group after another, followed by [`AT_ONCE`] entries of
+    /// padding.
     entries: Vec<u32>,
     next: Vec<u32>,
     pairs: Vec<[u32; 2]>,
-    /// lengths of the groups
+    /// The lengths of the groups.
     lengths: Vec<u32>,
 }
 
-/// Entries of a group that are paired at once, whether or not it has so many.
+/// The number of entries of a group that are paired at once, even if the group has fewer.
 const AT_ONCE: usize = 8;
 
 impl<S> Default for Tree<S> {
@@ -129,7 +145,8 @@ impl<S: Summand> Tree<S> {
         }
     }
 
-    /// Copies the last element of each group of odd length, which has no partner among the first pairs; returns how many.
+    /// Copies the last element of each group of odd length, which has no partner in the first
+    /// layer; returns their number.
     fn copy_odd(&mut self, src: &[S]) -> usize {
         let Self { points, entries, next, lengths, .. } = self;
         next.resize(lengths.len() + 1, 0);
@@ -148,11 +165,11 @@ impl<S: Summand> Tree<S> {
         used
     }
 
-    /// Pairs the entries of each group. Afterwards it consists of the pairs' sums, the first of which will be at
-    /// `first_sum`, and of the one without a partner.
+    /// Pairs the entries of each group. Each group then consists of the sums of its pairs, the
+    /// first of which will be at `first_sum`, and of the entry without a partner, if any.
     ///
-    /// Groups are short and of random lengths, so there is no branch for each length: eight entries are paired, and what is
-    /// too much is overwritten by the next group.
+    /// Groups are short and their lengths random, so there is no branch per length: eight entries
+    /// are paired at a time, and the excess is overwritten by the next group.
     fn halve(&mut self, first_sum: u32) {
         let Self { entries, next, pairs, lengths, .. } = self;
         pairs.resize(entries.len() / 2 + AT_ONCE, [0; 2]);
@@ -161,7 +178,9 @@ impl<S: Summand> Tree<S> {
         for length in lengths {
             let (n, half) = (*length as usize, *length as usize / 2);
             for i in (0..half.max(1)).step_by(AT_ONCE / 2) {
-                let some: &[u32; AT_ONCE] = entries[from + 2 * i..].first_chunk().expect("there are so many more");
+                let some: &[u32; AT_ONCE] = entries[from + 2 * i..]
+                    .first_chunk()
+                    .expect("entries are padded with AT_ONCE more");
                 pairs[paired + i..][..AT_ONCE / 2].copy_from_slice(some.as_chunks().0);
                 let sum = first_sum + (paired + i) as u32;
                 next[to + i..][..AT_ONCE / 2].copy_from_slice(&[sum, sum + 1, sum + 2, sum + 3]);

@@ -1,6 +1,8 @@
-//! The front against arkworks: random and edge values, awkward lengths.
+//! Checks the public API against arkworks: random and edge values, awkward lengths.
 
-use ark_bls12_381::{Bls12_381, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective};
+use ark_bls12_381::{
+    Bls12_381, Fq, Fq2, Fq6, Fq12, G1Affine, G1Projective, G2Affine, G2Projective,
+};
 use ark_ec::{
     AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM,
     pairing::{MillerLoopOutput, Pairing},
@@ -36,7 +38,10 @@ fn point<G: Group>() -> impl Strategy<Value = G> {
     prop_oneof![small_point::<G>(), scalar().prop_map(|x| G::generator().mul(&x))]
 }
 
-fn naive<P: CurveGroup<ScalarField = Fr> + VariableBaseMSM>(bases: &[P::Affine], scalars: &[Fr]) -> P::Affine {
+fn naive<P: CurveGroup<ScalarField = Fr> + VariableBaseMSM>(
+    bases: &[P::Affine],
+    scalars: &[Fr],
+) -> P::Affine {
     bases.iter().zip(scalars).map(|(b, s)| *b * s).sum::<P>().into_affine()
 }
 
@@ -125,7 +130,8 @@ macro_rules! group_laws {
                 }
             }
 
-            /// Lengths around a vector's and a short batch's, slices that begin anywhere, all kinds of pairs side by side.
+            /// Lengths around those of a vector and of a short batch, slices that begin anywhere,
+            /// and all kinds of pairs side by side.
             #[test]
             fn awkward_lengths() {
                 let mut rng = ark_std_rng();
@@ -135,7 +141,7 @@ macro_rules! group_laws {
                 for n in [0, 1, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 23, 24, 25, 31, 32, 33, 63, 65, 1023, 1024, 1025, 2047, 2048, 2049] {
                     let first = n % 3;
                     let (a, xs) = (&bases[first..first + n], &xs[first..first + n]);
-                    // plain, equal, opposite, either one or both infinite
+                    // plain, equal, opposite, one or both infinite
                     let b: Vec<$point> = (0..n)
                         .map(|i| match i % 11 {
                             2 => a[i],
@@ -159,7 +165,7 @@ macro_rules! group_laws {
                 }
             }
 
-            /// Lengths around those that additions go together in.
+            /// Lengths around the sizes of batches of additions.
             #[test]
             fn long_batches_of_additions() {
                 let mut rng = ark_std_rng();
@@ -176,7 +182,8 @@ macro_rules! group_laws {
                 }
             }
 
-            /// More than go together at once: products by single scalars, and buckets of more points than a block beside others.
+            /// More than one batch: products by single scalars, and buckets with more points than a
+            /// block among others.
             #[test]
             fn long_multiples_and_full_buckets() {
                 let mut rng = ark_std_rng();
@@ -191,7 +198,8 @@ macro_rules! group_laws {
                 }
                 let folded: Vec<Fr> = logs.as_chunks::<2>().0.iter().map(|[a, b]| *a + *b * xs[0]).collect();
                 assert_eq!(<$point>::fold_pairs(&points, &xs[0]), table.mul_each(&folded));
-                // more points than a block with one scalar or its negative, as many with -1, and some with others
+                // more points than a block with one scalar or its negative, as many with -1, and
+                // some with others
                 let bases: Vec<$point> = points.iter().cycle().take(40_000).copied().collect();
                 let scalar = |i: usize| match i {
                     i if i % 91 == 0 => xs[i % n],
@@ -204,7 +212,8 @@ macro_rules! group_laws {
                 assert_eq!(<$point>::msm(&bases, &scalars), table.mul_each(&[sum])[0]);
             }
 
-            /// Fewer threads than windows, more than windows, more than points; all kinds of scalars, and some kinds alone.
+            /// Fewer threads than windows, more than windows, more than points; all kinds of
+            /// scalars, and some kinds alone.
             #[test]
             fn threads_share_an_msm() {
                 let mut rng = ark_std_rng();
@@ -232,7 +241,8 @@ macro_rules! group_laws {
                 }
             }
 
-            /// Scalars at the ends of what windows, halves and digits to the bases of the endomorphisms can be.
+            /// Scalars at the limits of windows, halves and digits in the bases of the
+            /// endomorphisms.
             #[test]
             fn awkward_scalars() {
                 let u = Fr::from(0xd201_0000_0001_0000u64);
@@ -257,7 +267,7 @@ macro_rules! group_laws {
                     assert_eq!(ark(p), (arks[5] * x).into_affine());
                 }
                 for x in &edges {
-                    // one scalar for all, alone and for as many as go together
+                    // one scalar for all, alone and for a full batch
                     assert_eq!(ark(&<$point>::msm(&points[7..8], &[*x])), (arks[7] * x).into_affine());
                     let all = <$point>::mul_all(&points, x);
                     assert_eq!(ark(&all[3]), (arks[3] * x).into_affine());
@@ -279,7 +289,8 @@ macro_rules! group_laws {
 
             #[test]
             fn subgroup_is_checked() {
-                // Points of the curve with a cofactor: take x = 1, 2, .. until one is on the curve outside the group.
+                // Points of the curve with a cofactor: take x = 1, 2, .. until one is on the curve
+                // outside the group.
                 let mut found = 0;
                 for x in 1u64..60 {
                     if let Some((p, _)) = <$affine>::get_ys_from_x_unchecked(<$affine as AffineRepr>::BaseField::from(x))
@@ -324,7 +335,7 @@ group_laws!(g1, G1Point, G1Affine, G1Projective);
 group_laws!(g2, G2Point, G2Affine, G2Projective);
 
 fn ark_gt(f: &Gt) -> Fq12 {
-    // through the torus code: f = (y + w) / (y - w)
+    // by way of the torus encoding: f = (y + w) / (y - w)
     let code = f.compress();
     if f.is_identity() {
         return Fq12::ONE;
@@ -367,7 +378,7 @@ proptest! {
         let cut = cut.min(a.len());
         let parts = [MillerLoop::new(&a[..cut], &b[..cut]), MillerLoop::new(&a[cut..], &b[cut..])];
         let product = MillerLoop::product(parts).finish();
-        // as parts travel from rank to rank
+        // as parts are sent from rank to rank
         let sent = parts.map(|part| MillerLoop::from_bytes(&part.to_bytes()).unwrap());
         prop_assert_eq!(MillerLoop::product(sent).finish(), product);
         let exponent = xs.iter().map(|x| x.0 * x.1).sum::<Fr>();
@@ -425,8 +436,8 @@ fn scalar_encoding_is_canonical() {
     assert_eq!(fr_from_bytes(&modulus), Ok(-Fr::ONE));
 }
 
-/// The negative of a coordinate that is zero is zero, not q: else a point has two forms. Sums with infinity copy what they
-/// are given, so it need not be on the curve.
+/// The negative of a zero coordinate is zero, not q: otherwise a point would have two forms. Sums
+/// with infinity copy their input, so it need not be on the curve.
 #[test]
 fn a_zero_in_a_negated_coordinate_stays_reduced() {
     for y in [Fq2::new(5u64.into(), Fq::zero()), Fq2::new(Fq::zero(), 5u64.into())] {
@@ -441,12 +452,13 @@ fn a_zero_in_a_negated_coordinate_stays_reduced() {
     }
 }
 
-/// More pairs than go through the loop together, and lengths around it and around a vector's.
+/// More pairs than go through the loop together, and lengths around that and around a vector.
 #[test]
 fn longer_products_of_miller_loops() {
     let g = (G1Point::generator(), G2Point::generator());
     let logs: Vec<Fr> = (1..=300u64).map(|i| Fr::from(i) * Fr::from(u64::MAX)).collect();
-    let (a, b) = (FixedBase::new(&g.0, 300).mul_each(&logs), FixedBase::new(&g.1, 300).mul_each(&logs));
+    let (a, b) =
+        (FixedBase::new(&g.0, 300).mul_each(&logs), FixedBase::new(&g.1, 300).mul_each(&logs));
     let one = pairing(&g.0, &g.1);
     for n in [3, 4, 5, 7, 8, 9, 127, 128, 129, 256, 300] {
         let sum: Fr = logs[..n].iter().map(|x| *x * x).sum();
@@ -454,14 +466,15 @@ fn longer_products_of_miller_loops() {
     }
 }
 
-/// Of any elements of Fq12, one at a time and several together.
+/// Any elements of Fq12, one at a time and several together.
 #[test]
 fn final_exponentiations_agree_with_arkworks() {
     let mut rng = ark_std_rng();
     let loops: [_; 9] = std::array::from_fn(|i| {
         let f = if i == 3 { Fq12::ONE } else { Fq12::rand(&mut rng) };
         let limbs = f.to_base_prime_field_elements().flat_map(|x| x.0.0);
-        let product = MillerLoop::from_bytes(&limbs.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()).unwrap();
+        let product =
+            MillerLoop::from_bytes(&limbs.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()).unwrap();
         let theirs = Bls12_381::final_exponentiation(MillerLoopOutput(f)).unwrap();
         assert_eq!(ark_gt(&product.finish()), theirs.0, "element {i}");
         product
@@ -474,14 +487,16 @@ fn final_exponentiations_agree_with_arkworks() {
     assert_eq!(MillerLoop::finish_all([]), []);
 }
 
-/// All shapes of the recursion, in slices that begin at no round address.
+/// All shapes of the recursion, in slices with unaligned starts.
 #[test]
 fn transforms_of_all_sizes() {
     let mut rng = ark_std_rng();
     for log in 0..15 {
         let n = 1usize << log;
-        let input: Vec<Fr> = (0..n).map(|i| if i % 5 == 0 { -Fr::ONE } else { Fr::rand(&mut rng) }).collect();
-        let (ours, theirs) = (Domain::new(n).unwrap(), Radix2EvaluationDomain::<Fr>::new(n).unwrap());
+        let input: Vec<Fr> =
+            (0..n).map(|i| if i % 5 == 0 { -Fr::ONE } else { Fr::rand(&mut rng) }).collect();
+        let (ours, theirs) =
+            (Domain::new(n).unwrap(), Radix2EvaluationDomain::<Fr>::new(n).unwrap());
         let coset = theirs.get_coset(ours.shift()).unwrap();
         let mut memory = vec![Fr::zero(); n + 1];
         for offset in [0, 1] {
@@ -509,16 +524,16 @@ fn domain_sizes_are_checked() {
 
 #[test]
 fn gt_decoding_refuses_what_is_not_in_the_group() {
-    // -1: torus code 0
+    // -1 has the torus encoding 0
     assert_eq!(Gt::decompress(&[0; 288]), Err(GtError::NotInGroup));
-    // identity with something behind the flag
+    // the identity, with a nonzero byte after the flag
     let mut code = Gt::identity().compress();
     assert_eq!(Gt::decompress(&code), Ok(Gt::identity()));
     code[287] = 1;
     assert_eq!(Gt::decompress(&code), Err(GtError::Encoding));
     // an unreduced coordinate
     assert_eq!(Gt::decompress(&[0x1f; 288]), Err(GtError::Encoding));
-    // in the torus, but not cyclotomic
+    // in the torus, but not in the cyclotomic subgroup
     let mut torus = [0; 288];
     torus[47] = 5;
     assert_eq!(Gt::decompress(&torus), Err(GtError::NotInGroup));
@@ -528,7 +543,8 @@ fn gt_decoding_refuses_what_is_not_in_the_group() {
     assert_eq!(Gt::decompress(&flags), Err(GtError::Encoding));
 }
 
-/// An element of the cyclotomic subgroup whose order is not r: (f^(q^6 - 1))^(q^2 + 1) of a random f.
+/// An element of the cyclotomic subgroup whose order is not r: (f^(q^6 - 1))^(q^2 + 1) of a random
+/// f.
 #[test]
 fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
     let mut rng = ark_std_rng();
@@ -539,7 +555,9 @@ fn gt_decoding_refuses_cyclotomic_elements_of_another_order() {
     let cyclotomic = easy.frobenius_map(2) * easy;
     let y = (Fq6::ONE + cyclotomic.c0) * cyclotomic.c1.inverse().unwrap();
     let mut code = [0u8; 288];
-    for (chunk, x) in code.chunks_exact_mut(48).zip([y.c0.c0, y.c0.c1, y.c1.c0, y.c1.c1, y.c2.c0, y.c2.c1]) {
+    for (chunk, x) in
+        code.chunks_exact_mut(48).zip([y.c0.c0, y.c0.c1, y.c1.c0, y.c1.c1, y.c2.c0, y.c2.c1])
+    {
         let mut bytes = Vec::new();
         x.serialize_compressed(&mut bytes).unwrap();
         bytes.reverse();
@@ -553,21 +571,24 @@ fn prepared_scalars_serve_sub_vectors() {
     let values: Vec<Fr> = (0..50u64).map(|i| Fr::from(i * i * i * i).pow([1 + i % 7])).collect();
     let indices = [3u32, 0, 1, 49, 17, 17];
     let chosen: Vec<Fr> = indices.iter().map(|i| values[*i as usize]).collect();
-    let bases: Vec<G1Point> =
-        (0..6u64).map(|i| (ark_bls12_381::G1Projective::generator() * Fr::from(i)).into_affine().into()).collect();
+    let bases: Vec<G1Point> = (0..6u64)
+        .map(|i| (ark_bls12_381::G1Projective::generator() * Fr::from(i)).into_affine().into())
+        .collect();
     let prepared = Scalars::select(&values, &indices);
     assert_eq!(prepared.len(), 6);
     assert!(!prepared.is_empty());
     assert_eq!(G1Point::msm_prepared(&bases, &prepared), G1Point::msm(&bases, &chosen));
 }
 
-/// Points of memory that was not checked: one bad point anywhere is found, and told apart from good ones.
+/// Points from unchecked memory: one bad point anywhere is found and distinguished from good ones.
 #[test]
 fn find_outside_names_the_first_bad_point() {
     fn case<G: Group>(off_curve: G, not_reduced: G, outside: G, other_outside: G) {
         let mut state = 1u64;
         let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             state ^ (state >> 29)
         };
         let step = G::generator();
@@ -595,7 +616,8 @@ fn find_outside_names_the_first_bad_point() {
                 }
             }
         }
-        // two points whose parts outside cancel: only together in one bucket would they pass
+        // two points whose components outside the subgroup cancel: they would pass only if they
+        // shared a bucket
         assert!(outside.add(&other_outside).is_in_group());
         (points[7], points[10_000]) = (outside, other_outside);
         assert_eq!(G::find_outside(&points, &mut random), Some(7));
@@ -607,8 +629,9 @@ fn find_outside_names_the_first_bad_point() {
     let mut bytes = bytemuck::bytes_of(&G1Point::generator()).to_vec();
     bytes[0] ^= 1;
     let off: G1Point = bytemuck::pod_read_unaligned(&bytes);
-    // x + q stands for the same point with other limbs
-    let mut words: [u64; 12] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&G1Point::from(torsion)));
+    // x + q represents the same point with different limbs
+    let mut words: [u64; 12] =
+        bytemuck::pod_read_unaligned(bytemuck::bytes_of(&G1Point::from(torsion)));
     words[..6].copy_from_slice(&Fq::MODULUS.0);
     case(off, bytemuck::cast(words), g1, g1.neg());
     // a point of E'(Fq2) outside the subgroup: the first x = k + u that is on the curve
@@ -621,11 +644,15 @@ fn find_outside_names_the_first_bad_point() {
     bytes[0] ^= 1;
     let off: G2Point = bytemuck::pod_read_unaligned(&bytes);
     let mut words: [u64; 24] = bytemuck::pod_read_unaligned(bytemuck::bytes_of(&g2));
-    let (sum, carry) = words[..6].iter().zip(Fq::MODULUS.0).fold((Vec::new(), 0u64), |(mut out, carry), (a, q)| {
-        let sum = u128::from(*a) + u128::from(q) + u128::from(carry);
-        out.push(sum as u64);
-        (out, (sum >> 64) as u64)
-    });
+    let (sum, carry) = words[..6].iter().zip(Fq::MODULUS.0).fold(
+        (Vec::new(), 0u64),
+        |(mut out, carry), (a, q)| {
+            let sum = u128::from(*a) + u128::from(q) + u128::from(carry);
+            let (low, high) = (sum & u128::from(u64::MAX), sum >> 64);
+            out.push(u64::try_from(low).expect("a masked word"));
+            (out, u64::try_from(high).expect("a carry"))
+        },
+    );
     assert_eq!(carry, 0);
     words[..6].copy_from_slice(&sum);
     case(off, bytemuck::cast(words), g2, g2.neg());
@@ -635,7 +662,13 @@ fn find_outside_names_the_first_bad_point() {
 fn bytes_of_a_miller_loop_are_checked() {
     let bytes = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]).to_bytes();
     assert_eq!(bytes.len(), MillerLoop::BYTES);
-    for bad in [&bytes[1..], &[&bytes[..], &[0]].concat(), &[], &[0; MillerLoop::BYTES], &[0xff; MillerLoop::BYTES]] {
+    for bad in [
+        &bytes[1..],
+        &[&bytes[..], &[0]].concat(),
+        &[],
+        &[0; MillerLoop::BYTES],
+        &[0xff; MillerLoop::BYTES],
+    ] {
         assert!(MillerLoop::from_bytes(bad).is_err());
     }
     for coordinate in 0..12 {

@@ -1,4 +1,5 @@
-//! Coordinates of eight points at once: Fq in G1, Fq2 in G2. Forms and bounds are those of [`super::batch`].
+//! The coordinates of eight points at once: Fq in G1, Fq2 in G2. Forms and bounds are those of
+//! [`super::batch`].
 
 use super::field::{Fq, SCALE};
 use super::lane::{Lane, Mask};
@@ -7,11 +8,11 @@ use super::tower::{Fq2, fq2_mul, fq2_mul_loose, fq2_square_loose};
 use crate::portable::Field;
 use blst::{blst_fp, blst_fp2};
 
-/// Eight elements of the field of coordinates.
+/// Eight elements of the coordinate field.
 pub(crate) trait Coordinate: Copy {
-    /// Words of one element.
+    /// Words per element.
     const WORDS: usize;
-    /// One element, for the inversion.
+    /// The type of one element, for the inversion.
     type Single: Field;
 
     fn zero() -> Self;
@@ -19,37 +20,38 @@ pub(crate) trait Coordinate: Copy {
     fn from_words(words: &[Lane]) -> Self;
     fn to_words(self, words: &mut [Lane]);
     fn add(&self, b: &Self) -> Self;
-    /// `a - b + 2^K p`
+    /// The lifted difference `a - b + 2^K p`.
     fn sub<const K: usize>(&self, b: &Self) -> Self;
     fn mul(&self, b: &Self) -> Self;
-    /// `(+-b) - (+-a)`, each of them negative in the lanes of its mask.
+    /// The difference `(+-b) - (+-a)`; each operand is negated in the lanes of its mask.
     fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self;
-    /// `slope^2 - 2 a - d`, reduced: x of a sum, where d is `b - a`.
+    /// The x coordinate of a sum, reduced: `slope^2 - 2 a - d`, where d is `b - a`.
     fn third_x(slope: &Self, a: &Self, d: &Self) -> Self;
-    /// `slope run - (+-a)`, reduced: y of a sum.
+    /// The y coordinate of a sum, reduced: `slope run - (+-a)`.
     fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self;
-    /// Times 2^16, where products do not keep the form of the words.
+    /// Multiplies by 2^16 in backends whose products do not keep the form of the words.
     fn shifted(&self) -> Self;
     fn select(&self, mask: Mask, other: &Self) -> Self;
-    /// The opposite in the lanes of the mask.
+    /// The negative, in the lanes of the mask.
     fn negated(&self, mask: Mask) -> Self;
     /// The lanes whose limbs are equal.
     fn equal(&self, b: &Self) -> Mask;
-    /// Lane i is lane i + K.
+    /// Rotates the lanes: lane i becomes lane i + K, modulo 8.
     fn rotated<const K: i32>(&self) -> Self;
-    /// Below p, as far as [`Self::to_words`] asks for it.
+    /// Reduces below p as far as [`Self::to_words`] requires.
     fn reduced(&self) -> Self;
-    /// Below p, with equal limbs for equal elements, as just read ones have.
+    /// The element below p in limbs that equal elements share, as elements just read have them.
     fn canonical(&self) -> Self;
-    /// What was just read, as a factor.
+    /// Makes an element just read a valid factor.
     fn carried(&self) -> Self;
-    /// Its limbs, to be kept.
+    /// Stores the limbs for the backward pass.
     fn save(&self, to: &mut [Lane]);
     fn restore(from: &[Lane]) -> Self;
-    /// Its words as one element's, and back.
+    /// Converts between words and a single element.
     fn single_from_words(words: &[u64]) -> Self::Single;
     fn words_of_single(one: &Self::Single, words: &mut [u64]);
-    /// What an inverse must be multiplied with, in the form of the words, where a product divides by 2^384 (2^432 mod p, or one).
+    /// The factor that corrects an inverse in the form of the words, where a product divides by
+    /// 2^384 (2^432 mod p, or one).
     fn scale() -> Self::Single;
 }
 
@@ -181,22 +183,27 @@ impl Coordinate for Fq2 {
     }
     #[inline(always)]
     fn mul(&self, b: &Self) -> Self {
-        // SAFETY (here and below): lanes exist only where the features do.
+        // SAFETY: lanes exist only where the features of this backend do.
         unsafe { fq2_mul(self, b) }
     }
     #[inline(always)]
     fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        let (c0, c1) = (Fq::rise(&a.c0, negative_a, &b.c0, negative_b), Fq::rise(&a.c1, negative_a, &b.c1, negative_b));
+        let (c0, c1) = (
+            Fq::rise(&a.c0, negative_a, &b.c0, negative_b),
+            Fq::rise(&a.c1, negative_a, &b.c1, negative_b),
+        );
         Self { c0, c1 }
     }
     #[inline(always)]
     fn third_x(slope: &Self, a: &Self, d: &Self) -> Self {
+        // SAFETY: lanes exist only where the features of this backend do.
         let [c0, c1] = unsafe { fq2_square_loose(slope) };
         let c0 = c0.less(&a.c0).less(&a.c0).less(&d.c0).reduced::<5>();
         Self { c0, c1: c1.less(&a.c1).less(&a.c1).less(&d.c1).reduced::<5>() }
     }
     #[inline(always)]
     fn third_y(slope: &Self, run: &Self, a: &Self, negative: Mask) -> Self {
+        // SAFETY: lanes exist only where the features of this backend do.
         let [c0, c1] = unsafe { fq2_mul_loose(slope, run) };
         let c0 = c0.less_signed(&a.c0, negative).reduced::<2>();
         Self { c0, c1: c1.less_signed(&a.c1, negative).reduced::<2>() }

@@ -1,59 +1,69 @@
 //! Miller loops of eight pairs at a time.
 //!
-//! Points of the twist in homogeneous projective coordinates (Costello, Lange and Naehrig; as in Aranha and others, "The
-//! realm of the pairings"), each lane with a piece of a product, whose pairs share its squarings. A doubling takes
-//! 5,010 multiply-adds, two lines' product 14,766; with 63 doublings, 5 additions and 34 of those products about 930,000 for
-//! eight pairs, and a share of the squarings.
+//! Points of the twist are in homogeneous projective coordinates (Costello, Lange and Naehrig; as
+//! in Aranha et al., "The realm of the pairings"). Each lane computes a piece of a product, whose
+//! pairs share its squarings. A doubling takes 5,010 multiply-adds and the product of two lines
+//! 14,766; with 63 doublings, 5 additions and 34 of those products that is about 930,000 for eight
+//! pairs, plus a share of the squarings.
 //!
 //! # Bounds
-//! Squares are below 1.3 p, products in Fq2 below 2.3 p. Doubling: e < 32 p, f < 95 p, y < 18 p, coefficients of the tangent
-//! below 40 p. Adding: theta < 26 p, lambda < 11 p, h < 13 p, coefficients below 33 p.
+//! Squares are below 1.3 p, products in Fq2 below 2.3 p. Doubling: e < 32 p, f < 95 p, y < 18 p,
+//! coefficients of the tangent below 40 p. Adding: theta < 26 p, lambda < 11 p, h < 13 p,
+//! coefficients below 33 p.
 
-use super::FEW_MILLER_LOOPS;
 use super::field::Fq;
 use super::lane::Mask;
 use super::tower::{
-    Fq2, Fq12, fq2_mul, fq2_square, fq12_mul_by_line, fq12_mul_by_two_lines, fq12_square, read_coordinate, write_fq12,
+    Fq2, Fq12, fq2_mul, fq2_square, fq12_mul_by_line, fq12_mul_by_two_lines, fq12_square,
+    read_coordinate, write_fq12,
 };
+use super::tuning::FEW_MILLER_LOOPS;
+use crate::points::Pair;
+use crate::portable;
 use crate::scalar::ABS_U;
-use crate::{pairing::Pair, portable};
 use blst::blst_fp12;
 
-/// Pairs of a lane that go through the loop together: their points stay in the cache.
+/// Pairs per lane that go through the loop together: their points stay in the cache.
 const TOGETHER: usize = 32;
-/// What a loop's squarings and a vector of pairs take, in thousands of multiply-adds.
+/// The cost of the squarings of a loop and of a vector of pairs, in thousands of multiply-adds.
 const SQUARINGS: usize = 480;
 const PAIRS: usize = 930;
 
-/// Eight pairs under way.
+/// Eight pairs in progress.
 struct Pairs {
-    /// coordinates of the points of G1
+    /// The coordinates of the points of G1.
     p: [Fq; 2],
     q: [Fq2; 2],
-    /// the multiple of q so far
+    /// The multiple of q computed so far.
     t: [Fq2; 3],
-    /// lanes without a pair: their lines are one
+    /// Lanes without a pair: their lines are one.
     empty: Mask,
 }
 
-/// The product of Miller loops for each list of pairs; no point may be at infinity.
+/// The product of the Miller loops of each list of pairs; no point may be at infinity.
 ///
-/// Lists are cut into pieces, a lane each, of which eight go together, whichever list they are of.
+/// Lists are cut into pieces of one lane each, and eight pieces run together, whichever lists they
+/// belong to.
 pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
     if products.iter().map(Vec::len).sum::<usize>() < FEW_MILLER_LOOPS {
         return portable::miller_loops(products);
     }
-    let pieces = |longest: usize| products.iter().map(move |pairs| pairs.len().div_ceil(longest)).sum::<usize>();
+    let pieces = |longest: usize| {
+        products.iter().map(move |pairs| pairs.len().div_ceil(longest)).sum::<usize>()
+    };
     let cost = |longest: &usize| pieces(*longest).div_ceil(8) * (longest * PAIRS + SQUARINGS);
     let longest = (1..=TOGETHER).min_by_key(cost).unwrap_or(TOGETHER);
-    let mut all: Vec<(usize, &[Pair<'_>])> =
-        products.iter().enumerate().flat_map(|(i, pairs)| pairs.chunks(longest).map(move |piece| (i, piece))).collect();
-    // the longest ones together
+    let mut all: Vec<(usize, &[Pair<'_>])> = products
+        .iter()
+        .enumerate()
+        .flat_map(|(i, pairs)| pairs.chunks(longest).map(move |piece| (i, piece)))
+        .collect();
+    // longest pieces first, so that pieces of similar length run together
     all.sort_by_key(|(_, piece)| std::cmp::Reverse(piece.len()));
     let mut out = vec![portable::fp12_one(); products.len()];
     for eight in all.chunks(8) {
         let lanes: Vec<&[Pair<'_>]> = eight.iter().map(|(_, piece)| *piece).collect();
-        // SAFETY: this backend is only called where the features are there.
+        // SAFETY: the dispatcher calls this backend only where its features are available.
         let values = unsafe { eight_loops(&lanes) };
         for ((product, _), value) in eight.iter().zip(&values) {
             out[*product] = portable::fp12_mul(&out[*product], value);
@@ -63,7 +73,8 @@ pub(crate) fn miller_loops(products: &[Vec<Pair<'_>>]) -> Vec<blst_fp12> {
 }
 
 lanes! {
-    /// One product for each of up to eight lists of pairs, the first of which is the longest.
+    /// Computes one product for each of up to eight lists of pairs, the first of which must be the
+    /// longest.
     fn eight_loops(lists: &[&[Pair<'_>]]) -> [blst_fp12; 8] {
         let mut pairs = Vec::with_capacity(lists[0].len());
         for i in 0..lists[0].len() {
@@ -85,7 +96,7 @@ lanes! {
         write_fq12(&f.conjugate())
     }
 
-    /// Doubles the points of one or two pairs, or adds, and multiplies with the lines.
+    /// Doubles or adds the points of one or two pairs and multiplies by the lines.
     fn times_lines(f: &Fq12, pairs: &mut [Pairs], adding: bool) -> Fq12 {
         match pairs {
             [a, b] => {
@@ -102,7 +113,7 @@ lanes! {
         at(line, pair)
     }
 
-    /// The i-th pair of each list.
+    /// Reads the i-th pair of each list.
     fn read(lists: &[&[Pair<'_>]], i: usize) -> Pairs {
         let mut words = [[[0; 6]; 8]; 6];
         let mut empty = 0;
@@ -126,7 +137,7 @@ lanes! {
         Pairs { p: [c[0], c[1]], q, t: [q[0], q[1], Fq2::unit()], empty }
     }
 
-    /// The line's value at the points of G1.
+    /// Evaluates the line at the points of G1.
     fn at([c0, c1, c4]: [Fq2; 3], pair: &Pairs) -> [Fq2; 3] {
         let line = [c0, c1.scaled(&pair.p[0]), c4.scaled(&pair.p[1])];
         if pair.empty == 0 {
@@ -136,7 +147,7 @@ lanes! {
         [line[0].choose(pair.empty, &one), line[1].choose(pair.empty, &zero), line[2].choose(pair.empty, &zero)]
     }
 
-    /// Doubles, and gives the tangent: three products and six squares in Fq2.
+    /// Doubles the points and returns the tangents: three products and six squares in Fq2.
     #[inline(never)]
     fn double(t: &mut [Fq2; 3]) -> [Fq2; 3] {
         let [x, y, z] = &*t;
@@ -146,7 +157,7 @@ lanes! {
         let f = e.times_3();
         let h = fq2_square(&y.add(z)).sub::<3>(&b.add(&c));
         let j = fq2_square(x);
-        // coordinates times 4, so that nothing is halved
+        // coordinates are scaled by 4 to avoid halving
         let x3 = fq2_mul(&fq2_mul(x, y).double(), &b.sub::<7>(&f));
         let ee = fq2_square(&e);
         let y3 = fq2_square(&b.add(&f)).sub::<4>(&ee.times_3().times_4());
@@ -156,7 +167,7 @@ lanes! {
         line
     }
 
-    /// Adds, and gives the chord: eleven products and two squares in Fq2.
+    /// Adds the points and returns the chords: eleven products and two squares in Fq2.
     #[inline(never)]
     fn add(t: &mut [Fq2; 3], q: &[Fq2; 2]) -> [Fq2; 3] {
         let [x, y, z] = &*t;
@@ -185,13 +196,15 @@ mod tests {
             return;
         }
         let a: Vec<G1Point> = (1..9u64).map(|x| G1Point::generator().mul(&Fr::from(x))).collect();
-        let b: Vec<G2Point> = (1..9u64).map(|x| G2Point::generator().mul(&Fr::from(x * x))).collect();
+        let b: Vec<G2Point> =
+            (1..9u64).map(|x| G2Point::generator().mul(&Fr::from(x * x))).collect();
         let all: Vec<Pair<'_>> = a.iter().zip(&b).collect();
         for lengths in [vec![1], vec![3, 2, 1], vec![2; 8], vec![8, 7, 6, 5, 4, 3, 2, 1]] {
             let lists: Vec<&[Pair<'_>]> = lengths.iter().map(|n| &all[8 - n..]).collect();
-            // SAFETY: the features are there.
+            // SAFETY: the features are available (checked above).
             let got = unsafe { eight_loops(&lists) };
-            let expected = portable::miller_loops(&lists.iter().map(|list| list.to_vec()).collect::<Vec<_>>());
+            let expected =
+                portable::miller_loops(&lists.iter().map(|list| list.to_vec()).collect::<Vec<_>>());
             let finished = portable::final_exponentiations(&got[..lists.len()]);
             assert_eq!(finished, portable::final_exponentiations(&expected), "{lengths:?} pairs");
         }

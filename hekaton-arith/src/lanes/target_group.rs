@@ -1,15 +1,19 @@
-//! Products in the target group, eight at a time, tests of many elements' order, and final exponentiations.
+//! The target group: products eight at a time, order checks of many elements, and final
+//! exponentiations.
 
-use super::FEW_POWERS;
 use super::field::{Fq, ROW_ONE, from_row, negate_row, to_row};
 use super::lane::Lane;
-use super::tower::{Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12};
+use super::tower::{
+    Fq12, coordinates, fq12_cyclotomic_square, fq12_mul, from_coordinates, read_fq12, write_fq12,
+};
+use super::tuning::FEW_POWERS;
 use crate::portable;
 use crate::scalar::ABS_U;
 use crate::sums::{NEGATIVE, Summand};
 use blst::{blst_fp, blst_fp12};
 
-/// An element of the target group as its limbs, times R, at most 2^6 p: what trees of products work on.
+/// An element of the target group as limbs times R, at most 2^6 p: the form that trees of products
+/// work on.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Row([u64; 96]);
@@ -23,7 +27,7 @@ impl Row {
         Self(out)
     }
 
-    /// The element, from a row as [`Row::new`], a product or the conjugate of one leaves it.
+    /// The element that the row stands for; rows come from [`Row::new`], products and conjugations.
     pub(crate) fn element(&self) -> blst_fp12 {
         let mut all = [[0; 6]; 12];
         for (words, row) in all.iter_mut().zip(self.0.as_chunks::<8>().0) {
@@ -55,9 +59,9 @@ impl Summand for Row {
     }
 
     fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
-        assert_eq!(pairs.len(), out.len(), "as many products as pairs");
+        assert_eq!(pairs.len(), out.len(), "one product per pair");
         for (pairs, out) in pairs.chunks(8).zip(out.chunks_mut(8)) {
-            // SAFETY: rows are made only where the features are.
+            // SAFETY: rows are created only where the features are available.
             unsafe { mul_eight(src, pairs, out) };
         }
     }
@@ -99,7 +103,7 @@ lanes! {
         out.copy_from_slice(&rows[..out.len()]);
     }
 
-    /// f^|u| of eight elements of the cyclotomic subgroup.
+    /// The power `f^|u|` of eight elements of the cyclotomic subgroup.
     fn powers_of_u(f: &Fq12) -> Fq12 {
         let mut power = *f;
         for bit in (0..63).rev() {
@@ -115,18 +119,18 @@ lanes! {
         write_fq12(&powers_of_u(&read_fq12(elements)))
     }
 
-    /// f^(q^power); the images are taken one at a time.
+    /// The Frobenius image `f^(q^power)`, computed for one element at a time.
     fn frobenius(f: &Fq12, power: usize) -> Fq12 {
         read_fq12(&write_fq12(f).map(|f| portable::fp12_frobenius(&f, power)))
     }
 
-    /// f^u, for f in the cyclotomic subgroup; u is negative.
+    /// The power `f^u`, for f in the cyclotomic subgroup; u is negative.
     fn to_u(f: &Fq12) -> Fq12 {
         powers_of_u(f).conjugate()
     }
 
-    /// The hard part of the final exponentiation, to (u - 1)^2 (u + q) (u^2 + q^2 - 1) + 3 = 3 (q^4 - q^2 + 1) / r (Hayashida,
-    /// Hayasaka and Teruya, eprint 2020/875).
+    /// The hard part of the final exponentiation: the power (u - 1)^2 (u + q) (u^2 + q^2 - 1) + 3 =
+    /// 3 (q^4 - q^2 + 1) / r (Hayashida, Hayasaka and Teruya, eprint 2020/875).
     fn hard_part(elements: &[blst_fp12; 8]) -> [blst_fp12; 8] {
         let f = read_fq12(elements);
         let a = fq12_mul(&to_u(&f), &f.conjugate());
@@ -137,8 +141,11 @@ lanes! {
     }
 }
 
-/// A function of eight elements, of any number of them.
-fn eight_by_eight(elements: &[blst_fp12], f: impl Fn(&[blst_fp12; 8]) -> [blst_fp12; 8]) -> Vec<blst_fp12> {
+/// Applies a function of eight elements to any number of them.
+fn eight_by_eight(
+    elements: &[blst_fp12],
+    f: impl Fn(&[blst_fp12; 8]) -> [blst_fp12; 8],
+) -> Vec<blst_fp12> {
     let mut out = Vec::with_capacity(elements.len());
     for eight in elements.chunks(8) {
         let mut padded = [eight[0]; 8];
@@ -148,27 +155,28 @@ fn eight_by_eight(elements: &[blst_fp12], f: impl Fn(&[blst_fp12; 8]) -> [blst_f
     out
 }
 
-/// f^|u| of each element of the cyclotomic subgroup.
+/// The power `f^|u|` of each element `f` of the cyclotomic subgroup.
 pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     if elements.len() < FEW_POWERS {
         return portable::to_abs_u(elements);
     }
-    // SAFETY (here and below): this backend is only called where the features are there.
+    // SAFETY: the dispatcher calls this backend only where its features are available.
     eight_by_eight(elements, |eight| unsafe { powers(eight) })
 }
 
-/// The easy part of a final exponentiation.
+/// The easy part of a final exponentiation, to the power (q^6 - 1) (q^2 + 1).
 fn easy_part(f: &blst_fp12) -> blst_fp12 {
     let f = portable::fp12_mul(&portable::fp12_conjugate(f), &portable::fp12_inverse(f));
     portable::fp12_mul(&portable::fp12_frobenius(&f, 2), &f)
 }
 
-/// Final exponentiations. The easy part, to (q^6 - 1) (q^2 + 1), is taken one at a time.
+/// Final exponentiations. The easy part is computed for one element at a time.
 pub(crate) fn final_exponentiations(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     if elements.len() < FEW_POWERS {
         return portable::final_exponentiations(elements);
     }
     let elements: Vec<blst_fp12> = elements.iter().map(easy_part).collect();
+    // SAFETY: the dispatcher calls this backend only where its features are available.
     eight_by_eight(&elements, |eight| unsafe { hard_part(eight) })
 }
 
@@ -184,14 +192,16 @@ mod tests {
         }
         let g = (G1Point::generator(), G2Point::generator());
         let points: Vec<G1Point> = (0..8u64).map(|i| g.0.mul(&Fr::from(i + 1))).collect();
-        let loops = portable::miller_loops(&points.iter().map(|p| vec![(p, &g.1)]).collect::<Vec<_>>());
+        let loops =
+            portable::miller_loops(&points.iter().map(|p| vec![(p, &g.1)]).collect::<Vec<_>>());
         let loops: [blst_fp12; 8] = loops.try_into().expect("eight");
-        // SAFETY: the features are there.
+        // SAFETY: the features are available (checked above).
         let finished = unsafe { hard_part(&loops.each_ref().map(easy_part)) };
         assert_eq!(finished.to_vec(), portable::final_exponentiations(&loops));
-        // and with one, the neutral element, among them
+        // and with the neutral element among them
         let mut elements = finished;
         elements[3] = portable::fp12_one();
+        // SAFETY: the features are available (checked above).
         assert_eq!(unsafe { powers(&elements) }.to_vec(), portable::to_abs_u(&elements));
     }
 }

@@ -1,20 +1,26 @@
-//! Fq2, Fq6 and Fq12 in lanes: `Fq2 = Fq(i)`, `i^2 = -1`; `Fq6 = Fq2(v)`, `v^3 = 1 + i`; `Fq12 = Fq6(w)`, `w^2 = v`.
+//! Fq2, Fq6 and Fq12 in lanes: `Fq2 = Fq(i)`, `i^2 = -1`; `Fq6 = Fq2(v)`, `v^3 = 1 + i`; `Fq12 =
+//! Fq6(w)`, `w^2 = v`.
 //!
 //! # Bounds
-//! Elements are times R. What comes out of a reduction is lifted by p and below 3 p: of a product in Fq2 the first coordinate is
-//! below 2.3 p, the second below 1.3 p. Products in Fq6 are sums of such, lifted by 2^3 p: below 2^4 p. A difference
-//! `a - b + 2^K p` needs b at most 2^K p: K = 3 where b is a result in Fq2 or the sum of two, K = 4 where it is a result in Fq6, or
-//! one in Fq2 times 1 + i or a square twelve times, K = 5 for one in Fq6 times v, and so on. What functions here give back is at most 2^6 p;
-//! what they take, lines included, is below 2^7 p (for a cyclotomic square, where coordinates are added first, at most 2^6 p). Sums of two of those in Fq6 or Fq12, again in Fq2, are below 2^10 p, so products
-//! are of less than 2^11 p by as much, and wide values, sums of fewer than 2^5 of them where there are such ([`LAZY`]), within
-//! 2^27 p^2 of zero: far from -p R = -2^35 p^2, which is what a lifted reduction needs, and reduced to at most 1.3 p. (The square in Fq12
-//! goes up to 2^12 p before its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below 2^52),
-//! those of their sums below 2^61.
+//! Elements are multiplied by R. The result of a reduction is lifted by p and below 3 p: in a
+//! product in Fq2 the first coordinate is below 2.3 p and the second below 1.3 p. Products in Fq6
+//! are sums of such results, lifted by 2^3 p, and below 2^4 p. A difference `a - b + 2^K p`
+//! requires b to be at most 2^K p: K = 3 where b is a result in Fq2 or the sum of two, K = 4 where
+//! it is a result in Fq6, or one in Fq2 times 1 + i or twelve times a square, K = 5 for one in Fq6
+//! times v, and so on. Functions in this module return values of at most 2^6 p and accept values
+//! below 2^7 p, lines included (at most 2^6 p for a cyclotomic square, which adds coordinates
+//! first). Sums of two such values in Fq6 or Fq12, and again in Fq2, are below 2^10 p, so products
+//! have operands below 2^11 p, and wide values, which are sums of fewer than 2^5 products where
+//! there are any ([`LAZY`]), are within 2^27 p^2 of zero: far from -p R = -2^35 p^2, as a lifted
+//! reduction requires, and reduced to at most 1.3 p. (The square in Fq12 goes up to 2^12 p before
+//! its products: 2^29 p^2, still far.) Limbs of a wide product are below 2^56 (16 parts below
+//! 2^52), and limbs of their sums below 2^61.
 
-use super::LAZY;
-use super::field::{Fq, Loose};
+use super::field::Fq;
 use super::lane::{Lane, Mask};
+use super::loose::Loose;
 use super::product::{WideFq, complex_product, mul_wide, products_loose, reduce_lifted};
+use super::tuning::LAZY;
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
 /// Eight elements of Fq2.
@@ -40,28 +46,28 @@ struct Wide2 {
 }
 
 lanes! {
-    /// Three products and two reductions: 642 multiply-adds. For operands of which the product of sums of two is below
-    /// 2^34 p^2; the first coordinate is lifted by p.
+    /// Three products and two reductions: 642 multiply-adds. Requires that the product of the sums
+    /// of coordinates is below 2^34 p^2; the first coordinate of the result is lifted by p.
     #[inline(never)]
     pub(crate) fn fq2_mul(a: &Fq2, b: &Fq2) -> Fq2 {
         let [c0, c1] = fq2_mul_loose(a, b);
         Fq2 { c0: c0.carried(), c1: c1.carried() }
     }
 
-    /// [`fq2_mul`], not carried.
+    /// Same as [`fq2_mul`], without carrying.
     #[inline]
     pub(crate) fn fq2_mul_loose(a: &Fq2, b: &Fq2) -> [Loose; 2] {
         complex_product([&a.c0, &a.c1], [&b.c0, &b.c1])
     }
 
-    /// Two products: 514 multiply-adds. For operands below 2^7 p.
+    /// Two products: 514 multiply-adds. Requires an operand below 2^7 p.
     #[inline(never)]
     pub(crate) fn fq2_square(a: &Fq2) -> Fq2 {
         let [c0, c1] = fq2_square_loose(a);
         Fq2 { c0: c0.carried(), c1: c1.carried() }
     }
 
-    /// [`fq2_square`], not carried.
+    /// Same as [`fq2_square`], without carrying.
     #[inline]
     pub(crate) fn fq2_square_loose(a: &Fq2) -> [Loose; 2] {
         let (sum, difference) = (a.c0.add(&a.c1), a.c0.sub::<7>(&a.c1));
@@ -75,7 +81,7 @@ lanes! {
         Wide2 { c0: v0.sub(&v1).settled(), c1: sums.sub(&v0).sub(&v1).settled() }
     }
 
-    /// The products of coordinates, and of sums of coordinates.
+    /// The products of the coordinates, and of the sums of the coordinates.
     #[inline]
     fn parts(a: &Fq2, b: &Fq2) -> [WideFq; 3] {
         let (v0, v1) = (mul_wide(&a.c0, &b.c0), mul_wide(&a.c1, &b.c1));
@@ -88,14 +94,15 @@ lanes! {
         Fq2 { c0, c1 }
     }
 
-    /// [`fq2_mul_loose`], not inlined.
+    /// Same as [`fq2_mul_loose`], not inlined.
     #[inline(never)]
     fn product2(a: &Fq2, b: &Fq2) -> Loose2 {
         let [c0, c1] = fq2_mul_loose(a, b);
         Loose2 { c0, c1 }
     }
 
-    /// Six products in Fq2, 3,852 multiply-adds, or with lazy reduction 3,078; below 2^4 p.
+    /// Six products in Fq2: 3,852 multiply-adds, or 3,078 with lazy reduction; the result is below
+    /// 2^4 p.
     #[inline(never)]
     pub(crate) fn fq6_mul(a: &Fq6, b: &Fq6) -> Fq6 {
         let ([a0, a1, a2], [b0, b1, b2]) = (&a.0, &b.0);
@@ -113,7 +120,7 @@ lanes! {
         Fq6([c0.carried(), c1.carried(), c2.carried()])
     }
 
-    /// Times `b0 + b1 v`: five products in Fq2; below 2^4 p.
+    /// Multiplies by `b0 + b1 v`: five products in Fq2; the result is below 2^4 p.
     #[inline(never)]
     fn fq6_mul_by_01(a: &Fq6, b0: &Fq2, b1: &Fq2) -> Fq6 {
         let [a0, a1, a2] = &a.0;
@@ -131,7 +138,7 @@ lanes! {
         Fq6([c0.carried(), c1.carried(), c2.carried()])
     }
 
-    /// 18 products in Fq2: 11,556 multiply-adds (9,234).
+    /// Eighteen products in Fq2: 11,556 multiply-adds (9,234 with lazy reduction).
     #[inline(never)]
     pub(crate) fn fq12_mul(a: &Fq12, b: &Fq12) -> Fq12 {
         let ([a0, a1], [b0, b1]) = (&a.0, &b.0);
@@ -140,7 +147,7 @@ lanes! {
         Fq12([v0.add(&v1.times_v::<4>()), cross])
     }
 
-    /// 12 products in Fq2: 7,704 multiply-adds (6,156).
+    /// Twelve products in Fq2: 7,704 multiply-adds (6,156 with lazy reduction).
     #[inline(never)]
     pub(crate) fn fq12_square(a: &Fq12) -> Fq12 {
         let [a0, a1] = &a.0;
@@ -150,7 +157,8 @@ lanes! {
         Fq12([c0, v.add(&v)])
     }
 
-    /// Times `b0 + b1 v + b4 v w`, a line: 13 products in Fq2, 8,346 multiply-adds (7,314).
+    /// Multiplies by a line `b0 + b1 v + b4 v w`: 13 products in Fq2, 8,346 multiply-adds (7,314
+    /// with lazy reduction).
     #[inline(never)]
     pub(crate) fn fq12_mul_by_line(a: &Fq12, [b0, b1, b4]: &[Fq2; 3]) -> Fq12 {
         let [a0, a1] = &a.0;
@@ -162,7 +170,8 @@ lanes! {
         Fq12([v0.add(&v1.times_v::<4>()), cross])
     }
 
-    /// Times two lines: six products in Fq2 for theirs, which has five coordinates, and seventeen; 26 one after the other.
+    /// Multiplies by two lines: six products in Fq2 for the product of the lines, which has five
+    /// coordinates, and seventeen more, instead of 26 for one line after the other.
     #[inline(never)]
     pub(crate) fn fq12_mul_by_two_lines(a: &Fq12, [b0, b1, b4]: &[Fq2; 3], [c0, c1, c4]: &[Fq2; 3]) -> Fq12 {
         let (m0, m1, m4) = (product2(b0, c0), product2(b1, c1), product2(b4, c4));
@@ -174,7 +183,7 @@ lanes! {
         let (x, y) = (m04.carried(), m14.carried());
         let [a0, a1] = &a.0;
         let v0 = fq6_mul(a0, &even);
-        // times x v + y v^2, but for v
+        // times x v + y v^2, without the factor v
         let v1 = fq6_mul_by_01(a1, &x, &y);
         let [e0, e1, e2] = &even.0;
         let cross = fq6_mul(&a0.add(a1), &Fq6([*e0, e1.add(&x), e2.add(&y)]));
@@ -184,8 +193,8 @@ lanes! {
         Fq12([v0.add(&times_v2), cross.sub::<4>(&v0).sub::<5>(&times_v)])
     }
 
-    /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2 and a reduction of twelve
-    /// coordinates, 4,818 multiply-adds.
+    /// The square of an element of the cyclotomic subgroup (Granger and Scott): nine squares in Fq2
+    /// and a reduction of twelve coordinates, 4,818 multiply-adds.
     #[inline(never)]
     pub(crate) fn fq12_cyclotomic_square(a: &Fq12) -> Fq12 {
         let ([z0, z4, z3], [z2, z1, z5]) = (&a.0[0].0, &a.0[1].0);
@@ -207,19 +216,19 @@ lanes! {
     }
 }
 
-/// `3 t - 2 z`, for z below 2^7 p.
+/// Computes `3 t - 2 z`, for z below 2^7 p.
 #[inline(always)]
 fn minus(t: &Fq2, z: &Fq2) -> Fq2 {
     t.sub::<7>(z).double().add(t)
 }
 
-/// `3 t + 2 z`
+/// Computes `3 t + 2 z`.
 #[inline(always)]
 fn plus(t: &Fq2, z: &Fq2) -> Fq2 {
     t.add(z).double().add(t)
 }
 
-/// A product in Fq2 that is not carried, and sums of such.
+/// Products in Fq2 that have not been carried, and sums of them.
 #[derive(Clone, Copy)]
 struct Loose2 {
     c0: Loose,
@@ -237,13 +246,13 @@ impl Loose2 {
         Self { c0: self.c0.minus(b.c0), c1: self.c1.minus(b.c1) }
     }
 
-    /// Times 1 + i.
+    /// Multiplies by 1 + i.
     #[inline(always)]
     fn times_xi(&self) -> Self {
         Self { c0: self.c0.minus(self.c1), c1: self.c0.plus(self.c1) }
     }
 
-    /// Lifted by 2^3 p.
+    /// Carries, after adding 2^3 p.
     #[inline(always)]
     fn carried(&self) -> Fq2 {
         Fq2 { c0: self.c0.carried_from::<3>(), c1: self.c1.carried_from::<3>() }
@@ -261,7 +270,7 @@ impl Wide2 {
         Self { c0: self.c0.sub(&b.c0), c1: self.c1.sub(&b.c1) }
     }
 
-    /// Times 1 + i.
+    /// Multiplies by 1 + i.
     #[inline(always)]
     fn times_xi(&self) -> Self {
         Self { c0: self.c0.sub(&self.c1), c1: self.c0.add(&self.c1) }
@@ -274,7 +283,7 @@ impl Fq2 {
         Self { c0: Fq::zero(), c1: Fq::zero() }
     }
 
-    /// One, times R.
+    /// One, multiplied by R.
     #[inline(always)]
     pub(crate) fn unit() -> Self {
         Self { c0: Fq::one(), c1: Fq::zero() }
@@ -295,14 +304,14 @@ impl Fq2 {
         self.add(self)
     }
 
-    /// Times three.
+    /// Multiplies by three.
     #[inline(always)]
     pub(crate) fn times_3(&self) -> Self {
         let (c0, c1) = (Loose::of(&self.c0), Loose::of(&self.c1));
         Self { c0: c0.plus(c0).plus(c0).carried(), c1: c1.plus(c1).plus(c1).carried() }
     }
 
-    /// Times four.
+    /// Multiplies by four.
     #[inline(always)]
     pub(crate) fn times_4(&self) -> Self {
         let (c0, c1) = (Loose::of(&self.c0), Loose::of(&self.c1));
@@ -310,13 +319,13 @@ impl Fq2 {
         Self { c0: c0.plus(c0).carried(), c1: c1.plus(c1).carried() }
     }
 
-    /// Times 1 + i, for an element below 2^K p.
+    /// Multiplies an element below 2^K p by 1 + i.
     #[inline(always)]
     pub(crate) fn times_xi<const K: usize>(&self) -> Self {
         Self { c0: self.c0.sub::<K>(&self.c1), c1: self.c0.add(&self.c1) }
     }
 
-    /// Times an element of Fq.
+    /// Multiplies by an element of Fq.
     #[inline(always)]
     pub(crate) fn scaled(&self, by: &Fq) -> Self {
         let [c0, c1] = products_loose([&self.c0, by], [&self.c1, by]);
@@ -328,7 +337,7 @@ impl Fq2 {
         Self { c0: self.c0.select(mask, &other.c0), c1: self.c1.select(mask, &other.c1) }
     }
 
-    /// Below p and a little again.
+    /// Reduces to little more than p.
     #[inline(always)]
     fn reduced(&self) -> Self {
         Self { c0: self.c0.nearly_reduced(), c1: self.c1.nearly_reduced() }
@@ -342,7 +351,7 @@ impl Fq6 {
         Self([a0.add(b0), a1.add(b1), a2.add(b2)])
     }
 
-    /// For b below 2^K p, here and below.
+    /// Subtracts b, which must be below 2^K p. [`Self::times_v`] has the same condition.
     #[inline(always)]
     fn sub<const K: usize>(&self, b: &Self) -> Self {
         let ([a0, a1, a2], [b0, b1, b2]) = (&self.0, &b.0);
@@ -355,7 +364,7 @@ impl Fq6 {
     }
 }
 
-/// Coordinates of an element of Fq12, in order.
+/// The coordinates of an element of Fq12, in order.
 pub(crate) fn coordinates(f: &blst_fp12) -> [[u64; 6]; 12] {
     std::array::from_fn(|i| f.fp6[i / 6].fp2[i / 2 % 3].fp[i % 2].l)
 }
@@ -386,13 +395,14 @@ impl Fq12 {
         out
     }
 
-    /// The conjugate over Fq6, which is the inverse in the target group; for an element of at most 2^6 p.
+    /// The conjugate over Fq6, which is the inverse in the target group; the element must be at
+    /// most 2^6 p.
     #[inline(always)]
     pub(crate) fn conjugate(&self) -> Self {
         Self([self.0[0], Fq6([Fq2::zero(); 3]).sub::<6>(&self.0[1])])
     }
 
-    /// Coordinate i of twelve.
+    /// Coordinate i of the twelve.
     #[inline(always)]
     pub(crate) fn coordinate(&self, i: usize) -> &Fq {
         let x = &self.0[i / 6].0[i / 2 % 3];
@@ -407,7 +417,7 @@ impl Fq12 {
 }
 
 lanes! {
-    /// A coordinate of eight, by its words times 2^384.
+    /// Reads one coordinate of eight elements from words times 2^384.
     #[inline(never)]
     pub(crate) fn read_coordinate(words: &[[u64; 6]; 8]) -> Fq {
         let mut columns = [Lane::splat(0); 6];
@@ -421,7 +431,7 @@ lanes! {
         Fq::from_montgomery(&columns)
     }
 
-    /// Words times 2^384, reduced, of each lane.
+    /// Writes one coordinate of each lane as reduced words times 2^384.
     #[inline(never)]
     pub(crate) fn write_coordinate(x: &Fq) -> [[u64; 6]; 8] {
         let columns = x.to_montgomery();
@@ -436,7 +446,7 @@ lanes! {
         out
     }
 
-    /// Eight elements.
+    /// Reads eight elements.
     pub(crate) fn read_fq12(elements: &[blst_fp12; 8]) -> Fq12 {
         let mut all = [[[0; 6]; 12]; 8];
         for lane in 0..8 {
@@ -453,7 +463,7 @@ lanes! {
         out
     }
 
-    /// Each lane's element.
+    /// Writes the element of each lane.
     pub(crate) fn write_fq12(x: &Fq12) -> [blst_fp12; 8] {
         let mut all = [[[0; 6]; 12]; 8];
         for i in 0..12 {
@@ -475,16 +485,16 @@ mod tests {
     use super::*;
     use crate::portable;
 
-    /// The same element, each coordinate below `2^bits p` but not below that less 3 p.
+    /// The same element with each coordinate below `2^bits p`, by at most 3 p.
     fn lifted(x: &Fq12, bits: usize) -> Fq12 {
         lifted_some(x, bits, |_| true)
     }
 
-    /// The same with some of the coordinates.
+    /// Same as [`lifted`], for some of the coordinates.
     fn lifted_some(x: &Fq12, bits: usize, which: impl Fn(usize) -> bool) -> Fq12 {
         let mut out = *x;
         for i in (0..12).filter(|i| which(*i)) {
-            // x - 2 p + 2^bits p, from below 2 p
+            // x - 2 p + 2^bits p, for x below 2 p
             let c = out.coordinate_mut(i);
             let p = Fq::new(Fq::p(1));
             *c = match bits {
@@ -501,8 +511,9 @@ mod tests {
             return;
         }
         let g = crate::pairing(&crate::Group::generator(), &crate::Group::generator());
-        let elements: [blst_fp12; 8] = std::array::from_fn(|i| g.mul(&crate::Fr::from(i as u64 * 77 + 1)).0);
-        // SAFETY: the features are there.
+        let elements: [blst_fp12; 8] =
+            std::array::from_fn(|i| g.mul(&crate::Fr::from(i as u64 * 77 + 1)).0);
+        // SAFETY: the features are available (checked above).
         unsafe {
             let a = read_fq12(&elements);
             let mut turned = elements;
@@ -518,23 +529,25 @@ mod tests {
             check(fq12_square(&a), &|x, _| portable::fp12_mul(x, x));
             check(fq12_cyclotomic_square(&a), &|x, _| portable::fp12_cyclotomic_square(x));
             check(a.conjugate(), &|x, _| portable::fp12_conjugate(x));
-            // the same numbers as large as they may be
+            // the same numbers, as large as they may be
             let (most_a, most_b) = (lifted(&a, 7), lifted(&b, 7));
             check(most_a, &|x, _| *x);
             check(fq12_mul(&most_a, &most_b), &portable::fp12_mul);
             check(fq12_square(&most_a), &|x, _| portable::fp12_mul(x, x));
             check(fq12_cyclotomic_square(&most_a), &|x, _| portable::fp12_cyclotomic_square(x));
-            // differences of coordinates as negative and as large as they may be
+            // differences of coordinates, as negative and as large as they may be
             for turn in 0..2 {
                 for width in [1, 2, 6] {
                     let some = |x, bits| lifted_some(x, bits, |i| i / width % 2 == turn);
                     check(fq12_mul(&some(&a, 7), &some(&b, 7)), &portable::fp12_mul);
                     check(fq12_square(&some(&a, 7)), &|x, _| portable::fp12_mul(x, x));
-                    check(fq12_cyclotomic_square(&some(&a, 6)), &|x, _| portable::fp12_cyclotomic_square(x));
+                    check(fq12_cyclotomic_square(&some(&a, 6)), &|x, _| {
+                        portable::fp12_cyclotomic_square(x)
+                    });
                 }
             }
             check(lifted(&a, 6).conjugate(), &|x, _| portable::fp12_conjugate(x));
-            // a line is an element with three coordinates in Fq2
+            // a line is an element with three nonzero coordinates in Fq2
             let mut sparse = Fq12::one();
             let line = [b.0[0].0[0], b.0[1].0[2], b.0[0].0[1]];
             (sparse.0[0].0[0], sparse.0[0].0[1], sparse.0[1].0[1]) = (line[0], line[1], line[2]);

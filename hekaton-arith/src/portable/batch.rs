@@ -1,18 +1,20 @@
-//! Batched affine additions: six products an addition instead of eleven, one inversion a batch.
+//! Batched affine additions: six multiplications per addition instead of eleven, and one inversion
+//! per batch.
 
-use super::{Curve, fields::Field, neg};
-use crate::NEGATIVE;
+use super::fields::Field;
+use super::points::{Curve, neg};
+use crate::sums::NEGATIVE;
 
 /// Additions that share one inversion.
 const BATCH: usize = 512;
-/// Multiples of fewer points of G1 and G2 are taken one by one (measured: that is quicker up to 30 and 8 points with long
-/// scalars, 60 and 5 with scalars of 128 bits).
+/// The number of points of G1 and G2 below which multiples are computed one by one (measured: that
+/// is faster up to 30 and 8 points with full-size scalars, 60 and 5 with scalars of 128 bits).
 pub(crate) const FEW_MULTIPLES_G1: usize = 32;
 pub(crate) const FEW_MULTIPLES_G2: usize = 6;
-/// How many pairs ahead their points are asked for.
+/// How many pairs ahead points are prefetched.
 const AHEAD: usize = 16;
 
-/// The point at an index whose top bit stands for its negative.
+/// The point at an index; its negative if the top bit is set.
 #[inline]
 pub(crate) fn signed<C: Curve + PartialEq>(src: &[C], index: u32) -> C {
     let point = at(src, index);
@@ -24,16 +26,17 @@ fn at<C>(src: &[C], index: u32) -> &C {
     &src[(index & !NEGATIVE) as usize]
 }
 
-/// `out_i = src[a_i] + src[b_i]` for each pair of indices, whose top bit stands for a negative; complete (equal points,
-/// opposite points, infinity).
+/// Computes `out_i = src[a_i] + src[b_i]` for each pair of indices; an index with its top bit set
+/// selects a negative. The addition is complete (equal points, opposite points, infinity).
 ///
-/// Two additions go side by side all the way, because a product waits for the one before it. Results are written to where
-/// they belong: blst writes words one by one, and a copy right afterwards would wait for all of them.
+/// Two additions run side by side throughout, because each multiplication waits for the one before
+/// it. Results are written directly to their destination: blst writes word by word, and a copy
+/// right afterwards would stall until all words are stored.
 pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out: &mut [C]) {
-    assert_eq!(pairs.len(), out.len(), "as many sums as pairs");
+    assert_eq!(pairs.len(), out.len(), "one sum per pair");
     let most = BATCH.min(pairs.len());
     let mut denominators = vec![C::Coordinate::ZERO; most];
-    // products of every other denominator before
+    // running products, each of every other denominator
     let mut before = vec![C::Coordinate::one(); most + 2];
     let mut special = Vec::new();
     for (pairs, out) in pairs.chunks(BATCH).zip(out.chunks_mut(BATCH)) {
@@ -64,7 +67,7 @@ pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out
         }
         let mut inverses = [C::Coordinate::ZERO; 2];
         let both = before[n].mul(&before[n + 1]).invert();
-        // the chain of the last denominator but one, and the last one's
+        // the chain that ends at the last denominator but one, and the one that ends at the last
         inverses[n % 2].set_product(&both, &before[n + 1]);
         inverses[(n + 1) % 2].set_product(&both, &before[n]);
         let mut work: [Work<C::Coordinate>; 2] = Default::default();
@@ -119,7 +122,7 @@ pub(crate) fn add_pairs<C: Curve + PartialEq>(src: &[C], pairs: &[[u32; 2]], out
     }
 }
 
-/// Asks for the cache lines of a point.
+/// Prefetches the cache lines of a point.
 #[inline]
 fn prefetch<C>(point: &C) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -127,7 +130,7 @@ fn prefetch<C>(point: &C) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let start = std::ptr::from_ref(point).cast::<i8>();
         for line in (0..size_of::<C>()).step_by(64) {
-            // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
+            // SAFETY: every x86-64 processor has the instruction, and it accepts any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line)) };
         }
     }
@@ -135,16 +138,16 @@ fn prefetch<C>(point: &C) {
     let _ = point;
 }
 
-/// What a sum needs besides the slope's formula.
+/// How a sum is computed: by the slope formula or by one of its exceptions.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Plain,
-    /// a tangent's slope
+    /// Equal points: the slope is that of the tangent.
     Double,
-    /// the first, because the second is infinity
+    /// The second point is infinity: the sum is the first.
     First,
     Second,
-    /// infinity
+    /// The sum is infinity.
     Zero,
 }
 
@@ -164,7 +167,7 @@ impl Kind {
     }
 }
 
-/// One of two additions under way.
+/// One of two additions in progress.
 struct Work<F> {
     kind: Kind,
     xa: F,
@@ -180,7 +183,17 @@ struct Work<F> {
 impl<F: Field> Default for Work<F> {
     fn default() -> Self {
         let zero = F::ZERO;
-        Self { kind: Kind::Plain, xa: zero, ya: zero, xb: zero, rise: zero, slope: zero, run: zero, x: zero, y: zero }
+        Self {
+            kind: Kind::Plain,
+            xa: zero,
+            ya: zero,
+            xb: zero,
+            rise: zero,
+            slope: zero,
+            run: zero,
+            x: zero,
+            y: zero,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use blst::*;
 
 /// Arithmetic of a coordinate field.
+#[allow(unnameable_types, reason = "seals `Group`: only this crate implements it")]
 pub trait Field: Copy + PartialEq {
     const ZERO: Self;
     fn one() -> Self;
@@ -11,31 +12,30 @@ pub trait Field: Copy + PartialEq {
     fn mul(&self, b: &Self) -> Self;
     fn square(&self) -> Self;
     fn neg(&self) -> Self;
-    /// `self = a b`, written in place, here and below.
+    /// Sets `self` to `a b` in place, as do the methods below.
     fn set_product(&mut self, a: &Self, b: &Self);
     fn set_square(&mut self, a: &Self);
     fn set_difference(&mut self, a: &Self, b: &Self);
-    /// `self = a` or `-a`
+    /// Sets `self` to `a` or `-a`.
     fn set_signed(&mut self, a: &Self, negative: bool);
-    /// `self = self b`
+    /// Multiplies `self` by `b`.
     fn multiply(&mut self, b: &Self);
-    /// `self = self - b`
+    /// Subtracts `b` from `self`.
     fn subtract(&mut self, b: &Self);
-    /// The inverse; zero gives zero.
+    /// The inverse, or zero for zero.
     fn invert(&self) -> Self;
     fn is_zero(&self) -> bool;
-    /// Whether all limbs stand for numbers below q.
+    /// Whether all coordinates are below q.
     fn is_reduced(&self) -> bool;
 }
 
-/// Limbs of a number below q.
+/// Whether the number is below q.
 fn is_below_q(x: &blst_fp) -> bool {
     ark_ff::BigInt(x.l) < <ark_bls12_381::Fq as ark_ff::PrimeField>::MODULUS
 }
 
 macro_rules! field {
     ($ty:ty, $zero:expr, $one:expr, $limbs:expr, $reduced:expr, $add:ident, $sub:ident, $mul:ident, $sqr:ident, $cneg:ident, $inv:ident) => {
-        // SAFETY (all calls): blst reads and writes whole field elements through valid pointers.
         impl Field for $ty {
             const ZERO: Self = $zero;
             #[inline]
@@ -45,69 +45,80 @@ macro_rules! field {
             #[inline]
             fn add(&self, b: &Self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $add(&mut out, self, b) };
                 out
             }
             #[inline]
             fn sub(&self, b: &Self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $sub(&mut out, self, b) };
                 out
             }
             #[inline]
             fn mul(&self, b: &Self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $mul(&mut out, self, b) };
                 out
             }
             #[inline]
             fn square(&self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $sqr(&mut out, self) };
                 out
             }
             #[inline]
             fn neg(&self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $cneg(&mut out, self, true) };
                 out
             }
             #[inline]
             fn set_product(&mut self, a: &Self, b: &Self) {
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $mul(self, a, b) }
             }
             #[inline]
             fn set_square(&mut self, a: &Self) {
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $sqr(self, a) }
             }
             #[inline]
             fn set_difference(&mut self, a: &Self, b: &Self) {
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $sub(self, a, b) }
             }
             #[inline]
             fn set_signed(&mut self, a: &Self, negative: bool) {
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $cneg(self, a, negative) }
             }
             #[inline]
             fn multiply(&mut self, b: &Self) {
                 let this: *mut Self = self;
-                // blst allows the result to alias an operand
+                // SAFETY: as in `mul`; blst allows the result to alias an operand.
                 unsafe { $mul(this, this, b) }
             }
             #[inline]
             fn subtract(&mut self, b: &Self) {
                 let this: *mut Self = self;
+                // SAFETY: as in `sub`; blst allows the result to alias an operand.
                 unsafe { $sub(this, this, b) }
             }
             #[inline]
             fn invert(&self) -> Self {
                 let mut out = Self::ZERO;
+                // SAFETY: blst reads and writes whole field elements behind valid references.
                 unsafe { $inv(&mut out, self) };
                 out
             }
             #[inline]
             fn is_zero(&self) -> bool {
-                // without a call to compare memory
+                // folding the limbs avoids a call to `memcmp`
                 $limbs(self).into_iter().fold(0, |all, limb| all | limb) == 0
             }
             fn is_reduced(&self) -> bool {
@@ -151,45 +162,46 @@ field!(
 );
 
 pub(crate) fn fp12_one() -> blst_fp12 {
-    // SAFETY: a pointer to a static.
+    // SAFETY: blst returns a pointer to a static element.
     unsafe { *blst_fp12_one() }
 }
 
 pub(crate) fn fp12_mul(a: &blst_fp12, b: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
-    // SAFETY: valid pointers to whole elements, here and below.
+    // SAFETY: the pointers are valid references to whole elements.
     unsafe { blst_fp12_mul(&mut out, a, b) };
     out
 }
 
 pub(crate) fn fp12_cyclotomic_square(a: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
-    // SAFETY: as above.
+    // SAFETY: the pointers are valid references to whole elements.
     unsafe { blst_fp12_cyclotomic_sqr(&mut out, a) };
     out
 }
 
 pub(crate) fn fp12_conjugate(a: &blst_fp12) -> blst_fp12 {
     let mut out = *a;
-    // SAFETY: as above.
+    // SAFETY: the pointer is a valid reference to a whole element.
     unsafe { blst_fp12_conjugate(&mut out) };
     out
 }
 
-/// `a^(q^power)`, power in 1..=3.
+/// The Frobenius image `a^(q^power)`, for power in 1..=3.
 pub(crate) fn fp12_frobenius(a: &blst_fp12, power: usize) -> blst_fp12 {
-    assert!((1..=3).contains(&power), "blst has the Frobenius map to the powers 1, 2 and 3");
+    assert!((1..=3).contains(&power), "blst supports only the Frobenius powers 1, 2 and 3");
     let mut out = blst_fp12::default();
-    // SAFETY: as above; the power is in blst's range.
+    // SAFETY: the pointers are valid references to whole elements, and the power is in blst's
+    // range.
     unsafe { blst_fp12_frobenius_map(&mut out, a, power) };
     out
 }
 
-// only lanes take it
-#[cfg_attr(not(any(target_arch = "x86_64", hekaton_plain_lanes, miri)), allow(dead_code))]
+// used by the lane backends only
+#[cfg_attr(not(any(target_arch = "x86_64", feature = "plain-lanes", miri)), allow(dead_code))]
 pub(crate) fn fp12_inverse(a: &blst_fp12) -> blst_fp12 {
     let mut out = blst_fp12::default();
-    // SAFETY: as above.
+    // SAFETY: the pointers are valid references to whole elements.
     unsafe { blst_fp12_inverse(&mut out, a) };
     out
 }

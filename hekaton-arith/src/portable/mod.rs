@@ -1,8 +1,8 @@
 //! The portable backend: blst's assembly behind safe functions.
 //!
-//! Beside the folders of instruction sets and the lanes that they share the only place of this crate with `unsafe`. [`G1Point`] and
-//! [`G2Point`] are `repr(C)` with the same fields, sizes and limb form as blst's affine points (asserted below), so pointers to one are
-//! pointers to the other.
+//! Apart from the instruction-set backends and `lanes/`, this is the only module that uses
+//! `unsafe`. [`G1Point`] and [`G2Point`] are `repr(C)` with the same fields, sizes and limb form as
+//! blst's affine points (asserted below), so pointers to one are pointers to the other.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ pub(crate) use pairing::{final_exponentiations, miller_loops};
 pub(crate) use points::*;
 pub(crate) use target_group::{Row, to_abs_u};
 
-use crate::{G1Point, G2Point};
+use crate::points::{G1Point, G2Point};
 
 const _: () = {
     assert!(size_of::<G1Point>() == size_of::<blst::blst_p1_affine>());

@@ -1,12 +1,14 @@
-//! Point arithmetic: blst's functions for both groups, named once by the trait [`Curve`].
+//! Point arithmetic: blst's functions for both groups, named once in the trait [`Curve`].
 
 use super::fields::Field;
-use crate::{G1Point, G2Point, PointError};
+use crate::points::{G1Point, G2Point, PointError};
 use blst::*;
 
-/// What the backend offers for a group; a blanket of blst's `p1` or `p2` functions.
+/// What the backend provides for a group: blst's `p1` or `p2` functions under common names.
 ///
-/// Public only because [`crate::Group`] extends it; the module is private, so no other type can implement it.
+/// Public only because [`crate::Group`] extends it; the module is private, so no other type can
+/// implement it.
+#[allow(unnameable_types, reason = "seals `Group`: only this crate implements it")]
 pub trait Curve: Copy + 'static {
     /// The field of the coordinates.
     type Coordinate: Field;
@@ -24,7 +26,9 @@ pub trait Curve: Copy + 'static {
 }
 
 /// blst's functions for one group. Pointers to `C` stand for pointers to blst's affine points.
-#[allow(missing_debug_implementations, clippy::type_complexity)]
+#[derive(Debug)]
+#[allow(clippy::type_complexity)]
+#[allow(unnameable_types, reason = "seals `Group`: only this crate implements it")]
 pub struct Ffi<C: Curve> {
     generator: unsafe fn() -> *const C,
     from_affine: unsafe fn(*mut C::Projective, *const C),
@@ -51,13 +55,15 @@ macro_rules! curve {
 
             #[inline]
             fn x(&self) -> &$coordinate {
-                // SAFETY: the limbs of a coordinate lie as in blst's field element (sizes asserted in the module root).
+                // SAFETY: a coordinate has the layout of blst's field element (sizes asserted in
+                // the module root).
                 unsafe { &*(&raw const self.x).cast() }
             }
 
             #[inline]
             fn y(&self) -> &$coordinate {
-                // SAFETY: as above.
+                // SAFETY: a coordinate has the layout of blst's field element (sizes asserted in
+                // the module root).
                 unsafe { &*(&raw const self.y).cast() }
             }
 
@@ -77,18 +83,35 @@ macro_rules! curve {
 
             fn ffi() -> &'static Ffi<Self> {
                 static FFI: Ffi<$point> = Ffi {
-                    // SAFETY (all): the pointer casts go from our affine point to blst's, which has the same layout.
+                    // SAFETY: blst returns a pointer to a static point of this layout.
                     generator: || unsafe { $generator() }.cast(),
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     from_affine: |o, p| unsafe { $from_affine(o, p.cast()) },
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     to_affine: |o, p| unsafe { $to_affine(o.cast(), p) },
+                    // SAFETY: as in `to_affine`, and the caller passes the number of points.
                     to_affines: |o, p, n| unsafe { $to_affines(o.cast(), p, n) },
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     double: |o, a| unsafe { $double(o, a) },
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     add_affine: |o, a, b| unsafe { $add_affine(o, a, b.cast()) },
+                    // SAFETY: the caller passes valid pointers and a scalar of at least `n` bits.
                     mult: |o, p, s, n| unsafe { $mult(o, p, s, n) },
+                    // SAFETY: as in `add_affine`, and the caller passes the number of points.
                     sum: |o, p, n| unsafe { $sum(o, p.cast(), n) },
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     on_curve: |p| unsafe { $on_curve(p.cast()) },
+                    // SAFETY: the caller passes valid pointers; our affine points have blst's
+                    // layout.
                     in_group: |p| unsafe { $in_group(p.cast()) },
+                    // SAFETY: the caller passes a buffer of the length of the compressed encoding.
                     compress: |o, p| unsafe { $compress(o, p.cast()) },
+                    // SAFETY: the caller passes as many bytes as the compressed encoding has.
                     uncompress: |o, b| unsafe { $uncompress(o.cast(), b) },
                 };
                 &FFI
@@ -149,7 +172,7 @@ pub(crate) fn neg<C: Curve + PartialEq>(p: &C) -> C {
 
 pub(crate) fn normalise_one<C: Curve>(p: &C::Projective) -> C {
     let mut out = C::ZERO;
-    // SAFETY: both pointers are valid for the call; a point at infinity gives all zero.
+    // SAFETY: both pointers are valid for the call; blst writes zeros for the point at infinity.
     unsafe { (C::ffi().to_affine)(&mut out, p) };
     out
 }
@@ -157,7 +180,7 @@ pub(crate) fn normalise_one<C: Curve>(p: &C::Projective) -> C {
 pub(crate) fn normalise<C: Curve>(points: &[C::Projective]) -> Vec<C> {
     let mut out = vec![C::ZERO; points.len()];
     if !points.is_empty() {
-        // A null second entry tells blst that the points lie one after the other.
+        // A null second entry means that the points are contiguous.
         let list = [points.as_ptr(), std::ptr::null()];
         // SAFETY: `out` and `points` have the same length, which is passed.
         unsafe { (C::ffi().to_affines)(out.as_mut_ptr(), list.as_ptr(), points.len()) };
@@ -165,7 +188,7 @@ pub(crate) fn normalise<C: Curve>(points: &[C::Projective]) -> Vec<C> {
     out
 }
 
-/// `x p` for a little-endian scalar of `bits` bits.
+/// The multiple `x p` for a little-endian scalar of `bits` bits.
 pub(crate) fn mul<C: Curve>(p: &C, scalar: &[u8; 32], bits: usize) -> C::Projective {
     let (mut base, mut out) = (C::infinity(), C::infinity());
     // SAFETY: the scalar has 32 bytes and `bits` is at most 255.
@@ -197,13 +220,13 @@ pub(crate) fn sum<C: Curve>(points: &[C]) -> C::Projective {
 pub(crate) fn sum_of<C: Curve>(points: &[&C]) -> C::Projective {
     let mut out = C::infinity();
     if !points.is_empty() {
-        // SAFETY: `&C` has the layout of a non-null `*const C`; the length is passed.
+        // SAFETY: `&C` has the layout of a non-null `*const C`, and the length is passed.
         unsafe { (C::ffi().sum)(&mut out, points.as_ptr().cast(), points.len()) };
     }
     out
 }
 
-/// Reduced coordinates that satisfy the curve's equation, or infinity.
+/// Whether the coordinates are reduced and satisfy the curve equation, or the point is infinity.
 pub(crate) fn is_on_curve<C: Curve>(p: &C) -> bool {
     let (x, y) = p.coordinates();
     // SAFETY: the pointer is valid; the function accepts any field elements.
@@ -217,7 +240,7 @@ pub(crate) fn is_in_group<C: Curve>(p: &C) -> bool {
 
 pub(crate) fn compress<C: Curve>(p: &C, out: &mut [u8]) {
     assert_eq!(out.len(), size_of::<C>() / 2, "a compressed point is one coordinate long");
-    // SAFETY: `out` has the length that the group's encoding takes.
+    // SAFETY: `out` has the length of the encoding, as asserted.
     unsafe { (C::ffi().compress)(out.as_mut_ptr(), p) };
 }
 

@@ -1,13 +1,13 @@
-//! Products in the target group.
+//! Multiplications in the target group.
 
-use super::{fp12_conjugate, fp12_cyclotomic_square, fp12_mul};
+use super::fields::{fp12_conjugate, fp12_cyclotomic_square, fp12_mul};
 use crate::scalar::ABS_U;
 use crate::sums::{NEGATIVE, Summand};
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
 use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12};
 
-/// An element of the target group as trees of products take it.
+/// An element of the target group, in the form in which trees of products take it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row(pub(crate) blst_fp12);
 
@@ -22,7 +22,7 @@ impl Summand for Row {
     };
 
     fn add_pairs(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self]) {
-        assert_eq!(pairs.len(), out.len(), "as many products as pairs");
+        assert_eq!(pairs.len(), out.len(), "one product per pair");
         for ([a, b], out) in pairs.iter().zip(out) {
             *out = Self(fp12_mul(&Self::signed(src, *a).0, &Self::signed(src, *b).0));
         }
@@ -34,7 +34,7 @@ impl Summand for Row {
     }
 }
 
-/// f^|u| of each element of the cyclotomic subgroup.
+/// The power `f^|u|` of each element `f` of the cyclotomic subgroup.
 pub(crate) fn to_abs_u(elements: &[blst_fp12]) -> Vec<blst_fp12> {
     let power = |f: &blst_fp12| {
         // most significant bit first

@@ -1,20 +1,29 @@
 //! Eight elements of Fq at once, in limbs of 48 bits that are doubles.
 //!
 //! # Form and bounds
-//! An element is eight limbs `x_j`, each a [`Lane`] of doubles that are integers, and stands for `sum_j x_j 2^(48 j)`. With
-//! R = 2^384 that is the Montgomery form of the 64-bit libraries: reading words cuts them and converts nothing. Limbs have
-//! signs, and so do elements. After every operation, but for [reading](Fq::from_words),
+//! An element is eight limbs `x_j`, each a [`Lane`] of doubles with integer values, and stands for
+//! `sum_j x_j 2^(48 j)`. With R = 2^384 that is the Montgomery form of the 64-bit libraries:
+//! reading cuts words and converts nothing. Limbs are signed, and so are elements. After every
+//! operation except [reading](Fq::from_words),
 //!
-//! - limbs but the last are within 2^47 + 2^4 of zero, the last is at most `2^-335 |x|` and so below 2^46;
+//! - limbs but the last are within 2^47 + 2^4 of zero, and the last is at most `2^-335 |x|` and so
+//!   below 2^46;
 //! - the number itself is between -p and p.
 //!
-//! No caller has bounds to keep: sums and differences take the nearest multiple of p away (see [`settle`]), which
-//! leaves at most `(1/2 + 2^-40) p`; products are below `(1/2 + 2^-3.2) p` ([`super::product`]); what is read is below p.
+//! Callers have no bounds to keep: sums and differences subtract the nearest multiple of p (see
+//! [`settle`]), which leaves at most `(1/2 + 2^-40) p`; products are below `(1/2 + 2^-3.2) p`
+//! ([`super::product`]); values read are below p.
 //!
 //! # Exactness
-//! A double holds integers up to 2^53. Limbs, sums of a few of them and of carries are far below, so no addition here rounds,
-//! except where that is the purpose: `(x + 3 2^99) - 3 2^99` is x rounded to a multiple of 2^48, since doubles between 2^100
-//! and 2^101 are 2^48 apart. All of this is for the default rounding, to nearest, which Rust programs always have.
+//! A double holds integers up to 2^53. Limbs and sums of a few limbs and carries are far below, so
+//! no addition here rounds, except on purpose: `(x + 3 2^99) - 3 2^99` is x rounded to a multiple
+//! of 2^48, since doubles between 2^100 and 2^101 are 2^48 apart. All of this relies on the default
+//! rounding mode, to nearest, which Rust programs always have.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "limbs are masked to 48 bits, magnitudes are below 2^48"
+)]
 
 use super::lane::{Lane, Mask};
 use crate::lanes::power_of_two;
@@ -26,13 +35,15 @@ use std::arch::x86_64::*;
 
 const LIMB_BITS: u32 = 48;
 const LIMB: i64 = (1 << LIMB_BITS) - 1;
-/// 2^52: a double in 2^52 .. 2^53 has the integer that it is above 2^52 in its low bits.
+/// The number 2^52: a double in 2^52 .. 2^53 holds its excess over 2^52 as an integer in its low
+/// bits.
 const TWO_TO_52: f64 = (1u64 << 52) as f64;
-/// The same with room for negative integers.
+/// Same as [`TWO_TO_52`], with room for negative integers.
 const THREE_TO_51: f64 = 1.5 * TWO_TO_52;
 pub(super) const TWO_TO_48: f64 = (1u64 << LIMB_BITS) as f64;
 pub(super) const TWO_TO_MINUS_48: f64 = 1.0 / TWO_TO_48;
-/// 3 2^99: added and taken away, it rounds to a multiple of 2^48 what is within 2^99 of zero.
+/// The number 3 2^99: adding and subtracting it rounds numbers within 2^99 of zero to multiples of
+/// 2^48.
 pub(super) const ROUND: f64 = THREE_TO_51 * TWO_TO_48;
 
 /// Cuts words into limbs of 48 bits.
@@ -48,7 +59,7 @@ const fn limbs(words: &[u64; 6]) -> [i64; 8] {
     out
 }
 
-/// Eight limbs, the lowest first, as doubles within 2^47 of zero, but for the last.
+/// Converts eight limbs, lowest first, to doubles within 2^47 of zero, except for the last.
 pub(super) const fn balanced(mut limbs: [i64; 8]) -> [f64; 8] {
     let mut out = [0.0; 8];
     let mut k = 0;
@@ -62,17 +73,17 @@ pub(super) const fn balanced(mut limbs: [i64; 8]) -> [f64; 8] {
     out
 }
 
-/// p in limbs that are not negative, and balanced.
+/// The modulus p in nonnegative limbs, and in balanced ones.
 pub(super) const P: [i64; 8] = limbs(&<FqConfig as MontConfig<6>>::MODULUS.0);
 pub(super) const BALANCED_P: [f64; 8] = balanced(P);
 
-/// 2^384 mod p, one in Montgomery form.
+/// One in Montgomery form, 2^384 mod p.
 const ONE: [u64; 6] = power_of_two(384);
 
-/// An inverse of words is what is asked for, without another factor: one.
+/// The factor that corrects an inverse of words: one, because none is needed.
 pub(crate) const SCALE: [u64; 6] = ONE;
 
-/// Eight elements of Fq, a lane each.
+/// Eight elements of Fq, one per lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Fq(pub(super) [Lane; 8]);
 
@@ -101,16 +112,17 @@ impl Fq {
         Self::splat(&balanced(limbs(&ONE)))
     }
 
-    /// The same number with limbs within 2^47 + 2^4 of zero, but for the last, from limbs within 2^52.
+    /// The same number with limbs within 2^47 + 2^4 of zero, except for the last, from limbs within
+    /// 2^52.
     #[inline(always)]
     pub(crate) fn carried(&self) -> Self {
         let mut out = *self;
-        // SAFETY (here and below): lanes exist only where the features do.
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe { normalise::<false>(&mut out) };
         out
     }
 
-    /// Debug builds: limbs are within their bound.
+    /// Asserts, in debug builds, that limbs are within their bound.
     #[inline(always)]
     pub(super) fn check(&self) {
         if cfg!(debug_assertions) {
@@ -120,7 +132,10 @@ impl Fq {
                 let most = if j < 7 { (1u64 << 47) + (1 << 4) } else { 1 << 46 };
                 for word in words {
                     let x = f64::from_bits(word);
-                    assert!(x.abs() <= most as f64 && x == x.trunc(), "limb {j} has left its bound: {x}");
+                    assert!(
+                        x.abs() <= most as f64 && x == x.trunc(),
+                        "limb {j} has left its bound: {x}"
+                    );
                 }
             }
         }
@@ -128,28 +143,30 @@ impl Fq {
 
     #[inline(always)]
     pub(crate) fn add(&self, b: &Self) -> Self {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe { sum::<false>(self, b) }
     }
 
-    /// `a - b`. K is for limbs without signs.
+    /// Computes `a - b`. K applies to backends with unsigned limbs.
     #[inline(always)]
     pub(crate) fn sub<const K: usize>(&self, b: &Self) -> Self {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe { sum::<true>(self, b) }
     }
 
-    /// `2 a`
+    /// Computes `2 a`.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
         self.add(self)
     }
 
-    /// p, whatever k: [`Self::sub`] keeps no bounds either.
+    /// The limbs of p for every k: [`Self::sub`] needs no bounds either.
     #[cfg(test)]
     pub(crate) fn p(_k: usize) -> [Lane; 8] {
         Self::splat(&BALANCED_P).0
     }
 
-    /// `other` in the lanes of the mask.
+    /// Selects `other` in the lanes of the mask.
     #[inline(always)]
     pub(crate) fn select(&self, mask: Mask, other: &Self) -> Self {
         let mut t = self.0;
@@ -159,7 +176,7 @@ impl Fq {
         Self(t)
     }
 
-    /// The opposite in the lanes of the mask.
+    /// The negative, in the lanes of the mask.
     #[inline(always)]
     pub(crate) fn negated(&self, mask: Mask) -> Self {
         let sign = Lane::splat(0).blend(mask, Lane::double(-0.0));
@@ -170,7 +187,8 @@ impl Fq {
         Self(t)
     }
 
-    /// The lanes whose limbs are equal: for [canonical](Self::canonical) elements and those just read.
+    /// The lanes whose limbs are equal: for [canonical](Self::canonical) elements and those just
+    /// read.
     #[inline(always)]
     pub(crate) fn equal(&self, b: &Self) -> Mask {
         let mut equal = Mask::MAX;
@@ -180,7 +198,7 @@ impl Fq {
         equal
     }
 
-    /// Lane i is lane i + K of before, modulo 8.
+    /// Rotates the lanes: lane i becomes lane i + K, modulo 8.
     #[inline(always)]
     pub(crate) fn rotated<const K: i32>(&self) -> Self {
         let mut t = self.0;
@@ -190,37 +208,40 @@ impl Fq {
         Self(t)
     }
 
-    /// Times what makes a product of words a product in the form of words: nothing here.
+    /// Multiplies by the factor that gives a product of words the form of words: none here.
     #[inline(always)]
     pub(crate) fn shifted(&self) -> Self {
         *self
     }
 
-    /// Below p and a little, which it always is.
+    /// Reduces to little more than p, which every element already is.
     #[inline(always)]
     pub(crate) fn nearly_reduced(&self) -> Self {
         *self
     }
 
-    /// Reads words below p, as an operand of sums and differences: limbs are up to 2^48. [`Self::carried`] makes a factor of it.
+    /// Reads words below p as an operand of sums and differences: limbs are up to 2^48.
+    /// [`Self::carried`] turns it into a factor.
     #[inline(always)]
     pub(crate) fn from_words(words: &[Lane; 6]) -> Self {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe { from_words(words) }
     }
 
-    /// Writes words: the number between 0 and p that this one is modulo p.
+    /// Writes words: the residue between 0 and p.
     #[inline(always)]
     pub(crate) fn words(&self) -> [Lane; 6] {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe { words(self) }
     }
 
-    /// What [`Self::words`] asks for, which every element is.
+    /// Reduces as [`Self::words`] requires, which every element already is.
     #[inline(always)]
     pub(crate) fn reduced(&self) -> Self {
         *self
     }
 
-    /// The number between 0 and p, in limbs that are not negative: equal elements have equal limbs.
+    /// The residue between 0 and p in nonnegative limbs: equal elements have equal limbs.
     #[inline(always)]
     pub(crate) fn canonical(&self) -> Self {
         Self::from_words(&self.words())
@@ -232,83 +253,23 @@ impl Fq {
         Self::from_words(words).carried()
     }
 
-    /// Words in Montgomery form, reduced.
+    /// Writes reduced words in Montgomery form.
     #[inline(always)]
     pub(crate) fn to_montgomery(self) -> [Lane; 6] {
         self.words()
     }
 }
 
-/// Results of products, and sums of them: elements as all others here. (Limbs without signs are carried only once for such a sum.)
-#[derive(Clone, Copy)]
-pub(crate) struct Loose(pub(super) Fq);
-
-impl Loose {
-    #[inline(always)]
-    pub(crate) fn of(x: &Fq) -> Self {
-        Self(*x)
-    }
-
-    #[inline(always)]
-    pub(crate) fn carried(self) -> Fq {
-        self.0
-    }
-
-    /// `self + b`
-    #[inline(always)]
-    pub(crate) fn plus(self, b: Self) -> Self {
-        Self(self.0.add(&b.0))
-    }
-
-    /// `self - b`
-    #[inline(always)]
-    pub(crate) fn minus(self, b: Self) -> Self {
-        self.less(&b.0)
-    }
-
-    /// The same; K is for limbs without signs.
-    #[inline(always)]
-    pub(crate) fn carried_from<const K: usize>(self) -> Fq {
-        self.0
-    }
-
-    /// `self - b`
-    #[inline(always)]
-    pub(crate) fn less(self, b: &Fq) -> Self {
-        Self(self.0.sub::<0>(b))
-    }
-
-    /// `self - b`, and `self + b` in the lanes of the mask.
-    #[inline(always)]
-    pub(crate) fn less_signed(self, b: &Fq, negative: Mask) -> Self {
-        self.less(&b.negated(negative))
-    }
-
-    /// What [`Fq::words`] asks for. LIFT is for limbs without signs.
-    #[inline(always)]
-    pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
-        self.0
-    }
-}
-
-impl Fq {
-    /// `(+-b) - (+-a)`, each of them negative in the lanes of its mask.
-    #[inline(always)]
-    pub(crate) fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
-        b.negated(negative_b).sub::<0>(&a.negated(negative_a))
-    }
-}
-
-/// Four lanes of a limb.
+/// Four lanes of a limb, as doubles.
 #[inline(always)]
 fn doubles(lane: &Lane, h: usize) -> __m256d {
-    // SAFETY: lanes exist only where the features do.
+    // SAFETY: lanes exist only where AVX2 and FMA do.
     unsafe { _mm256_castsi256_pd(lane.0[h]) }
 }
 
 lanes! {
-    /// Carries all limbs but the last at once: each is rounded to a multiple of 2^48 and keeps at most 2^47, and gets at most 2^4
-    /// from the limb below if that was within 2^52.
+    /// Carries all limbs but the last at once: each is rounded to a multiple of 2^48, keeps at most
+    /// 2^47, and receives at most 2^4 from the limb below if that was within 2^52.
     #[inline]
     fn carry(t: &mut [__m256d; 8]) {
         let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
@@ -321,7 +282,8 @@ lanes! {
         t[7] = _mm256_fmadd_pd(below, down, t[7]);
     }
 
-    /// [`settle`], in place, from within 16 p of zero with limbs within 2^50, or only [`carry`].
+    /// Applies [`settle`] in place to a number within 16 p of zero with limbs within 2^50, or only
+    /// [`carry`].
     #[inline(never)]
     pub(super) fn normalise<const SETTLE: bool>(x: &mut Fq) {
         for h in 0..2 {
@@ -340,10 +302,10 @@ lanes! {
         }
     }
 
-    /// Takes the nearest multiple of p away and carries.
+    /// Subtracts the nearest multiple of p and carries.
     ///
-    /// The last limb tells which multiple: it is `x / 2^336` but for less than 2^3, and p is 2^44.7 times 2^336. The multiple k
-    /// is at most 17, so limbs `x_j - k p_j` are below 2^52 and exact.
+    /// The last limb determines the multiple: it is `x / 2^336` up to 2^3, and p is 2^44.7 times
+    /// 2^336. The multiple k is at most 17, so limbs `x_j - k p_j` are below 2^52 and exact.
     #[inline]
     fn settle(t: &mut [__m256d; 8]) {
         const TO_QUOTIENT: f64 = 1.0 / P[7] as f64;
@@ -355,7 +317,7 @@ lanes! {
         carry(t);
     }
 
-    /// `a + b` or `a - b`, settled.
+    /// Computes `a + b` or `a - b`, settled.
     #[inline(never)]
     fn sum<const MINUS: bool>(a: &Fq, b: &Fq) -> Fq {
         let mut out = Fq::zero();
@@ -396,12 +358,13 @@ lanes! {
         out
     }
 
-    /// p is added to what is negative. The sign is that of the highest limb that is not zero, since what is below it is smaller:
-    /// Horner's rule in doubles keeps it, however it rounds.
+    /// Adds p to negative numbers. The sign is that of the highest nonzero limb, since everything
+    /// below it is smaller: Horner's rule in doubles preserves it, however it rounds.
     #[inline(never)]
     fn words(x: &Fq) -> [Lane; 6] {
-        // a limb as a signed integer is what its double plus 3 2^51 has above that one's bits; 2^60 in every limb but the last keeps
-        // it positive, and what it carries is taken away one limb above
+        // A limb as a signed integer is the difference between the bits of its double plus 3 2^51
+        // and the bits of 3 2^51; 2^60 in every limb but the last keeps it positive, and its carry
+        // is subtracted one limb above.
         const LIFT: i64 = 1 << 60;
         let up = _mm256_set1_pd(TWO_TO_48);
         let three = _mm256_set1_pd(THREE_TO_51);
@@ -435,7 +398,7 @@ lanes! {
     }
 }
 
-/// One element's limbs, as a lane of [`Fq`] has them.
+/// The limbs of one element, in the form of a lane of [`Fq`].
 pub(crate) const fn to_row(x: &blst_fp) -> [u64; 8] {
     let limbs = balanced(limbs(&x.l));
     let mut out = [0; 8];
@@ -452,7 +415,8 @@ pub(crate) const ROW_ONE: [u64; 8] = to_row(&blst_fp { l: ONE });
 
 /// The element that a row stands for.
 pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
-    // limbs times powers of two, in Montgomery form; then back to the number itself, which is in Montgomery form
+    // limbs times powers of two, in Montgomery form; then back to the number itself, which is in
+    // Montgomery form
     const STEP: blst_fp = blst_fp { l: power_of_two(384 + 48) };
     let mut acc = blst_fp::default();
     for limb in row.iter().rev() {
@@ -464,10 +428,10 @@ pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
     acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] })
 }
 
-/// 2^768 mod p: a product with it makes the Montgomery form.
+/// The factor 2^768 mod p: a product with it converts to Montgomery form.
 const SQUARE: blst_fp = blst_fp { l: power_of_two(768) };
 
-/// Makes a row that of the opposite element.
+/// Negates a row.
 pub(crate) fn negate_row(row: &mut [u64; 8]) {
     for limb in row {
         *limb ^= 1 << 63;

@@ -1,29 +1,30 @@
-//! Eight words of 64 bits that are worked on at once: two AVX2 registers, as integers or as doubles.
+//! Eight 64-bit words that are worked on at once: two AVX2 registers, as integers or as doubles.
 
 use std::arch::x86_64::*;
 
-/// Eight words of 64 bits, four a register.
+/// Eight words of 64 bits, four per register.
 ///
-/// Values of this type are made only by code that [`super::available`] let in, which is what the SAFETY comments below mean by
-/// "the features are there".
+/// Values of this type are created only by code that runs after [`super::available`] returned
+/// `true`, on which the SAFETY comments below rely.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
 pub(crate) struct Lane(pub(super) [__m256i; 2]);
 
-/// One bit a lane.
+/// One bit per lane.
 pub(crate) type Mask = u8;
 
-/// An operation on both registers, as integers.
+/// Applies an operation to both registers, as integers.
 macro_rules! words {
     ($a:expr, $op:ident $(, $b:expr)*) => {
-        // SAFETY (here and in all functions below): the features are there.
+        // SAFETY: lanes exist only where AVX2 and FMA do, the features of `$op`.
         Self(unsafe { [$op($a.0[0] $(, $b.0[0])*), $op($a.0[1] $(, $b.0[1])*)] })
     };
 }
 
-/// An operation on both registers, as doubles.
+/// Applies an operation to both registers, as doubles.
 macro_rules! doubles {
     ($op:ident, $($a:expr),*) => {
+        // SAFETY: lanes exist only where AVX2 and FMA do, the features of `$op`.
         Self(unsafe {
             [
                 _mm256_castpd_si256($op($(_mm256_castsi256_pd($a.0[0])),*)),
@@ -36,6 +37,7 @@ macro_rules! doubles {
 impl Lane {
     #[inline(always)]
     pub(crate) fn splat(x: u64) -> Self {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         Self([unsafe { _mm256_set1_epi64x(x as i64) }; 2])
     }
 
@@ -47,19 +49,31 @@ impl Lane {
 
     #[inline(always)]
     pub(crate) fn load(from: &[u64; 8]) -> Self {
-        // SAFETY: eight words are readable; the load asks for no alignment.
-        Self(unsafe { [_mm256_loadu_si256(from.as_ptr().cast()), _mm256_loadu_si256(from[4..].as_ptr().cast())] })
+        // SAFETY: eight words are readable, and the loads require no alignment.
+        Self(unsafe {
+            [
+                _mm256_loadu_si256(from.as_ptr().cast()),
+                _mm256_loadu_si256(from[4..].as_ptr().cast()),
+            ]
+        })
     }
 
     /// The pairs whose first (side 0) or second word has its top bit set.
     #[inline(always)]
     pub(crate) fn top_bits(pairs: &[[u32; 2]; 8], side: usize) -> Mask {
-        // SAFETY: as many bytes are readable; the loads ask for no alignment.
+        // SAFETY: 64 bytes are readable, and the loads require no alignment.
         let both = Self(unsafe {
-            [_mm256_loadu_si256(pairs.as_ptr().cast()), _mm256_loadu_si256(pairs[4..].as_ptr().cast())]
+            [
+                _mm256_loadu_si256(pairs.as_ptr().cast()),
+                _mm256_loadu_si256(pairs[4..].as_ptr().cast()),
+            ]
         });
         if side == 0 {
-            Self(unsafe { [_mm256_slli_epi64::<32>(both.0[0]), _mm256_slli_epi64::<32>(both.0[1])] }).negative()
+            // SAFETY: lanes exist only where AVX2 and FMA do.
+            Self(unsafe {
+                [_mm256_slli_epi64::<32>(both.0[0]), _mm256_slli_epi64::<32>(both.0[1])]
+            })
+            .negative()
         } else {
             both.negative()
         }
@@ -67,7 +81,7 @@ impl Lane {
 
     #[inline(always)]
     pub(crate) fn store(self, to: &mut [u64; 8]) {
-        // SAFETY: eight words are writable; the store asks for no alignment.
+        // SAFETY: eight words are writable, and the stores require no alignment.
         unsafe {
             _mm256_storeu_si256(to.as_mut_ptr().cast(), self.0[0]);
             _mm256_storeu_si256(to[4..].as_mut_ptr().cast(), self.0[1]);
@@ -96,7 +110,7 @@ impl Lane {
         doubles!(_mm256_sub_pd, self, b)
     }
 
-    /// `self a + b` in doubles, rounded once.
+    /// Computes `self a + b` in doubles, rounded once.
     #[inline(always)]
     pub(super) fn times_plus(self, a: Self, b: Self) -> Self {
         doubles!(_mm256_fmadd_pd, self, a, b)
@@ -110,26 +124,31 @@ impl Lane {
 
     /// The lanes that are negative, as signed words or as doubles.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "each half of the mask has four bits")]
     pub(super) fn negative(self) -> Mask {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         let low = unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(self.0[0])) };
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         let high = unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(self.0[1])) };
         (low | high << 4) as Mask
     }
 
-    /// All bits of the lanes of a mask.
+    /// Sets all bits in the lanes of a mask.
     #[inline(always)]
     fn of_mask(mask: Mask) -> Self {
-        let bits = Self(unsafe { [_mm256_setr_epi64x(1, 2, 4, 8), _mm256_setr_epi64x(16, 32, 64, 128)] });
+        // SAFETY: lanes exist only where AVX2 and FMA do.
+        let bits =
+            Self(unsafe { [_mm256_setr_epi64x(1, 2, 4, 8), _mm256_setr_epi64x(16, 32, 64, 128)] });
         words!(Self::splat(u64::from(mask)).and(bits), _mm256_cmpeq_epi64, bits)
     }
 
-    /// `b` in the lanes of the mask, `self` in the others.
+    /// Selects `b` in the lanes of the mask and `self` in the others.
     #[inline(always)]
     pub(super) fn blend(self, mask: Mask, b: Self) -> Self {
         words!(self, _mm256_blendv_epi8, b, Self::of_mask(mask))
     }
 
-    /// Lane i is lane i + K of before, modulo 8.
+    /// Rotates the lanes: lane i becomes lane i + K, modulo 8.
     #[inline(always)]
     pub(super) fn rotated<const K: i32>(self) -> Self {
         let mut words = [0; 8];
@@ -138,9 +157,10 @@ impl Lane {
         Self::load(&words)
     }
 
-    /// Four rows of four words to columns.
+    /// Transposes four rows of four words to columns.
     #[inline(always)]
     fn transpose_four(r: [__m256i; 4]) -> [__m256i; 4] {
+        // SAFETY: lanes exist only where AVX2 and FMA do.
         unsafe {
             let (a, b) = (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[0], r[1]));
             let (c, d) = (_mm256_unpacklo_epi64(r[2], r[3]), _mm256_unpackhi_epi64(r[2], r[3]));
@@ -153,10 +173,10 @@ impl Lane {
         }
     }
 
-    /// Rows to columns: lane i of output j is lane j of input i.
+    /// Transposes rows to columns: lane i of output j is lane j of input i.
     #[inline(always)]
     pub(crate) fn transpose(r: [Self; 8]) -> [Self; 8] {
-        // a quarter at a time: the words of one half of four rows
+        // a quarter at a time: one half of the words of four rows
         let mut out = r;
         for rows in 0..2 {
             for from in 0..2 {
@@ -174,7 +194,7 @@ impl Lane {
         out
     }
 
-    /// Columns of eight rows of eight words: lane i of output j is word j of row i.
+    /// Reads eight rows of eight words as columns: lane i of output j is word j of row i.
     #[inline(always)]
     pub(crate) fn columns(rows: [&[u64; 8]; 8]) -> [Self; 8] {
         let mut r = [Self::load(rows[0]); 8];
@@ -184,7 +204,7 @@ impl Lane {
         Self::transpose(r)
     }
 
-    /// Columns of eight rows of four words.
+    /// Reads eight rows of four words as columns.
     #[inline(always)]
     pub(crate) fn half_columns(rows: [&[u64; 4]; 8]) -> [Self; 4] {
         let mut out = [Self::splat(0); 4];
@@ -202,7 +222,7 @@ impl Lane {
         out
     }
 
-    /// [`Self::half_columns`] the other way: row i goes to `to[stride * i ..]`.
+    /// Inverse of [`Self::half_columns`]: row i goes to `to[stride * i ..]`.
     #[inline(always)]
     pub(crate) fn store_half_columns(columns: [Self; 4], to: &mut [u64], stride: usize) {
         assert!(to.len() >= 7 * stride + 4, "eight rows of four words do not fit");
@@ -210,15 +230,21 @@ impl Lane {
         for half in 0..2 {
             let rows = Self::transpose_four([a.0[half], b.0[half], c.0[half], d.0[half]]);
             for i in 0..4 {
-                // SAFETY: the last row's four words end within `to`, as asserted.
-                unsafe { _mm256_storeu_si256(to.as_mut_ptr().add(stride * (4 * half + i)).cast(), rows[i]) };
+                // SAFETY: the four words of the last row end within `to`, as asserted.
+                unsafe {
+                    _mm256_storeu_si256(
+                        to.as_mut_ptr().add(stride * (4 * half + i)).cast(),
+                        rows[i],
+                    )
+                };
             }
         }
     }
 
-    /// Asks for the cache line of an address; it need not be readable.
+    /// Prefetches the cache line of an address, which need not be readable.
     #[inline(always)]
     pub(crate) fn prefetch<T>(at: *const T) {
+        // SAFETY: a prefetch accepts any address, readable or not.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 }

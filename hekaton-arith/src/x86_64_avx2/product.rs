@@ -1,44 +1,52 @@
 //! Products of eight elements of Fq at once, exact in doubles.
 //!
-//! # How
-//! The products of limbs `a_i b_j` that belong to a column i + j are added up in two doubles. One, s, begins with C = 3 2^99: there
-//! doubles are 2^48 apart, so `s' = s + a b`, a fused multiply-add, adds a multiple of 2^48 near a b. The other, l, gets the rest,
-//! `a b + (s - s')`, which is exact because it is an integer of at most 2^47. At a column's end `s - C` goes, divided by 2^48, to the
-//! next column. A product of limbs takes five instructions: a copy of s, two fused multiply-adds, a difference and a sum.
+//! # Method
+//! The products of limbs `a_i b_j` that belong to a column i + j are accumulated in two doubles.
+//! The first, s, starts at C = 3 2^99: there doubles are 2^48 apart, so `s' = s + a b`, a fused
+//! multiply-add, adds a multiple of 2^48 near a b. The second, l, receives the remainder,
+//! `a b + (s - s')`, which is exact because it is an integer of at most 2^47. At the end of a
+//! column its excess over C, `s - C`, goes to the next column, divided by 2^48. A product of limbs
+//! takes five instructions: a copy of s, two fused multiply-adds, a subtraction and an addition.
 //!
-//! The reduction takes the limb of a column, rounded to the nearest, as its q: with k = -1/p mod 2^48 as a number with a sign,
-//! k p + 1 = 2^48 n, so `t - q + 2^48 q n = t + q k p` has no more limb there. k has only 34 bits, so n is below p / 2^13. The last
-//! row takes q k mod 2^48 times p, so that the result is small.
+//! The reduction takes the limb of a column, rounded to nearest, as its q: with k = -1/p mod 2^48
+//! as a signed number, k p + 1 = 2^48 n, so `t - q + 2^48 q n = t + q k p` has no limb left there.
+//! k has only 34 bits, so n is below p / 2^13. The last row adds q k mod 2^48 times p, so that the
+//! result is small.
 //!
 //! # Bounds
-//! Limbs of operands are within 2^47 + 2^4, so products within 2^94 + 2^52 and a column's s within 2^97 + 2^55 of C: far from
-//! where doubles are 2^49 apart (2^99 from C). l is within 8 2^47, what comes from the column below within 2^49 + 2^7, so a limb
-//! of a [`Wide`] is below 6 2^48. Sums of [settled](Wide::settled) ones stay within 2^4 2^48 (at most seven terms of 2^47 are taken),
-//! sums of three others, as a product in Fq2 takes them, within 18 2^48. A reduction adds 8 2^47 and less than 2^48 to them: less
-//! than 2^5 2^48, up to where integers are exact. What is left of such a sum of three may have limbs a little above 2^47 + 2^4, and
-//! is [settled](reduce_lifted) at once.
+//! Limbs of operands are within 2^47 + 2^4, so products are within 2^94 + 2^52 and a column's s is
+//! within 2^97 + 2^55 of C: far from where doubles are 2^49 apart (2^99 from C). l is within 8
+//! 2^47, and the carry from the column below within 2^49 + 2^7, so a limb of a [`Wide`] is below 6
+//! 2^48. Sums of [settled](Wide::settled) values stay within 2^4 2^48 (at most seven terms of 2^47
+//! are summed), and sums of three others, as a product in Fq2 uses them, within 18 2^48. A
+//! reduction adds 8 2^47 and less than 2^48 to them: less than 2^5 2^48, up to which integers are
+//! exact. What remains of such a sum of three may have limbs a little above 2^47 + 2^4, and is
+//! [settled](reduce_lifted) at once.
 //!
-//! A reduction's result is `t / R` and at most `(1/2 + 2^-12) p` more or less: the last q is at most 2^47 of 2^48, and the others
-//! times k p are below 2^47 2^(48 6) 2^34 p / R = 2^-15 p. For a product of numbers below p that is `p / R = 2^-3.2` p more.
+//! The result of a reduction differs from `t / R` by at most `(1/2 + 2^-12) p`: the last q is at
+//! most 2^47 of 2^48, and the others times k p are below 2^47 2^(48 6) 2^34 p / R = 2^-15 p. For a
+//! product of numbers below p, `p / R = 2^-3.2` p is added to that.
 
-// loops are written out, with conditions on constants that no place needs all of
+// Loops are unrolled with conditions on constants, some of which are trivial in places.
 #![allow(clippy::absurd_extreme_comparisons, clippy::out_of_bounds_indexing)]
 
-use super::field::{BALANCED_P, Fq, Loose, P, ROUND, TWO_TO_48, TWO_TO_MINUS_48, balanced, normalise};
+use super::field::{BALANCED_P, Fq, P, ROUND, TWO_TO_48, TWO_TO_MINUS_48, balanced, normalise};
 use super::lane::Lane;
+use super::loose::Loose;
 use ark_bls12_381::FqConfig;
 use ark_ff::MontConfig;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-/// Bytes of a lane.
+/// Bytes per lane.
 const LANE: usize = size_of::<Lane>();
 
-/// k = -1/p mod 2^48, the number with a sign that is nearest to zero.
+/// The inverse k = -1/p mod 2^48, as the signed number nearest to zero.
 const K: i64 = (<FqConfig as MontConfig<6>>::INV << 16) as i64 >> 16;
 
-/// n = (k p + 1) / 2^48, in balanced limbs.
+/// The quotient n = (k p + 1) / 2^48, in balanced limbs.
+#[allow(clippy::cast_possible_truncation, reason = "n is below p / 2^13, so its last limb fits")]
 const N: [f64; 8] = {
     let mut limbs = [0; 8];
     let mut carry = 1i128;
@@ -57,7 +65,7 @@ const N: [f64; 8] = {
     balanced(limbs)
 };
 
-/// A loop written out: which limbs meet must be known for them to stay in registers.
+/// Unrolls a loop: limbs stay in registers only if all indices are known.
 macro_rules! each {
     ($i:ident in $($at:literal)*, $body:block) => {
         $({
@@ -68,11 +76,12 @@ macro_rules! each {
     };
 }
 
-/// `s, l += a b`, where b lies so many bytes behind an address. One block, because the compiler would order what it knows
-/// of in another way, and then run out of registers.
+/// Adds `a b` to `s, l`, where b is `offset` bytes after an address. One block, because the
+/// compiler would reorder the instructions and then run out of registers.
 macro_rules! accumulate {
     ($s:expr, $l:expr, $a:expr, $b:expr, $offset:expr) => {
-        // SAFETY: there are four doubles, aligned or not; nothing else is read, nothing is written.
+        // SAFETY: four doubles are readable there, aligned or not; nothing else is read and nothing
+        // is written.
         unsafe {
             asm!(
                 "vmovapd {t}, {s}",
@@ -92,10 +101,11 @@ macro_rules! accumulate {
     };
 }
 
-/// The same for the first product of a column: `s, l = C + a b`.
+/// Same as `accumulate!` for the first product of a column: `s, l = C + a b`.
 macro_rules! begin {
     ($s:expr, $l:expr, $c:expr, $a:expr, $b:expr, $offset:expr) => {
-        // SAFETY: as above.
+        // SAFETY: four doubles are readable there, aligned or not; nothing else is read and nothing
+        // is written.
         unsafe {
             asm!(
                 "vmovapd {s}, {c}",
@@ -114,7 +124,7 @@ macro_rules! begin {
     };
 }
 
-/// The address of the first half of an array's lanes, or of the second.
+/// The address of the first or the second half of the lanes of an array.
 #[inline(always)]
 fn half<const N: usize>(lanes: &[Lane; N], h: usize) -> *const __m256i {
     lanes.as_ptr().cast::<__m256i>().wrapping_add(h)
@@ -124,16 +134,17 @@ fn half<const N: usize>(lanes: &[Lane; N], h: usize) -> *const __m256i {
 #[inline(always)]
 fn put(out: &mut MaybeUninit<Wide>, limb: usize, h: usize, x: __m256d) {
     assert!(limb < 16 && h < 2);
-    // SAFETY: a wide product is sixteen lanes of two registers.
+    // SAFETY: a wide product is sixteen lanes of two registers, and the indices are within it, as
+    // asserted.
     unsafe { out.as_mut_ptr().cast::<__m256d>().add(2 * limb + h).write(x) };
 }
 
-/// A product before its reduction, or a sum of such: sixteen limbs that are integers.
+/// A product before its reduction, or a sum of such products: sixteen limbs with integer values.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Wide([Lane; 16]);
 
-/// Of Fq.
+/// A wide product of elements of Fq.
 pub(crate) type WideFq = Wide;
 
 impl Wide {
@@ -155,7 +166,7 @@ impl Wide {
         Self(t)
     }
 
-    /// Debug builds: limbs are within the bound of what is reduced.
+    /// Asserts, in debug builds, that limbs are within the bound that a reduction requires.
     #[inline(always)]
     fn check(&self) {
         if cfg!(debug_assertions) {
@@ -168,7 +179,8 @@ impl Wide {
         }
     }
 
-    /// The same number with limbs within 2^47 + 2^4 (but for the last, which is small), of which sums may be taken.
+    /// The same number with limbs within 2^47 + 2^4 (except for the last, which is small), which
+    /// may be summed.
     #[inline(always)]
     pub(crate) fn settled(&self) -> Self {
         let mut t = self.0;
@@ -185,7 +197,7 @@ impl Wide {
 }
 
 lanes! {
-    /// `a b`: 64 products of limbs. Writes all of `out`.
+    /// Computes `a b` in 64 products of limbs. Writes all of `out`.
     #[inline(never)]
     fn product_into(a: &Fq, b: &Fq, out: &mut MaybeUninit<Wide>) {
         a.check();
@@ -198,7 +210,7 @@ lanes! {
             }
             let b = half(&b.0, h);
             let mut above = _mm256_setzero_pd();
-            // two columns at a time, in turn: one waits where the other works
+            // two columns alternate: one proceeds while the other waits
             each!(i in 0 2 4 6 8 10 12 14, {
                 let (mut s, mut l) = ([round; 2], [_mm256_setzero_pd(); 2]);
                 each!(j in 0 1 2 3 4 5 6 7, {
@@ -220,7 +232,7 @@ lanes! {
         }
     }
 
-    /// `a^2`: 36 products of limbs. Writes all of `out`.
+    /// Computes `a^2` in 36 products of limbs. Writes all of `out`.
     #[inline(never)]
     fn square_into(a: &Fq, out: &mut MaybeUninit<Wide>) {
         a.check();
@@ -259,7 +271,7 @@ lanes! {
         }
     }
 
-    /// `t / R mod p`: 64 products of limbs and one more.
+    /// Computes `t / R mod p` in 64 products of limbs and one more.
     #[inline(never)]
     fn reduce(t: &Wide) -> Fq {
         let mut out = Fq::zero();
@@ -267,7 +279,7 @@ lanes! {
         out
     }
 
-    /// Two reductions side by side: each waits for its q where the other works.
+    /// Two reductions side by side: each waits for its q while the other proceeds.
     #[inline(never)]
     fn reduce_two(t: &Wide, s: &Wide) -> [Fq; 2] {
         let mut out = [Fq::zero(); 2];
@@ -276,7 +288,7 @@ lanes! {
         out
     }
 
-    /// Reductions, half a lane beside the other.
+    /// Reductions, with both halves of the lanes side by side.
     #[inline]
     fn reduce_all<const W: usize>(wide: [&Wide; W], out: [&mut Fq; W]) {
         for wide in wide {
@@ -284,7 +296,7 @@ lanes! {
         }
         let (round, down) = (_mm256_set1_pd(ROUND), _mm256_set1_pd(TWO_TO_MINUS_48));
         let mut q = [[Lane::splat(0); 8]; W];
-        // what goes to the next column: of sums in s, and of a limb that is taken away
+        // carries to the next column: of the sums in s, and of a limb that is cancelled
         let (mut above, mut carry) = ([[_mm256_setzero_pd(); 2]; W], [[_mm256_setzero_pd(); 2]; W]);
         each!(i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15, {
             let (mut s, mut l) = ([[round; 2]; W], [[round; 2]; W]);
@@ -345,41 +357,44 @@ lanes! {
         }
     }
 
-    /// `a b / R mod p`
+    /// Computes `a b / R mod p`.
     #[inline(never)]
     pub(crate) fn mul(a: &Fq, b: &Fq) -> Fq {
         let mut t = MaybeUninit::uninit();
         product_into(a, b, &mut t);
-        // SAFETY (here and below): all of it has been written.
+        // SAFETY: `product_into` wrote every limb.
         reduce(unsafe { t.assume_init_ref() })
     }
 
-    /// Two products.
+    /// Computes two products.
     #[inline(never)]
     pub(crate) fn mul_two([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Fq; 2] {
         let (mut t, mut s) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         product_into(a, b, &mut t);
         product_into(c, d, &mut s);
+        // SAFETY: `product_into` wrote every limb of both.
         unsafe { reduce_two(t.assume_init_ref(), s.assume_init_ref()) }
     }
 
-    /// `a b` before the reduction.
+    /// Computes `a b` before the reduction.
     #[inline]
     pub(crate) fn mul_wide(a: &Fq, b: &Fq) -> Wide {
         let mut t = MaybeUninit::uninit();
         product_into(a, b, &mut t);
+        // SAFETY: `product_into` wrote every limb.
         unsafe { t.assume_init() }
     }
 
-    /// `a^2 / R mod p`
+    /// Computes `a^2 / R mod p`.
     #[inline(never)]
     pub(crate) fn square(a: &Fq) -> Fq {
         let mut t = MaybeUninit::uninit();
         square_into(a, &mut t);
+        // SAFETY: `square_into` wrote every limb.
         reduce(unsafe { t.assume_init_ref() })
     }
 
-    /// `t / R mod p` of two, which may be negative.
+    /// Computes `t / R mod p` of two numbers, which may be negative.
     #[inline(never)]
     pub(crate) fn reduce_lifted(t: &Wide, s: &Wide) -> [Fq; 2] {
         let mut out = reduce_two(t, s);
@@ -389,28 +404,31 @@ lanes! {
     }
 }
 
-/// [`mul`], as sums of products take it.
+/// Same as [`mul`], for use in sums of products.
 #[inline(always)]
 pub(crate) fn mul_loose(a: &Fq, b: &Fq) -> Loose {
-    // SAFETY (here and below): lanes exist only where the features do.
+    // SAFETY: lanes exist only where AVX2 and FMA do.
     Loose(unsafe { mul(a, b) })
 }
 
-/// [`square`], as sums of products take it.
+/// Same as [`square`], for use in sums of products.
 #[inline(always)]
 pub(crate) fn square_loose(a: &Fq) -> Loose {
+    // SAFETY: lanes exist only where AVX2 and FMA do.
     Loose(unsafe { square(a) })
 }
 
-/// Two products.
+/// Computes two products.
 #[inline(always)]
 pub(crate) fn products_loose(a: [&Fq; 2], b: [&Fq; 2]) -> [Loose; 2] {
+    // SAFETY: lanes exist only where AVX2 and FMA do.
     unsafe { mul_two(a, b) }.map(Loose)
 }
 
-/// `(a0 + a1 i) (b0 + b1 i) / R`: three products and two reductions.
+/// Computes `(a0 + a1 i) (b0 + b1 i) / R` in three products and two reductions.
 #[inline(always)]
 pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
+    // SAFETY: lanes exist only where AVX2 and FMA do.
     unsafe {
         let (v0, v1) = (mul_wide(a0, b0), mul_wide(a1, b1));
         let sums = mul_wide(&a0.add(a1), &b0.add(b1));
@@ -427,13 +445,16 @@ mod tests {
     use crate::portable::Field;
     use blst::blst_fp;
 
-    /// Elements at the bounds and between: each its limbs.
+    /// The limbs of elements at the bounds and in between.
     fn edges() -> Vec<[u64; 8]> {
         let (most, top) = (((1u64 << 47) + (1 << 4)) as f64, P[7] as f64 - 1.0);
         let mut out = vec![[0.0; 8], BALANCED_P, BALANCED_P.map(|x| -x)];
-        // all limbs as large as they may be, with equal, opposite and alternating signs; ties when rounded
+        // all limbs as large as they may be, with equal, opposite and alternating signs; ties in
+        // rounding
         for limb in [most, most - 1.0, (1u64 << 47) as f64, (1u64 << 47) as f64 - 1.0, 1.0] {
-            for signs in [0b0000_0000u32, 0b1111_1111, 0b0101_0101, 0b0111_1111, 0b1000_0000, 0b0011_0011] {
+            for signs in
+                [0b0000_0000u32, 0b1111_1111, 0b0101_0101, 0b0111_1111, 0b1000_0000, 0b0011_0011]
+            {
                 let signed = |j: usize, x: f64| if signs >> j & 1 == 1 { -x } else { x };
                 out.push(std::array::from_fn(|j| signed(j, if j < 7 { limb } else { top })));
                 out.push(std::array::from_fn(|j| signed(j, if j < 7 { limb } else { 0.0 })));
@@ -448,7 +469,9 @@ mod tests {
             (state >> 16) as f64 - (1u64 << 47) as f64
         };
         for _ in 0..20 {
-            out.push(std::array::from_fn(|j| if j < 7 { random() } else { (random() / 8.0).trunc() % top }));
+            out.push(std::array::from_fn(|j| {
+                if j < 7 { random() } else { (random() / 8.0).trunc() % top }
+            }));
         }
         out.into_iter().map(|x| x.map(|limb| (limb + 0.0).to_bits())).collect()
     }
@@ -465,7 +488,7 @@ mod tests {
         Fq::new(Lane::columns(rows))
     }
 
-    /// The words that an element has.
+    /// The words of an element.
     fn words(x: &Fq) -> [[u64; 6]; 8] {
         let mut out = [[0; 6]; 8];
         for (j, column) in x.words().iter().enumerate() {
@@ -484,18 +507,19 @@ mod tests {
             return;
         }
         let edges = edges();
-        // SAFETY: the features are there, and all of it is written.
+        // SAFETY: the features are available (checked above), and `square_into` writes every limb.
         let square_wide = |x: &Fq| unsafe {
             let mut t = MaybeUninit::uninit();
             square_into(x, &mut t);
             t.assume_init()
         };
         for (i, a) in edges.iter().enumerate() {
-            // all pairs, eight at a time, each lane with another partner
+            // all pairs, eight at a time, each lane with a different partner
             for first in (0..edges.len()).step_by(8) {
-                let b: [&[u64; 8]; 8] = std::array::from_fn(|lane| &edges[(first + lane + i) % edges.len()]);
+                let b: [&[u64; 8]; 8] =
+                    std::array::from_fn(|lane| &edges[(first + lane + i) % edges.len()]);
                 let (x, y) = (gather([a; 8]), gather(b));
-                // SAFETY: the features are there.
+                // SAFETY: the features are available (checked above).
                 let got = unsafe {
                     let difference = mul_wide(&x, &y).sub(&square_wide(&y));
                     // sixteen products of both signs
@@ -528,7 +552,7 @@ mod tests {
                     for ((got, words), expected) in got.iter().zip(&of_words).zip(expected) {
                         assert_eq!(from_row(&got[lane]), expected);
                         assert_eq!(words[lane], expected.l, "reduced, in the form of words");
-                        // between -p and p: the last limb tells, up to one
+                        // between -p and p: the last limb shows it, up to one
                         assert!(f64::from_bits(got[lane][7]).abs() <= P[7] as f64 + 1.0);
                     }
                 }
@@ -536,25 +560,27 @@ mod tests {
         }
     }
 
-    /// Operands whose products have a low part of nearly 2^47 in every column, all of one sign, so that limbs of sums are as large
-    /// as they get: without carries in between they would pass 2^53.
+    /// Operands whose products have a low part of nearly 2^47 in every column, all of one sign, so
+    /// that limbs of sums are as large as possible: without carries in between they would exceed
+    /// 2^53.
     #[test]
     fn the_largest_sums_in_fq6() {
         const M: i64 = 1 << 48;
         if !super::super::available() {
             return;
         }
-        // a in the range with a b = 2^47 less a little, modulo 2^48, for an odd b
+        // a in the range with a b a little less than 2^47, modulo 2^48, for an odd b
         let partner = |b: i64, range: std::ops::Range<i64>| {
-            let inverse = (0..6).fold(1i64, |x, _| x.wrapping_mul(2i64.wrapping_sub(b.wrapping_mul(x))));
+            let inverse =
+                (0..6).fold(1i64, |x, _| x.wrapping_mul(2i64.wrapping_sub(b.wrapping_mul(x))));
             let a = (1..1i64 << 20).map(|d| ((1i64 << 47) - d).wrapping_mul(inverse) & (M - 1));
             a.into_iter().find(|a| range.contains(a) && a & 1 == 1).expect("there is one")
         };
         let (most, least) = (1i64 << 47, (1i64 << 47) - (1 << 40));
-        for seed in 0..10 {
+        for (seed, lane) in (0..10).zip((0..8).cycle()) {
             let y = most - 12345 - 2 * seed * 1_000_003;
             let x = partner(y, least..most);
-            // the last limbs, each with the other's lower ones
+            // the last limbs, each paired with the other's lower ones
             let (last_x, last_y) = (partner(y, 0..P[7]), partner(x, 0..P[7]));
             let row = |limb: i64, last: i64| -> [u64; 8] {
                 std::array::from_fn(|j| if j < 7 { limb as f64 } else { last as f64 }.to_bits())
@@ -566,12 +592,12 @@ mod tests {
             let minus_a1 = Fq2 { c0: minus_a, c1: a };
             let b1 = Fq2 { c0: b, c1: b };
             let minus_b1 = Fq2 { c0: minus_b, c1: minus_b };
-            // SAFETY: the features are there.
+            // SAFETY: the features are available (checked above).
             let got = unsafe { fq6_mul(&Fq6([minus_a1, a1, minus_a1]), &Fq6([b1, b1, minus_b1])) };
             let xy = from_row(&x).mul(&from_row(&y));
             let two = xy.add(&xy);
             let four = two.add(&two);
-            let got = [words(&got.0[0].c0)[seed as usize % 8], words(&got.0[0].c1)[seed as usize % 8]];
+            let got = [&got.0[0].c0, &got.0[0].c1].map(|x| words(x)[lane]);
             assert_eq!(got, [four.add(&two).neg().l, four.neg().l], "-6 x y and -4 x y");
         }
     }

@@ -1,12 +1,15 @@
-//! Batched affine additions in G1, software-pipelined: all that is not a product is interleaved with products.
+//! Batched affine additions in G1, software-pipelined: everything other than the products is
+//! interleaved with them.
 //!
-//! What is computed, its forms and its bounds are those of [`super::batch`], which this replaces in G1, but that points are read only on
-//! the way there; all that the way back needs of them is kept, in order. A processor such as Zen 4 or 5 has other units for what is no
-//! multiply-add, but looks ahead by no more than some hundred operations: what lies between two products does not overlap with them.
-//! So reading, transposing and cutting points, the end of each sum and its writing are split into [`STEPS`] steps, which lie between
-//! the rows of a product that needs nothing of them:
+//! Results, forms and bounds are those of [`super::batch`], which this module replaces in G1,
+//! except that points are read only in the forward pass; everything that the backward pass needs is
+//! kept, in order. Zen 4 and 5 execute other instructions on separate ports, but the reorder window
+//! holds only a few hundred operations, so work placed between two multiplications does not overlap
+//! with them. Reading, transposing and cutting points, finishing each sum and writing it are
+//! therefore split into [`STEPS`] steps, which are placed between the rows of a product that does
+//! not depend on them:
 //!
-//! | product | beside it |
+//! | product | interleaved with it |
 //! |---|---|
 //! | running product, vector v | reading vector v + 1: x and y, differences of both |
 //! | slope, v | end of y, v + 1 |
@@ -15,17 +18,31 @@
 //! | reciprocal, v - 1 | end of x, v |
 //! | y, v | |
 //!
-//! Measured: `docs/kernels.md`.
+//! Measurements are in `docs/kernels.md`.
 
-use super::batch::{Pairs, Special, classify, invert, prefetch_there, special_slopes, special_sums};
 use super::field::{Element, Fq, Modulus, Q, cut_limb};
 use super::lane::{Lane, Mask};
 use super::loose::{Carrying, Loose, mend, quotient, surely_reduced};
+use super::pairs::{
+    Pairs, Point, Special, classify, invert, prefetch_there, special_slopes, special_sums,
+};
 use super::product::{STEPS, mul_loose, mul_loose_beside, square_loose};
-use crate::G1Point;
+use super::tuning::BATCH_G1;
+use crate::points::G1Point;
 use crate::sums::NEGATIVE;
 
-/// Limbs k and k + 1, written out.
+impl Point for G1Point {
+    type Lanes = Fq;
+    const BATCH: usize = BATCH_G1;
+    const KEPT: usize = KEPT;
+
+    unsafe fn add_batch(src: &[Self], pairs: &[[u32; 2]], out: &mut [Self], scratch: &mut [Lane]) {
+        // SAFETY: the caller guarantees the features of this backend.
+        unsafe { add_batch(src, pairs, out, scratch) }
+    }
+}
+
+/// Unrolls a block for limbs k and k + 1.
 macro_rules! two {
     ($k:ident = $from:expr, $body:block) => {{
         let $k = $from;
@@ -35,7 +52,7 @@ macro_rules! two {
     }};
 }
 
-/// Limbs k to k + 3, written out.
+/// Unrolls a block for limbs k to k + 3.
 macro_rules! four {
     ($k:ident = $from:expr, $body:block) => {{
         two!($k = $from, $body);
@@ -43,7 +60,7 @@ macro_rules! four {
     }};
 }
 
-/// All steps, written out: states stay in registers only if all indices are known.
+/// Unrolls all steps: states stay in registers only if all indices are known.
 macro_rules! steps {
     ($i:ident, $step:expr) => {
         steps!(@ $i, $step, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -56,31 +73,32 @@ macro_rules! steps {
     };
 }
 
-const _: () = assert!(STEPS == 16, "as many as are written out");
+const _: () = assert!(STEPS == 16, "`steps!` unrolls 16 steps");
 
-/// Words of a point.
+/// Words per point.
 const WORDS: usize = 12;
 
-/// Elements that the way back needs of a vector: 320 bytes a pair.
-pub(crate) const KEPT: usize = 5;
-/// Their limbs.
+/// The number of elements per vector that the backward pass needs: 320 bytes per pair.
+const KEPT: usize = 5;
+/// The limbs of these elements.
 type Kept = [Lane; 8 * KEPT];
 
-/// What lies where in [`Kept`]: the product of all denominators before its own in its chain, its own, x of the first points, their y with
-/// their signs, not carried, and the rise to the second points' y.
+/// Offsets in [`Kept`]: the product of all earlier denominators in the chain, the vector's own
+/// denominator, x of the first points, their y with sign, not carried, and the rise to the second
+/// points' y.
 const BEFORE: usize = 0;
 const D: usize = 8;
 const X: usize = 16;
 const Y: usize = 24;
 const RISE: usize = 32;
 
-/// An element that was kept.
+/// Loads a kept element.
 #[inline(always)]
 fn kept(from: &Kept, at: usize) -> Fq {
     Element::new(*from[at..].first_chunk().expect("eight limbs"))
 }
 
-/// One side's points of eight pairs, being read.
+/// The points on one side of eight pairs, while they are read.
 struct Reading<'s> {
     rows: [&'s [u64; WORDS]; 8],
     columns: [Lane; WORDS],
@@ -98,7 +116,7 @@ impl<'s> Reading<'s> {
         Self { rows, columns: [Lane::splat(0); WORDS], negative: Lane::top_bits(pairs, side) }
     }
 
-    /// All columns, in three steps.
+    /// Transposes all columns, in three steps.
     #[inline(always)]
     fn transpose(&mut self, step: usize) {
         let columns = self.columns.first_chunk_mut().expect("eight columns");
@@ -123,7 +141,7 @@ impl<'s> Reading<'s> {
                 self.columns[8..].copy_from_slice(&Lane::half_columns(rows));
             }
         }
-        // all of them, each time: an MSM is 3 % faster than with those of the step
+        // all columns at every step: an MSM is 3 % faster than with only those of the step
         for i in 0..WORDS {
             self.columns[i] = self.columns[i].here();
         }
@@ -135,20 +153,23 @@ impl<'s> Reading<'s> {
         cut_limb::<6>(self.columns.first_chunk().expect("six words"), 0, k).here()
     }
 
-    /// A limb of y, negative where the point is.
+    /// A limb of y, negated where the point is.
     #[inline(always)]
     fn y(&self, k: usize) -> Lane {
-        cut_limb::<6>(self.columns.last_chunk().expect("six words"), 0, k).negated(self.negative).here()
+        cut_limb::<6>(self.columns.last_chunk().expect("six words"), 0, k)
+            .negated(self.negative)
+            .here()
     }
 }
 
-/// Eight pairs that are being read, and what is known of them without a product: `b - a + p` of their x and `b - a + 2 p` of their y.
+/// Eight pairs that are being read, and what can be computed without a product: `b - a + p` of
+/// their x and `b - a + 2 p` of their y.
 struct Arriving<'s> {
     a: Reading<'s>,
     b: Reading<'s>,
     d: Carrying,
     rise: Carrying,
-    // zero in lanes where x of a or b is zero, or both are equal
+    // zero in lanes where x of a or of b is zero, or both are equal
     any: [Lane; 3],
 }
 
@@ -186,14 +207,15 @@ impl<'s> Arriving<'s> {
             }
             _ => {
                 two!(k = 2 * (i - 12), {
-                    self.rise.put(k, self.b.y(k).sub(to[Y + k]).add(Lane::splat(Q::MULTIPLES[k][2])));
+                    self.rise
+                        .put(k, self.b.y(k).sub(to[Y + k]).add(Lane::splat(Q::MULTIPLES[k][2])));
                     to[RISE + k] = self.rise.limb(k);
                 });
             }
         }
     }
 
-    /// Lanes that may not be plain additions.
+    /// The lanes that may not be plain additions.
     #[inline(always)]
     fn special(&self) -> Mask {
         let zero = Lane::splat(0);
@@ -201,7 +223,7 @@ impl<'s> Arriving<'s> {
     }
 }
 
-/// What `sum + LIFT p` is below p, as [`Loose::reduced`] does it.
+/// Reduces `sum + LIFT p` below p in steps, as [`Loose::reduced`] does at once.
 struct Reducing<const LIFT: usize> {
     sum: [Lane; 8],
     quotient: Lane,
@@ -214,7 +236,7 @@ impl<const LIFT: usize> Reducing<LIFT> {
         Self { sum: [Lane::splat(0); 8], quotient: Lane::splat(0), out: Carrying::new() }
     }
 
-    /// Nine steps; the limbs of the sum are asked for in the first four.
+    /// One of nine steps; the first four ask for the limbs of the sum.
     #[inline(always)]
     fn step(&mut self, limb: impl Fn(usize) -> Lane, i: usize) {
         match i {
@@ -233,13 +255,13 @@ impl<const LIFT: usize> Reducing<LIFT> {
         }
     }
 
-    /// The number below p, and whether it had to be put right.
+    /// The number below p, and whether it needed no correction.
     #[inline(always)]
     fn done(&self) -> (Fq, bool) {
         let mut out = self.out.done();
         let sure = surely_reduced(&out);
         if !sure {
-            // SAFETY: lanes exist only where the features do.
+            // SAFETY: lanes exist only where AVX-512 IFMA does.
             out = unsafe { mend(out) };
         }
         out.check();
@@ -247,7 +269,7 @@ impl<const LIFT: usize> Reducing<LIFT> {
     }
 }
 
-/// Sums on their way back into memory.
+/// Sums on their way back to memory.
 struct Writing {
     words: [Lane; WORDS],
 }
@@ -273,7 +295,7 @@ impl Writing {
     }
 }
 
-/// A vector whose sum is known but for the end of its y.
+/// A vector whose sum is known except for the end of its y.
 struct Ending {
     vector: usize,
     x: Fq,
@@ -283,9 +305,9 @@ struct Ending {
 }
 
 lanes! {
-    /// The sums of pairs, as [`super::batch`] has them.
+    /// Adds pairs, with the same results as [`super::batch`].
     #[inline(never)]
-    pub(crate) fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
+    fn add_batch(src: &[G1Point], pairs: &[[u32; 2]], out: &mut [G1Point], scratch: &mut [Lane]) {
         let vectors = pairs.len().div_ceil(8);
         let all = &mut scratch.as_chunks_mut::<{ 8 * KEPT }>().0[..vectors];
         let eights = Pairs::new(pairs);
@@ -304,7 +326,7 @@ lanes! {
             let before = products[v % 2];
             all[v][BEFORE..D].copy_from_slice(&before.0);
             all[v][D..X].copy_from_slice(&d.0);
-            // after the last one, that one again
+            // past the end, the last vector is read again
             let ahead = (v + 1).min(vectors - 1);
             next = Arriving::new(src, eights.of(ahead));
             let to = &mut all[ahead];
@@ -315,7 +337,7 @@ lanes! {
         let mut reciprocal = mul_loose(&inverses[last % 2], &kept(&all[last], BEFORE)).carried();
         let zero = Fq::zero();
         let mut ending = Ending { vector: vectors, x: zero, y: Loose::of(&zero), ya: Loose::of(&zero), special: None };
-        // for the last vector if it is not whole, and for what comes before it
+        // buffer for the last vector if it is not full, and for the rounds before the first sum
         let mut aside = [0; 8 * WORDS];
         for v in (0..vectors).rev() {
             let this = &all[v];
@@ -370,32 +392,37 @@ lanes! {
 }
 
 impl Ending {
-    /// A limb of y before it is reduced.
+    /// A limb of y before its reduction.
     #[inline(always)]
     fn y_limb(&self, k: usize) -> Lane {
         self.y.0[k].sub(self.ya.0[k])
     }
 
-    /// The vector's sums.
+    /// The sums of the vector.
     #[inline(always)]
     fn done(&self, src: &[G1Point], eights: &Pairs<'_>, y: &Reducing<2>) -> (Fq, Fq) {
         let (mut x, (mut y, _)) = (self.x, y.done());
         if let Some(special) = &self.special {
-            // SAFETY: lanes exist only where the features do.
+            // SAFETY: lanes exist only where AVX-512 IFMA does.
             (x, y) = unsafe { special_sums(src, eights.of(self.vector), special, x, y) };
         }
         (x, y)
     }
 }
 
-/// Where the sums of a vector go: to the output, or if it has not eight of them, aside.
+/// Where the sums of a vector are written: to the output or, if fewer than eight of them fit, to a
+/// buffer.
 #[inline(always)]
-fn target<'o>(out: &'o mut [G1Point], aside: &'o mut [u64; 8 * WORDS], vector: usize) -> &'o mut [u64; 8 * WORDS] {
+fn target<'o>(
+    out: &'o mut [G1Point],
+    aside: &'o mut [u64; 8 * WORDS],
+    vector: usize,
+) -> &'o mut [u64; 8 * WORDS] {
     let words: &mut [u64] = bytemuck::cast_slice_mut(out);
     words.get_mut(8 * WORDS * vector..).and_then(|rest| rest.first_chunk_mut()).unwrap_or(aside)
 }
 
-/// Copies to the output what was put aside.
+/// Copies buffered sums to the output.
 #[inline(always)]
 fn finish(out: &mut [G1Point], aside: &[u64; 8 * WORDS], vector: usize) {
     if let Some(rest) = out.get_mut(8 * vector..).filter(|rest| rest.len() < 8) {

@@ -1,19 +1,23 @@
 //! Fourier transforms over Fr in lanes, in place.
 //!
 //! # Form
-//! Between passes eight consecutive elements are a block of four times eight words: their first words, their second words and
-//! so on, where they lay as elements. The first pass reads elements, the last one writes them. Blocks hold numbers below 2 p,
-//! which have 256 bits. Twiddles are kept as limbs, times R, so a product with one leaves the other operand's form as it is.
+//! Between passes, eight consecutive elements form a block of four times eight words, in place of
+//! the elements: their first words, their second words and so on. The first pass reads elements and
+//! the last one writes them. Blocks hold numbers below 2 p, which have 256 bits. Twiddles are
+//! stored as limbs times R, so a product with one leaves the form of the other operand unchanged.
 //!
 //! # Passes
-//! Two layers of butterflies a pass: four products for four elements (404 multiply-adds for eight times four, and one for each sum's quotient). Passes recurse
-//! depth first, so that all but the first few stay in a cache. The last six layers of decimation in frequency, over 64
-//! elements, are done at once: three over blocks, then, after a transposition, three over what were the lanes of a block.
+//! Each pass computes two layers of butterflies: four products for four elements (404 multiply-adds
+//! for eight times four, and one for the quotient of each sum). Passes recurse depth first, so all
+//! but the first few stay in cache. The last six layers of decimation in frequency, over 64
+//! elements, are computed at once: three over blocks and, after a transposition, three over the
+//! former lanes of a block.
 //!
 //! # Bounds
-//! Sums of two of the numbers below 2 p are below 4 p, differences lifted by 2 p or 4 p below 8 p; products with a twiddle,
-//! which is below p, stay below (1 + 2^-20 + 8 p / R) p < 1.3 p. Sums and differences that are no factors are not carried before
-//! their nearest multiple of p is taken away ([`Fr::settled`]).
+//! Sums of two numbers below 2 p are below 4 p, and differences lifted by 2 p or 4 p are below 8 p;
+//! products with a twiddle, which is below p, stay below (1 + 2^-20 + 8 p / R) p < 1.3 p. Sums and
+//! differences that are not factors are not carried before the nearest multiple of p is subtracted
+//! ([`Fr::settled`]).
 
 use super::field::{Element, Fr, limbs};
 use super::lane::Lane;
@@ -21,13 +25,13 @@ use super::product::{product, product_limbs, products_limbs};
 use ark_bls12_381::FrConfig;
 use ark_ff::MontConfig;
 
-/// Elements of the smallest transform that this backend does.
+/// The size of the smallest transform of this backend.
 pub(crate) const LEAST: usize = 64;
 
-/// Eight elements, as elements or as words of all eight.
+/// Eight elements, either as they are in memory or transposed, word by word.
 type Block = [u64; 32];
 
-/// Twiddles of eight consecutive butterflies, limb by limb.
+/// The twiddles of eight consecutive butterflies, limb by limb.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Twiddles([[u64; 8]; 5]);
@@ -43,23 +47,23 @@ impl Twiddles {
     }
 }
 
-/// The roots' powers for all layers: 40 N bytes.
+/// The powers of the root for all layers: 40 N bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
-    /// for butterflies over distances of 8, 16, 32 and so on
+    /// Twiddles for butterflies over distances of 8, 16, 32 and so on.
     layers: Vec<Vec<Twiddles>>,
-    /// the first three powers of the eighth root of unity
+    /// The first three powers of the eighth root of unity.
     eighth: [[u64; 5]; 3],
 }
 
-/// x R mod p in limbs; the words of x are x 2^256.
+/// Returns x R mod p in limbs; the words of x are x 2^256.
 fn times_r(x: &ark_bls12_381::Fr) -> [u64; 5] {
     let sixteen = *x * ark_bls12_381::Fr::from(16u64);
     limbs(&sixteen.0.0, 0)
 }
 
 impl Tables {
-    /// `powers` are w^i for i < N/2, N at least [`LEAST`].
+    /// Takes the powers w^i for i < N/2, where N is at least [`LEAST`].
     pub(crate) fn new(powers: &[ark_bls12_381::Fr]) -> Self {
         let half = powers.len();
         let mut layers = Vec::new();
@@ -69,7 +73,9 @@ impl Tables {
             let layer = (0..distance / 8).map(|v| {
                 let mut out = [[0; 8]; 5];
                 for lane in 0..8 {
-                    for (j, limb) in times_r(&powers[(8 * v + lane) * stride]).into_iter().enumerate() {
+                    for (j, limb) in
+                        times_r(&powers[(8 * v + lane) * stride]).into_iter().enumerate()
+                    {
                         out[j][lane] = limb;
                     }
                 }
@@ -82,55 +88,71 @@ impl Tables {
         Self { layers, eighth }
     }
 
-    /// Values in natural order to coefficients times N in bit-reversed order. The powers of w do for those of 1/w: results
-    /// then come in the order 0, N - 1, N - 2 and so on, and so do they when the values did.
+    /// Turns values in natural order into coefficients times N in bit-reversed order. The powers of
+    /// w serve for those of 1/w: they return the results in the order 0, N - 1, N - 2 and so on, so
+    /// reversing the values first restores the order.
     pub(crate) fn to_coefficients(&self, values: &mut [ark_bls12_381::Fr]) {
         values[1..].reverse();
-        // SAFETY (here and below): tables are made only where the features are.
+        // SAFETY: `Domain` makes these tables only where AVX-512 IFMA is available.
         unsafe { dif_blocks(blocks(values), self, true) }
     }
 
-    /// Coefficients in bit-reversed order, times the factors if there are any, to values in natural order.
-    pub(crate) fn to_values(&self, coefficients: &mut [ark_bls12_381::Fr], factors: Option<&[ark_bls12_381::Fr]>) {
+    /// Turns coefficients in bit-reversed order, multiplied by the factors if any, into values in
+    /// natural order.
+    pub(crate) fn to_values(
+        &self,
+        coefficients: &mut [ark_bls12_381::Fr],
+        factors: Option<&[ark_bls12_381::Fr]>,
+    ) {
         if let Some(factors) = factors {
-            assert_eq!(coefficients.len(), factors.len(), "as many factors as coefficients");
+            assert_eq!(coefficients.len(), factors.len(), "one factor per coefficient");
         }
+        // SAFETY: `Domain` makes these tables only where AVX-512 IFMA is available.
         unsafe { dit_blocks(blocks(coefficients), factors, self, true) }
     }
 
-    /// Multiplies all by x.
+    /// Multiplies all values by x.
     pub(crate) fn scale(&self, values: &mut [ark_bls12_381::Fr], x: &ark_bls12_381::Fr) {
+        // SAFETY: `Domain` makes these tables only where AVX-512 IFMA is available.
         unsafe { scale_blocks(blocks(values), &times_r(x)) }
     }
 
-    /// Twiddles of butterflies over that many blocks.
+    /// The twiddles of butterflies over a distance of this many blocks.
     #[inline(always)]
     fn layer(&self, blocks: usize) -> &[Twiddles] {
         &self.layers[blocks.ilog2() as usize]
     }
 }
 
-/// The elements as blocks; they are at least [`LEAST`] and a power of two.
+/// Views the elements as blocks; their number is at least [`LEAST`] and a power of two.
 fn blocks(values: &mut [ark_bls12_381::Fr]) -> &mut [Block] {
     const _: () = assert!(size_of::<[ark_bls12_381::Fr; 8]>() == size_of::<Block>());
-    const _: () = assert!(<FrConfig as MontConfig<4>>::MODULUS.0[3] >> 63 == 0, "numbers below 2 p have 256 bits");
-    // SAFETY: an element is its four words (size asserted; any words are words), and as many blocks as there are whole eights
-    // lie within the slice. Callers leave canonical elements behind.
+    const _: () = assert!(
+        <FrConfig as MontConfig<4>>::MODULUS.0[3] >> 63 == 0,
+        "numbers below 2 p have 256 bits"
+    );
+    // SAFETY: an element consists of its four words (size asserted; all words are valid), and this
+    // many blocks lie within the slice. Callers leave canonical elements behind.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len() / 8) }
 }
 
-/// Eight elements as they come.
+/// Loads eight elements as they are in memory.
 #[inline(always)]
 fn load_elements(block: &Block) -> Fr {
     let rows = block.as_chunks::<4>().0;
-    let words = Lane::half_columns([&rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6], &rows[7]]);
+    let words = Lane::half_columns([
+        &rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6], &rows[7],
+    ]);
     Element::cut(&words, 0)
 }
 
 #[inline(always)]
 fn load(block: &Block) -> Fr {
     let rows = block.as_chunks::<8>().0;
-    Element::cut(&[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])], 0)
+    Element::cut(
+        &[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])],
+        0,
+    )
 }
 
 #[inline(always)]
@@ -141,7 +163,7 @@ fn store(x: &Fr, block: &mut Block) {
     }
 }
 
-/// Stores elements below 2 p as what they are.
+/// Stores numbers below 2 p as reduced elements.
 #[inline(always)]
 fn store_elements(x: &Fr, block: &mut Block) {
     Lane::store_half_columns(x.reduce_once::<0>().joined(), block, 4);
@@ -159,7 +181,7 @@ fn sum(a: &Limbs, b: &Limbs) -> Limbs {
     t
 }
 
-/// `a - b + 2^K p`
+/// Computes `a - b + 2^K p`.
 #[inline(always)]
 fn difference<const K: usize>(a: &Limbs, b: &Limbs) -> Limbs {
     let (mut t, p) = (*a, Fr::p(K));
@@ -169,7 +191,7 @@ fn difference<const K: usize>(a: &Limbs, b: &Limbs) -> Limbs {
     t
 }
 
-/// `(a + b, (a - b) w)`, below 2 p all, of two pairs.
+/// The butterfly `(a + b, (a - b) w)` for two pairs; all results are below 2 p.
 #[inline(always)]
 fn butterflies_dif(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
     let [[a, b], [c, d]] = pairs;
@@ -180,7 +202,7 @@ fn butterflies_dif(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
     (v[b], v[d]) = (Fr::propagate(m[0]), Fr::propagate(m[1]));
 }
 
-/// `(a + w b, a - w b)`, below 2 p all, of two pairs.
+/// The butterfly `(a + w b, a - w b)` for two pairs; all results are below 2 p.
 #[inline(always)]
 fn butterflies_dit(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
     let [[a, b], [c, d]] = pairs;
@@ -191,7 +213,7 @@ fn butterflies_dit(v: &mut [Fr; 8], pairs: [[usize; 2]; 2], w: [&Fr; 2]) {
     v[c] = Fr::settled(sum(&v[c].0, &n));
 }
 
-/// `(a + b, a - b)`
+/// The butterfly `(a + b, a - b)`.
 #[inline(always)]
 fn butterfly(v: &mut [Fr; 8], [a, b]: [usize; 2]) {
     let difference = Fr::settled(difference::<1>(&v[a].0, &v[b].0));
@@ -199,14 +221,14 @@ fn butterfly(v: &mut [Fr; 8], [a, b]: [usize; 2]) {
     v[b] = difference;
 }
 
-/// The k-th of the four pairs of eight that are so far apart.
+/// The k-th of the four pairs among eight elements at a given distance.
 #[inline(always)]
 fn pair(distance: usize, k: usize) -> [usize; 2] {
     let i = k / distance * 2 * distance + k % distance;
     [i, i + distance]
 }
 
-/// Three layers over eight vectors: their twiddles are eighth roots of unity.
+/// Three layers over eight vectors, whose twiddles are eighth roots of unity.
 #[inline(always)]
 fn eight_dif(v: &mut [Fr; 8], tables: &Tables) {
     let [w1, w2, w3] = &tables.eighth;
@@ -222,7 +244,7 @@ fn eight_dif(v: &mut [Fr; 8], tables: &Tables) {
     }
 }
 
-/// The same three layers, the other way round.
+/// The same three layers in decimation in time.
 #[inline(always)]
 fn eight_dit(v: &mut [Fr; 8], tables: &Tables) {
     let [w1, w2, w3] = &tables.eighth;
@@ -238,7 +260,7 @@ fn eight_dit(v: &mut [Fr; 8], tables: &Tables) {
     butterflies_dit(v, [[1, 5], [3, 7]], [&w1, &w3]);
 }
 
-/// Limb by limb, lane i of element j becomes lane j of element i.
+/// Transposes limb by limb: lane i of element j becomes lane j of element i.
 #[inline(always)]
 fn transpose(v: &mut [Fr; 8]) {
     for limb in 0..5 {
@@ -310,7 +332,7 @@ lanes! {
         }
     }
 
-    /// The last six layers.
+    /// Computes the last six layers.
     fn dif_64(blocks: &mut [Block], tables: &Tables, first: bool) {
         let mut v = [Fr::zero(); 8];
         for k in 0..8 {
@@ -381,7 +403,7 @@ lanes! {
         }
     }
 
-    /// The first six layers.
+    /// Computes the first six layers.
     fn dit_64(blocks: &mut [Block], factors: Option<&[ark_bls12_381::Fr]>, tables: &Tables, last: bool) {
         let words = blocks.as_flattened();
         let mut v = [Fr::zero(); 8];
@@ -415,10 +437,20 @@ lanes! {
 #[inline(always)]
 fn strided(words: &[u64], k: usize) -> [&[u64; 4]; 8] {
     let rows = words.as_chunks::<4>().0;
-    [&rows[k], &rows[k + 8], &rows[k + 16], &rows[k + 24], &rows[k + 32], &rows[k + 40], &rows[k + 48], &rows[k + 56]]
+    [
+        &rows[k],
+        &rows[k + 8],
+        &rows[k + 16],
+        &rows[k + 24],
+        &rows[k + 32],
+        &rows[k + 40],
+        &rows[k + 48],
+        &rows[k + 56],
+    ]
 }
 
-/// The factors k, k + 8, k + 16 and so on of 64, times R: below 2^4 p, so products are below (1 + 2^4 p / R) p < 1.5 p.
+/// Loads the factors k, k + 8, k + 16 and so on of 64, times R: they are below 2^4 p, so products
+/// are below (1 + 2^4 p / R) p < 1.5 p.
 #[inline(always)]
 fn load_factors(factors: &[ark_bls12_381::Fr], k: usize) -> Fr {
     let mut rows = [&factors[k].0.0; 8];
@@ -439,10 +471,13 @@ mod tests {
     #[test]
     fn twiddles_are_times_r() {
         let r = ark_bls12_381::Fr::from(2u64).pow([260]);
-        assert_eq!(times_r(&ark_bls12_381::Fr::ONE), limbs::<4, 5>(&ark_ff::PrimeField::into_bigint(r).0, 0));
+        assert_eq!(
+            times_r(&ark_bls12_381::Fr::ONE),
+            limbs::<4, 5>(&ark_ff::PrimeField::into_bigint(r).0, 0)
+        );
     }
 
-    /// A number below 2 p: one of the bounds, or any.
+    /// A number below 2 p: one of the bounds, or a random one.
     fn number(state: &mut u64) -> BigInt<4> {
         let mut next = || {
             *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -458,7 +493,12 @@ mod tests {
                 out.sub_with_borrow(&BigInt::one());
             }
             _ => {
-                out.0 = [next() << 32 | next(), next() << 32 | next(), next() << 32 | next(), next() << 32 | next()];
+                out.0 = [
+                    next() << 32 | next(),
+                    next() << 32 | next(),
+                    next() << 32 | next(),
+                    next() << 32 | next(),
+                ];
                 out.0[3] %= P.0[3];
             }
         }
@@ -473,15 +513,21 @@ mod tests {
     }
 
     fn to_blocks(numbers: &[BigInt<4>]) -> Vec<Block> {
-        numbers.as_chunks::<8>().0.iter().map(|eight| std::array::from_fn(|at| eight[at % 8].0[at / 8])).collect()
+        numbers
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|eight| std::array::from_fn(|at| eight[at % 8].0[at / 8]))
+            .collect()
     }
 
     fn from_blocks(blocks: &[Block]) -> Vec<BigInt<4>> {
-        let number = |block: &Block, i: usize| BigInt(std::array::from_fn(|word| block[8 * word + i]));
+        let number =
+            |block: &Block, i: usize| BigInt(std::array::from_fn(|word| block[8 * word + i]));
         blocks.iter().flat_map(|block| (0..8).map(move |i| below_p(number(block, i)))).collect()
     }
 
-    /// Blocks hold numbers up to 2 p: passes take them for what they are modulo p.
+    /// Blocks hold numbers up to 2 p, and passes must treat them as their residues modulo p.
     #[test]
     fn passes_at_the_bounds() {
         if !super::super::available() {
@@ -503,7 +549,7 @@ mod tests {
                     });
                     assert_eq!(a, b);
                 };
-                // SAFETY: the features are there.
+                // SAFETY: the features are available (checked above).
                 unsafe {
                     both(&|blocks| dif_blocks(blocks, &tables, false));
                     if n >= 256 {
@@ -513,7 +559,8 @@ mod tests {
                 }
                 // the largest words as elements and as factors
                 let element = |x: &BigInt<4>| ark_bls12_381::Fr::new_unchecked(*x);
-                let factors: Vec<_> = (0..n).map(|_| element(&below_p(number(&mut state)))).collect();
+                let factors: Vec<_> =
+                    (0..n).map(|_| element(&below_p(number(&mut state)))).collect();
                 let mut values: Vec<_> = reduced.iter().map(element).collect();
                 let mut expected = values.clone();
                 tables.to_values(&mut values, Some(&factors));

@@ -1,10 +1,11 @@
 //! Eight elements of Fq or Fr at once, in limbs of 52 bits.
 //!
 //! # Form and bounds
-//! An element is N limbs of 52 bits, each limb a [`Lane`]: eight numbers side by side. Limbs are in `0 .. 2^52` after every
-//! operation (debug builds check it at every product), but numbers are not reduced: they stay below a multiple of p that
-//! each caller states. With R = 2^(52 N), a product `a b / R mod p` of `a < A p` and `b < B p` is below
-//! `(1 + c / 2^52 + A B p / R) p`, with the c of [`Modulus::MULTIPLIER`]:
+//! An element is N limbs of 52 bits, each limb a [`Lane`]: eight numbers side by side. Limbs are in
+//! `0 .. 2^52` after every operation (debug builds check it at every product), but numbers are not
+//! reduced: they stay below a multiple of p that each caller states. With R = 2^(52 N), a product
+//! `a b / R mod p` of `a < A p` and `b < B p` is below `(1 + c / 2^52 + A B p / R) p`, with the c
+//! of [`Modulus::MULTIPLIER`]:
 //!
 //! | | N | R | p / R | c / 2^52 | so a product is below 2 p while |
 //! |---|---|---|---|---|---|
@@ -14,13 +15,14 @@
 //! Products are in [`super::product`].
 //!
 //! # Montgomery forms
-//! The 64-bit libraries keep `x 2^384` (Fq) and `x 2^256` (Fr). A product here divides by R, not by those, so the same
-//! words read as limbs of 52 bits stand for x up to a power of two. Where all terms of a formula carry the same power it
-//! never matters; where it does, a shift by 32 (Fq) or 4 bits (Fr) on reading makes `x R`, below 2^32 p or 2^4 p.
+//! The 64-bit libraries store `x 2^384` (Fq) and `x 2^256` (Fr). A product here divides by R
+//! instead, so the same words read as limbs of 52 bits stand for x up to a power of two. Where all
+//! terms of a formula carry the same power it does not matter; elsewhere, shifting by 32 (Fq) or 4
+//! bits (Fr) on reading yields `x R`, below 2^32 p or 2^4 p.
+
+#![allow(clippy::cast_possible_truncation, reason = "limbs are masked to 52 bits")]
 
 use super::lane::{Lane, Mask};
-pub(crate) use super::loose::Loose;
-use super::product::product;
 use crate::lanes::{divide_power_of_two, power_of_two};
 use crate::portable::Field;
 use ark_bls12_381::{FqConfig, FrConfig};
@@ -31,8 +33,12 @@ use std::marker::PhantomData;
 pub(crate) const LIMB_BITS: u32 = 52;
 pub(crate) const LIMB: u64 = (1 << LIMB_BITS) - 1;
 
-/// Cuts words of 64 bits into limbs of 52, shifted to the left by `shift` < 52 bits. Bits above the last limb are dropped.
-pub(crate) const fn limbs<const W: usize, const N: usize>(words: &[u64; W], shift: usize) -> [u64; N] {
+/// Cuts words of 64 bits into limbs of 52, shifted left by `shift` < 52 bits. Bits above the last
+/// limb are dropped.
+pub(crate) const fn limbs<const W: usize, const N: usize>(
+    words: &[u64; W],
+    shift: usize,
+) -> [u64; N] {
     let mut out = [0; N];
     out[0] = words[0] << shift & LIMB;
     let mut k = 1;
@@ -46,14 +52,14 @@ pub(crate) const fn limbs<const W: usize, const N: usize>(words: &[u64; W], shif
     out
 }
 
-/// One, times R.
+/// One, multiplied by R.
 const ONE: [u64; 8] = limbs(&power_of_two(416), 0);
 
 /// A prime, in N limbs of 52 bits.
 pub(crate) trait Modulus<const N: usize>: Copy + 'static {
-    /// `2^k p` for k = 0 .. 7; those that do not fit N limbs are not used.
+    /// The multiples `2^k p` for k = 0 .. 7; those that do not fit N limbs are unused.
     const SHIFTED: [[u64; N]; 8];
-    /// `k p` for k = 0 .. 7, limb by limb.
+    /// The multiples `k p` for k = 0 .. 7, limb by limb.
     const MULTIPLES: [[u64; 8]; N] = {
         let (mut out, mut k) = ([[0; 8]; N], 0);
         while k < 8 {
@@ -68,13 +74,13 @@ pub(crate) trait Modulus<const N: usize>: Copy + 'static {
         }
         out
     };
-    /// `-1 / p mod 2^52`
+    /// The inverse `-1 / p mod 2^52`.
     const INVERSE: u64;
-    /// c with `c p = 1` or -1 modulo 2^52, whichever is smaller.
+    /// The factor c with `c p = 1` or -1 modulo 2^52, whichever is smaller.
     const MULTIPLIER: u64;
-    /// Which of them: -1.
+    /// Whether `c p` is -1 rather than 1.
     const MINUS_ONE: bool;
-    /// `c p` without its lowest limb: `(c p + 1) / 2^52` or `(c p - 1) / 2^52`.
+    /// The multiple `c p` without its lowest limb: `(c p + 1) / 2^52` or `(c p - 1) / 2^52`.
     const MULTIPLE: [u64; N] = {
         let (mut out, mut j) = ([0; N], 0);
         let mut carry = if Self::MINUS_ONE { 1 } else { 0 };
@@ -94,10 +100,10 @@ pub(crate) trait Modulus<const N: usize>: Copy + 'static {
     };
 }
 
-/// q, the modulus of the curve's coordinates.
+/// The modulus q of the curve's coordinates.
 #[derive(Clone, Copy)]
 pub(crate) struct Q;
-/// r, the order of the groups.
+/// The order r of the groups.
 #[derive(Clone, Copy)]
 pub(crate) struct R;
 
@@ -106,38 +112,52 @@ macro_rules! modulus {
         impl Modulus<$n> for $name {
             const SHIFTED: [[u64; $n]; 8] = {
                 let p = &<$config as MontConfig<$words>>::MODULUS.0;
-                [limbs(p, 0), limbs(p, 1), limbs(p, 2), limbs(p, 3), limbs(p, 4), limbs(p, 5), limbs(p, 6), limbs(p, 7)]
+                [
+                    limbs(p, 0),
+                    limbs(p, 1),
+                    limbs(p, 2),
+                    limbs(p, 3),
+                    limbs(p, 4),
+                    limbs(p, 5),
+                    limbs(p, 6),
+                    limbs(p, 7),
+                ]
             };
             const INVERSE: u64 = <$config as MontConfig<$words>>::INV & LIMB;
             const MINUS_ONE: bool = $minus_one;
-            const MULTIPLIER: u64 = if $minus_one { Self::INVERSE } else { (1 << LIMB_BITS) - Self::INVERSE };
+            const MULTIPLIER: u64 =
+                if $minus_one { Self::INVERSE } else { (1 << LIMB_BITS) - Self::INVERSE };
         }
     };
 }
 
-// 2^50 - 0x300030003
+// c = 2^50 - 0x300030003
 modulus!(Q, 8, FqConfig, 6, minus_one: true);
-// 2^32 + 1
+// c = 2^32 + 1
 modulus!(R, 5, FrConfig, 4, minus_one: false);
 
-/// Eight elements, a lane each.
+/// Eight elements, one per lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Element<M, const N: usize>(pub(super) [Lane; N], PhantomData<M>);
 
 pub(crate) type Fq = Element<Q, 8>;
 pub(crate) type Fr = Element<R, 5>;
 
-/// Limb k of words of 64 bits, shifted to the left by `shift` < 52 bits.
+/// Limb k of words of 64 bits, shifted left by `shift` < 52 bits.
 #[inline(always)]
 pub(super) fn cut_limb<const W: usize>(words: &[Lane; W], shift: u32, k: usize) -> Lane {
-    // bits 52 k - shift and on
+    // bits from 52 k - shift on
     let at = (LIMB_BITS * k as u32) as i32 - shift as i32;
     let limb = if at < 0 {
         words[0].shl(shift)
     } else {
         let (word, bit) = (at as usize / 64, at as u32 % 64);
         let low = if word < W { words[word].shr(bit) } else { Lane::splat(0) };
-        if bit > 64 - LIMB_BITS && word + 1 < W { low.or(words[word + 1].shl(64 - bit)) } else { low }
+        if bit > 64 - LIMB_BITS && word + 1 < W {
+            low.or(words[word + 1].shl(64 - bit))
+        } else {
+            low
+        }
     };
     limb.and(Lane::splat(LIMB))
 }
@@ -163,7 +183,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::new([Lane::splat(0); N])
     }
 
-    /// `2^k p`
+    /// The limbs of `2^k p`.
     #[inline(always)]
     pub(crate) fn p(k: usize) -> [Lane; N] {
         let mut out = [Lane::splat(0); N];
@@ -173,7 +193,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         out
     }
 
-    /// Carries from limb to limb; the number must not be negative, the limbs may be.
+    /// Carries from limb to limb; the number must not be negative, although limbs may be.
     #[inline(always)]
     pub(crate) fn propagate(mut t: [Lane; N]) -> Self {
         let mask = Lane::splat(LIMB);
@@ -184,12 +204,16 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::new(t)
     }
 
-    /// Debug builds: limbs are in `0 .. 2^52`.
+    /// Asserts, in debug builds, that limbs are in `0 .. 2^52`.
     #[inline(always)]
     pub(crate) fn check(&self) {
         if cfg!(debug_assertions) {
             for limb in self.0 {
-                assert_eq!(limb.shr(LIMB_BITS).equal(Lane::splat(0)), u8::MAX, "a limb has left its 52 bits");
+                assert_eq!(
+                    limb.shr(LIMB_BITS).equal(Lane::splat(0)),
+                    u8::MAX,
+                    "a limb has left its 52 bits"
+                );
             }
         }
     }
@@ -203,7 +227,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::propagate(t)
     }
 
-    /// `a - b + 2^k p`, for `b <= 2^k p`.
+    /// Computes `a - b + 2^k p`, for `b <= 2^k p`.
     #[inline(always)]
     pub(crate) fn sub<const K: usize>(&self, b: &Self) -> Self {
         let (mut t, p) = (self.0, Self::p(K));
@@ -213,13 +237,13 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::propagate(t)
     }
 
-    /// `2 a`
+    /// Computes `2 a`.
     #[inline(always)]
     pub(crate) fn double(&self) -> Self {
         self.add(self)
     }
 
-    /// Takes `2^k p` away where the number is not below it.
+    /// Subtracts `2^k p` unless the number is below it.
     #[inline(always)]
     pub(crate) fn reduce_once<const K: usize>(&self) -> Self {
         let (mut t, p) = (self.0, Self::p(K));
@@ -230,7 +254,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         t.select(t.0[N - 1].negative(), self)
     }
 
-    /// `other` in the lanes of the mask.
+    /// Selects `other` in the lanes of the mask.
     #[inline(always)]
     pub(crate) fn select(&self, mask: Mask, other: &Self) -> Self {
         let mut t = self.0;
@@ -250,7 +274,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         equal
     }
 
-    /// Lane i is lane i + K of before, modulo 8.
+    /// Rotates the lanes: lane i becomes lane i + K, modulo 8.
     #[inline(always)]
     pub(crate) fn rotated<const K: i32>(&self) -> Self {
         let mut t = self.0;
@@ -260,7 +284,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         Self::new(t)
     }
 
-    /// `2^by a`, by < 52, for a number that stays below 2^(52 N).
+    /// Computes `2^by a`, by < 52, for a result below 2^(52 N).
     #[inline(always)]
     pub(crate) fn shift_left(&self, by: u32) -> Self {
         let mut t = self.0;
@@ -276,7 +300,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         self.0[j].shl(by).and(Lane::splat(LIMB)).or(low)
     }
 
-    /// Reads words of 64 bits, shifted to the left by `shift` < 52 bits.
+    /// Reads words of 64 bits, shifted left by `shift` < 52 bits.
     #[inline(always)]
     pub(crate) fn cut<const W: usize>(words: &[Lane; W], shift: u32) -> Self {
         let mut t = [Lane::splat(0); N];
@@ -296,7 +320,7 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         out
     }
 
-    /// One of those words.
+    /// One of the words that [`Self::joined`] writes.
     #[inline(always)]
     pub(super) fn joined_word(&self, k: usize) -> Lane {
         let (limb, bit) = (64 * k / 52, 64 * k as u32 % 52);
@@ -311,11 +335,14 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         out
     }
 
-    /// `a / 2^bits mod p`, below `p` plus `a / 2^bits`; bits < 52. From the form with R to that of the 64-bit words.
+    /// Computes `a / 2^bits mod p`, below `p` plus `a / 2^bits`; bits < 52. Converts from the form
+    /// with R to that of the 64-bit words.
     #[inline(always)]
     pub(crate) fn divide<const BITS: u32>(&self) -> Self {
         let p = Self::p(0);
-        let q = Lane::splat(0).madd_low(self.0[0], Lane::splat(M::INVERSE)).and(Lane::splat((1 << BITS) - 1));
+        let q = Lane::splat(0)
+            .madd_low(self.0[0], Lane::splat(M::INVERSE))
+            .and(Lane::splat((1 << BITS) - 1));
         let mut t = self.0;
         for j in 0..N {
             t[j] = t[j].madd_low(q, p[j]);
@@ -326,26 +353,31 @@ impl<M: Modulus<N>, const N: usize> Element<M, N> {
         let t = Self::propagate(t).0;
         let mut out = t;
         for j in 0..N {
-            let high = if j + 1 < N { t[j + 1].shl(LIMB_BITS - BITS).and(Lane::splat(LIMB)) } else { Lane::splat(0) };
+            let high = if j + 1 < N {
+                t[j + 1].shl(LIMB_BITS - BITS).and(Lane::splat(LIMB))
+            } else {
+                Lane::splat(0)
+            };
             out[j] = t[j].shr(BITS).or(high);
         }
         Self::new(out)
     }
 }
 
-/// 2^(243 + 52) / r, rounded down: 2^127 / (r / 2^168), with what is in brackets rounded up.
+/// The quotient 2^(243 + 52) / r, rounded down: 2^127 / (r / 2^168), with the divisor rounded up.
 const SETTLING: u64 = {
     let top = (R::SHIFTED[0][4] as u128) << LIMB_BITS | R::SHIFTED[0][3] as u128;
     ((1 << 127) / ((top >> 12) + 1)) as u64
 };
 
 impl Fr {
-    /// Below `p + 2^-10 p`, from below 8 p with limbs that have not been carried.
+    /// Reduces a number below 8 p, with limbs that have not been carried, to below `p + 2^-10 p`.
     ///
-    /// The quotient is estimated by the bits of the top limb from 2^243 on, rounded down: of p they are 12.
+    /// The quotient is estimated from the bits of the top limb from 2^243 upward, rounded down; p
+    /// has 12 of them.
     #[inline(always)]
     pub(super) fn settled(mut t: [Lane; 5]) -> Self {
-        // of a number next to zero it may seem to be -1
+        // for a number next to zero the top may appear to be -1
         let top = t[4].add(t[3].carry()).not_negative().shr(35);
         let q = Lane::splat(0).madd_high(top, Lane::splat(SETTLING));
         for j in 0..5 {
@@ -357,90 +389,85 @@ impl Fr {
     }
 }
 
-/// 2^432 mod p: what an inverse must be multiplied with for batches of additions ([`super::batch`]).
+/// The factor 2^432 mod p, by which an inverse must be multiplied in batches of additions
+/// ([`super::batch`]).
 pub(crate) const SCALE: [u64; 6] = power_of_two(432);
-/// 2^448 mod p: a product with it makes a coordinate times 2^384 one times R.
-const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
-
-/// `2^416 / p`, rounded down.
+/// The quotient `2^416 / p`, rounded down.
 pub(super) const QUOTIENT: u64 = divide_power_of_two(416).1;
 
 impl Fq {
-    /// One, times R.
+    /// One, multiplied by R.
     #[inline(always)]
     pub(crate) fn one() -> Self {
         Self::splat(&ONE)
     }
 
-    /// Reads words as they are.
+    /// Reads words without changing the form.
     #[inline(always)]
     pub(crate) fn from_words(words: &[Lane; 6]) -> Self {
         Self::cut(words, 0)
     }
 
-    /// Writes words.
+    /// Writes words without changing the form.
     #[inline(always)]
     pub(crate) fn words(&self) -> [Lane; 6] {
         self.joined()
     }
 
-    /// Times R, from words times 2^384.
-    #[inline(always)]
-    pub(crate) fn from_montgomery(words: &[Lane; 6]) -> Self {
-        product(&Self::from_words(words), &Self::splat(&TO_R))
-    }
-
-    /// Words times 2^384, reduced, from times R and below 2^8 p.
+    /// Converts a number times R, below 2^8 p, to reduced words times 2^384.
     #[inline(always)]
     pub(crate) fn to_montgomery(self) -> [Lane; 6] {
-        // below p and a little after the division
+        // little more than p after the division
         self.divide::<32>().reduce_once::<0>().words()
     }
 
-    /// Times 2^16: so a product with a coordinate's words is a coordinate's words ([`super::batch`]).
+    /// Multiplies by 2^16, so that a product with the words of a coordinate has the form of a
+    /// coordinate's words ([`super::batch`]).
     #[inline(always)]
     pub(crate) fn shifted(&self) -> Self {
         self.shift_left(16)
     }
 
-    /// A limb of it.
+    /// One limb of [`Self::shifted`].
     #[inline(always)]
     pub(super) fn shifted_limb(&self, j: usize) -> Lane {
         self.shifted_left_limb(16, j)
     }
 
-    /// Below p, from below 2^16 p.
+    /// Reduces a number below 2^16 p to below p.
     #[inline(always)]
     pub(crate) fn reduced(&self) -> Self {
         self.nearly_reduced().reduce_once::<0>()
     }
 
-    /// The same: the only limbs that a number below p has.
+    /// The only limbs that a number below p has: same as [`Self::reduced`].
     #[inline(always)]
     pub(crate) fn canonical(&self) -> Self {
         self.reduced()
     }
 
-    /// p less the number, in the lanes of the mask: at most p, and p for zero.
+    /// Computes p minus the number in the lanes of the mask: at most p, and p for zero.
     #[inline(always)]
     pub(crate) fn negated(&self, mask: Mask) -> Self {
         self.select(mask, &Self::zero().sub::<0>(self))
     }
 
-    /// A factor, which everything here is.
+    /// Makes a valid factor, which every element already is in this backend.
     #[inline(always)]
     pub(crate) fn carried(&self) -> Self {
         *self
     }
 
-    /// Below `p + 2^-16 p`, from below 2^16 p: 16 multiply-adds.
+    /// Reduces a number below 2^16 p to below `p + 2^-16 p`: 16 multiply-adds.
     ///
-    /// The quotient is estimated by the top limb, `x / 2^364`, times `2^416 / p`, over 2^52. It is never too large, and by less
-    /// than 2^-16.5 too small before it is rounded: 2^-16.7 for the rest of x, which is below 2^364, and 2^-19 for what is cut
-    /// off from `2^416 / p`.
+    /// The quotient is estimated as the top limb, `x / 2^364`, times `2^416 / p`, divided by 2^52.
+    /// Before rounding the estimate is never too large, and too small by less than 2^-16.5: by
+    /// 2^-16.7 for the rest of x, which is below 2^364, and by 2^-19 for the truncation of `2^416 /
+    /// p`.
     #[inline(always)]
     pub(crate) fn nearly_reduced(&self) -> Self {
-        // 2^416 - p: q times it takes q p away, but for multiples of 2^416, which are masked off
+        // 2^416 - p: adding q times it subtracts q p, up to multiples of 2^416, which are masked
+        // off
         const MINUS_P: [u64; 8] = {
             let mut out = [LIMB; 8];
             let mut j = 0;
@@ -465,12 +492,12 @@ impl Fq {
     }
 }
 
-/// 2^416 mod p: a product with it multiplies by 2^32.
+/// The factor 2^416 mod p: a product with it multiplies by 2^32.
 const TWO_TO_32: blst_fp = blst_fp { l: power_of_two(416) };
-/// 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
+/// The factor 2^352 mod p: a product (which divides by 2^384) with it divides by 2^32.
 const BACK: blst_fp = blst_fp { l: power_of_two(352) };
 
-/// One element's limbs, times R, as a lane of [`Fq`] has them.
+/// The limbs of one element, times R, in the form of a lane of [`Fq`].
 pub(crate) fn to_row(x: &blst_fp) -> [u64; 8] {
     limbs(&x.mul(&TWO_TO_32).l, 0)
 }
@@ -480,7 +507,8 @@ pub(crate) const ROW_ONE: [u64; 8] = ONE;
 
 /// The element that a row stands for.
 pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
-    // sum of limbs times powers of two, all in the 64-bit library's form (times 2^384, so read as a number times 1)
+    // the sum of the limbs times powers of two, all in the form of the 64-bit library (times 2^384,
+    // so read as a number times 1)
     const TO_FORM: blst_fp = blst_fp { l: power_of_two(768) };
     const STEP: blst_fp = blst_fp { l: power_of_two(384 + 52) };
     let mut acc = blst_fp::default();
@@ -492,7 +520,7 @@ pub(crate) fn from_row(row: &[u64; 8]) -> blst_fp {
     acc.mul(&blst_fp { l: [1, 0, 0, 0, 0, 0] }).mul(&BACK)
 }
 
-/// Makes a row that of the opposite element: 2^6 p less it.
+/// Negates a row: 2^6 p minus it.
 pub(crate) fn negate_row(row: &mut [u64; 8]) {
     let mut carry = 0;
     for (limb, p) in row.iter_mut().zip(Q::SHIFTED[6]) {
@@ -503,9 +531,10 @@ pub(crate) fn negate_row(row: &mut [u64; 8]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::loose::Loose;
     use super::*;
 
-    /// `k p + delta` in limbs.
+    /// The limbs of `k p + delta`.
     fn multiple_of<M: Modulus<N>, const N: usize>(k: u64, delta: i128) -> [u64; N] {
         let mut out = [0; N];
         let mut carry = delta;
@@ -521,7 +550,7 @@ mod tests {
         multiple_of::<Q, 8>(k, delta)
     }
 
-    /// The same number in limbs that want to be carried, some of them negative.
+    /// The same number in limbs that have to be carried, some of them negative.
     fn loosened<const N: usize>(x: &[u64; N], lane: u64) -> [u64; N] {
         let mut out = *x;
         for j in 0..N - 1 {
@@ -543,9 +572,14 @@ mod tests {
         out
     }
 
-    /// Numbers from `least p` on and below 8 p, with what they are modulo p: around multiples of p, and the largest ones whose
-    /// bits from `bit` on, times `factor` over 2^52, give the quotient below.
-    fn edges<M: Modulus<N>, const N: usize>(least: u64, bit: u32, factor: u64) -> Vec<([u64; N], [u64; N])> {
+    /// Numbers from `least p` up to 8 p with their residues modulo p: those around multiples of p,
+    /// and the largest ones whose bits from `bit` upward, times `factor` over 2^52, still yield the
+    /// quotient below.
+    fn edges<M: Modulus<N>, const N: usize>(
+        least: u64,
+        bit: u32,
+        factor: u64,
+    ) -> Vec<([u64; N], [u64; N])> {
         let mut out = Vec::new();
         for k in least..=8 {
             for delta in [0, 1, 2, 1 << 60, 1 << 100] {
@@ -573,21 +607,25 @@ mod tests {
         if !super::super::available() {
             return;
         }
-        // p .. 8 p, with and without the lift in it
+        // p .. 8 p, with and without the lift included
         for (i, (x, expected)) in edges::<Q, 8>(1, 364, QUOTIENT).into_iter().enumerate() {
-            let all: [[u64; 8]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
-            let limbs: [Lane; 8] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
+            let all: [[u64; 8]; 8] =
+                std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
+            let limbs: [Lane; 8] =
+                std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
             assert_eq!(lanes_of(Loose(limbs).reduced::<0>().0), [expected; 8], "{x:x?}");
             let less = Loose(limbs).minus(Loose(Fq::p(0)));
             assert_eq!(lanes_of(less.reduced::<1>().0), [expected; 8], "{x:x?}");
         }
         // 0 .. 8 p: at most a little above p
         for (i, (x, expected)) in edges::<R, 5>(0, 243, SETTLING).into_iter().enumerate() {
-            let all: [[u64; 5]; 8] = std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
-            let limbs: [Lane; 5] = std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
+            let all: [[u64; 5]; 8] =
+                std::array::from_fn(|lane| loosened(&x, (8 * i + lane) as u64));
+            let limbs: [Lane; 5] =
+                std::array::from_fn(|j| Lane::load(&std::array::from_fn(|lane| all[lane][j])));
             let settled = Fr::settled(limbs);
             assert_eq!(lanes_of(settled.reduce_once::<0>().0), [expected; 8], "{x:x?}");
-            // below p and a 2^10th: 2^244.9 are less than 2^37 times 2^208
+            // below p + 2^-10 p: 2^244.9 is less than 2^37 times 2^208
             assert!(lanes_of(settled.0)[i % 8][4] <= R::SHIFTED[0][4] + (1 << 37), "{x:x?}");
         }
     }
@@ -601,7 +639,8 @@ mod tests {
         (out, carry < 0)
     }
 
-    /// Around multiples of p and where the estimate of the quotient is worst, up to 2^16 p.
+    /// Tests multiples of p and their neighbors, and where the estimate of the quotient is worst,
+    /// up to 2^16 p.
     #[test]
     fn nearly_reduced_takes_multiples_away() {
         if !super::super::available() {
@@ -614,7 +653,7 @@ mod tests {
                     inputs.push(multiple(k, delta));
                 }
             }
-            // the largest number whose top limb still gives the quotient below
+            // the largest number whose top limb still yields the quotient below
             let (quotient, mut x) = (divide_power_of_two(416).1, [LIMB; 8]);
             x[7] = (u128::from(k + 1) << 52).div_ceil(u128::from(quotient)) as u64 - 1;
             inputs.push(x);
@@ -622,7 +661,8 @@ mod tests {
         for eight in inputs.chunks(8) {
             let mut limbs = [Lane::splat(0); 8];
             for (j, limb) in limbs.iter_mut().enumerate() {
-                *limb = Lane::load(&std::array::from_fn(|lane| eight[lane.min(eight.len() - 1)][j]));
+                *limb =
+                    Lane::load(&std::array::from_fn(|lane| eight[lane.min(eight.len() - 1)][j]));
             }
             let reduced = Fq::new(limbs).nearly_reduced();
             reduced.check();
@@ -631,9 +671,13 @@ mod tests {
             for (lane, x) in eight.iter().enumerate() {
                 let r: [u64; 8] = std::array::from_fn(|j| words[j][lane]);
                 let (taken, negative) = difference(x, &r);
-                // a multiple of p: its top limb tells which, up to one
-                let k = ((u128::from(taken[7]) * u128::from(divide_power_of_two(416).1)) >> 52) as u64;
-                assert!(!negative && (taken == multiple(k, 0) || taken == multiple(k + 1, 0)), "{x:x?}");
+                // a multiple of p: its top limb determines which one, up to one
+                let k =
+                    ((u128::from(taken[7]) * u128::from(divide_power_of_two(416).1)) >> 52) as u64;
+                assert!(
+                    !negative && (taken == multiple(k, 0) || taken == multiple(k + 1, 0)),
+                    "{x:x?}"
+                );
                 // r < p + 2^365: 2^-16 p is 2^364.7
                 let (above, below_p) = difference(&r, &Q::SHIFTED[0]);
                 assert!(below_p || above[7] <= 1, "{x:x?}");

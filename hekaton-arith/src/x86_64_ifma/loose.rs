@@ -1,10 +1,11 @@
-//! Sums in Fq whose limbs are carried once, when all terms are in, and what they are below p.
+//! Sums in Fq with limbs that are carried only once, when all terms are in, and their reduction
+//! below p.
 
 use super::field::{Element, Fq, LIMB, Modulus, Q, QUOTIENT};
 use super::lane::{Lane, Mask};
 
 impl Fq {
-    /// `(+-b) - (+-a) + 2 p`, each of them negative in the lanes of its mask: below 4 p.
+    /// Computes `(+-b) - (+-a) + 2 p`, below 4 p; each operand is negated in the lanes of its mask.
     #[inline(always)]
     pub(crate) fn rise(a: &Self, negative_a: Mask, b: &Self, negative_b: Mask) -> Self {
         let zero = Loose([Lane::splat(0); 8]);
@@ -12,7 +13,8 @@ impl Fq {
     }
 }
 
-/// Eight numbers whose limbs have not been carried yet: they have signs and are within 2^60 of zero.
+/// Eight numbers with limbs that have not been carried yet: limbs are signed and within 2^60 of
+/// zero.
 #[derive(Clone, Copy)]
 pub(crate) struct Loose(pub(super) [Lane; 8]);
 
@@ -29,7 +31,7 @@ impl Loose {
         out
     }
 
-    /// `self + b`
+    /// Computes `self + b`.
     #[inline(always)]
     pub(crate) fn plus(mut self, b: Self) -> Self {
         for j in 0..8 {
@@ -38,7 +40,7 @@ impl Loose {
         self
     }
 
-    /// `self - b`
+    /// Computes `self - b`.
     #[inline(always)]
     pub(crate) fn minus(mut self, b: Self) -> Self {
         for j in 0..8 {
@@ -47,13 +49,13 @@ impl Loose {
         self
     }
 
-    /// `self + 2^K p`, which must not be negative.
+    /// Carries `self + 2^K p`, which must not be negative.
     #[inline(always)]
     pub(crate) fn carried_from<const K: usize>(self) -> Fq {
         self.plus(Self(Fq::p(K))).carried()
     }
 
-    /// `self - b`
+    /// Computes `self - b`.
     #[inline(always)]
     pub(crate) fn less(mut self, b: &Fq) -> Self {
         for j in 0..8 {
@@ -62,7 +64,7 @@ impl Loose {
         self
     }
 
-    /// `self - b`, and `self + b` in the lanes of the mask.
+    /// Computes `self - b`, and `self + b` in the lanes of the mask.
     #[inline(always)]
     pub(crate) fn less_signed(mut self, b: &Fq, negative: Mask) -> Self {
         for j in 0..8 {
@@ -71,7 +73,7 @@ impl Loose {
         self
     }
 
-    /// `self + LIFT p`
+    /// Computes `self + LIFT p`.
     #[inline(always)]
     pub(crate) fn lifted<const LIFT: usize>(mut self) -> Self {
         for j in 0..8 {
@@ -80,11 +82,12 @@ impl Loose {
         self
     }
 
-    /// What `self + LIFT p` is below p, where that is in p .. 8 p.
+    /// Reduces `self + LIFT p`, which must be in p .. 8 p, below p.
     ///
-    /// The quotient is estimated by the two top limbs: they are `x / 2^364`, rounded down but for 2^-44. The estimate is too small by
-    /// less than 2^-16.5, and never too large: the first numbers whose top limbs reach k are above k p by at least 0.04 of 2^364. So only few
-    /// lanes need another look: those whose top limb is that of p, or one more.
+    /// The quotient is estimated from the two top limbs, which are `x / 2^364`, rounded down, up to
+    /// 2^-44. The estimate is too small by less than 2^-16.5 and never too large: the first numbers
+    /// whose top limbs reach k exceed k p by at least 0.04 of 2^364. So only a few lanes need a
+    /// second look: those whose top limb is that of p, or one more.
     #[inline(always)]
     pub(crate) fn reduced<const LIFT: usize>(self) -> Fq {
         let mut t = self.lifted::<LIFT>().0;
@@ -94,7 +97,7 @@ impl Loose {
         }
         let mut out = Fq::propagate(t);
         if !surely_reduced(&out) {
-            // SAFETY: lanes exist only where the features do.
+            // SAFETY: lanes exist only where AVX-512 IFMA does.
             out = unsafe { mend(out) };
         }
         out.check();
@@ -102,7 +105,7 @@ impl Loose {
     }
 }
 
-/// Limbs that are carried one after the other.
+/// Limbs that are carried one after another.
 pub(super) struct Carrying {
     limbs: [Lane; 8],
     carry: Lane,
@@ -114,7 +117,7 @@ impl Carrying {
         Self { limbs: [Lane::splat(0); 8], carry: Lane::splat(0) }
     }
 
-    /// Limb k, after all below it.
+    /// Adds limb k, after all below it.
     #[inline(always)]
     pub(super) fn put(&mut self, k: usize, limb: Lane) {
         let t = limb.add(self.carry);
@@ -127,27 +130,27 @@ impl Carrying {
         Element::new(self.limbs)
     }
 
-    /// Limb k, which has been put.
+    /// Limb k, which must have been put.
     #[inline(always)]
     pub(super) fn limb(&self, k: usize) -> Lane {
         self.limbs[k]
     }
 }
 
-/// How many times p to take away: see [`Loose::reduced`].
+/// The multiple of p to subtract: see [`Loose::reduced`].
 #[inline(always)]
 pub(super) fn quotient(t: &[Lane; 8]) -> Lane {
     Lane::splat(0).madd_high(t[7].add(t[6].carry()), Lane::splat(QUOTIENT))
 }
 
-/// Whether the top limbs alone tell that all lanes are between 0 and p.
+/// Whether the top limbs alone show that all lanes are between 0 and p.
 #[inline(always)]
 pub(super) fn surely_reduced(x: &Fq) -> bool {
     x.0[7].not_below(Lane::splat(Q::SHIFTED[0][7])) == 0
 }
 
 lanes! {
-    /// Below p, from below `2 p`.
+    /// Reduces numbers below `2 p` to below p.
     #[cold]
     #[inline(never)]
     pub(super) fn mend(x: Fq) -> Fq {

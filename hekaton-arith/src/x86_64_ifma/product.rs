@@ -1,16 +1,17 @@
-//! Products of eight elements of Fq or Fr at once, and what they are before their reduction.
+//! Products of eight elements of Fq or Fr at once, and their values before reduction.
 //!
 //! # Bounds
-//! Inside a product a limb takes at most 4 N parts below 2^52, so it stays below 2^57 (Fq), far from 2^63. What products of
-//! bounded numbers are below is said in [`super::field`].
+//! Inside a product a limb accumulates at most 4 N parts below 2^52, so it stays below 2^57 (Fq),
+//! far from 2^63. [`super::field`] states the bounds of products of bounded numbers.
 
-use super::field::{Element, Fq, Fr, Modulus, Q, R};
+use super::field::{Element, Fq, Fr, Modulus, Q, R, limbs};
 use super::lane::Lane;
 use super::loose::{Carrying, Loose};
-
+use crate::lanes::power_of_two;
 use std::marker::PhantomData;
 
-/// A loop over rows, written out: the limbs of a product stay in registers only if all indices are known.
+/// Unrolls a loop over rows: the limbs of a product stay in registers only if all indices are
+/// known.
 macro_rules! rows {
     ($i:ident < $n:expr, $body:block) => {
         rows!(@ $i, $n, $body, 0 1 2 3 4 5 6 7)
@@ -23,12 +24,19 @@ macro_rules! rows {
     };
 }
 
-// Products are inlined wherever they are used, hence compiled for the features of those functions.
+// Products are inlined wherever they are used, and hence compiled for the features of those
+// functions.
 
-/// Row i of a product works on `t[i ..= i + N]`, of its reduction on one more. `t[0]` begins with the low half of `a_0 b_0`; what does
-/// not depend on q comes before it, so that the chain from one q to the next is short.
+/// Adds row i of a product to `t[i ..= i + N]`; its reduction needs one limb more. `t[0]` begins
+/// with the low half of `a_0 b_0`; the terms that do not depend on q come before it, so the chain
+/// from one q to the next is short.
 #[inline(always)]
-fn multiply_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N], b: &[Lane; N], i: usize) {
+fn multiply_row<const N: usize, const W: usize>(
+    t: &mut [Lane; W],
+    a: &[Lane; N],
+    b: &[Lane; N],
+    i: usize,
+) {
     for j in 1..N {
         t[i + j] = t[i + j].madd_low(a[j], b[i]);
     }
@@ -42,11 +50,16 @@ fn multiply_row<const N: usize, const W: usize>(t: &mut [Lane; W], a: &[Lane; N]
 
 /// Adds the multiple of p that makes `t[i]` a carry.
 ///
-/// All rows but the last add a multiple of `c p`, which is 1 or -1 modulo 2^52: its factor is the limb itself, or its opposite, without
-/// a product that the next row would wait for, and it takes away just that limb. What these rows leave of `c p` at the end is
-/// `c p / 2^52`. The last row adds a multiple of p, so that no more than that stays.
+/// All rows but the last add a multiple of `c p`, which is 1 or -1 modulo 2^52: its factor is the
+/// limb itself or its negative, without a product for which the next row would wait, and it cancels
+/// exactly that limb. At the end these rows leave at most `c p / 2^52`. The last row adds a
+/// multiple of p, so nothing more remains.
 #[inline(always)]
-fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], p: &[Lane; N], i: usize) {
+fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(
+    t: &mut [Lane; W],
+    p: &[Lane; N],
+    i: usize,
+) {
     if i + 1 < N {
         let m = Element::<M, N>::splat(&M::MULTIPLE).0;
         let q = if M::MINUS_ONE { t[i] } else { Lane::splat(0).sub(t[i]) };
@@ -72,21 +85,36 @@ fn reduce_row<M: Modulus<N>, const N: usize, const W: usize>(t: &mut [Lane; W], 
     t[i + 1] = t[i + 1].add(high).add(t[i].carry());
 }
 
-/// `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + 1 for the reduction (together 257 for Fq, 101 for Fr).
+/// Computes `a b / R mod p`: 2 N^2 multiply-adds for the product, 2 N^2 + 1 for the reduction
+/// (together 257 for Fq, 101 for Fr).
 #[inline(always)]
-pub(crate) fn product<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> Element<M, N> {
+pub(crate) fn product<M: Modulus<N>, const N: usize>(
+    a: &Element<M, N>,
+    b: &Element<M, N>,
+) -> Element<M, N> {
     Element::propagate(product_limbs(a, b))
 }
 
-/// What lies between the rows of a product: a step, and an accumulator of the row before it.
+/// The factor 2^448 mod p: a product with it turns a coordinate times 2^384 into one times R.
+const TO_R: [u64; 8] = limbs(&power_of_two(448), 0);
+
+impl Fq {
+    /// Converts words times 2^384 to the form with R.
+    #[inline(always)]
+    pub(crate) fn from_montgomery(words: &[Lane; 6]) -> Self {
+        product(&Self::from_words(words), &Self::splat(&TO_R))
+    }
+}
+
+/// Work between the rows of a product: takes the step and an accumulator of the row before it.
 trait Beside: FnMut(usize, &mut Lane) {}
 impl<F: FnMut(usize, &mut Lane)> Beside for F {}
 
-/// Nothing.
+/// Interleaves nothing.
 #[inline(always)]
 fn nothing(_: usize, _: &mut Lane) {}
 
-/// A step of something else, which stays where it is: after the row before it.
+/// Interleaves a step of other work and keeps it in place, after the row before it.
 #[inline(always)]
 fn interleaved(mut step: impl FnMut(usize)) -> impl Beside {
     move |i, accumulator| {
@@ -95,7 +123,8 @@ fn interleaved(mut step: impl FnMut(usize)) -> impl Beside {
     }
 }
 
-/// [`product`], not carried: limbs are below 2^57. [`STEPS`] steps lie beside it, two a row.
+/// Same as [`product`], without carrying: limbs are below 2^57. Interleaves [`STEPS`] steps, two
+/// per row.
 #[inline(always)]
 fn product_limbs_beside<M: Modulus<N>, const N: usize>(
     a: &Element<M, N>,
@@ -118,14 +147,17 @@ fn product_limbs_beside<M: Modulus<N>, const N: usize>(
     out
 }
 
-/// [`product`], not carried.
+/// Same as [`product`], without carrying.
 #[inline(always)]
-pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(a: &Element<M, N>, b: &Element<M, N>) -> [Lane; N] {
+pub(super) fn product_limbs<M: Modulus<N>, const N: usize>(
+    a: &Element<M, N>,
+    b: &Element<M, N>,
+) -> [Lane; N] {
     product_limbs_beside(a, b, nothing)
 }
 
-/// Two products in Fr, not carried, row by row in turn: while the rows of one wait for each other, those of the other go on. (Two in Fq
-/// need more registers than there are.)
+/// Two products in Fr without carrying, alternating row by row: the rows of one proceed while those
+/// of the other wait. (Two in Fq need more registers than there are.)
 #[inline(always)]
 pub(super) fn products_limbs([a, c]: [&Fr; 2], [b, d]: [&Fr; 2]) -> [[Lane; 5]; 2] {
     a.check();
@@ -152,32 +184,33 @@ pub(super) fn products_limbs([a, c]: [&Fr; 2], [b, d]: [&Fr; 2]) -> [[Lane; 5]; 
     out
 }
 
-/// Steps of what lies beside a product in Fq.
+/// The number of steps that can be interleaved with a product in Fq.
 pub(crate) const STEPS: usize = 16;
 
-/// [`product`], not carried.
+/// Same as [`product`], without carrying.
 #[inline(always)]
 pub(crate) fn mul_loose(a: &Fq, b: &Fq) -> Loose {
     Loose(product_limbs(a, b))
 }
 
-/// [`mul_loose`] with [`STEPS`] steps of something else between its rows.
+/// Same as [`mul_loose`], with [`STEPS`] steps of other work between its rows.
 #[inline(always)]
 pub(crate) fn mul_loose_beside(a: &Fq, b: &Fq, beside: impl FnMut(usize)) -> Loose {
     Loose(product_limbs_beside(a, b, interleaved(beside)))
 }
 
-/// `a^2 / R mod p`, not carried.
+/// Computes `a^2 / R mod p`, without carrying.
 #[inline(always)]
 pub(crate) fn square_loose(a: &Fq) -> Loose {
     Loose(reduce_limbs::<Q, 8, 16>(square_wide(a)))
 }
 
-/// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2 N`.
+/// A product before its reduction: 2 N limbs that may be negative and longer than 52 bits. `W = 2
+/// N`.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<M, const W: usize>([Lane; W], PhantomData<M>);
 
-/// Of Fq.
+/// A wide product of elements of Fq.
 pub(crate) type WideFq = Wide<Q, 16>;
 
 impl<M: Copy, const W: usize> Wide<M, W> {
@@ -199,14 +232,14 @@ impl<M: Copy, const W: usize> Wide<M, W> {
         Self(t, PhantomData)
     }
 
-    /// The same number with limbs of which sums may be taken: these already are.
+    /// The same number with limbs that may be summed, which is already true of these.
     #[inline(always)]
     pub(crate) fn settled(&self) -> Self {
         *self
     }
 }
 
-/// `a b`, 2 N^2 multiply-adds.
+/// Computes `a b` in 2 N^2 multiply-adds.
 #[inline(always)]
 pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
@@ -215,7 +248,7 @@ pub(crate) fn mul_wide<M: Modulus<N>, const N: usize, const W: usize>(
     mul_wide_beside(a, b, nothing)
 }
 
-/// [`mul_wide`] with a step beside each row.
+/// Same as [`mul_wide`], with a step interleaved after each row.
 #[inline(always)]
 fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
     a: &Element<M, N>,
@@ -237,9 +270,11 @@ fn mul_wide_beside<M: Modulus<N>, const N: usize, const W: usize>(
     Wide(t, PhantomData)
 }
 
-/// `a^2`, N^2 + N multiply-adds.
+/// Computes `a^2` in N^2 + N multiply-adds.
 #[inline(always)]
-pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Element<M, N>) -> Wide<M, W> {
+pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(
+    a: &Element<M, N>,
+) -> Wide<M, W> {
     a.check();
     let mut t = [Lane::splat(0); W];
     rows!(i < N, {
@@ -258,7 +293,7 @@ pub(crate) fn square_wide<M: Modulus<N>, const N: usize, const W: usize>(a: &Ele
     Wide(t, PhantomData)
 }
 
-/// `t / R mod p`, not carried, for a t that is not negative: 2 N^2 + 1 multiply-adds.
+/// Computes `t / R mod p` for a nonnegative t, without carrying: 2 N^2 + 1 multiply-adds.
 #[inline(always)]
 fn reduce_limbs<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> [Lane; N] {
     let (mut t, p) = (t.0, Element::<M, N>::p(0));
@@ -270,16 +305,18 @@ fn reduce_limbs<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) ->
     out
 }
 
-/// Two products, not carried, one after the other: side by side they need more registers than there are.
+/// Two products without carrying, one after the other: side by side they need more registers than
+/// there are.
 #[inline(always)]
 pub(crate) fn products_loose([a, b]: [&Fq; 2], [c, d]: [&Fq; 2]) -> [Loose; 2] {
     [mul_loose(a, b), mul_loose(c, d)]
 }
 
-/// `(a0 + a1 i) (b0 + b1 i) / R`, the first coordinate lifted by p: three products and two reductions, in the order that keeps the fewest numbers.
+/// Computes `(a0 + a1 i) (b0 + b1 i) / R`, with the first coordinate lifted by p: three products
+/// and two reductions, in the order that keeps the fewest values live.
 #[inline(always)]
 pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose; 2] {
-    // the sums lie between the rows of the products before them
+    // the sums are interleaved with the rows of the products before them
     let (mut a, mut b) = (Carrying::new(), Carrying::new());
     let v0: WideFq = mul_wide_beside(a0, b0, interleaved(|i| a.put(i, a0.0[i].add(a1.0[i]))));
     let v1 = mul_wide_beside(a1, b1, interleaved(|i| b.put(i, b0.0[i].add(b1.0[i]))));
@@ -290,7 +327,7 @@ pub(crate) fn complex_product([a0, a1]: [&Fq; 2], [b0, b1]: [&Fq; 2]) -> [Loose;
     [c0.lifted::<1>(), Loose(reduce_limbs(cross.sub(&both)))]
 }
 
-/// `t / R + p mod p` of two, for t above `-p R`.
+/// Computes `t / R + p mod p` of two numbers t above `-p R`.
 #[inline(always)]
 pub(crate) fn reduce_lifted<M: Modulus<N>, const N: usize, const W: usize>(
     t: &Wide<M, W>,
@@ -300,7 +337,9 @@ pub(crate) fn reduce_lifted<M: Modulus<N>, const N: usize, const W: usize>(
 }
 
 #[inline(always)]
-fn reduce_one_lifted<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W>) -> Element<M, N> {
+fn reduce_one_lifted<M: Modulus<N>, const N: usize, const W: usize>(
+    t: Wide<M, W>,
+) -> Element<M, N> {
     let (mut t, p) = (reduce_limbs(t), Element::<M, N>::p(0));
     for j in 0..N {
         t[j] = t[j].add(p[j]);
@@ -310,11 +349,11 @@ fn reduce_one_lifted<M: Modulus<N>, const N: usize, const W: usize>(t: Wide<M, W
 
 #[cfg(test)]
 mod tests {
-    use super::super::field::{LIMB, limbs};
+    use super::super::field::LIMB;
     use super::*;
     use ark_ff::{Field as _, PrimeField};
 
-    /// Numbers around 0, p and the bound 2^k p, and between.
+    /// Numbers around 0, p and the bound 2^k p, and in between.
     fn edges<M: Modulus<N>, const N: usize>(k: usize) -> Vec<[u64; N]> {
         let mut out = Vec::new();
         let p = M::SHIFTED[0];
@@ -355,7 +394,7 @@ mod tests {
         })
     }
 
-    /// The number mod p.
+    /// The residue modulo p.
     fn value<F: PrimeField>(limbs: &[u64]) -> F {
         limbs.iter().rev().fold(F::ZERO, |acc, limb| acc * F::from(1u64 << 52) + F::from(*limb))
     }
@@ -372,7 +411,7 @@ mod tests {
         out
     }
 
-    /// Eight numbers, a lane each.
+    /// Eight numbers, one per lane.
     fn gather<M: Modulus<N>, const N: usize>(x: &[[u64; N]; 8]) -> Element<M, N> {
         let mut out = [Lane::splat(0); N];
         for (j, out) in out.iter_mut().enumerate() {
@@ -381,7 +420,9 @@ mod tests {
         Element::new(out)
     }
 
-    fn laws<F: PrimeField, M: Modulus<N>, const N: usize, const W: usize, const WORDS: usize>(bound: usize) {
+    fn laws<F: PrimeField, M: Modulus<N>, const N: usize, const W: usize, const WORDS: usize>(
+        bound: usize,
+    ) {
         if !super::super::available() {
             return;
         }
@@ -389,10 +430,11 @@ mod tests {
         let r = F::from(2u64).pow([52 * N as u64]);
         let below = |x: &[u64; N], k: usize| subtract(x, &M::SHIFTED[k])[N - 1] >> 63 == 1;
         for (i, a) in edges.iter().enumerate() {
-            // all pairs, eight at a time, each lane with another partner
+            // all pairs, eight at a time, each lane with a different partner
             for first in (0..edges.len()).step_by(8) {
                 let a8 = [*a; 8];
-                let b8: [[u64; N]; 8] = std::array::from_fn(|lane| edges[(first + lane + i) % edges.len()]);
+                let b8: [[u64; N]; 8] =
+                    std::array::from_fn(|lane| edges[(first + lane + i) % edges.len()]);
                 let (x, y) = (gather::<M, N>(&a8), gather::<M, N>(&b8));
                 let product = product(&x, &y);
                 let square = Element::<M, N>::propagate(reduce_limbs::<M, N, W>(square_wide(&y)));
@@ -407,8 +449,14 @@ mod tests {
                         assert_eq!(value::<F>(&got[lane]), expected);
                         assert!(got[lane].iter().all(|limb| *limb <= LIMB));
                     }
-                    assert!(below(&got[0][lane], 1) && below(&got[1][lane], 1), "a product is below 2 p");
-                    assert!(below(&subtract(&got[2][lane], &M::SHIFTED[0]), 1), "a lifted one below 3 p");
+                    assert!(
+                        below(&got[0][lane], 1) && below(&got[1][lane], 1),
+                        "a product is below 2 p"
+                    );
+                    assert!(
+                        below(&subtract(&got[2][lane], &M::SHIFTED[0]), 1),
+                        "a lifted one below 3 p"
+                    );
                 }
                 if below(&b8[0], 1) {
                     let y = gather::<M, N>(&[b8[0]; 8]);
@@ -423,9 +471,10 @@ mod tests {
                 }
             }
         }
-        // the words of 64 bits, there and back, with and without a shift
+        // words of 64 bits, converted both ways, with and without a shift
         for x in edges.iter().map(|x| value::<F>(x)) {
-            let words: [u64; WORDS] = x.into_bigint().as_ref().try_into().expect("as many words");
+            let words: [u64; WORDS] =
+                x.into_bigint().as_ref().try_into().expect("the number of words");
             let columns = words.map(Lane::splat);
             let there = Element::<M, N>::cut(&columns, 0);
             assert_eq!(lanes(&there.0)[3], limbs(&words, 0));
@@ -444,7 +493,8 @@ mod tests {
 
     #[test]
     fn fr_at_the_bounds() {
-        // 2^2 p times 2^2 p: at the limit A B = 2^5 of the bound, less what the test of 3 p takes
+        // 2^2 p times 2^2 p: at the limit A B = 2^5 of the bound, less the share that the 3 p check
+        // takes
         laws::<ark_bls12_381::Fr, R, 5, 10, 4>(2);
     }
 
@@ -456,10 +506,13 @@ mod tests {
         let edges = edges::<R, 5>(2);
         for (i, a) in edges.iter().enumerate() {
             let vector = |shift: usize| {
-                gather::<R, 5>(&std::array::from_fn(|lane| edges[(i * shift + lane * (shift + 1)) % edges.len()]))
+                gather::<R, 5>(&std::array::from_fn(|lane| {
+                    edges[(i * shift + lane * (shift + 1)) % edges.len()]
+                }))
             };
             let (a, b, c, d) = (gather::<R, 5>(&[*a; 8]), vector(1), vector(3), vector(5));
-            let both = products_limbs([&a, &c], [&b, &d]).map(|x| lanes(&Element::<R, 5>::propagate(x).0));
+            let both =
+                products_limbs([&a, &c], [&b, &d]).map(|x| lanes(&Element::<R, 5>::propagate(x).0));
             assert_eq!(both, [product(&a, &b), product(&c, &d)].map(|x| lanes(&x.0)));
         }
     }
