@@ -5,6 +5,10 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-env-changed=MPICC");
     println!("cargo::rerun-if-env-changed=PATH");
+    // only the bindings need MPI
+    if std::env::var_os("CARGO_FEATURE_MPI").is_none() {
+        return;
+    }
     let compiler = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     if Command::new(&compiler).arg("--version").output().is_err() {
         println!(

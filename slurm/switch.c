@@ -1,14 +1,14 @@
-/* A network switch in user space, for kernels without netem: it joins the machines of the local cluster and can delay,
- * lose, slow down and silently drop what goes from one to another.
+/* A network switch in user space, for kernels without netem: it connects the machines of the local cluster and can
+ * delay, lose, slow down, and silently drop the traffic between them.
  *
- *   switch RULES PORT..     PORT is NAME:NAMESPACE:INTERFACE, with - for the namespace we are in
+ *   switch RULES PORT..     PORT is NAME:NAMESPACE:INTERFACE, with - for the current namespace
  *
- * It makes one TAP device a port and forwards Ethernet frames between them. RULES is a file with one rule a line,
+ * It creates one TAP device per port and forwards Ethernet frames between them. RULES is a file with one rule per line,
  *
  *   FROM TO [delay MS] [jitter MS] [loss PERCENT] [rate MBIT] [cut]
  *
- * where FROM and TO are names of ports, or * for any. A rule is for one direction; a later one replaces an earlier one.
- * SIGHUP reads the file again; a file with a mistake changes nothing. What happens is said on standard output. */
+ * where FROM and TO are names of ports, or * for any. A rule applies to one direction; a later rule replaces an earlier
+ * one. SIGHUP rereads the file; a file with an error changes nothing. Events are reported on standard output. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,15 +33,15 @@ enum {
     MAX_FRAME = 65536,
     ADDRESS_BYTES = 6,
     HEADER_BYTES = 14,
-    QUEUE_BYTES = 64 << 20, /* a full queue drops, as a real switch does */
-    BURST = 64,             /* frames read from one port before the next has its turn */
+    QUEUE_BYTES = 64 << 20, /* a full queue drops frames, as in a real switch */
+    BURST = 64,             /* frames read from one port before the next port gets its turn */
 };
 
-/* What a rule says of one direction between two ports. */
+/* The properties that a rule assigns to one direction between two ports. */
 struct rule {
     uint64_t delay, jitter; /* nanoseconds */
     double loss;            /* probability */
-    double rate;            /* bytes a nanosecond; 0 is no limit */
+    double rate;            /* bytes per nanosecond; 0 means no limit */
     bool cut;
 };
 
@@ -52,13 +52,13 @@ struct frame {
     unsigned char bytes[];
 };
 
-/* One direction between two ports: its rule, and the frames under way. */
+/* One direction between two ports: its rule, and the frames in transit. */
 struct link {
     struct rule rule;
     struct frame *first, *last;
     size_t queued;       /* bytes */
     uint64_t last_due;   /* frames of a link never overtake each other */
-    uint64_t busy_until; /* with a rate: when the last frame is on the wire */
+    uint64_t busy_until; /* with a rate: when the last frame has been sent */
 };
 
 static int ports;
@@ -66,7 +66,7 @@ static int device[MAX_PORTS];
 static char name[MAX_PORTS][32];
 static struct link links[MAX_PORTS][MAX_PORTS];
 
-/* Which port an Ethernet address was last seen at. */
+/* The port on which an Ethernet address was last seen. */
 static struct {
     unsigned char address[ADDRESS_BYTES];
     int port;
@@ -96,7 +96,7 @@ static uint64_t now(void)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* A port's number, -1 for *, -2 for none of ours. */
+/* A port's number, -1 for *, -2 for an unknown name. */
 static int find_port(const char *text)
 {
     if (text && strcmp(text, "*") == 0)
@@ -139,7 +139,7 @@ static bool parse_rule(char *text, int *from, int *to, struct rule *rule)
     return true;
 }
 
-/* Reads the rules; on a mistake those in force stay. */
+/* Reads the rules; if there is an error, the current ones stay in force. */
 static void read_rules(const char *path)
 {
     static struct rule rules[MAX_PORTS][MAX_PORTS];
@@ -176,7 +176,7 @@ static void read_rules(const char *path)
 
 static void deliver(int port, const unsigned char *bytes, size_t length)
 {
-    /* a full or closed device loses the frame, as a wire would */
+    /* a full or closed device loses the frame, as a cable would */
     if (write(device[port], bytes, length) < 0 && errno != EIO && errno != EAGAIN && errno != ENOBUFS)
         fprintf(stderr, "switch: port %s: %s\n", name[port], strerror(errno));
 }
@@ -217,7 +217,7 @@ static void send_frame(int from, int to, const unsigned char *bytes, size_t leng
     link->queued += length;
 }
 
-/* Delivers what is due, and says when the next frame will be (UINT64_MAX: none is under way). */
+/* Delivers the frames that are due, and returns when the next one will be (UINT64_MAX: none in transit). */
 static uint64_t deliver_due(uint64_t time)
 {
     uint64_t next = UINT64_MAX;
@@ -238,7 +238,7 @@ static uint64_t deliver_due(uint64_t time)
     return next;
 }
 
-/* The place of an address in the table, or seen_count. */
+/* The index of an address in the table, or seen_count. */
 static int find_address(const unsigned char *address)
 {
     int i = 0;
@@ -247,7 +247,7 @@ static int find_address(const unsigned char *address)
     return i;
 }
 
-/* Learns where the sender is; sends to the receiver's port, or to all where that is not known. */
+/* Records the port of the sender; sends to the receiver's port, or to all ports if it is unknown. */
 static void forward(int from, const unsigned char *bytes, size_t length, uint64_t time)
 {
     const unsigned char *receiver = bytes, *sender = bytes + ADDRESS_BYTES;
@@ -264,7 +264,7 @@ static void forward(int from, const unsigned char *bytes, size_t length, uint64_
             send_frame(from, to, bytes, length, time);
 }
 
-/* Makes a port's TAP device in its namespace; it goes away with this process. */
+/* Creates a port's TAP device in its namespace; it disappears with this process. */
 static void open_port(const char *text, int home)
 {
     char namespace[32], path[64];
@@ -303,7 +303,7 @@ int main(int count, char **arguments)
     for (int i = 2; i < count; i++)
         open_port(arguments[i], home);
 
-    /* Signals come in only while we wait, so that none is missed between a look at the flags and the wait. */
+    /* Signals arrive only during the wait, so that none is missed between checking the flags and waiting. */
     sigset_t ours, before;
     sigemptyset(&ours);
     struct sigaction action = {.sa_handler = on_signal};

@@ -1,35 +1,42 @@
 //! The phases of a run, for people who tune: `cargo bench -p benches --bench phases`.
 #![allow(missing_docs)]
 
-use circuits::Chain;
 use criterion::{Criterion, criterion_group, criterion_main};
-use hekaton_core::coordinator::Coordinator;
-use hekaton_core::messages::ProveRound;
-use hekaton_core::worker::{Worker, WorkerError};
-use hekaton_core::{Fr, LocalEngine, MemoryChallenges, MemoryKeys, Randomness, SetupOptions, setup, verify};
+use hekaton_circuit::{Masking, MemoryChallenges};
+use hekaton_core::protocol::coordinator::Coordinator;
+use hekaton_core::protocol::messages::ProveRound;
+use hekaton_core::protocol::worker::{Worker, WorkerError};
+use hekaton_core::{Fr, LocalEngine, Randomness, SetupOptions, WitnessCheck, setup, verify};
+use hekaton_standard::Chain;
 
 fn phases(c: &mut Criterion) {
     let mut group = c.benchmark_group("chain, 64 links of 2^12 steps");
     group.sample_size(10);
     let circuit = Chain { links: 64, steps: (1 << 12) - 8 };
     let input = Fr::from(3u64);
-    let mut keys = MemoryKeys::default();
-    setup(&circuit, &SetupOptions::new("bench", "{}"), &mut keys, |_| {}).unwrap();
-    let keys = keys.into_keys().unwrap();
+    let keys = setup(&circuit, &SetupOptions::new("bench")).unwrap();
     let engine = LocalEngine::new(None).unwrap();
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let coordinator = Coordinator::new(&circuit, &input, &keys).unwrap();
-    let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
-    let job = |i| coordinator.job(i, &randomness, true).unwrap();
-    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
-    group.bench_function("execute", |b| b.iter(|| Coordinator::new(&circuit, &input, &keys).unwrap()));
+    let worker =
+        Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+    let job = |i| coordinator.prove_job(i, &randomness).unwrap();
+    let round = ProveRound {
+        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
+    };
+    group.bench_function("execute", |b| {
+        b.iter(|| Coordinator::new(&circuit, &input, &keys).unwrap())
+    });
     group.bench_function("commit one", |b| b.iter(|| worker.commit(job(1)).unwrap()));
     group.bench_function("prove one", |b| b.iter(|| worker.resume(job(1)).prove(&round).unwrap()));
 
     let order = coordinator.order();
-    let commitments = engine.each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1)).unwrap();
+    let commitments = engine
+        .each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))
+        .unwrap();
     let round = coordinator.committed(commitments.clone(), &engine).unwrap().prove_round();
-    let responses = engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
+    let responses =
+        engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round)).unwrap();
     let aggregate = || {
         let committed = coordinator.committed(commitments.clone(), &engine).unwrap();
         committed.proven(responses.clone()).unwrap().aggregate().unwrap()

@@ -78,7 +78,11 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 /// Medians of two functions that are called in turn, `repetitions` times each.
-pub fn alternate(repetitions: usize, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Duration) {
+pub fn alternate(
+    repetitions: usize,
+    mut ours: impl FnMut(),
+    mut theirs: impl FnMut(),
+) -> (Duration, Duration) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {
         a.push(time(&mut ours).0);

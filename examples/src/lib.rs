@@ -10,8 +10,10 @@ use ark_r1cs_std::eq::EqGadget;
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireId, WireValues,
+};
 use hekaton_core::Fr;
-use hekaton_core::circuit::{Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireId, WireValues};
 
 /// Balances and payments are below 2^BITS.
 pub const BITS: u32 = 48;
@@ -67,7 +69,11 @@ impl Circuit for Account {
     fn execute(&self, statement: &Statement, values: &mut WireValues) -> Result<(), CircuitError> {
         let expected = self.batches * self.batch;
         if statement.payments.len() != expected {
-            return Err(format!("{} payments, the circuit is for {expected}", statement.payments.len()).into());
+            return Err(format!(
+                "{} payments, the circuit is for {expected}",
+                statement.payments.len()
+            )
+            .into());
         }
         let (_, balances) = self.wires()?;
         let mut balance = statement.opening;
@@ -81,13 +87,22 @@ impl Circuit for Account {
         Ok(())
     }
 
-    fn private_input(&self, statement: &Statement, (): &(), batch: InstanceId) -> Result<Vec<Payment>, CircuitError> {
+    fn private_input(
+        &self,
+        statement: &Statement,
+        (): &(),
+        batch: InstanceId,
+    ) -> Result<Vec<Payment>, CircuitError> {
         let start = batch.index() * self.batch;
         Ok(statement.payments[start..start + self.batch].to_vec())
     }
 
     /// The constraints of one batch. At setup there are no payments.
-    fn synthesize(&self, subcircuit: &Subcircuit, payments: Option<&Vec<Payment>>) -> Result<(), SynthesisError> {
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        payments: Option<&Vec<Payment>>,
+    ) -> Result<(), SynthesisError> {
         let (opening, closing) = (subcircuit.slot(0)?, subcircuit.slot(1)?);
         let mut balance = opening.clone();
         let mut known: Option<i128> = None;
@@ -102,7 +117,9 @@ impl Circuit for Account {
             }
             let bits: Vec<Boolean<Fr>> = (0..BITS)
                 .map(|bit| {
-                    let value = || known.map(|k| k >> bit & 1 == 1).ok_or(SynthesisError::AssignmentMissing);
+                    let value = || {
+                        known.map(|k| k >> bit & 1 == 1).ok_or(SynthesisError::AssignmentMissing)
+                    };
                     Boolean::new_witness(subcircuit.cs(), value)
                 })
                 .collect::<Result<_, _>>()?;
@@ -131,8 +148,8 @@ fn low(balance: &FpVar<Fr>) -> Result<i128, SynthesisError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hekaton_core::circuit::{check, count_constraints};
-    use hekaton_core::{LocalEngine, MemoryKeys, ProveOptions, SetupOptions, prove, setup, verify};
+    use hekaton_circuit::{check, count_constraints};
+    use hekaton_core::{LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
 
     const ACCOUNT: Account = Account { batches: 3, batch: 2 };
 
@@ -162,7 +179,11 @@ mod tests {
             fn layout(&self) -> Result<Layout, LayoutError> {
                 ACCOUNT.layout()
             }
-            fn execute(&self, statement: &Statement, values: &mut WireValues) -> Result<(), CircuitError> {
+            fn execute(
+                &self,
+                statement: &Statement,
+                values: &mut WireValues,
+            ) -> Result<(), CircuitError> {
                 let (_, balances) = ACCOUNT.wires()?;
                 let mut balance = Fr::from(statement.opening);
                 values.set(balances[0], balance);
@@ -172,10 +193,19 @@ mod tests {
                 }
                 Ok(())
             }
-            fn private_input(&self, input: &Statement, t: &(), i: InstanceId) -> Result<Vec<Payment>, CircuitError> {
+            fn private_input(
+                &self,
+                input: &Statement,
+                t: &(),
+                i: InstanceId,
+            ) -> Result<Vec<Payment>, CircuitError> {
                 ACCOUNT.private_input(input, t, i)
             }
-            fn synthesize(&self, s: &Subcircuit, p: Option<&Vec<Payment>>) -> Result<(), SynthesisError> {
+            fn synthesize(
+                &self,
+                s: &Subcircuit,
+                p: Option<&Vec<Payment>>,
+            ) -> Result<(), SynthesisError> {
                 ACCOUNT.synthesize(s, p)
             }
         }
@@ -185,14 +215,15 @@ mod tests {
 
     #[test]
     fn a_statement_is_proven() {
-        let mut keys = MemoryKeys::default();
-        setup(&ACCOUNT, &SetupOptions::new("account", "{}"), &mut keys, |_| {}).unwrap();
-        let keys = keys.into_keys().unwrap();
+        let keys = setup(&ACCOUNT, &SetupOptions::new("account")).unwrap();
         let engine = LocalEngine::new(None).unwrap();
         let run = prove(&ACCOUNT, &statement(), &keys, &engine, &ProveOptions::new()).unwrap();
         let public = [100u64, (1 << 40) - 1].map(Fr::from);
         assert_eq!(run.public_values, public);
         assert_eq!(verify(&keys.verifying, &public, run.proof.as_bytes()), Ok(()));
-        assert!(verify(&keys.verifying, &[public[0], public[1] + Fr::from(1u64)], run.proof.as_bytes()).is_err());
+        assert!(
+            verify(&keys.verifying, &[public[0], public[1] + Fr::from(1u64)], run.proof.as_bytes())
+                .is_err()
+        );
     }
 }

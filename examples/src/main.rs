@@ -5,9 +5,10 @@
 use account_example::{Account, Statement};
 use hekaton_core::events::{Event, Recorder};
 use hekaton_core::{
-    Cancellation, Fr, KeyDirectory, LocalEngine, ProveError, ProveOptions, RunDirectoryOptions, RunIdentity,
-    SetupOptions, VerifyingKey, prove, setup, verify,
+    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, SetupOptions, VerifyingKey, prove,
+    setup_into, verify,
 };
+use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,11 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Setup once: keys of all types on disk.
     if !keys_path.exists() {
-        let mut keys = KeyDirectory::create(&keys_path)?;
-        let parameters = format!(r#"{{"batches":{},"batch":{}}}"#, account.batches, account.batch);
-        setup(&account, &SetupOptions::new("account", parameters), &mut keys, |step| println!("setup: {step}"))?;
+        let mut keys = KeyStore::create(&keys_path)?;
+        let parameters = serde_json::json!({ "batches": account.batches, "batch": account.batch });
+        let options = SetupOptions::new("account").parameters(&parameters);
+        setup_into(&account, &options, &mut keys, |step| println!("setup: {step}"))?;
     }
-    let (_, keys) = KeyDirectory::open(&keys_path)?;
+    let (_, keys) = KeyStore::open(&keys_path)?;
 
     // A run directory: call this program again after Ctrl-C and it goes on.
     let mut input = blake3::Hasher::new();
@@ -44,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Event::Notice { message } => println!("note: {message}"),
         _ => {}
     });
-    let options = ProveOptions::new().run_directory(&run).cancellation(&stop).recorder(&recorder);
+    let options = ProveOptions::new().journal(&run).cancellation(&stop).recorder(&recorder);
     let proven = match prove(&account, &statement, &keys, &LocalEngine::new(None)?, &options) {
         Err(ProveError::Cancelled) => {
             println!("stopped: call it again to go on");
@@ -55,8 +57,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The verifier: proof, verifying key, public values.
     let key = VerifyingKey::from_bytes(&std::fs::read(keys_path.join("verifying.key"))?)?;
-    let closing = statement.payments.iter().fold(statement.opening, |b, p| b.saturating_add_signed(*p));
+    let closing =
+        statement.payments.iter().fold(statement.opening, |b, p| b.saturating_add_signed(*p));
     verify(&key, &[Fr::from(statement.opening), Fr::from(closing)], proven.proof.as_bytes())?;
-    println!("proven: {} to {closing} in {} payments, never overdrawn", statement.opening, statement.payments.len());
+    println!(
+        "proven: {} to {closing} in {} payments, never overdrawn",
+        statement.opening,
+        statement.payments.len()
+    );
     Ok(())
 }

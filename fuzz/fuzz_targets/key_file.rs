@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::key_file(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hekaton_fuzzing::key_file(data));

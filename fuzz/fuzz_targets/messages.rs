@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::messages(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hekaton_fuzzing::messages(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::verifying_key(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| hekaton_fuzzing::verifying_key(data));

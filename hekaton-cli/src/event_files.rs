@@ -1,9 +1,9 @@
 //! Files of events: one JSON object a line (docs/events.md).
 
 use crate::exit::{self, Failure};
-use crate::output;
-use hekaton_core::RunDirectory;
+use crate::terminal::output;
 use hekaton_core::events::Record;
+use hekaton_storage::RunDirectory;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -37,9 +37,15 @@ impl EventFiles {
     }
 
     /// Adds a file; with `append` it keeps what it has.
-    pub(crate) fn attach(&self, path: &Path, append: bool, run: Option<Arc<RunDirectory>>) -> Result<(), Failure> {
-        let failure =
-            |e: std::io::Error| Failure::new(exit::BAD_FILE, format!("can't write events to {}: {e}", path.display()));
+    pub(crate) fn attach(
+        &self,
+        path: &Path,
+        append: bool,
+        run: Option<Arc<RunDirectory>>,
+    ) -> Result<(), Failure> {
+        let failure = |e: std::io::Error| {
+            Failure::new(exit::BAD_FILE, format!("can't write events to {}: {e}", path.display()))
+        };
         let file = open(path, append).map_err(failure)?;
         if let Ok(mut state) = self.state.lock() {
             let backlog = state.backlog.iter().flatten().map(String::as_str).collect::<String>();
@@ -71,7 +77,10 @@ impl EventFiles {
             match target.file.write_all(line.as_bytes()) {
                 Ok(()) => true,
                 Err(e) => {
-                    output::say(format!("warning: {}: {e}: no more events are written there", target.path.display()));
+                    output::say(format!(
+                        "warning: {}: {e}: no more events are written there",
+                        target.path.display()
+                    ));
                     false
                 }
             }

@@ -82,7 +82,9 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| failure(e.to_string()))?;
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|e| failure(e.to_string()))?;
     if bytes.len() as u64 > limit {
         return Err(failure(format!("has more than {limit} bytes: that is none of our files")));
     }

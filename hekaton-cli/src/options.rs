@@ -89,7 +89,12 @@ fn size(text: &str) -> Result<u64, String> {
             _ => None,
         },
     };
-    let value = number.parse::<f64>().ok().zip(factor).map(|(n, f)| n * f).filter(|v| (1.0..1e18).contains(v));
+    let value = number
+        .parse::<f64>()
+        .ok()
+        .zip(factor)
+        .map(|(n, f)| n * f)
+        .filter(|v| (1.0..1e18).contains(v));
     value.map(|v| v as u64).ok_or_else(|| {
         "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9) or in bytes, and not zero".to_owned()
     })

@@ -36,7 +36,10 @@ fn start(mut command: Command) -> Child {
 }
 
 fn signal(child: &Child, signal: &str) {
-    let status = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args([&format!("-{signal}"), &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -107,7 +110,15 @@ fn killed_at_twenty_moments() {
     let chain = chain();
     let since = Instant::now();
     let whole = chain.path("whole");
-    assert!(chain.prove(&whole, &[]).stderr(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    assert!(
+        chain
+            .prove(&whole, &[])
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap()
+            .success()
+    );
     let total = since.elapsed();
     let mut random = std::process::id();
     for i in 0..20u32 {
@@ -138,7 +149,11 @@ fn killed_in_each_phase_and_again() {
     check_resumed(&run);
     // once more: finished runs stay finished
     chain.finish(&run);
-    assert!(events(&run).iter().any(|e| e["message"].as_str().is_some_and(|m| m.contains("finished already"))));
+    assert!(
+        events(&run)
+            .iter()
+            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("finished already")))
+    );
 }
 
 #[test]
@@ -153,8 +168,14 @@ fn signals() {
         assert_eq!(code, Some(5), "{err}");
         assert!(err.contains("--resume"), "{err}");
         assert_eq!(events(&run).last().unwrap()["outcome"], "interrupted");
-        assert!(!std::path::Path::new(&format!("{run}/lease.json")).exists(), "the lease is given back");
-        let done = events(&run).iter().filter(|e| e["event"] == "subcircuit" && e["phase"] == "prove").count();
+        assert!(
+            !std::path::Path::new(&format!("{run}/lease.json")).exists(),
+            "the lease is given back"
+        );
+        let done = events(&run)
+            .iter()
+            .filter(|e| e["event"] == "subcircuit" && e["phase"] == "prove")
+            .count();
         assert!((1..64).contains(&done), "{done} proofs were made");
         chain.finish(&run);
         assert_eq!(done_again(&run), 0);
@@ -184,10 +205,21 @@ fn a_second_signal_ends_at_once() {
     assert!(err.contains("ended at once"), "{err}");
     chain.finish(&run);
     let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("proof"));
-    let child =
-        start(common::command(&["prove", &x, "--keys", &keys, "--proof", &proof, "--events", &chain.path("e")]));
+    let child = start(common::command(&[
+        "prove",
+        &x,
+        "--keys",
+        &keys,
+        "--proof",
+        &proof,
+        "--events",
+        &chain.path("e"),
+    ]));
     let since = Instant::now();
-    while !std::fs::read_to_string(chain.path("e")).unwrap_or_default().contains(r#""phase":"prove""#) {
+    while !std::fs::read_to_string(chain.path("e"))
+        .unwrap_or_default()
+        .contains(r#""phase":"prove""#)
+    {
         assert!(since.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -250,7 +282,11 @@ fn a_lease_of_another_machine() {
     let since = Instant::now();
     chain.finish(&run);
     assert!(since.elapsed() >= Duration::from_secs(1));
-    assert!(events(&run).iter().any(|e| e["message"].as_str().is_some_and(|m| m.contains("is taken over"))));
+    assert!(
+        events(&run)
+            .iter()
+            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("is taken over")))
+    );
     assert!(done_again(&run) <= 2);
 }
 
@@ -297,7 +333,11 @@ fn another_run_is_refused() {
     let (x, keys) = (chain.path("x"), chain.path("keys"));
     fails(3, "--resume", &["prove", &x, "--keys", &keys, "--run", &run]);
     std::fs::write(chain.path("y"), "8\n").unwrap();
-    fails(3, "its input is another one", &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"]);
+    fails(
+        3,
+        "its input is another one",
+        &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"],
+    );
     let other = chain.path("other-keys");
     ok(&["setup", "chain", "-p", "links=64", "-p", &format!("steps={STEPS}"), "--keys", &other]);
     fails(3, "its verifying key: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
@@ -323,7 +363,11 @@ fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     let output = command.output().unwrap();
     let code = output.status.code();
     assert_ne!(code, Some(99), "can't mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
-    (code, String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+    (
+        code,
+        String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr),
+    )
 }
 
 /// The disk is full after so many pages more: wherever that is, the error names the file, and with room again the run goes on.
@@ -349,7 +393,10 @@ fn disk_full_in_each_phase() {
             continue;
         }
         assert!(out.contains("code=4") || out.contains("code=3"), "{pages} pages: {out}");
-        assert!(out.contains("No space left on device") && out.contains("/run"), "{pages} pages: {out}");
+        assert!(
+            out.contains("No space left on device") && out.contains("/run"),
+            "{pages} pages: {out}"
+        );
         assert!(!out.contains("panicked"), "{out}");
         let file = ["seed", "run.json", "lease", "commitments.", "proofs.", "run/proof", ".tmp"];
         phases.extend(file.iter().filter(|f| out.contains(*f)).map(|f| (*f).to_owned()));
@@ -377,7 +424,11 @@ fn clock_set_back() {
     let run = chain.path("clock");
     let faked = |shift: &str, command: Command| {
         let mut faked = Command::new("faketime");
-        faked.args(["-f", shift]).arg(command.get_program()).args(command.get_args()).env("DONT_FAKE_MONOTONIC", "1");
+        faked
+            .args(["-f", shift])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env("DONT_FAKE_MONOTONIC", "1");
         faked
     };
     let child = start(faked("+3d", chain.prove(&run, &[])));
@@ -385,13 +436,17 @@ fn clock_set_back() {
     // faketime executes the program in its own place
     signal(&child, "KILL");
     wait(child);
-    let output =
-        faked("-4d", chain.prove(&run, &["--resume"])).output().expect("faketime is installed by scripts/test");
+    let output = faked("-4d", chain.prove(&run, &["--resume"]))
+        .output()
+        .expect("faketime is installed by scripts/test");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     chain.verify(&format!("{run}/proof"));
     assert!(done_again(&run) <= 2);
     let clocks: Vec<f64> = events(&run).iter().filter_map(|e| e["unix_time"].as_f64()).collect();
-    assert!(clocks.len() == 2 && clocks[0] - clocks[1] > 6.0 * 86_400.0, "the clock was set back: {clocks:?}");
+    assert!(
+        clocks.len() == 2 && clocks[0] - clocks[1] > 6.0 * 86_400.0,
+        "the clock was set back: {clocks:?}"
+    );
     let report: Value = serde_json::from_str(&ok(&["report", &run, "--json"])).unwrap();
     assert!((0.0..600.0).contains(&report["seconds"].as_f64().unwrap()), "{report}");
 }
@@ -408,12 +463,18 @@ fn events_and_reports() {
     let all: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!((&all[0]["event"], &all[0]["schema"]), (&"process_start".into(), &1.into()));
     let count = |name: &str| all.iter().filter(|e| e["event"] == name).count();
-    assert_eq!((count("run_start"), count("subcircuit"), count("run_end"), count("proof_written")), (1, 128, 1, 1));
+    assert_eq!(
+        (count("run_start"), count("subcircuit"), count("run_end"), count("proof_written")),
+        (1, 128, 1, 1)
+    );
     assert_eq!((count("phase_start"), count("phase_end")), (5, 5));
     assert!(count("memory") >= 5);
     let page = chain.path("page.html");
     let table = ok(&["report", &file, "--html", &page]);
-    assert!(table.contains("prove round") && table.contains("peak memory") && table.contains(&proof), "{table}");
+    assert!(
+        table.contains("prove round") && table.contains("peak memory") && table.contains(&proof),
+        "{table}"
+    );
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("prover-1") && html.contains("<svg") && !html.contains("<script"));
     fails(3, "no events of a run", &["report", &x]);
@@ -428,7 +489,8 @@ fn events_and_reports() {
 #[test]
 fn the_report_in_a_browser() {
     let chain = chain();
-    let (file, page, shot) = (chain.path("browser-events"), chain.path("browser.html"), chain.path("browser.png"));
+    let (file, page, shot) =
+        (chain.path("browser-events"), chain.path("browser.html"), chain.path("browser.png"));
     let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("browser-proof"));
     ok(&["prove", &x, "--keys", &keys, "--proof", &proof, "--events", &file]);
     ok(&["report", &file, "--html", &page]);
@@ -452,7 +514,11 @@ fn the_report_in_a_browser() {
     };
     let dom = browse("--dump-dom");
     let html = std::fs::read_to_string(&page).unwrap();
-    assert!(dom.matches("<rect").count() == html.matches("<rect").count() && dom.contains("</polyline>"), "{dom}");
+    assert!(
+        dom.matches("<rect").count() == html.matches("<rect").count()
+            && dom.contains("</polyline>"),
+        "{dom}"
+    );
     browse(&format!("--screenshot={shot}"));
     assert!(std::fs::metadata(&shot).unwrap().len() > 20_000, "the page is not empty");
 }
@@ -513,13 +579,25 @@ fn a_run_is_not_overwritten() {
     wait(child);
     let (x, keys) = (chain.path("x"), chain.path("keys"));
     let before = std::fs::read(format!("{run}/seed")).unwrap();
-    for name in ["seed", "run.json", "proofs.1.log", "commitments.7.log", "events.jsonl", "lease.json", "report.json"] {
+    for name in [
+        "seed",
+        "run.json",
+        "proofs.1.log",
+        "commitments.7.log",
+        "events.jsonl",
+        "lease.json",
+        "report.json",
+    ] {
         let path = format!("{run}/../guarded/{name}");
         for option in ["--events", "--proof"] {
             let args = ["prove", &x, "--keys", &keys, "--run", &run, "--resume", option, &path];
             fails(3, "belongs to the run directory itself", &args);
         }
-        let says = if name == "events.jsonl" { "that is the input" } else { "belongs to the run directory itself" };
+        let says = if name == "events.jsonl" {
+            "that is the input"
+        } else {
+            "belongs to the run directory itself"
+        };
         fails(3, says, &["report", &run, "--html", &path]);
     }
     assert_eq!(std::fs::read(format!("{run}/seed")).unwrap(), before);
@@ -543,13 +621,29 @@ fn a_run_is_not_overwritten() {
     // a refused run leaves an older file of events alone
     let events = chain.path("older-events");
     std::fs::write(&events, "precious").unwrap();
-    fails(3, "already holds a run", &["prove", &x, "--keys", &keys, "--run", &run, "--events", &events]);
+    fails(
+        3,
+        "already holds a run",
+        &["prove", &x, "--keys", &keys, "--run", &run, "--events", &events],
+    );
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "precious");
     fails(3, "is a file: a run directory is wanted", &["prove", &x, "--keys", &keys, "--run", &x]);
-    fails(3, "where the proof goes", &["prove", &x, "--keys", &keys, "--proof", &events, "--events", &events]);
-    fails(3, "belongs to the run", &["report", &format!("{run}/events.jsonl"), "--html", &format!("{run}/proof")]);
+    fails(
+        3,
+        "where the proof goes",
+        &["prove", &x, "--keys", &keys, "--proof", &events, "--events", &events],
+    );
+    fails(
+        3,
+        "belongs to the run",
+        &["report", &format!("{run}/events.jsonl"), "--html", &format!("{run}/proof")],
+    );
     let (new, sub) = (chain.path("new-run"), chain.path("new-run/sub/proof"));
-    fails(3, "does not exist: make it first", &["prove", &x, "--keys", &keys, "--run", &new, "--proof", &sub]);
+    fails(
+        3,
+        "does not exist: make it first",
+        &["prove", &x, "--keys", &keys, "--run", &new, "--proof", &sub],
+    );
     // a finished run of another input says so
     std::fs::write(chain.path("z"), "9\n").unwrap();
     fails(
@@ -557,5 +651,9 @@ fn a_run_is_not_overwritten() {
         "is finished, and its proof does not hold",
         &["prove", &chain.path("z"), "--keys", &keys, "--run", &run, "--resume"],
     );
-    fails(3, "does not exist: make it first", &["report", &run, "--html", &chain.path("no/where.html")]);
+    fails(
+        3,
+        "does not exist: make it first",
+        &["report", &run, "--html", &chain.path("no/where.html")],
+    );
 }

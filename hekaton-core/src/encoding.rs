@@ -55,7 +55,10 @@ impl<'a> Reader<'a> {
         Ok(out)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+    pub(crate) fn array<const N: usize>(
+        &mut self,
+        what: &'static str,
+    ) -> Result<[u8; N], DecodeError> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N, what)?);
         Ok(out)
@@ -73,7 +76,12 @@ impl<'a> Reader<'a> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    pub(crate) fn invalid(&self, what: &'static str, size: usize, why: impl ToString) -> DecodeError {
+    pub(crate) fn invalid(
+        &self,
+        what: &'static str,
+        size: usize,
+        why: impl ToString,
+    ) -> DecodeError {
         DecodeError::Invalid { what, at: self.at - size, why: why.to_string() }
     }
 
@@ -86,10 +94,15 @@ impl<'a> Reader<'a> {
     pub(crate) fn string(&mut self, max: usize, what: &'static str) -> Result<String, DecodeError> {
         let len = self.u32(what)? as usize;
         if len > max {
-            return Err(self.invalid(what, 4, format_args!("{len} bytes, at most {max} are allowed")));
+            return Err(self.invalid(
+                what,
+                4,
+                format_args!("{len} bytes, at most {max} are allowed"),
+            ));
         }
         let bytes = self.take(len, what)?;
-        let text = String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))?;
+        let text =
+            String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))?;
         // it is printed: nothing in it may move a cursor or begin a line
         match text.chars().any(char::is_control) {
             true => Err(self.invalid(what, len, "control characters")),
@@ -164,7 +177,15 @@ mod tests {
                         taken += size;
                     }
                     Err(e) => {
-                        assert_eq!(e, DecodeError::Truncated { what: "part", at: taken, need: size, left: n - taken });
+                        assert_eq!(
+                            e,
+                            DecodeError::Truncated {
+                                what: "part",
+                                at: taken,
+                                need: size,
+                                left: n - taken
+                            }
+                        );
                         break;
                     }
                 }

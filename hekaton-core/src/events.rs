@@ -4,6 +4,7 @@
 //! [`Recorder`] was made, so a clock that is set back changes nothing; the wall clock is told once, by
 //! [`Event::ProcessStart`].
 
+use crate::system;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,7 +33,8 @@ pub enum Phase {
 
 impl Phase {
     /// All phases in order.
-    pub const ALL: [Self; 5] = [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
+    pub const ALL: [Self; 5] =
+        [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -256,12 +258,16 @@ impl<'a> Recorder<'a> {
     /// A recorder whose clock starts now; the observer gets [`Event::ProcessStart`] at once. `program` is the name and
     /// version of the program. The observer is called from several threads.
     pub fn new(program: &str, observer: impl Fn(&Record) + Send + Sync + 'a) -> Self {
-        let recorder = Self { observer: Box::new(observer), start: Instant::now(), next_memory: AtomicU64::new(0) };
+        let recorder = Self {
+            observer: Box::new(observer),
+            start: Instant::now(),
+            next_memory: AtomicU64::new(0),
+        };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         recorder.emit(Event::ProcessStart {
             schema: SCHEMA,
             program: program.to_owned(),
-            host: crate::run::host(),
+            host: system::host(),
             pid: std::process::id(),
             unix_time: since.map_or(0.0, |t| t.as_secs_f64()),
         });
@@ -270,7 +276,11 @@ impl<'a> Recorder<'a> {
 
     /// A recorder that nobody listens to.
     pub fn silent() -> Self {
-        Self { observer: Box::new(|_| {}), start: Instant::now(), next_memory: AtomicU64::new(u64::MAX) }
+        Self {
+            observer: Box::new(|_| {}),
+            start: Instant::now(),
+            next_memory: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// Seconds since the recorder was made.
@@ -280,14 +290,17 @@ impl<'a> Recorder<'a> {
 
     /// Tells an event, and how much memory is used when that was not told for a while.
     pub fn emit(&self, event: Event) {
-        let around_phase = matches!(event, Event::PhaseStart { .. } | Event::PhaseEnd { .. } | Event::RunEnd { .. });
+        let around_phase = matches!(
+            event,
+            Event::PhaseStart { .. } | Event::PhaseEnd { .. } | Event::RunEnd { .. }
+        );
         let last = matches!(event, Event::RunEnd { .. });
         let now = self.start.elapsed().as_millis() as u64;
         let next = self.next_memory.load(Ordering::Relaxed);
         let due = next != u64::MAX && (around_phase || now >= next);
         let memory = if due {
             self.next_memory.store(now + MEMORY_EVERY.as_millis() as u64, Ordering::Relaxed);
-            memory()
+            system::memory()
         } else {
             None
         };
@@ -314,16 +327,6 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// Resident memory of this process and its peak, in bytes; on Linux.
-pub fn memory() -> Option<(u64, u64)> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let field = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
-        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
-    };
-    Some((field("VmRSS:")?, field("VmHWM:")?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,8 +342,13 @@ mod tests {
         recorder.emit(Event::RunEnd { outcome: Outcome::Finished, seconds: 1.0 });
         drop(recorder);
         let lines = lines.into_inner().unwrap();
-        assert!(matches!(&lines[0].event, Event::ProcessStart { schema: SCHEMA, program, .. } if program == "test 1"));
-        assert!(matches!(lines.last().unwrap().event, Event::RunEnd { .. }), "nothing follows the end");
+        assert!(
+            matches!(&lines[0].event, Event::ProcessStart { schema: SCHEMA, program, .. } if program == "test 1")
+        );
+        assert!(
+            matches!(lines.last().unwrap().event, Event::RunEnd { .. }),
+            "nothing follows the end"
+        );
         assert!(
             lines
                 .iter()
@@ -352,7 +360,8 @@ mod tests {
             assert!(!text.contains('\n'));
             assert_eq!(&serde_json::from_str::<Record>(&text).unwrap(), record);
         }
-        let text: Vec<String> = lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
+        let text: Vec<String> =
+            lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
         let phase = r#""event":"phase_start","phase":"commit","total":3,"done":1"#;
         assert!(text.iter().any(|line| line.contains(phase)), "{text:?}");
     }

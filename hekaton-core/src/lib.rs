@@ -1,86 +1,77 @@
 //! Hekaton: a zero-knowledge prover for computations that are too large for one machine.
 //!
 //! A computation is written as a [partitioned circuit](circuit::Circuit): a few *types* of subcircuits, each one R1CS,
-//! and any number of *instances* of them that share wires through a checked global memory. Every instance is proven by
-//! itself with Mirage (Groth16 with a commitment), in two rounds; the proofs are aggregated into one proof of
-//! logarithmic size. `docs/protocol.md` has the equations, `docs/soundness.md` the argument, `docs/library.md` shows
-//! how to write a circuit.
+//! and any number of *instances* of them that share wires through a checked memory (a LogUp argument with static
+//! addresses). Every instance is proven by itself with Mirage (Groth16 with a commitment), in two rounds; the proofs are
+//! aggregated by TIPP and MIPP into one proof of logarithmic size.
+//!
+//! Three ways in:
+//!
+//! - **Prove:** [`setup`], [`prove`] on a [`LocalEngine`] or on a [`RankEngine`](distributed::RankEngine).
+//! - **Verify:** [`VerifyingKey::from_bytes`] and [`verify`]. Without the default feature `prover` this is all that is
+//!   built.
+//! - **Write a circuit:** the crate [`circuit`], which is all that the circuit needs.
+//!
+//! @@EXAMPLE@@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`circuit`] | the circuit API, layouts and their checks, the development mode |
-//! | [`mirage`] | setup, proving and verification of one subcircuit |
-//! | [`aggregation`] | the aggregate proof: prover and verifier |
-//! | [`coordinator`], [`worker`], [`messages`], [`engine`] | the two rounds as types of their states, and who runs them |
-//! | [`keys`] | key files and the key directory |
-//! | [`estimate`], [`budget`] | what a run will take, and staying within a limit of memory |
-//! | [`run`], [`events`] | run directories, from which an interrupted run goes on; what happens in a run, as values |
+//! | [`circuit`] | the circuit API: layouts, synthesis, the development check |
+//! | [`verifier`] | transcript, verifying key, proof, verification |
+//! | [`mirage`], [`aggregation`], [`keys`] | the proof system and its keys |
+//! | [`protocol`] | coordinator, worker and their messages; engines |
+//! | [`distributed`] | the same over ranks |
+//! | [`events`], [`system`], [`files`] | what happens in a run, as values; the machine; files that appear whole or not at all |
 //!
-//! Without the default feature `prover` only the verifier is built: [`VerifyingKey::from_bytes`] and [`verify`].
+//! Key stores and run directories on disk are in `hekaton-storage`, estimates and memory budgets in `hekaton-plan`. The
+//! specification is `docs/spec/` in the repository.
 
-pub mod aggregation;
-#[cfg(any(doc, all(doctest, feature = "prover")))]
-pub mod docs;
 mod encoding;
-mod transcript;
-mod verifying_key;
+pub mod verifier;
 
-pub use aggregation::{Proof, VerifyError, verify};
 pub use encoding::DecodeError;
 pub use hekaton_arith::{Backend, BackendError, Fr};
-pub use transcript::MemoryChallenges;
-pub use verifying_key::{PublicWire, Trust, VerifyingKey, VerifyingKeyError};
+pub use hekaton_circuit as circuit;
+pub use verifier::{
+    Equation, Proof, ProofError, Trust, VerifyError, VerifyingKey, VerifyingKeyError, verify,
+};
 
 #[cfg(feature = "prover")]
-pub mod budget;
+pub mod aggregation;
 #[cfg(feature = "prover")]
-pub mod circuit;
-#[cfg(feature = "prover")]
-pub mod coordinator;
-#[cfg(feature = "prover")]
-pub mod engine;
-#[cfg(feature = "prover")]
-pub mod estimate;
+pub mod distributed;
 #[cfg(feature = "prover")]
 pub mod events;
+#[cfg(feature = "prover")]
+pub mod files;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "prover")]
 pub mod keys;
 #[cfg(feature = "prover")]
-pub mod messages;
-#[cfg(feature = "prover")]
 pub mod mirage;
 #[cfg(feature = "prover")]
-mod options;
+mod pool;
 #[cfg(feature = "prover")]
-mod prove;
+pub mod protocol;
 #[cfg(feature = "prover")]
 mod randomness;
 #[cfg(feature = "prover")]
-pub mod ranks;
+mod rank_error;
 #[cfg(feature = "prover")]
-pub mod run;
-#[cfg(feature = "prover")]
-mod setup;
-#[cfg(feature = "prover")]
-pub mod worker;
+pub mod system;
 
 #[cfg(feature = "prover")]
-pub use engine::LocalEngine;
-#[cfg(feature = "prover")]
-pub use keys::{KeyDirectory, MemoryKeys, ProverKeys};
-#[cfg(feature = "prover")]
-pub use options::{Cancellation, ProveOptions};
-#[cfg(feature = "prover")]
-pub use prove::{ProveError, Run, prove};
-#[cfg(feature = "prover")]
-pub use randomness::Randomness;
-#[cfg(feature = "prover")]
-pub use run::{RunDirectory, RunDirectoryOptions, RunIdentity};
-#[cfg(feature = "prover")]
-pub use setup::{SetupError, SetupOptions, setup};
+pub use {
+    keys::ProverKeys,
+    pool::{LocalEngine, Pool},
+    protocol::{
+        Cancellation, KeySink, ProveError, ProveOptions, ProvenRun, SetupError, SetupOptions,
+        WitnessCheck, prove, setup, setup_into,
+    },
+    randomness::Randomness,
+};
 
 #[cfg(all(test, feature = "prover"))]
-mod adversarial;
+mod tests;

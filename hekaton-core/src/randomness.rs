@@ -60,7 +60,7 @@ impl Randomness {
     }
 
     /// The randomness of a run that goes on.
-    pub(crate) fn from_seed(seed: &[u8; 32], seeded: bool) -> Self {
+    pub fn from_seed(seed: &[u8; 32], seeded: bool) -> Self {
         Self { seed: Zeroizing::new(*seed), attempt: 0, context: [0; 32], seeded }
     }
 
@@ -81,14 +81,20 @@ impl Randomness {
     pub(crate) fn from_secret_bytes(bytes: &[u8]) -> Self {
         let mut all = Zeroizing::new([0; Self::SECRET_BYTES]);
         all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-        let mut out = Self { seed: Zeroizing::new([0; 32]), attempt: 0, context: [0; 32], seeded: all[68] != 0 };
+        let mut out = Self {
+            seed: Zeroizing::new([0; 32]),
+            attempt: 0,
+            context: [0; 32],
+            seeded: all[68] != 0,
+        };
         out.seed.copy_from_slice(&all[..32]);
         out.attempt = u32::from_le_bytes([all[32], all[33], all[34], all[35]]);
         out.context.copy_from_slice(&all[36..68]);
         out
     }
 
-    pub(crate) fn seed(&self) -> &[u8; 32] {
+    /// The seed itself: a secret, for run directories.
+    pub fn seed(&self) -> &[u8; 32] {
         &self.seed
     }
 
@@ -105,12 +111,18 @@ impl Randomness {
     /// The same randomness in a narrower context.
     pub(crate) fn bound_to(&self, label: &'static str, values: &[Fr]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 randomness context");
-        hasher.update(&self.context).update(&(label.len() as u64).to_le_bytes()).update(label.as_bytes());
+        hasher
+            .update(&self.context)
+            .update(&(label.len() as u64).to_le_bytes())
+            .update(label.as_bytes());
         let mut bytes = Zeroizing::new(Vec::with_capacity(32 * values.len().min(CHUNK)));
         for chunk in values.chunks(CHUNK) {
             bytes.clear();
             // the limbs in memory are as good as a canonical encoding, and need no conversion
-            chunk.iter().flat_map(|value| value.0.0).for_each(|limb| bytes.extend_from_slice(&limb.to_le_bytes()));
+            chunk
+                .iter()
+                .flat_map(|value| value.0.0)
+                .for_each(|limb| bytes.extend_from_slice(&limb.to_le_bytes()));
             hasher.update(&bytes);
         }
         Self { context: *hasher.finalize().as_bytes(), ..self.clone() }
@@ -143,8 +155,14 @@ mod tests {
         assert_ne!(x, a.next_attempt().scalar(Purpose::Mask, 7));
         let bound = a.bound_to("values", &[Fr::from(1u64)]);
         assert_ne!(x, bound.scalar(Purpose::Mask, 7));
-        assert_ne!(bound.scalar(Purpose::Mask, 7), a.bound_to("values", &[Fr::from(2u64)]).scalar(Purpose::Mask, 7));
-        assert_ne!(bound.scalar(Purpose::Mask, 7), a.bound_to("other", &[Fr::from(1u64)]).scalar(Purpose::Mask, 7));
+        assert_ne!(
+            bound.scalar(Purpose::Mask, 7),
+            a.bound_to("values", &[Fr::from(2u64)]).scalar(Purpose::Mask, 7)
+        );
+        assert_ne!(
+            bound.scalar(Purpose::Mask, 7),
+            a.bound_to("other", &[Fr::from(1u64)]).scalar(Purpose::Mask, 7)
+        );
         assert_ne!(x, Randomness::seeded_not_zero_knowledge(2).scalar(Purpose::Mask, 7));
         assert_ne!(
             Randomness::fresh().unwrap().scalar(Purpose::Mask, 7),
@@ -163,6 +181,9 @@ mod tests {
 
     #[test]
     fn debug_does_not_show_the_seed() {
-        assert_eq!(format!("{:?}", Randomness::seeded_not_zero_knowledge(77)), "Randomness { seeded: true, .. }");
+        assert_eq!(
+            format!("{:?}", Randomness::seeded_not_zero_knowledge(77)),
+            "Randomness { seeded: true, .. }"
+        );
     }
 }

@@ -95,8 +95,7 @@ fn is_there(to: &Path) -> Result<bool, MpiError> {
     if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
         return Ok(true);
     }
-    let why =
-        "it is there and is no directory of yours that only you can change: remove it, or give another --stage-keys";
+    let why = "it exists and is not a directory that only you can change: remove it, or stage the keys elsewhere";
     Err(io(to)(std::io::Error::other(why)))
 }
 
@@ -116,27 +115,38 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
 }
 
 /// Every leader takes part in every broadcast, whatever went wrong with it: the error comes in the end.
-fn send_all(leaders: &SimpleCommunicator, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
+fn send_all(
+    leaders: &SimpleCommunicator,
+    from: &Path,
+    to: &Path,
+    files: &[PathBuf],
+) -> Result<(), MpiError> {
     let root = leaders.rank() == 0;
-    let mut building = is_there(to).and_then(|there| if there { Ok(None) } else { self::building(to).map(Some) });
+    let mut building =
+        is_there(to).and_then(|there| if there { Ok(None) } else { self::building(to).map(Some) });
     let mut trouble = None;
     let mut count = (files.len() as u64).to_le_bytes().to_vec();
     broadcast(leaders, &mut count);
     let count = count.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     for i in 0..count as usize {
-        let mut name = files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
+        let mut name =
+            files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
         broadcast(leaders, &mut name);
         let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
         if !name.components().all(|part| matches!(part, Component::Normal(_))) {
             trouble = Some(io(&name)(std::io::Error::other("no name for a key file")));
         }
         let source = from.join(&name);
-        let mut reading =
-            if root { File::open(&source).map_err(|e| trouble = Some(io(&source)(e))).ok() } else { None };
+        let mut reading = if root {
+            File::open(&source).map_err(|e| trouble = Some(io(&source)(e))).ok()
+        } else {
+            None
+        };
         let mut writing = None;
         if let (Ok(Some(building)), None) = (&building, &trouble) {
             let target = building.path().join(&name);
-            let made = make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
+            let made =
+                make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
             writing = made.map_err(|e| trouble = Some(e)).ok().map(|file| (file, target));
         }
         loop {

@@ -1,7 +1,10 @@
 //! Moving messages: one thread that sends, receives, and watches for signs of life. It never waits in MPI: every call here
 //! comes back at once, so that a rank whose partner froze in the middle of a message still notices.
 
-use hekaton_core::ranks::{Endpoint, HEADER, Incoming, message_length};
+#![allow(unsafe_code)] // MPI is a C library; each block says why it is sound
+
+use hekaton_core::distributed::Endpoint;
+use hekaton_core::distributed::wire::{HEADER, Incoming, message_length};
 use mpi::ffi;
 use mpi::topology::{Communicator, SimpleCommunicator};
 use std::collections::VecDeque;
@@ -91,7 +94,7 @@ pub(crate) fn run<R: Send>(
 ) -> R {
     // SAFETY: `world` is a live communicator, and the handler is a constant of the library. The calls below look at their
     // return codes.
-    unsafe { ffi::MPI_Comm_set_errhandler(crate::raw(world), ffi::RSMPI_ERRORS_RETURN) };
+    unsafe { ffi::MPI_Comm_set_errhandler(raw(world), ffi::RSMPI_ERRORS_RETURN) };
     let (outgoing, to_send) = channel::<(usize, Vec<u8>)>();
     let post = move |to: usize, bytes: Vec<u8>| {
         // the transport ends after the rank
@@ -101,19 +104,22 @@ pub(crate) fn run<R: Send>(
     let now = Instant::now();
     let coming = || Coming { parts: VecDeque::new(), partial: None, heard: now, lost: false };
     let coming = (0..world.size()).map(|_| coming()).collect();
-    let mut transport = Transport { world, sending: VecDeque::new(), coming, inbox, first_lost: None };
+    let mut transport =
+        Transport { world, sending: VecDeque::new(), coming, inbox, first_lost: None };
     let ended = AtomicBool::new(false);
     let code = Arc::new(AtomicU16::new(NONE));
     let out = std::thread::scope(|scope| {
         let (ended, asked) = (&ended, Abort(code.clone()));
-        let spawned = std::thread::Builder::new().name("rank".into()).spawn_scoped(scope, move || {
-            let result = catch_unwind(AssertUnwindSafe(|| rank(endpoint, asked)));
-            ended.store(true, Ordering::SeqCst);
-            result
-        });
+        let spawned =
+            std::thread::Builder::new().name("rank".into()).spawn_scoped(scope, move || {
+                let result = catch_unwind(AssertUnwindSafe(|| rank(endpoint, asked)));
+                ended.store(true, Ordering::SeqCst);
+                result
+            });
         let Ok(handle) = spawned else { abort(world, 4) };
         // with a panic behind it nothing can be put in order with the other ranks: all end
-        if catch_unwind(AssertUnwindSafe(|| transport.pump(&to_send, watch, ended, &code))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| transport.pump(&to_send, watch, ended, &code))).is_err()
+        {
             abort(world, 4);
         }
         match handle.join() {
@@ -122,7 +128,7 @@ pub(crate) fn run<R: Send>(
         }
     });
     // SAFETY: as above. What follows is rsmpi's, which looks at no codes.
-    unsafe { ffi::MPI_Comm_set_errhandler(crate::raw(world), ffi::RSMPI_ERRORS_ARE_FATAL) };
+    unsafe { ffi::MPI_Comm_set_errhandler(raw(world), ffi::RSMPI_ERRORS_ARE_FATAL) };
     out
 }
 
@@ -134,7 +140,7 @@ pub(crate) fn abort(world: &SimpleCommunicator, code: u8) -> ! {
         leave(code);
     });
     // SAFETY: `world` is a live communicator; whatever this does, the process leaves behind it.
-    unsafe { ffi::MPI_Abort(crate::raw(world), c_int::from(code)) };
+    unsafe { ffi::MPI_Abort(raw(world), c_int::from(code)) };
     leave(code)
 }
 
@@ -162,10 +168,17 @@ impl Drop for Transport<'_> {
 
 impl Transport<'_> {
     /// Moves messages until the rank has ended and all that it sent is away.
-    fn pump(&mut self, to_send: &Receiver<(usize, Vec<u8>)>, watch: &Watch, ended: &AtomicBool, code: &AtomicU16) {
+    fn pump(
+        &mut self,
+        to_send: &Receiver<(usize, Vec<u8>)>,
+        watch: &Watch,
+        ended: &AtomicBool,
+        code: &AtomicU16,
+    ) {
         let mut nap = SHORTEST_NAP;
         let between = (watch.silence / 5).clamp(Duration::from_millis(50), Duration::from_secs(2));
-        let (mut sign, mut last_look, mut last_moved) = (Instant::now(), Instant::now(), Instant::now());
+        let (mut sign, mut last_look, mut last_moved) =
+            (Instant::now(), Instant::now(), Instant::now());
         let (mut silent_end, mut over_since) = (false, None);
         loop {
             let over = ended.load(Ordering::SeqCst);
@@ -189,11 +202,13 @@ impl Transport<'_> {
             self.forget_what_is_away();
             moved |= self.receive();
             // what is under way moves only while somebody looks
-            moved |= !self.sending.is_empty() || self.coming.iter().any(|coming| !coming.parts.is_empty());
+            moved |= !self.sending.is_empty()
+                || self.coming.iter().any(|coming| !coming.parts.is_empty());
             if moved {
                 (nap, last_moved) = (SHORTEST_NAP, Instant::now());
             } else {
-                let longest = if last_moved.elapsed() < BUSY_FOR { NAP_WHILE_BUSY } else { LONGEST_NAP };
+                let longest =
+                    if last_moved.elapsed() < BUSY_FOR { NAP_WHILE_BUSY } else { LONGEST_NAP };
                 nap = (nap * 2).min(longest);
             }
             if over && self.sending.is_empty() {
@@ -219,7 +234,10 @@ impl Transport<'_> {
                         self.start_send(rank, ALIVE, Arc::new(Vec::new()), 0, 0);
                     }
                     if self.coming[rank].heard.elapsed() > watch.silence {
-                        self.is_lost(rank, format!("no sign of life for {:.0} s", watch.silence.as_secs_f64()));
+                        self.is_lost(
+                            rank,
+                            format!("no sign of life for {:.0} s", watch.silence.as_secs_f64()),
+                        );
                     }
                 }
             }
@@ -260,7 +278,14 @@ impl Transport<'_> {
         }
     }
 
-    fn start_send(&mut self, to: usize, tag: c_int, message: Arc<Vec<u8>>, start: usize, end: usize) {
+    fn start_send(
+        &mut self,
+        to: usize,
+        tag: c_int,
+        message: Arc<Vec<u8>>,
+        start: usize,
+        end: usize,
+    ) {
         let part = &message[start..end];
         // SAFETY: a constant of the library.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
@@ -274,7 +299,7 @@ impl Transport<'_> {
                 ffi::RSMPI_UINT8_T,
                 to as c_int,
                 tag,
-                crate::raw(self.world),
+                raw(self.world),
                 &raw mut request,
             )
         };
@@ -334,7 +359,7 @@ impl Transport<'_> {
             ffi::MPI_Improbe(
                 ffi::RSMPI_ANY_SOURCE,
                 ffi::RSMPI_ANY_TAG,
-                crate::raw(self.world),
+                raw(self.world),
                 &raw mut found,
                 &raw mut message,
                 &raw mut status,
@@ -353,7 +378,13 @@ impl Transport<'_> {
         // SAFETY: MPI writes to the buffer, which has as many bytes as the message, until the request is complete; it stays on
         // the heap beside the request until then, or for ever.
         let code = unsafe {
-            ffi::MPI_Imrecv(buffer.as_mut_ptr().cast(), length, ffi::RSMPI_UINT8_T, &raw mut message, &raw mut request)
+            ffi::MPI_Imrecv(
+                buffer.as_mut_ptr().cast(),
+                length,
+                ffi::RSMPI_UINT8_T,
+                &raw mut message,
+                &raw mut request,
+            )
         };
         let Some(coming) = self.coming.get_mut(from) else { return true };
         coming.heard = Instant::now();
@@ -373,8 +404,11 @@ impl Transport<'_> {
         let fits = match (tag, &mut coming.partial) {
             (ALIVE, _) => return,
             (FIRST, None) => {
-                let total = message_length(&bytes).filter(|length| *length <= LONGEST).map(|length| length as usize);
-                let fits = total.is_some_and(|total| bytes.len() >= HEADER && bytes.len() == total.min(PART));
+                let total = message_length(&bytes)
+                    .filter(|length| *length <= LONGEST)
+                    .map(|length| length as usize);
+                let fits = total
+                    .is_some_and(|total| bytes.len() >= HEADER && bytes.len() == total.min(PART));
                 coming.partial = total.map(|total| (bytes, total));
                 fits
             }
@@ -394,4 +428,9 @@ impl Transport<'_> {
             let _ = self.inbox.send(Incoming::Message { from, bytes });
         }
     }
+}
+
+fn raw(communicator: &SimpleCommunicator) -> ffi::MPI_Comm {
+    use mpi::raw::AsRaw;
+    communicator.as_raw()
 }

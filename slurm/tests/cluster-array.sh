@@ -1,4 +1,5 @@
-# An array job over sizes: each task makes its keys, proves, and leaves a line of results.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# An array job over sizes: each task generates its keys, proves, and writes a line of results.
 . ./lib
 . ./cluster
 sed 's/^SIZES=.*/SIZES=(50 120 200)/' "$(dirname "$CLUSTER")/sweep.sbatch" >"$T/sweep.sbatch"

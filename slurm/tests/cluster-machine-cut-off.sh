@@ -1,5 +1,6 @@
-# The machine of rank 0 is cut off silently. Its lease runs out, the job goes on elsewhere; when the cut is healed, the old
-# rank 0 can't write into the run.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# The machine of rank 0 is cut off silently. Its lease expires and the job continues elsewhere; after the cut is healed,
+# the old rank 0 cannot write to the run.
 . ./lib
 . ./cluster
 job=$(NODES=3 submit "$T/run" LAUNCHER=srun)

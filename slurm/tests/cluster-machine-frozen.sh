@@ -1,4 +1,5 @@
-# A worker's machine is frozen, the job goes on without it, and thawing does no harm.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# A worker's machine is frozen, the job continues without it, and thawing it does no harm.
 . ./lib
 . ./cluster
 job=$(NODES=3 submit "$T/run" LAUNCHER=srun)

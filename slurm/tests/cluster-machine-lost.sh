@@ -1,5 +1,6 @@
-# A machine loses its power in the prove round (its network first: nobody hears of it). The job is queued again by SLURM or by
-# its own script, and goes on with three machines.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# A machine loses power in the prove round (its network first, so that no other machine notices). The job is requeued by
+# SLURM or by its own script, and resumes on three machines.
 . ./lib
 . ./cluster
 for launcher in srun mpirun; do

@@ -1,4 +1,5 @@
-# An administrator requeues the job in mid-proof: it goes on.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# An administrator requeues the job in the middle of a proof: it resumes.
 . ./lib
 . ./cluster
 job=$(submit "$T/run" LAUNCHER=srun)

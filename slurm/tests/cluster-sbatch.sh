@@ -1,4 +1,5 @@
-# sbatch to verified proof on four machines, with srun and with mpirun.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# From sbatch to a verified proof on four machines, with srun and with mpirun.
 . ./lib
 . ./cluster
 for launcher in srun mpirun; do

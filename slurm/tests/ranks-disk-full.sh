@@ -1,4 +1,5 @@
-# The run directory's disk is full in the middle: the job ends, says so, and goes on when there is room.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# The disk of the run directory fills up during the run: the job ends, reports it, and resumes once there is space.
 . ./lib
 [ "$(id -u)" = 0 ] || exit 0
 mkdir "$T/disk"
@@ -8,7 +9,7 @@ ranks 3 --keys "$WORK/keys" --run "$T/disk/run" >"$T/1.log" 2>&1
 expect 4 "No space left" "$T/1.log"
 all_gone 5
 mount -o remount,size=8m "$T/disk"
-ranks 2 --keys "$WORK/keys" --run "$T/disk/run" --resume >"$T/2.log" 2>&1 || fail "going on"
-# its own events were lost with the space, but what is logged is not done again
+ranks 2 --keys "$WORK/keys" --run "$T/disk/run" --resume >"$T/2.log" 2>&1 || fail "resuming"
+# Not `verified`: some events were lost to the full disk. Logged answers are still not computed again.
 "$HEKATON" verify "$T/disk/run/proof" --key "$WORK/keys/verifying.key" --public "$("$HEKATON" hash "$WORK/x" --keys "$WORK/keys")" \
     >/dev/null || fail "the proof does not verify"

@@ -1,4 +1,5 @@
-# Without --mpi under mpirun, a bad file, and no rank that proves: refused with a hint; nobody hangs.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# Without --mpi under mpirun, with a bad file, and with no rank that proves: refused with a hint; no rank hangs.
 . ./lib
 env -u SLURM_CONF mpirun --oversubscribe -np 2 "$HEKATON" prove "$WORK/x" --keys "$WORK/small-keys" --proof "$T/p" >"$T/1.log" 2>&1
 expect 2 "one of 2 tasks that mpirun or srun started, and --mpi is missing" "$T/1.log"

@@ -1,4 +1,5 @@
-# One rank runs another program of the same version.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# One rank runs a different build of the same version.
 . ./lib
 cp "$HEKATON" "$T/other"
 printf 'x' >>"$T/other"

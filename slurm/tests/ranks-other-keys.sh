@@ -1,6 +1,8 @@
-# One rank has keys of another setup, of the same circuit: refused before anything is done, with the rank and what differs.
+# shellcheck shell=bash source-path=SCRIPTDIR
+# One rank has keys from another setup of the same circuit: refused before any work is done, naming the rank and the
+# difference.
 . ./lib
-# each rank has its own keys behind the same name
+# Each rank passes its own --keys.
 cat >"$T/program" <<P
 #!/bin/bash
 keys=$WORK/keys

@@ -7,11 +7,12 @@
 #![allow(clippy::print_stdout)]
 
 use benches::{Line, Run, median, time};
-use circuits::Chain;
 use clap::Parser;
-use hekaton_core::coordinator::Coordinator;
-use hekaton_core::worker::{Worker, WorkerError};
-use hekaton_core::{Fr, LocalEngine, MemoryKeys, Randomness, SetupOptions, setup, verify};
+use hekaton_circuit::Masking;
+use hekaton_core::protocol::coordinator::Coordinator;
+use hekaton_core::protocol::worker::{Worker, WorkerError};
+use hekaton_core::{Fr, LocalEngine, Randomness, SetupOptions, WitnessCheck, setup, verify};
+use hekaton_standard::Chain;
 use std::num::NonZeroUsize;
 
 type Error = Box<dyn std::error::Error>;
@@ -40,19 +41,19 @@ fn main() -> Result<(), Error> {
 
 fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), Error> {
     let circuit = Chain { links: n, steps: 1 };
-    let mut keys = MemoryKeys::default();
-    setup(&circuit, &SetupOptions::new("bench", "{}"), &mut keys, |_| {})?;
-    let keys = keys.into_keys().ok_or("no keys")?;
+    let keys = setup(&circuit, &SetupOptions::new("bench"))?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let input = Fr::from(3u64);
     let (mut times, mut verifications) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for _ in 0..options.run.repetitions {
         let coordinator = Coordinator::new(&circuit, &input, &keys)?;
-        let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
+        let worker =
+            Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
         let order = coordinator.order();
-        let job = |i| coordinator.job(i, &randomness, true).unwrap_or_else(|e| panic!("{e}"));
-        let commitments = engine.each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))?;
+        let job = |i| coordinator.prove_job(i, &randomness).unwrap_or_else(|e| panic!("{e}"));
+        let commitments =
+            engine.each(&order, usize::MAX, |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1))?;
         let (first, committed) = time(|| coordinator.committed(commitments, engine));
         let committed = committed?;
         let round = committed.prove_round();
@@ -64,7 +65,8 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         times.push(first + second);
         bytes = proof.as_bytes().len();
         for _ in 0..5 {
-            let (t, verdict) = time(|| verify(&keys.verifying, coordinator.public_values(), proof.as_bytes()));
+            let (t, verdict) =
+                time(|| verify(&keys.verifying, coordinator.public_values(), proof.as_bytes()));
             verdict?;
             verifications.push(t);
         }
@@ -88,9 +90,25 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
     };
     line.print(options.run.json);
     let ours = median(verifications).as_secs_f64() * 1e3;
-    Line { bench: "verification", ours, threads: 1, rival: "limit", theirs: 30.0, unit: "ms", ..line }
-        .print(options.run.json);
-    Line { bench: "proof", ours: bytes as f64, threads: 1, rival: "limit", theirs: 24_000.0, unit: "bytes", ..line }
-        .print(options.run.json);
+    Line {
+        bench: "verification",
+        ours,
+        threads: 1,
+        rival: "limit",
+        theirs: 30.0,
+        unit: "ms",
+        ..line
+    }
+    .print(options.run.json);
+    Line {
+        bench: "proof",
+        ours: bytes as f64,
+        threads: 1,
+        rival: "limit",
+        theirs: 24_000.0,
+        unit: "bytes",
+        ..line
+    }
+    .print(options.run.json);
     Ok(())
 }

@@ -83,7 +83,10 @@ fn seconds(report: &Value, name: &str) -> f64 {
 impl Bench {
     fn setup(&self, circuit: &str, parameters: &[&str], input: &[u8]) -> Result<Case, Error> {
         let name = format!("{circuit}-{}", parameters.join("-"));
-        let case = Case { input: self.dir.path().join(&name), keys: self.dir.path().join(format!("{name}.keys")) };
+        let case = Case {
+            input: self.dir.path().join(&name),
+            keys: self.dir.path().join(format!("{name}.keys")),
+        };
         std::fs::write(&case.input, input)?;
         let mut command = Command::new(&self.options.program);
         command.args(["setup", circuit, "--for"]).arg(&case.input).arg("--keys").arg(&case.keys);
@@ -98,7 +101,14 @@ impl Bench {
     fn run(&self, case: &Case, workers: usize, more: &[&str]) -> Result<Value, Error> {
         let mut command = Command::new("mpirun");
         command
-            .args(["--oversubscribe", "--bind-to", "core:overload-allowed", "--map-by", "core", "-np"])
+            .args([
+                "--oversubscribe",
+                "--bind-to",
+                "core:overload-allowed",
+                "--map-by",
+                "core",
+                "-np",
+            ])
             .arg((workers + 1).to_string())
             .arg(&self.options.program)
             .arg("prove")
@@ -113,23 +123,47 @@ impl Bench {
             .env("OMPI_MCA_mpi_yield_when_idle", "1")
             .env("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
             .stderr(Stdio::null());
-        let output = command.output().map_err(|e| format!("mpirun: {e} (apt-get install openmpi-bin)"))?;
+        let output =
+            command.output().map_err(|e| format!("mpirun: {e} (apt-get install openmpi-bin)"))?;
         if !output.status.success() {
-            return Err(format!("mpirun with {workers} workers: {}; see {command:?}", output.status).into());
+            return Err(format!(
+                "mpirun with {workers} workers: {}; see {command:?}",
+                output.status
+            )
+            .into());
         }
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     #[allow(clippy::too_many_arguments)] // the columns of a line
-    fn print(&self, bench: &str, size: f64, ours: f64, rival: &str, theirs: f64, unit: &str, larger_is_better: bool) {
-        Line { bench, size: size as usize, threads: 1, ours, rival, theirs, unit, larger_is_better }
-            .print(self.options.run.json);
+    fn print(
+        &self,
+        bench: &str,
+        size: f64,
+        ours: f64,
+        rival: &str,
+        theirs: f64,
+        unit: &str,
+        larger_is_better: bool,
+    ) {
+        Line {
+            bench,
+            size: size as usize,
+            threads: 1,
+            ours,
+            rival,
+            theirs,
+            unit,
+            larger_is_better,
+        }
+        .print(self.options.run.json);
     }
 
     /// One and two workers on the same 64 subcircuits: what they gain, what is no arithmetic, and what goes over the wire.
     fn efficiency(&self, case: &Case) -> Result<(), Error> {
         const PHASES: [&str; 3] = ["commit", "prove", "aggregate"];
-        let (mut one, mut two, mut overhead, mut last) = (Vec::new(), Vec::new(), Vec::new(), Value::Null);
+        let (mut one, mut two, mut overhead, mut last) =
+            (Vec::new(), Vec::new(), Vec::new(), Value::Null);
         for _ in 0..self.options.run.repetitions {
             for workers in [1, 2] {
                 last = self.run(case, workers, &[])?;
@@ -146,13 +180,49 @@ impl Bench {
         let n = number(&last["subcircuits"]);
         let gain = middle(one) / middle(two);
         self.print("two worker ranks over one", n, gain, "asked", 1.9, "times the rate", true);
-        self.print("no arithmetic, one worker rank", n, middle(overhead), "asked at most", 3.0, "% of the run", false);
+        self.print(
+            "no arithmetic, one worker rank",
+            n,
+            middle(overhead),
+            "asked at most",
+            3.0,
+            "% of the run",
+            false,
+        );
         let most = |round| number(phase(&last, round, "most_bytes_a_subcircuit"));
-        self.print("commit, most a subcircuit", n, most("commit"), "paper", 923_136.0, "bytes both ways", false);
-        self.print("prove, most a subcircuit", n, most("prove"), "paper", 1265.0, "bytes both ways", false);
-        let memory = last["rank_accounts"].as_array().into_iter().flatten().map(|a| number(&a["peak_memory"]));
+        self.print(
+            "commit, most a subcircuit",
+            n,
+            most("commit"),
+            "paper",
+            923_136.0,
+            "bytes both ways",
+            false,
+        );
+        self.print(
+            "prove, most a subcircuit",
+            n,
+            most("prove"),
+            "paper",
+            1265.0,
+            "bytes both ways",
+            false,
+        );
+        let memory = last["rank_accounts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|a| number(&a["peak_memory"]));
         let (memory, limit) = (memory.fold(0.0, f64::max) / 1e6, 3500.0);
-        self.print("peak memory of a rank", n, memory, "paper, 1.3 M constraints", limit, "MB", false);
+        self.print(
+            "peak memory of a rank",
+            n,
+            memory,
+            "paper, 1.3 M constraints",
+            limit,
+            "MB",
+            false,
+        );
         Ok(())
     }
 
@@ -168,7 +238,15 @@ impl Bench {
                 }
             }
             let [ours, theirs] = times.map(middle);
-            self.print(bench, 64.0, ours, "static schedule", theirs, "seconds of both rounds", false);
+            self.print(
+                bench,
+                64.0,
+                ours,
+                "static schedule",
+                theirs,
+                "seconds of both rounds",
+                false,
+            );
         }
         Ok(())
     }
@@ -183,15 +261,39 @@ impl Bench {
         }
         let n = number(&last["subcircuits"]);
         let gain = middle(one) / middle(two);
-        self.print("aggregation, two ranks over one", n, gain, "asked", 1.8, "times the rate", true);
+        self.print(
+            "aggregation, two ranks over one",
+            n,
+            gain,
+            "asked",
+            1.8,
+            "times the rate",
+            true,
+        );
         // the commit phase's bytes hold those of the aggregation's phase A, the prove phase's of nothing else
         let own = |phase: &str, field: &str| accounts(&last, phase, field);
         let request = (own("commit", "sent_bytes") - 96.0 * n) / n / 4.0;
-        self.print("commit request", n, request, "asked at most", 40.0, "bytes a shared wire", false);
+        self.print(
+            "commit request",
+            n,
+            request,
+            "asked at most",
+            40.0,
+            "bytes a shared wire",
+            false,
+        );
         let request = own("prove", "sent_bytes") / 2.0;
         self.print("prove request", n, request, "asked at most", 200.0, "bytes a rank", false);
         let responses = (own("commit", "received_bytes") + own("prove", "received_bytes")) / n;
-        self.print("responses, both rounds", n, responses, "asked at most", 400.0, "bytes a subcircuit", false);
+        self.print(
+            "responses, both rounds",
+            n,
+            responses,
+            "asked at most",
+            400.0,
+            "bytes a subcircuit",
+            false,
+        );
         Ok(())
     }
 
@@ -204,7 +306,15 @@ impl Bench {
             gaps.push(accounts(&report, "commit", "idle_seconds") / n * 1e3);
             rates.push(n / seconds(&report, "commit"));
         }
-        self.print("mean wait for the next job", n, middle(gaps), "asked at most", 1.0, "ms", false);
+        self.print(
+            "mean wait for the next job",
+            n,
+            middle(gaps),
+            "asked at most",
+            1.0,
+            "ms",
+            false,
+        );
         // two rounds a subcircuit, each at 86,000 constraints a core-second
         let cores = middle(rates.clone()) / 2.0 * f64::from(1 << 20) / 86_000.0;
         self.print(

@@ -11,10 +11,13 @@ use ark_ec::scalar_mul::BatchMulPreprocessing;
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, ScalarMul, VariableBaseMSM};
 use ark_ff::UniformRand;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use ark_std::rand::rngs::StdRng;
+use ark_std::rand::{Rng, SeedableRng};
 use benches::{Line, Run, alternate};
 use clap::Parser;
-use hekaton_arith::{Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
+use hekaton_arith::{
+    Backend, Domain, FixedBase, Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing,
+};
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -81,7 +84,8 @@ impl Options {
         let (a, b) = alternate(self.run.repetitions, ours, theirs);
         let figure = |t: std::time::Duration| t.as_secs_f64() * each.scale / each.of as f64;
         let (ours, theirs, unit) = (figure(a), figure(b), each.name);
-        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }.print(self.run.json);
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better: false }
+            .print(self.run.json);
     }
 }
 
@@ -133,7 +137,8 @@ fn main() {
 }
 
 fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
-    const NAMES: [&str; 4] = ["MSM G1", "MSM G1, shared by two threads", "MSM G1, 90 % bits", "MSM G2"];
+    const NAMES: [&str; 4] =
+        ["MSM G1", "MSM G1, shared by two threads", "MSM G1, 90 % bits", "MSM G2"];
     if !NAMES.iter().any(|name| options.wants(name)) {
         return;
     }
@@ -142,8 +147,22 @@ fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
     let arks: Vec<G1Affine> = points.iter().map(|p| (*p).into()).collect();
     for n in [small, large] {
         let (points, arks, xs) = (&points[..n], &arks[..n], &scalars[..n]);
-        options.row("MSM G1", n, seconds(), ARKWORKS, || G1Point::msm(points, xs), || G1Projective::msm(arks, xs));
-        options.row("MSM G1", n, seconds(), BLST, || G1Point::msm(points, xs), || blst_rival::msm_g1(arks, xs));
+        options.row(
+            "MSM G1",
+            n,
+            seconds(),
+            ARKWORKS,
+            || G1Point::msm(points, xs),
+            || G1Projective::msm(arks, xs),
+        );
+        options.row(
+            "MSM G1",
+            n,
+            seconds(),
+            BLST,
+            || G1Point::msm(points, xs),
+            || blst_rival::msm_g1(arks, xs),
+        );
     }
     if let Some(two) = NonZeroUsize::new(2).filter(|_| options.threads.contains(&2)) {
         let prepared = Scalars::new(&scalars[..small]);
@@ -153,22 +172,56 @@ fn msm(options: &Options, scalars: &[Fr], rng: &mut StdRng) {
         let one = || {
             black_box(G1Point::msm_prepared(&points[..small], &prepared));
         };
-        options.line("MSM G1, shared by two threads", small, 2, &seconds(), "one thread", ours, one);
+        options.line(
+            "MSM G1, shared by two threads",
+            small,
+            2,
+            &seconds(),
+            "one thread",
+            ours,
+            one,
+        );
     }
-    let bits: Vec<Fr> =
-        scalars.iter().map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) }).collect();
+    let bits: Vec<Fr> = scalars
+        .iter()
+        .map(|x| if rng.gen_range(0..10) == 0 { *x } else { Fr::from(rng.gen_range(0..2u8)) })
+        .collect();
     let ours = || G1Point::msm(&points, &bits);
-    options.row("MSM G1, 90 % bits", large, seconds(), ARKWORKS, ours, || G1Projective::msm(&arks, &bits));
-    options.row("MSM G1, 90 % bits", large, seconds(), BLST, ours, || blst_rival::msm_g1(&arks, &bits));
+    options.row("MSM G1, 90 % bits", large, seconds(), ARKWORKS, ours, || {
+        G1Projective::msm(&arks, &bits)
+    });
+    options.row("MSM G1, 90 % bits", large, seconds(), BLST, ours, || {
+        blst_rival::msm_g1(&arks, &bits)
+    });
     let xs = &scalars[..small];
     let points = FixedBase::new(&G2Point::generator(), small).mul_each(xs);
     let arks: Vec<G2Affine> = points.iter().map(|p| (*p).into()).collect();
-    options.row("MSM G2", small, seconds(), ARKWORKS, || G2Point::msm(&points, xs), || G2Projective::msm(&arks, xs));
-    options.row("MSM G2", small, seconds(), BLST, || G2Point::msm(&points, xs), || blst_rival::msm_g2(&arks, xs));
+    options.row(
+        "MSM G2",
+        small,
+        seconds(),
+        ARKWORKS,
+        || G2Point::msm(&points, xs),
+        || G2Projective::msm(&arks, xs),
+    );
+    options.row(
+        "MSM G2",
+        small,
+        seconds(),
+        BLST,
+        || G2Point::msm(&points, xs),
+        || blst_rival::msm_g2(&arks, xs),
+    );
 }
 
 fn fixed_base(options: &Options, scalars: &[Fr]) {
-    fn row<G: Group, P: ScalarMul<ScalarField = Fr>>(options: &Options, name: &str, xs: &[Fr], g: G, theirs: P) {
+    fn row<G: Group, P: ScalarMul<ScalarField = Fr>>(
+        options: &Options,
+        name: &str,
+        xs: &[Fr],
+        g: G,
+        theirs: P,
+    ) {
         let ours = || FixedBase::new(&g, xs.len()).mul_each(xs);
         let rival = || BatchMulPreprocessing::new(theirs, xs.len()).batch_mul(xs);
         options.row(name, xs.len(), seconds(), ARKWORKS, ours, rival);
@@ -188,7 +241,8 @@ fn fft(options: &Options, scalars: &[Fr]) {
     let theirs = Radix2EvaluationDomain::<Fr>::new(n).expect("a power of two");
     let coset = theirs.get_coset(ours.shift()).expect("the shift is not zero");
     // in place, as provers do it: a vector a thread, which each transform changes
-    let vectors = Mutex::new(vec![scalars.to_vec(); options.threads.iter().copied().max().unwrap_or(1)]);
+    let vectors =
+        Mutex::new(vec![scalars.to_vec(); options.threads.iter().copied().max().unwrap_or(1)]);
     let run = |f: &(dyn Fn(&mut Vec<Fr>) + Sync)| {
         let pool = || vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let mut values = pool().pop().expect("a vector a thread");
@@ -197,14 +251,29 @@ fn fft(options: &Options, scalars: &[Fr]) {
     };
     // the first one makes the shift's powers, which arkworks multiplies up each time
     run(&|v| ours.coset_fft(v));
-    let (fft, coset_fft) = (|v: &mut Vec<Fr>| theirs.fft_in_place(v), |v: &mut Vec<Fr>| coset.fft_in_place(v));
+    let (fft, coset_fft) =
+        (|v: &mut Vec<Fr>| theirs.fft_in_place(v), |v: &mut Vec<Fr>| coset.fft_in_place(v));
     let both = |v: &mut Vec<Fr>| {
         theirs.ifft_in_place(v);
         coset.fft_in_place(v);
     };
     options.row(NAMES[0], n, milliseconds(), ARKWORKS, || run(&|v| ours.fft(v)), || run(&fft));
-    options.row(NAMES[1], n, milliseconds(), ARKWORKS, || run(&|v| ours.coset_fft(v)), || run(&coset_fft));
-    options.row(NAMES[2], n, milliseconds(), ARKWORKS, || run(&|v| ours.to_coset(v)), || run(&both));
+    options.row(
+        NAMES[1],
+        n,
+        milliseconds(),
+        ARKWORKS,
+        || run(&|v| ours.coset_fft(v)),
+        || run(&coset_fft),
+    );
+    options.row(
+        NAMES[2],
+        n,
+        milliseconds(),
+        ARKWORKS,
+        || run(&|v| ours.to_coset(v)),
+        || run(&both),
+    );
 }
 
 fn pairings(options: &Options, scalars: &[Fr]) {
@@ -215,18 +284,25 @@ fn pairings(options: &Options, scalars: &[Fr]) {
     let ark_b: Vec<G2Affine> = b.iter().map(|p| (*p).into()).collect();
     let ours = || MillerLoop::new(&a, &b);
     let name = "multi-Miller loop";
-    options.row(name, 256, microseconds_each(256), BLST, ours, || blst_rival::miller_loop(&ark_a, &ark_b));
-    options.row(name, 256, microseconds_each(256), ARKWORKS, ours, || Bls12_381::multi_miller_loop(&ark_a, &ark_b));
+    options.row(name, 256, microseconds_each(256), BLST, ours, || {
+        blst_rival::miller_loop(&ark_a, &ark_b)
+    });
+    options.row(name, 256, microseconds_each(256), ARKWORKS, ours, || {
+        Bls12_381::multi_miller_loop(&ark_a, &ark_b)
+    });
 }
 
 fn target_group(options: &Options, scalars: &[Fr]) {
     let (g, xs) = (pairing(&G1Point::generator(), &G2Point::generator()), &scalars[..100]);
     let theirs = PairingOutput::<Bls12_381>::generator();
     let bases: Vec<Gt> = scalars[100..200].iter().map(|x| g.mul(x)).collect();
-    let arks: Vec<PairingOutput<Bls12_381>> = scalars[100..200].iter().map(|x| theirs * x).collect();
+    let arks: Vec<PairingOutput<Bls12_381>> =
+        scalars[100..200].iter().map(|x| theirs * x).collect();
     let name = "GT multi-exponentiation";
     let ours = || Gt::msm(&bases, xs);
-    options.row(name, 100, microseconds_each(100), ARKWORKS, ours, || PairingOutput::<Bls12_381>::msm(&arks, xs));
+    options.row(name, 100, microseconds_each(100), ARKWORKS, ours, || {
+        PairingOutput::<Bls12_381>::msm(&arks, xs)
+    });
 }
 
 fn multiples(options: &Options, scalars: &[Fr]) {
@@ -245,10 +321,12 @@ fn multiples(options: &Options, scalars: &[Fr]) {
     options.row("fold G2, 128 bits", n, pairs(), BLST, us, they);
     let (us, they) = (|| G1Point::mul_each(&g1, xs), || multiply(&ark_g1, xs));
     options.row("multiples G1", n, microseconds_each(n), ARKWORKS, us, they);
-    options.row("multiples G1", n, microseconds_each(n), BLST, us, || blst_rival::mul_g1(&ark_g1, xs));
+    options
+        .row("multiples G1", n, microseconds_each(n), BLST, us, || blst_rival::mul_g1(&ark_g1, xs));
     let (us, they) = (|| G2Point::mul_each(&g2, xs), || multiply(&ark_g2, xs));
     options.row("multiples G2", n, microseconds_each(n), ARKWORKS, us, they);
-    options.row("multiples G2", n, microseconds_each(n), BLST, us, || blst_rival::mul_g2(&ark_g2, xs));
+    options
+        .row("multiples G2", n, microseconds_each(n), BLST, us, || blst_rival::mul_g2(&ark_g2, xs));
 }
 
 fn multiply<P: AffineRepr<ScalarField = Fr>>(points: &[P], scalars: &[Fr]) -> Vec<P> {
@@ -275,7 +353,9 @@ mod blst_rival {
     }
 
     fn g2(p: &G2Affine) -> blst_p2_affine {
-        let fp2 = |x: &ark_bls12_381::Fq2| blst_fp2 { fp: [blst_fp { l: x.c0.0.0 }, blst_fp { l: x.c1.0.0 }] };
+        let fp2 = |x: &ark_bls12_381::Fq2| blst_fp2 {
+            fp: [blst_fp { l: x.c0.0.0 }, blst_fp { l: x.c1.0.0 }],
+        };
         blst_p2_affine { x: fp2(&p.x), y: fp2(&p.y) }
     }
 
@@ -287,13 +367,23 @@ mod blst_rival {
                 let scalars: Vec<[u8; 32]> = scalars.iter().map(bytes).collect();
                 let (mut out, lists) = (
                     $projective::default(),
-                    ([points.as_ptr(), std::ptr::null()], [scalars.as_ptr().cast(), std::ptr::null()]),
+                    (
+                        [points.as_ptr(), std::ptr::null()],
+                        [scalars.as_ptr().cast(), std::ptr::null()],
+                    ),
                 );
                 // SAFETY: as many points and scalars as said, one after the other (a null second entry), and as much
                 // scratch space as asked for.
                 unsafe {
                     let mut scratch = vec![0u64; $scratch(points.len()) / 8 + 1];
-                    $pippenger(&mut out, lists.0.as_ptr(), points.len(), lists.1.as_ptr(), 255, scratch.as_mut_ptr());
+                    $pippenger(
+                        &mut out,
+                        lists.0.as_ptr(),
+                        points.len(),
+                        lists.1.as_ptr(),
+                        255,
+                        scratch.as_mut_ptr(),
+                    );
                 }
                 out
             }
@@ -327,7 +417,11 @@ mod blst_rival {
             }
 
             pub(crate) fn $mul(points: &[$ark], scalars: &[Fr]) -> Vec<$affine> {
-                multiples(points.iter().map(|p| (p, None)), scalars.iter().map(|x| bytes(x).to_vec()), 255)
+                multiples(
+                    points.iter().map(|p| (p, None)),
+                    scalars.iter().map(|x| bytes(x).to_vec()),
+                    255,
+                )
             }
 
             pub(crate) fn $fold(points: &[$ark], x: &[u8; 16]) -> Vec<$affine> {

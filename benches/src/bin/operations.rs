@@ -4,14 +4,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use benches::{Line, Run, median, time};
-use circuits::{Chain, Merkle};
 use clap::Parser;
-use hekaton_core::circuit::Circuit;
+use hekaton_circuit::Circuit;
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
-    Cancellation, Fr, KeyDirectory, LocalEngine, MemoryKeys, ProveError, ProveOptions, ProverKeys, RunDirectoryOptions,
-    RunIdentity, SetupOptions, prove, setup,
+    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, prove,
+    setup, setup_into,
 };
+use hekaton_standard::{Chain, Merkle};
+use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -37,9 +38,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn keys<C: Circuit>(circuit: &C) -> Result<ProverKeys, Error> {
-    let mut keys = MemoryKeys::default();
-    setup(circuit, &SetupOptions::new("bench", "{}"), &mut keys, |_| {})?;
-    Ok(keys.into_keys().ok_or("no keys")?)
+    Ok(setup(circuit, &SetupOptions::new("bench"))?)
 }
 
 /// A run with subcircuits of 2^15 constraints (26 k and 46 k) with and without run directory and events, in turn.
@@ -63,7 +62,7 @@ fn overhead(options: &Options) -> Result<(), Error> {
                 }
             });
             let directory = RunDirectoryOptions::new().begin(&dir.path().join("run"), &identity)?;
-            let options = ProveOptions::new().recorder(&recorder).run_directory(&directory);
+            let options = ProveOptions::new().recorder(&recorder).journal(&directory);
             prove(&circuit, &file[..], &keys, &engine, &options)?;
             Ok(())
         });
@@ -102,10 +101,13 @@ fn resume(options: &Options) -> Result<(), Error> {
             });
             let (t, result) = time(|| -> Result<(), Error> {
                 let run = RunDirectoryOptions::new().resume(dir.path(), &identity)?;
-                let options = ProveOptions::new().recorder(&recorder).run_directory(&run).cancellation(&stop);
+                let options =
+                    ProveOptions::new().recorder(&recorder).journal(&run).cancellation(&stop);
                 match prove(&circuit, &input, &keys, &engine, &options) {
                     Err(ProveError::Cancelled) => Ok(()),
-                    other => Err(format!("not cancelled: {:?}", other.map(|run| run.instances)).into()),
+                    other => {
+                        Err(format!("not cancelled: {:?}", other.map(|run| run.instances)).into())
+                    }
                 }
             });
             result?;
@@ -133,25 +135,34 @@ fn verifier(options: &Options) -> Result<(), Error> {
     let dir = tempfile::tempdir()?;
     let path = |name: &str| dir.path().join(name);
     let circuit = Chain { links: 1024, steps: 2 };
-    let parameters = r#"{"links":1024,"steps":2}"#;
-    let mut sink = KeyDirectory::create(&path("keys"))?;
-    setup(&circuit, &SetupOptions::new("chain", parameters), &mut sink, |_| {})?;
-    let (_, keys) = KeyDirectory::open(&path("keys"))?;
-    let run = prove(&circuit, &Fr::from(3u64), &keys, &LocalEngine::new(None)?, &ProveOptions::new())?;
+    let setup_options =
+        SetupOptions::new("chain").parameters(&serde_json::json!({ "links": 1024, "steps": 2 }));
+    let mut sink = KeyStore::create(&path("keys"))?;
+    setup_into(&circuit, &setup_options, &mut sink, |_| {})?;
+    let (_, keys) = KeyStore::open(&path("keys"))?;
+    let run =
+        prove(&circuit, &Fr::from(3u64), &keys, &LocalEngine::new(None)?, &ProveOptions::new())?;
     std::fs::write(path("proof"), run.proof.as_bytes())?;
     let public: Vec<String> = run.public_values.iter().map(ToString::to_string).collect();
     let verify = |program: &Path| -> Result<Duration, Error> {
         let mut command = std::process::Command::new(program);
-        command.arg("verify").arg(path("proof")).arg("--key").arg(path("keys").join("verifying.key"));
+        command
+            .arg("verify")
+            .arg(path("proof"))
+            .arg("--key")
+            .arg(path("keys").join("verifying.key"));
         command.arg("--public").arg(public.join(","));
         let (t, output) = time(|| command.output());
-        let output = output.map_err(|e| format!("{}: {e}: build hekaton-cli first", program.display()))?;
+        let output =
+            output.map_err(|e| format!("{}: {e}: build hekaton-cli first", program.display()))?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
         Ok(t)
     };
-    let times = (0..10 * options.run.repetitions).map(|_| verify(&options.program)).collect::<Result<Vec<_>, _>>()?;
+    let times = (0..10 * options.run.repetitions)
+        .map(|_| verify(&options.program))
+        .collect::<Result<Vec<_>, _>>()?;
     let line = Line {
         bench: "hekaton verify, the whole process",
         size: 1024,

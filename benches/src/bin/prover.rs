@@ -9,16 +9,17 @@ use ark_groth16::r1cs_to_qap::LibsnarkReduction;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use benches::{Line, Run, alternate, median, peak_memory, time};
-use circuits::{Chain, Merkle};
 use clap::Parser;
-use hekaton_core::circuit::{Circuit, StandAlone};
-use hekaton_core::coordinator::Coordinator;
-use hekaton_core::messages::ProveRound;
-use hekaton_core::worker::Worker;
+use hekaton_circuit::{Circuit, Masking, MemoryChallenges, StandAlone};
+use hekaton_core::protocol::coordinator::Coordinator;
+use hekaton_core::protocol::messages::ProveRound;
+use hekaton_core::protocol::worker::Worker;
 use hekaton_core::{
-    Fr, KeyDirectory, LocalEngine, MemoryChallenges, MemoryKeys, ProveOptions, ProverKeys, Randomness, SetupOptions,
-    prove, setup,
+    Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, WitnessCheck, prove,
+    setup, setup_into,
 };
+use hekaton_standard::{Chain, Merkle};
+use hekaton_storage::KeyStore;
 use std::num::NonZeroUsize;
 use std::sync::Barrier;
 use std::time::Duration;
@@ -55,7 +56,8 @@ fn main() -> Result<(), Error> {
     let size = 1usize << options.log_size;
     // as many SHA-256 blocks as fit
     let blocks = (size - 1000) / 26_300;
-    let sha = Merkle { leaves: 1, leaf_bytes: (64 * blocks.max(1)) - 10, iterations: 1, extra_wires: 0 };
+    let sha =
+        Merkle { leaves: 1, leaf_bytes: (64 * blocks.max(1)) - 10, iterations: 1, extra_wires: 0 };
     let file: Vec<u8> = (0..sha.leaf_bytes).map(|i| (i * i) as u8).collect();
     let chain = Chain { links: 1, steps: size - 64 };
     let start = Fr::from(3u64);
@@ -77,24 +79,23 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn keys<C: Circuit>(circuit: &C, engine: &LocalEngine) -> Result<(std::time::Duration, ProverKeys), Error> {
+fn keys<C: Circuit>(
+    circuit: &C,
+    engine: &LocalEngine,
+) -> Result<(std::time::Duration, ProverKeys), Error> {
     let (elapsed, keys) = time(|| {
-        let mut keys = MemoryKeys::default();
-        let options = SetupOptions::new("bench", "{}");
-        let sink = std::sync::Mutex::new(&mut keys);
-        engine
-            .install(|| {
-                let mut sink = sink.lock().map_err(|_| "poisoned")?;
-                setup(circuit, &options, *sink, |_| {}).map_err(|e| e.to_string())
-            })
-            .map(|_| ())?;
-        keys.into_keys().ok_or_else(|| "no keys".to_owned())
+        engine.install(|| setup(circuit, &SetupOptions::new("bench")).map_err(|e| e.to_string()))
     });
     Ok((elapsed, keys?))
 }
 
 /// Commit and prove of the first subcircuit, synthesis included, one thread, against ark-groth16 on the same R1CS.
-fn worker<C: Circuit + Sync>(options: &Options, name: &str, circuit: &C, input: &C::Input) -> Result<(), Error>
+fn worker<C: Circuit + Sync>(
+    options: &Options,
+    name: &str,
+    circuit: &C,
+    input: &C::Input,
+) -> Result<(), Error>
 where
     C::Trace: Send,
     C::Private: Clone,
@@ -107,16 +108,20 @@ where
     let (our_setup, keys) = keys(circuit, &one)?;
     our_setups.push(our_setup);
     let setup_circuit = StandAlone::setup(circuit, kind, layout.slots(kind));
-    let (their_setup, ark_key) = time(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
+    let (their_setup, ark_key) =
+        time(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
     let ark_key = ark_key?;
     their_setups.push(their_setup);
 
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let coordinator = Coordinator::new(circuit, input, &keys)?;
     let constraints = coordinator.constraints(0);
-    let worker = Worker::new(circuit, &keys.types, true, &randomness, true);
-    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
-    let job = coordinator.job(0, &randomness, true)?;
+    let worker =
+        Worker::new(circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+    let round = ProveRound {
+        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
+    };
+    let job = coordinator.prove_job(0, &randomness)?;
     let slots = layout.slots(kind);
     let ours = || {
         let (committed, _) = worker.commit(job.clone()).unwrap_or_else(|e| panic!("{e}"));
@@ -127,7 +132,8 @@ where
         let private = job.private.as_ref().unwrap_or_else(|| panic!("the job has a private input"));
         let circuit = StandAlone::with_values(circuit, kind, slots, values, &round.memory, private)
             .unwrap_or_else(|| panic!("no pole"));
-        Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng).map_or_else(|e| panic!("{e}"), |_| ())
+        Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng)
+            .map_or_else(|e| panic!("{e}"), |_| ())
     };
     let (a, b) = alternate(options.run.repetitions, ours, &mut theirs);
     let rate = |t: std::time::Duration| constraints as f64 / t.as_secs_f64();
@@ -144,7 +150,8 @@ where
     line.print(options.run.json);
     let (ours, theirs) = (median(our_setups).as_secs_f64(), median(their_setups).as_secs_f64());
     let bench = format!("setup of {name}");
-    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }.print(options.run.json);
+    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }
+        .print(options.run.json);
 
     drop((keys, ark_key));
     let bytes = memory(options, name)?;
@@ -167,7 +174,11 @@ where
 fn memory(options: &Options, name: &str) -> Result<u64, Error> {
     let dir = tempfile::tempdir()?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.arg("--log-size").arg(options.log_size.to_string()).arg("--memory-keys").arg(dir.path().join("keys"));
+    command
+        .arg("--log-size")
+        .arg(options.log_size.to_string())
+        .arg("--memory-keys")
+        .arg(dir.path().join("keys"));
     command.arg("--memory-of").arg(name);
     // the first process makes the keys, the second proves with them
     for _ in 0..2 {
@@ -183,20 +194,27 @@ fn memory(options: &Options, name: &str) -> Result<u64, Error> {
 }
 
 /// The child process of [`memory`]: setup if there are no keys, else one proof; prints the peak.
-fn memory_child<C: Circuit>(path: &std::path::Path, circuit: &C, input: &C::Input) -> Result<(), Error> {
+fn memory_child<C: Circuit>(
+    path: &std::path::Path,
+    circuit: &C,
+    input: &C::Input,
+) -> Result<(), Error> {
     if !path.exists() {
-        let mut sink = KeyDirectory::create(path)?;
-        setup(circuit, &SetupOptions::new("bench", "{}"), &mut sink, |_| {})?;
+        let mut sink = KeyStore::create(path)?;
+        setup_into(circuit, &SetupOptions::new("bench"), &mut sink, |_| {})?;
         return Ok(());
     }
     let before = benches::private_memory();
     let (bytes, result) = peak_memory(before, || -> Result<(), Error> {
-        let (_, keys) = KeyDirectory::open(path)?;
+        let (_, keys) = KeyStore::open(path)?;
         let randomness = Randomness::seeded_not_zero_knowledge(1);
-        let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
+        let round = ProveRound {
+            memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
+        };
         let coordinator = Coordinator::new(circuit, input, &keys)?;
-        let worker = Worker::new(circuit, &keys.types, true, &randomness, true);
-        let job = coordinator.job(0, &randomness, true)?;
+        let worker =
+            Worker::new(circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+        let job = coordinator.prove_job(0, &randomness)?;
         worker.commit(job)?.0.prove(&round)?;
         Ok(())
     });
@@ -213,11 +231,14 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let two = LocalEngine::new(NonZeroUsize::new(2))?;
     let (_, keys) = keys(&circuit, &two)?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
-    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) } };
+    let round = ProveRound {
+        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
+    };
     // what all worker parts take on one thread, of so many at once
     let workers = |start: &Barrier| -> Result<Duration, Error> {
         let coordinator = Coordinator::new(&circuit, &file, &keys)?;
-        let worker = Worker::new(&circuit, &keys.types, true, &randomness, true);
+        let worker =
+            Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
         // one subcircuit of each type, weighted by the number of its instances: order() is type by type
         let order = coordinator.order();
         let (mut at, mut all) = (0, Duration::ZERO);
@@ -226,9 +247,10 @@ fn whole_run(options: &Options) -> Result<(), Error> {
                 .iter()
                 .take_while(|i| coordinator.constraints(**i) == coordinator.constraints(order[at]))
                 .count();
-            let job = coordinator.job(order[at], &randomness, true)?;
+            let job = coordinator.prove_job(order[at], &randomness)?;
             start.wait();
-            let (t, result) = time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
+            let (t, result) =
+                time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
             result?;
             all += t * same as u32;
             at += same;
@@ -249,12 +271,17 @@ fn whole_run(options: &Options) -> Result<(), Error> {
         let prove_options = ProveOptions::new();
         let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options));
         let run = run?;
-        eprintln!("whole run: {:.2?}, {} subcircuits, {} constraints", t, run.instances, run.constraints);
+        eprintln!(
+            "whole run: {:.2?}, {} subcircuits, {} constraints",
+            t, run.instances, run.constraints
+        );
         whole.push((t, run.constraints));
     }
     let constraints = whole[0].1;
     let wall = median(whole.into_iter().map(|w| w.0).collect());
-    for (rival, workers) in [("own worker part, one thread", alone), ("own worker part, two threads at once", beside)] {
+    for (rival, workers) in
+        [("own worker part, one thread", alone), ("own worker part, two threads at once", beside)]
+    {
         let line = Line {
             bench: WHOLE,
             size: constraints as usize,

@@ -1,7 +1,7 @@
 //! The report as one page that needs nothing else: no script, no style sheet, no font from elsewhere.
 
 use super::Summary;
-use crate::output;
+use crate::terminal::output;
 use hekaton_core::events::{Event, Phase, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -56,10 +56,19 @@ impl Timeline {
                 }
                 Event::PhaseEnd { .. } => close(&mut out.phases, &mut open, at),
                 Event::Subcircuit { phase, instance, kind, start, seconds, prover, .. } => {
-                    let label =
-                        format!("{}: subcircuit {instance} ({kind}), {}", phase.name(), output::seconds_f64(*seconds));
+                    let label = format!(
+                        "{}: subcircuit {instance} ({kind}), {}",
+                        phase.name(),
+                        output::seconds_f64(*seconds)
+                    );
                     let start = offset + start.max(0.0);
-                    let bar = Bar { start, end: start + seconds.max(0.0), phase: *phase, label, count: 1 };
+                    let bar = Bar {
+                        start,
+                        end: start + seconds.max(0.0),
+                        phase: *phase,
+                        label,
+                        count: 1,
+                    };
                     out.provers.entry((prover.len(), prover.clone())).or_default().push(bar);
                 }
                 Event::Memory { resident, .. } => out.memory.push((at, *resident)),
@@ -115,8 +124,13 @@ fn step(end: f64, parts: f64) -> f64 {
 
 /// One row of bars.
 fn row(svg: &mut String, y: f64, name: &str, bars: &[Bar], scale: f64) {
-    let _ =
-        write!(svg, r#"<text class="name" x="{:.1}" y="{:.1}">{}</text>"#, LEFT - 8.0, y + ROW * 0.68, escape(name));
+    let _ = write!(
+        svg,
+        r#"<text class="name" x="{:.1}" y="{:.1}">{}</text>"#,
+        LEFT - 8.0,
+        y + ROW * 0.68,
+        escape(name)
+    );
     let mut merged: Option<Bar> = None;
     let mut sorted: Vec<&Bar> = bars.iter().collect();
     sorted.sort_by(|a, b| a.start.total_cmp(&b.start));
@@ -155,8 +169,9 @@ fn gantt(timeline: &Timeline) -> String {
     let scale = (WIDTH - LEFT - 10.0) / timeline.end.max(1e-6);
     let rows = timeline.provers.len() as f64 + 1.0;
     let height = rows * ROW + 30.0;
-    let mut svg =
-        format!(r#"<svg viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="Gantt chart of phases and provers">"#);
+    let mut svg = format!(
+        r#"<svg viewBox="0 0 {WIDTH} {height:.0}" role="img" aria-label="Gantt chart of phases and provers">"#
+    );
     axis(&mut svg, timeline, scale, rows * ROW);
     row(&mut svg, 0.0, "phases", &timeline.phases, scale);
     for (i, ((_, name), bars)) in timeline.provers.iter().enumerate() {
@@ -170,9 +185,14 @@ fn axis(svg: &mut String, timeline: &Timeline, scale: f64, height: f64) {
     let step = step(timeline.end, 10.0);
     for at in (0..=20).map(|i| f64::from(i) * step).take_while(|at| *at <= timeline.end) {
         let x = LEFT + at * scale;
-        let _ = write!(svg, r#"<line class="grid" x1="{x:.1}" y1="0" x2="{x:.1}" y2="{height:.1}"/>"#);
         let _ =
-            write!(svg, r#"<text class="tick" x="{x:.1}" y="{:.1}">{}</text>"#, height + 14.0, output::seconds_f64(at));
+            write!(svg, r#"<line class="grid" x1="{x:.1}" y1="0" x2="{x:.1}" y2="{height:.1}"/>"#);
+        let _ = write!(
+            svg,
+            r#"<text class="tick" x="{x:.1}" y="{:.1}">{}</text>"#,
+            height + 14.0,
+            output::seconds_f64(at)
+        );
     }
     for at in &timeline.restarts {
         let x = LEFT + at * scale;
@@ -185,9 +205,12 @@ fn axis(svg: &mut String, timeline: &Timeline, scale: f64, height: f64) {
 
 fn memory(timeline: &Timeline) -> String {
     let scale = (WIDTH - LEFT - 10.0) / timeline.end.max(1e-6);
-    let (height, most) = (140.0, timeline.memory.iter().map(|(_, b)| *b).max().unwrap_or(1).max(1) as f64);
-    let mut svg =
-        format!(r#"<svg viewBox="0 0 {WIDTH} {:.0}" role="img" aria-label="memory over time">"#, height + 30.0);
+    let (height, most) =
+        (140.0, timeline.memory.iter().map(|(_, b)| *b).max().unwrap_or(1).max(1) as f64);
+    let mut svg = format!(
+        r#"<svg viewBox="0 0 {WIDTH} {:.0}" role="img" aria-label="memory over time">"#,
+        height + 30.0
+    );
     axis(&mut svg, timeline, scale, height);
     let mut points = String::new();
     let mut last = f64::NEG_INFINITY;
@@ -200,7 +223,12 @@ fn memory(timeline: &Timeline) -> String {
         let _ = write!(points, "{x:.1},{:.1} ", height - *bytes as f64 / most * (height - 10.0));
     }
     let _ = write!(svg, r#"<polyline class="memory" points="{}"/>"#, points.trim_end());
-    let _ = write!(svg, r#"<text class="name" x="{:.1}" y="12">{}</text>"#, LEFT - 8.0, output::bytes(most as u64));
+    let _ = write!(
+        svg,
+        r#"<text class="name" x="{:.1}" y="12">{}</text>"#,
+        LEFT - 8.0,
+        output::bytes(most as u64)
+    );
     let _ = write!(svg, r#"<text class="name" x="{:.1}" y="{height:.1}">0</text>"#, LEFT - 8.0);
     svg + "</svg>"
 }
@@ -225,7 +253,11 @@ fn types(summary: &Summary) -> String {
     let mut out = "<table><tr><th>type</th><th>constraints</th><th>instances</th></tr>".to_owned();
     for t in summary.parameters.iter().flat_map(|p| &p.types) {
         let (constraints, instances) = (output::count(t.constraints), output::count(t.instances));
-        let _ = write!(out, "<tr><td>{}</td><td>{constraints}</td><td>{instances}</td></tr>", escape(&t.name));
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{constraints}</td><td>{instances}</td></tr>",
+            escape(&t.name)
+        );
     }
     out + "</table>"
 }
@@ -239,10 +271,16 @@ fn list(title: &str, lines: &[String]) -> String {
 }
 
 fn processes(summary: &Summary) -> String {
-    let mut out = "<table><tr><th>process</th><th>machine</th><th>time</th><th>ending</th></tr>".to_owned();
+    let mut out =
+        "<table><tr><th>process</th><th>machine</th><th>time</th><th>ending</th></tr>".to_owned();
     for p in &summary.processes {
         let (host, time) = (escape(&p.host), output::seconds_f64(p.end));
-        let _ = write!(out, "<tr><td>{}</td><td>{host}</td><td>{time}</td><td>{}</td></tr>", p.pid, p.ending());
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{host}</td><td>{time}</td><td>{}</td></tr>",
+            p.pid,
+            p.ending()
+        );
     }
     out + "</table>"
 }
@@ -266,10 +304,14 @@ svg text { fill: var(--soft); font-size: 11px; } .name { text-anchor: end; } .ti
 /// The page.
 pub(super) fn page(summary: &Summary, records: &[Record]) -> String {
     let timeline = Timeline::new(records);
-    let title =
-        summary.parameters.as_ref().map_or_else(|| "run".to_owned(), |p| format!("{} {}", p.circuit, p.parameters));
-    let key: String =
-        Phase::ALL.iter().map(|p| format!(r#"<span class="{}"></span>{}"#, class(*p), p.name())).collect();
+    let title = summary
+        .parameters
+        .as_ref()
+        .map_or_else(|| "run".to_owned(), |p| format!("{} {}", p.circuit, p.parameters));
+    let key: String = Phase::ALL
+        .iter()
+        .map(|p| format!(r#"<span class="{}"></span>{}"#, class(*p), p.name()))
+        .collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"icon\" href=\"data:,\"><title>Hekaton: {title}</title><style>{STYLE}</style></head><body>\n\
@@ -323,7 +365,9 @@ mod tests {
         records.iter().for_each(|r| summary.add(r));
         summary.end();
         let page = page(&summary, &records);
-        assert!(!page.contains("<script>") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+        assert!(
+            !page.contains("<script>") && !page.contains("<b>") && page.contains("&lt;script&gt;")
+        );
         let bars = page.matches("<rect").count();
         assert!((100..=3000).contains(&bars), "{bars} bars");
         assert!(page.len() < 1 << 20, "{} bytes", page.len());
@@ -331,6 +375,9 @@ mod tests {
 
     #[test]
     fn steps_are_round() {
-        assert_eq!([step(10.0, 10.0), step(33.0, 10.0), step(0.7, 10.0)].map(|s| (s * 1e3).round()), [1e3, 5e3, 100.0]);
+        assert_eq!(
+            [step(10.0, 10.0), step(33.0, 10.0), step(0.7, 10.0)].map(|s| (s * 1e3).round()),
+            [1e3, 5e3, 100.0]
+        );
     }
 }

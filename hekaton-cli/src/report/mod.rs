@@ -7,7 +7,7 @@ pub(crate) use summary::Summary;
 
 use crate::exit::{self, Failure};
 use crate::options::Report;
-use crate::output::{self, Inputs};
+use crate::terminal::output::{self, Inputs};
 use hekaton_core::events::{Event, Record, SCHEMA};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,11 @@ const LONGEST_LINE: u64 = 1 << 24;
 const LONGEST_RUN: f64 = 1e9;
 
 pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
-    let path = if command.path.is_dir() { command.path.join("events.jsonl") } else { command.path.clone() };
+    let path = if command.path.is_dir() {
+        command.path.join("events.jsonl")
+    } else {
+        command.path.clone()
+    };
     if let Some(to) = &command.html {
         // the file may be that of a run directory
         let run = path.parent().filter(|parent| parent.join("run.json").exists());
@@ -41,8 +45,9 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
 /// wrote one) are left out with a warning.
 pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Summary, Failure> {
     let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
-    let file = std::fs::File::open(path)
-        .map_err(|e| failure(format!("{e}: give a run directory, or a file written by `prove --events`")))?;
+    let file = std::fs::File::open(path).map_err(|e| {
+        failure(format!("{e}: give a run directory, or a file written by `prove --events`"))
+    })?;
     let (mut summary, mut first, mut bad) = (Summary::default(), true, 0usize);
     let mut reader = BufReader::new(file);
     loop {
@@ -52,10 +57,14 @@ pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
             break;
         }
         line.pop_if(|byte| *byte == b'\n');
-        let record = serde_json::from_slice::<Record>(&line).ok().filter(|r| (0.0..LONGEST_RUN).contains(&r.at));
+        let record = serde_json::from_slice::<Record>(&line)
+            .ok()
+            .filter(|r| (0.0..LONGEST_RUN).contains(&r.at));
         match record.as_ref().map(|r| &r.event) {
             Some(Event::ProcessStart { schema, .. }) if *schema != SCHEMA => {
-                return Err(failure(format!("events of schema {schema}, this program reads schema {SCHEMA}")));
+                return Err(failure(format!(
+                    "events of schema {schema}, this program reads schema {SCHEMA}"
+                )));
             }
             Some(Event::ProcessStart { .. }) => {}
             _ if first => return Err(failure("these are no events of a run".into())),

@@ -1,6 +1,6 @@
 //! What a run's events come to. The final table of `prove` and `hekaton report` are both made from it.
 
-use crate::output;
+use crate::terminal::output;
 use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSummary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -126,13 +126,19 @@ impl Summary {
     pub(crate) fn add(&mut self, record: &Record) {
         // A process that found the run finished adds nothing to what it took.
         let started = matches!(record.event, Event::ProcessStart { .. });
-        self.over |= started && self.processes.last().is_some_and(|p| p.outcome == Some(Outcome::Finished));
+        self.over |=
+            started && self.processes.last().is_some_and(|p| p.outcome == Some(Outcome::Finished));
         if self.over && !matches!(record.event, Event::ProofWritten { .. } | Event::Error { .. }) {
             return;
         }
         if let Event::ProcessStart { host, pid, unix_time, .. } = &record.event {
             self.close();
-            self.processes.push(Process { host: host.clone(), pid: *pid, unix_time: *unix_time, ..Process::default() });
+            self.processes.push(Process {
+                host: host.clone(),
+                pid: *pid,
+                unix_time: *unix_time,
+                ..Process::default()
+            });
         }
         if let Some(process) = self.processes.last_mut() {
             process.end = process.end.max(record.at);
@@ -182,7 +188,9 @@ impl Summary {
                 summary.steps += 1;
                 summary.most_bytes = summary.most_bytes.max(*bytes);
                 summary.step_seconds += seconds;
-                if self.slowest.len() < SLOWEST || self.slowest.last().is_some_and(|s| s.seconds < *seconds) {
+                if self.slowest.len() < SLOWEST
+                    || self.slowest.last().is_some_and(|s| s.seconds < *seconds)
+                {
                     let slow = Slow {
                         phase: *phase,
                         instance: *instance,
@@ -233,7 +241,8 @@ impl Summary {
     /// Constraints a second and thread, from execution to the verified proof.
     pub(crate) fn rate(&self) -> Option<f64> {
         let parameters = self.parameters.as_ref()?;
-        let work = [Phase::Execute, Phase::Commit, Phase::Prove, Phase::Aggregate].map(|p| self.phase(p));
+        let work =
+            [Phase::Execute, Phase::Commit, Phase::Prove, Phase::Aggregate].map(|p| self.phase(p));
         let seconds: f64 = work.iter().map(|p| p.seconds).sum();
         let complete = work[3].complete && seconds > 0.0;
         complete.then(|| parameters.constraints as f64 / seconds / parameters.cores() as f64)
@@ -282,15 +291,20 @@ impl Summary {
         if self.ranks.is_empty() {
             return String::new();
         }
-        let head = ["rank", "phase", "subcircuits", "busy", "idle", "to it", "from it", "peak memory"];
+        let head =
+            ["rank", "phase", "subcircuits", "busy", "idle", "to it", "from it", "peak memory"];
         let mut out = format!(
             "{:<24} {:<13} {:>11} {:>9} {:>9} {:>9} {:>9} {:>11}\n",
             head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]
         );
         for account in self.ranks.iter().take(RANK_ROWS) {
             let name = format!("{} {} ({} provers)", account.rank, account.host, account.provers);
-            let (busy, idle) = (output::seconds_f64(account.busy_seconds), output::seconds_f64(account.idle_seconds));
-            let (sent, received) = (output::bytes(account.sent_bytes), output::bytes(account.received_bytes));
+            let (busy, idle) = (
+                output::seconds_f64(account.busy_seconds),
+                output::seconds_f64(account.idle_seconds),
+            );
+            let (sent, received) =
+                (output::bytes(account.sent_bytes), output::bytes(account.received_bytes));
             out += &format!(
                 "{name:<24} {:<13} {:>11} {busy:>9} {idle:>9} {sent:>9} {received:>9} {:>11}\n",
                 account.phase.name(),
@@ -299,21 +313,27 @@ impl Summary {
             );
         }
         if self.ranks.len() > RANK_ROWS {
-            out += &format!("and {} rows more: --json has them all\n", self.ranks.len() - RANK_ROWS);
+            out +=
+                &format!("and {} rows more: --json has them all\n", self.ranks.len() - RANK_ROWS);
         }
         for phase in [Phase::Commit, Phase::Prove].map(|phase| (phase, self.phase(phase))) {
             let most = output::bytes(phase.1.most_bytes);
-            out += &format!("at most {most} to and from one subcircuit's prover in the {}\n", phase.0.name());
+            out += &format!(
+                "at most {most} to and from one subcircuit's prover in the {}\n",
+                phase.0.name()
+            );
         }
         out + "\n"
     }
 
     /// For people.
     pub(crate) fn table(&self) -> String {
-        let mut out = format!("{:<16} {:>10} {:>12} {:>12}\n", "phase", "time", "bytes", "subcircuits");
+        let mut out =
+            format!("{:<16} {:>10} {:>12} {:>12}\n", "phase", "time", "bytes", "subcircuits");
         for phase in Phase::ALL {
             let Some(summary) = self.phases.get(&index(phase)) else { continue };
-            let bytes = if summary.bytes > 0 { output::bytes(summary.bytes) } else { String::new() };
+            let bytes =
+                if summary.bytes > 0 { output::bytes(summary.bytes) } else { String::new() };
             let steps = match phase {
                 Phase::Commit | Phase::Prove if summary.complete => output::count(summary.steps),
                 Phase::Commit | Phase::Prove => {
@@ -337,20 +357,38 @@ impl Summary {
         if let Some(run) = &self.parameters {
             row("circuit", format!("{} {}", run.circuit, run.parameters));
             row("subcircuits", output::count(run.subcircuits));
-            let rate = self
-                .rate()
-                .map_or_else(String::new, |r| format!(", {} a core-second", output::count(r.round() as u64)));
-            let on = if run.ranks > 1 { format!("{} ranks", run.ranks) } else { format!("{} threads", run.threads) };
+            let rate = self.rate().map_or_else(String::new, |r| {
+                format!(", {} a core-second", output::count(r.round() as u64))
+            });
+            let on = if run.ranks > 1 {
+                format!("{} ranks", run.ranks)
+            } else {
+                format!("{} threads", run.threads)
+            };
             row("constraints", format!("{}{rate} on {on}", output::count(run.constraints)));
             if let Some(share) = self.utilisation() {
-                row("provers", format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0));
+                row(
+                    "provers",
+                    format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0),
+                );
             }
         }
         for slow in self.slowest.iter().take(3) {
             let time = output::seconds_f64(slow.seconds);
-            row("slowest", format!("{time}: subcircuit {} ({}), {}", slow.instance, slow.kind, slow.phase.name()));
+            row(
+                "slowest",
+                format!(
+                    "{time}: subcircuit {} ({}), {}",
+                    slow.instance,
+                    slow.kind,
+                    slow.phase.name()
+                ),
+            );
         }
-        row("peak memory", if self.peak_memory > 0 { output::bytes(self.peak_memory) } else { "unknown".into() });
+        row(
+            "peak memory",
+            if self.peak_memory > 0 { output::bytes(self.peak_memory) } else { "unknown".into() },
+        );
         if let Some(run) = &self.parameters {
             row("zero knowledge", if run.zero_knowledge { "yes".into() } else { "NO".into() });
         }
@@ -378,7 +416,13 @@ mod tests {
     }
 
     fn process() -> Event {
-        Event::ProcessStart { schema: 1, program: "p".into(), host: "h".into(), pid: 1, unix_time: 1e9 }
+        Event::ProcessStart {
+            schema: 1,
+            program: "p".into(),
+            host: "h".into(),
+            pid: 1,
+            unix_time: 1e9,
+        }
     }
 
     fn step(instance: u64, seconds: f64) -> Event {
@@ -398,7 +442,8 @@ mod tests {
     fn two_processes_add_up() {
         let mut summary = Summary::default();
         let start = |done| Event::PhaseStart { phase: Phase::Commit, total: 3, done };
-        let mut events = vec![record(0.0, process()), record(1.0, start(0)), record(3.0, step(0, 2.0))];
+        let mut events =
+            vec![record(0.0, process()), record(1.0, start(0)), record(3.0, step(0, 2.0))];
         events.extend([
             record(0.0, process()),
             record(2.0, start(1)),
@@ -410,7 +455,10 @@ mod tests {
         events.iter().for_each(|r| summary.add(r));
         summary.end();
         let commit = summary.phase(Phase::Commit);
-        assert_eq!((commit.seconds, commit.steps, commit.found, commit.complete), (5.0, 3, 1, true));
+        assert_eq!(
+            (commit.seconds, commit.steps, commit.found, commit.complete),
+            (5.0, 3, 1, true)
+        );
         assert_eq!(summary.seconds(), 8.0);
         assert_eq!(summary.slowest.iter().map(|s| s.instance).collect::<Vec<_>>(), [0, 2, 1]);
         let endings: Vec<_> = summary.processes.iter().map(Process::ending).collect();

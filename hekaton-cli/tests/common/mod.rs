@@ -19,7 +19,8 @@ pub(crate) fn hekaton(args: &[&str]) -> Output {
 #[track_caller]
 pub(crate) fn ok(args: &[&str]) -> String {
     let output = hekaton(args);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{args:?}\n{out}\n{err}");
     out.into_owned()
 }
@@ -58,8 +59,16 @@ impl Chain {
 
     /// `prove --run RUN`, on two threads, and more arguments.
     pub(crate) fn prove(&self, run: &str, more: &[&str]) -> Command {
-        let mut command =
-            command(&["prove", &self.path("x"), "--keys", &self.path("keys"), "--threads", "2", "--run", run]);
+        let mut command = command(&[
+            "prove",
+            &self.path("x"),
+            "--keys",
+            &self.path("keys"),
+            "--threads",
+            "2",
+            "--run",
+            run,
+        ]);
         command.args(more);
         command
     }
@@ -76,6 +85,13 @@ impl Chain {
     #[track_caller]
     pub(crate) fn verify(&self, proof: &str) {
         let public = ok(&["hash", &self.path("x"), "--keys", &self.path("keys")]);
-        ok(&["verify", proof, "--key", &self.path("keys/verifying.key"), "--public", public.trim()]);
+        ok(&[
+            "verify",
+            proof,
+            "--key",
+            &self.path("keys/verifying.key"),
+            "--public",
+            public.trim(),
+        ]);
     }
 }

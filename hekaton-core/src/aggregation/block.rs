@@ -5,15 +5,15 @@
 //! multiplies the blocks' parts and exponentiates once. Results do not depend on how the vectors are cut.
 
 use crate::keys::{AggregationKey, KeyFileError};
-use crate::messages::{Commitment, ProofResponse};
-use crate::transcript::MemoryChallenges;
+use crate::mirage::MirageProof;
 use ark_ff::{Field, Zero};
 use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, pairs};
+use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
 
 /// Padded vectors of proofs, by instance; pads are infinity and zero.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ProofVectors {
+pub struct ProofVectors {
     pub(crate) a: Vec<G1Point>,
     pub(crate) b: Vec<G2Point>,
     pub(crate) c: Vec<G1Point>,
@@ -21,15 +21,19 @@ pub(crate) struct ProofVectors {
 }
 
 impl ProofVectors {
-    pub(crate) fn new(responses: &[ProofResponse], padded: usize) -> Self {
+    /// The proofs with their instances, padded to a power of two.
+    pub(crate) fn new<'p>(
+        proofs: impl Iterator<Item = (usize, &'p MirageProof)>,
+        padded: usize,
+    ) -> Self {
         let mut out = Self {
             a: vec![G1Point::IDENTITY; padded],
             b: vec![G2Point::IDENTITY; padded],
             c: vec![G1Point::IDENTITY; padded],
             e: vec![Fr::zero(); padded],
         };
-        for ProofResponse { instance: i, proof } in responses {
-            (out.a[*i], out.b[*i], out.c[*i], out.e[*i]) = (proof.a, proof.b, proof.c, proof.e);
+        for (i, proof) in proofs {
+            (out.a[i], out.b[i], out.c[i], out.e[i]) = (proof.a, proof.b, proof.c, proof.e);
         }
         out
     }
@@ -49,33 +53,50 @@ impl ProofVectors {
     }
 }
 
-/// Padded commitments by instance.
-pub(crate) fn padded_commitments(responses: &[Commitment], padded: usize) -> Vec<G1Point> {
-    let mut out = vec![G1Point::IDENTITY; padded];
-    responses.iter().for_each(|r| out[r.instance] = r.d);
-    out
-}
-
 /// What all blocks of a run read.
-pub(crate) struct Shared<'k> {
+pub struct Shared<'k> {
     pub(crate) key: &'k AggregationKey,
     pub(crate) k: G1Point,
     pub(crate) h_table: FixedBase<G2Point>,
     pub(crate) k_table: FixedBase<G1Point>,
-    /// Instances for which Theta' has the ledger's part: n. (Tests take the truncation out.)
-    pub(crate) ledger: usize,
+    /// Test double: a prover that cuts the ledger key elsewhere.
+    #[cfg(test)]
+    pub(crate) other_ledger: Option<usize>,
+}
+
+impl std::fmt::Debug for Shared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("key", self.key).finish_non_exhaustive()
+    }
 }
 
 impl<'k> Shared<'k> {
     pub(crate) fn new(key: &'k AggregationKey, k: G1Point) -> Self {
         let n = key.instances();
         let (h_table, k_table) = (FixedBase::new(&G2Point::generator(), n), FixedBase::new(&k, n));
-        Self { key, k, h_table, k_table, ledger: n }
+        Self {
+            key,
+            k,
+            h_table,
+            k_table,
+            #[cfg(test)]
+            other_ledger: None,
+        }
     }
 
-    /// N.
+    /// N, the length of the padded vectors.
     pub(crate) fn padded(&self) -> usize {
         self.key.instances().next_power_of_two()
+    }
+
+    /// The instances for which Theta' has the ledger's part: n. A pad beyond them must not count in the LogUp sum
+    /// (spec: aggregation#vectors).
+    pub(crate) fn ledger(&self) -> usize {
+        #[cfg(test)]
+        if let Some(ledger) = self.other_ledger {
+            return ledger;
+        }
+        self.key.instances()
     }
 }
 
@@ -89,7 +110,11 @@ pub(crate) struct CommittedBlock<'s> {
 
 impl<'s> CommittedBlock<'s> {
     /// `d` has the block's commitments, pads included.
-    pub(crate) fn new(shared: &'s Shared<'s>, range: Range<usize>, d: Vec<G1Point>) -> Result<Self, KeyFileError> {
+    pub(crate) fn new(
+        shared: &'s Shared<'s>,
+        range: Range<usize>,
+        d: Vec<G1Point>,
+    ) -> Result<Self, KeyFileError> {
         let psi = shared.key.psi()?;
         let v = range.clone().map(|i| psi[2 * i]).collect();
         Ok(Self { shared, range, v, d })
@@ -106,7 +131,10 @@ impl<'s> CommittedBlock<'s> {
     }
 
     /// Phase B: takes the block's proofs.
-    pub(crate) fn prove(self, proofs: ProofVectors) -> Result<(ProvenBlock<'s>, ProofCommitments), KeyFileError> {
+    pub(crate) fn prove(
+        self,
+        proofs: ProofVectors,
+    ) -> Result<(ProvenBlock<'s>, ProofCommitments), KeyFileError> {
         let Self { shared, range, v, d } = self;
         let phi = shared.key.phi()?;
         let w: Vec<G1Point> = range.clone().map(|i| phi[2 * i]).collect();
@@ -120,7 +148,7 @@ impl<'s> CommittedBlock<'s> {
 
 /// The block's parts of cm_A, cm_B, cm_C and V_e.
 #[derive(Clone, Debug)]
-pub(crate) struct ProofCommitments {
+pub struct ProofCommitments {
     pub(crate) a: MillerLoop,
     pub(crate) b: MillerLoop,
     pub(crate) c: MillerLoop,
@@ -154,14 +182,14 @@ pub(crate) struct ProvenBlock<'s> {
 
 /// The sums of a vector over the block: weighted by r^i for each type, and plain (weight 1) over the ledger.
 #[derive(Clone, Debug)]
-pub(crate) struct Sums<T> {
+pub struct Sums<T> {
     pub(crate) by_type: Vec<T>,
     pub(crate) plain: T,
 }
 
 /// Phase C: what the cross terms need of the block, by "collapse by type".
 #[derive(Clone, Debug)]
-pub(crate) struct BlockSums {
+pub struct BlockSums {
     pub(crate) a: Sums<G1Point>,
     pub(crate) s: Sums<G1Point>,
     pub(crate) c: Sums<G1Point>,
@@ -216,14 +244,17 @@ impl<'s> ProvenBlock<'s> {
         let (weights, inverse_weights) = (scale(r), scale(r_inverse));
         let key = self.shared.key;
         let real = self.real();
-        let types: Vec<usize> = key.type_of()?[real.clone()].iter().map(|kind| *kind as usize).collect();
+        let types: Vec<usize> =
+            key.type_of()?[real.clone()].iter().map(|kind| *kind as usize).collect();
         let (st, sb, sg) = (&key.st()?[real.clone()], &key.sb()?[real.clone()], key.sg()?);
         // pads may be nonzero only when a test cheats; they belong to no type, and to the ledger only if it is not truncated
-        let ledger = self.shared.ledger.clamp(self.range.start, self.range.end) - self.range.start;
+        let ledger =
+            self.shared.ledger().clamp(self.range.start, self.range.end) - self.range.start;
 
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); key.types()];
         types.iter().enumerate().for_each(|(i, kind)| members[*kind].push(i as u32));
-        let by_type: Vec<Vec<Fr>> = members.iter().map(|m| m.iter().map(|i| weights[*i as usize]).collect()).collect();
+        let by_type: Vec<Vec<Fr>> =
+            members.iter().map(|m| m.iter().map(|i| weights[*i as usize]).collect()).collect();
         let sums = |points: &[G1Point]| Sums {
             by_type: (members.iter().zip(&by_type))
                 .map(|(list, weights)| {
@@ -235,11 +266,12 @@ impl<'s> ProvenBlock<'s> {
         };
         let (s_t, s_b) = (sums(st), sums(sb));
         let counts = members.iter().map(|list| Fr::from(list.len() as u64));
-        let s_by_type =
-            (by_type.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(|((weights, g), (t, b))| {
+        let s_by_type = (by_type.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(
+            |((weights, g), (t, b))| {
                 let weight: Fr = weights.iter().sum();
                 G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
-            });
+            },
+        );
         let s = Sums {
             by_type: s_by_type.collect(),
             plain: G1Point::sum(&[
@@ -281,7 +313,11 @@ pub(crate) struct WeightedBlock<'s> {
 
 impl<'s> WeightedBlock<'s> {
     /// Phase D: `P'_i = r^i (S_i + s1 C_i + s2 D_i + s1 s2 e_i K)`; gives the block's part of `P * B`.
-    pub(crate) fn fold_blocks(self, s1: Fr, s2: Fr) -> Result<(FoldedBlock<'s>, MillerLoop), KeyFileError> {
+    pub(crate) fn fold_blocks(
+        self,
+        s1: Fr,
+        s2: Fr,
+    ) -> Result<(FoldedBlock<'s>, MillerLoop), KeyFileError> {
         let Self { block, memory, types, weights, inverse_weights } = self;
         let key = block.shared.key;
         let real = block.real();
@@ -321,7 +357,8 @@ impl FoldedBlock<'_> {
         let mut r = block.b;
         let q: Vec<G2Point> = types.iter().map(|kind| q[*kind]).collect();
         G2Point::batch_add(&mut r[..q.len()], &q);
-        let in_ledger = block.shared.ledger.clamp(block.range.start, block.range.end) - block.range.start;
+        let in_ledger =
+            block.shared.ledger().clamp(block.range.start, block.range.end) - block.range.start;
         let scalars: Vec<Fr> = inverse_weights[..in_ledger].iter().map(|w| *w * ledger).collect();
         G2Point::batch_add(&mut r[..in_ledger], &block.shared.h_table.mul_each(&scalars));
         let v = G2Point::mul_each(&block.v, &inverse_weights);
@@ -331,14 +368,16 @@ impl FoldedBlock<'_> {
 
 /// Phase E: vectors that are halved round after round.
 #[derive(Clone, Debug)]
-pub(crate) struct FoldingBlock {
+pub struct FoldingBlock {
     pub(crate) l: Vec<G1Point>,
     pub(crate) r: Vec<G2Point>,
     pub(crate) v: Vec<G2Point>,
     pub(crate) w: Vec<G1Point>,
 }
 
-fn halves<G: Copy>(x: &[G]) -> (impl Iterator<Item = &G> + Clone, impl Iterator<Item = &G> + Clone) {
+fn halves<G: Copy>(
+    x: &[G],
+) -> (impl Iterator<Item = &G> + Clone, impl Iterator<Item = &G> + Clone) {
     (x.iter().step_by(2), x.iter().skip(1).step_by(2))
 }
 
@@ -350,7 +389,10 @@ impl FoldingBlock {
     /// The block's parts of T_L, T_R, U_L, U_R, Z_L, Z_R.
     pub(crate) fn products(&self) -> [MillerLoop; 6] {
         let Self { l, w, r, v, .. } = self;
-        assert!([w.len(), r.len(), v.len()] == [l.len(); 3], "vectors of a block of different length");
+        assert!(
+            [w.len(), r.len(), v.len()] == [l.len(); 3],
+            "vectors of a block of different length"
+        );
         let (l_even, l_odd) = halves(l);
         let (w_even, w_odd) = halves(w);
         let (r_even, r_odd) = halves(r);

@@ -1,32 +1,33 @@
 //! Who holds the vectors of the aggregation: [`LocalBlocks`] here, cut for the threads of a pool; ranks behind the same
-//! trait ([`crate::ranks`]).
+//! trait ([`crate::distributed`]).
 //!
 //! Each phase of PROTOCOL, section 6, is one method. All results are sums and products over blocks, so it makes no
 //! difference who has which.
 
 use super::block::{
-    BlockSums, CommittedBlock, FoldedBlock, FoldingBlock, ProofCommitments, ProofVectors, ProvenBlock, Shared,
-    WeightedBlock,
+    BlockSums, CommittedBlock, FoldedBlock, FoldingBlock, ProofCommitments, ProofVectors,
+    ProvenBlock, Shared, WeightedBlock,
 };
-use super::polynomials::{fold_coefficients, quotient};
-use crate::coordinator::CoordinatorError;
-use crate::engine::Pool;
 use crate::keys::KeyFileError;
-use crate::transcript::MemoryChallenges;
+use crate::pool::Pool;
+use crate::rank_error::RankError;
+use crate::verifier::polynomials::{fold_coefficients, quotient};
 use ark_ff::Field;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, powers};
+use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
 
 /// Blocks are cut this small at least: below it, work a block does not pay for handing it out.
 pub(crate) const SMALLEST_BLOCK: usize = 8;
 
 /// The phases A to G of the aggregation, over all blocks.
-pub(crate) trait Blocks {
+pub trait Blocks {
     /// Why a phase failed.
-    type Error: From<KeyFileError> + Into<CoordinatorError>;
+    type Error: From<KeyFileError> + Into<AggregateError>;
     /// For what is left when all blocks have one element.
     type Pool: Pool;
 
+    /// The threads of this process.
     fn pool(&self) -> &Self::Pool;
 
     /// A: takes the padded commitments; the product of Miller loops whose final exponentiation is cm_D.
@@ -57,7 +58,7 @@ pub(crate) trait Blocks {
 
 /// What both opening proofs follow from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Openings {
+pub struct Openings {
     pub(crate) x: Vec<Fr>,
     pub(crate) x_inverse: Vec<Fr>,
     pub(crate) r_inverse: Fr,
@@ -75,7 +76,9 @@ impl Openings {
     ) -> Result<(G2Point, G1Point), KeyFileError> {
         let f_v = fold_coefficients(&self.x_inverse, self.r_inverse);
         let mut f_w = fold_coefficients(&self.x, Fr::ONE);
-        f_w.iter_mut().zip(powers(self.r_inverse, shared.ledger)).for_each(|(f, g)| *f += self.rho * g);
+        f_w.iter_mut()
+            .zip(powers(self.r_inverse, shared.ledger()))
+            .for_each(|(f, g)| *f += self.rho * g);
         let slice = |q: &[Fr]| (2 * range.start).min(q.len())..(2 * range.end).min(q.len());
         let (q_v, q_w) = (quotient(&f_v, self.z), quotient(&f_w, self.z));
         let (in_v, in_w) = (slice(&q_v), slice(&q_w));
@@ -127,15 +130,50 @@ enum Stage<'s> {
     },
 }
 
-/// A phase was asked for before the one that it needs.
+/// A phase can't be done by the blocks of one process.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PhaseError {
+#[non_exhaustive]
+pub enum PhaseError {
+    /// The aggregation key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
+    /// A phase was asked for before the one that it needs.
     #[error("phase {0} of the aggregation was asked for out of order")]
     Order(&'static str),
+    /// A vector of the wrong length.
     #[error("phase {phase} of the aggregation: {found} values, expected {expected}")]
-    Length { phase: &'static str, found: usize, expected: usize },
+    Length {
+        /// The phase.
+        phase: &'static str,
+        /// The length found.
+        found: usize,
+        /// The length of the blocks.
+        expected: usize,
+    },
+}
+
+/// Why an aggregation failed, wherever its blocks are.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AggregateError {
+    /// The aggregation key is damaged.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// A phase was not done, or with the wrong number of values.
+    #[error("{0}")]
+    Phase(String),
+    /// A rank failed, or was lost.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+}
+
+impl From<PhaseError> for AggregateError {
+    fn from(error: PhaseError) -> Self {
+        match error {
+            PhaseError::Key(error) => error.into(),
+            other => Self::Phase(other.to_string()),
+        }
+    }
 }
 
 impl<'s, P: Pool> LocalBlocks<'s, P> {
@@ -145,7 +183,12 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
     }
 
     /// A part of them, a whole number of `unit`s, which is a power of two.
-    pub(crate) fn of_range(shared: &'s Shared<'s>, pool: &'s P, range: Range<usize>, unit: usize) -> Self {
+    pub(crate) fn of_range(
+        shared: &'s Shared<'s>,
+        pool: &'s P,
+        range: Range<usize>,
+        unit: usize,
+    ) -> Self {
         let blocks = cut(range.clone(), unit, pool.threads());
         Self { shared, pool, range, rounds: unit.ilog2() as usize, blocks, stage: Stage::Empty }
     }
@@ -162,8 +205,14 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
     }
 
     /// Folds with a challenge, if there is one, and cuts what has become too small anew.
-    fn folded(&mut self, phase: &'static str, x: Option<(Fr, Fr)>) -> Result<(Vec<FoldingBlock>, usize), PhaseError> {
-        let Stage::Folding { mut blocks, mut left } = self.stage() else { return Err(PhaseError::Order(phase)) };
+    fn folded(
+        &mut self,
+        phase: &'static str,
+        x: Option<(Fr, Fr)>,
+    ) -> Result<(Vec<FoldingBlock>, usize), PhaseError> {
+        let Stage::Folding { mut blocks, mut left } = self.stage() else {
+            return Err(PhaseError::Order(phase));
+        };
         if let Some((x, x_inverse)) = x {
             if left == 0 {
                 return Err(PhaseError::Order(phase));
@@ -279,7 +328,10 @@ mod tests {
                 let size = blocks[0].len();
                 assert!(size.is_power_of_two() && size <= unit);
                 assert!(blocks.iter().all(|block| block.len() == size));
-                assert_eq!(blocks.iter().flat_map(Clone::clone).collect::<Vec<_>>(), range.clone().collect::<Vec<_>>());
+                assert_eq!(
+                    blocks.iter().flat_map(Clone::clone).collect::<Vec<_>>(),
+                    range.clone().collect::<Vec<_>>()
+                );
             }
         }
     }

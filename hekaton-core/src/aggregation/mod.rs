@@ -1,26 +1,10 @@
-//! The aggregate proof: one proof for all subcircuits (PROTOCOL, sections 3 to 5; paper, section on aggregation).
+//! The aggregate proof: one proof for all subcircuits, by batched TIPP and MIPP (spec: aggregation#vectors).
 //!
-//! `prover.rs` stands beside `verifier.rs`; both draw their challenges from the same schedule.
+//! [`blocks`] says who holds the vectors, [`block`] what is done with a part of them, and `prover` turns all parts into
+//! one proof. The verifier is in [`crate::verifier`]; both draw their challenges from the same transcript.
 
-mod polynomials;
-mod proof;
-mod verifier;
-
-#[cfg(feature = "prover")]
-pub(crate) mod block;
-#[cfg(feature = "prover")]
-pub(crate) mod blocks;
-#[cfg(feature = "prover")]
+pub mod block;
+pub mod blocks;
 pub(crate) mod prover;
 
-pub use proof::{Proof, ProofError};
-pub use verifier::{Equation, VerifyError, verify};
-
-#[cfg(feature = "fuzzing")]
-pub(crate) use proof::ranges as proof_fields;
-#[cfg(all(test, feature = "prover"))]
-pub(crate) use proof::{Field, fields};
-#[cfg(feature = "prover")]
-pub(crate) use verifier::public_sum;
-#[cfg(all(test, feature = "prover"))]
-pub(crate) use verifier::{examine, verify_with};
+pub use blocks::{AggregateError, PhaseError};

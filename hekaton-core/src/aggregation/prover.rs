@@ -2,16 +2,16 @@
 //!
 //! Two states: [`Committing`] has cm_D and the challenges of the memory check; with all proofs it makes the [`Proof`].
 
-use super::block::{BlockSums, FoldingBlock, ProofVectors, Shared, padded_commitments};
+use super::block::{BlockSums, FoldingBlock, ProofVectors, Shared};
 use super::blocks::{Blocks, LocalBlocks, Openings};
-use super::proof::{Field as ProofField, Proof};
 use crate::encoding::Encode;
-use crate::engine::{LocalEngine, Pool};
-use crate::messages::{Commitment, ProofResponse};
-use crate::transcript::{MemoryChallenges, Schedule, Sponge};
-use crate::verifying_key::VerifyingKey;
+use crate::pool::{LocalEngine, Pool};
+use crate::verifier::proof::{Field as ProofField, Proof};
+use crate::verifier::transcript::{FiatShamir, Sponge};
+use crate::verifier::verifying_key::VerifyingKey;
 use ark_ff::Field;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairs};
+use hekaton_circuit::MemoryChallenges;
 
 /// The proof as it grows. Every field goes through [`ProofStream::send`] before the transcript absorbs it.
 struct ProofStream {
@@ -43,27 +43,15 @@ impl ProofStream {
 pub(crate) struct Committing<'s, S, B = LocalBlocks<'s, LocalEngine>> {
     shared: &'s Shared<'s>,
     vk: &'s VerifyingKey,
-    schedule: Schedule<S>,
+    schedule: FiatShamir<S>,
     proof: ProofStream,
     blocks: B,
     memory: MemoryChallenges,
 }
 
 impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
-    /// Phase A, and the challenges g and b.
+    /// Phase A over the padded commitments D, and the challenges g and b.
     pub(crate) fn new(
-        shared: &'s Shared<'s>,
-        vk: &'s VerifyingKey,
-        sponge: S,
-        public_values: &[Fr],
-        commitments: &[Commitment],
-        blocks: B,
-    ) -> Result<Self, B::Error> {
-        let d = padded_commitments(commitments, shared.padded());
-        Self::from_padded(shared, vk, sponge, public_values, &d, blocks)
-    }
-
-    pub(crate) fn from_padded(
         shared: &'s Shared<'s>,
         vk: &'s VerifyingKey,
         sponge: S,
@@ -72,7 +60,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         mut blocks: B,
     ) -> Result<Self, B::Error> {
         let digest = vk.digest();
-        let mut schedule = Schedule::begin(sponge, &digest, vk.instances, public_values);
+        let mut schedule = FiatShamir::begin(sponge, &digest, vk.instances, public_values);
         let mut proof = ProofStream {
             proof: Proof::begin(&digest),
             #[cfg(test)]
@@ -102,13 +90,8 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         self.memory
     }
 
-    /// Phases B to G.
-    pub(crate) fn finish(self, responses: &[ProofResponse]) -> Result<Proof, B::Error> {
-        let padded = self.shared.padded();
-        self.finish_vectors(&ProofVectors::new(responses, padded))
-    }
-
-    pub(crate) fn finish_vectors(self, vectors: &ProofVectors) -> Result<Proof, B::Error> {
+    /// Phases B to G over the padded proofs.
+    pub(crate) fn finish(self, vectors: &ProofVectors) -> Result<Proof, B::Error> {
         let Self { shared, vk, mut schedule, mut proof, mut blocks, memory } = self;
 
         // B: commitments to the proofs, and the ledger element
@@ -152,7 +135,11 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         let mut joined: Option<Vec<FoldingBlock>> = None;
         for j in 0..vk.rounds() {
             if j == block_rounds && joined.is_none() {
-                joined = Some(blocks.take(x.last().copied().zip(x_inverse.last().copied()))?.split_for(blocks.pool()));
+                joined = Some(
+                    blocks
+                        .take(x.last().copied().zip(x_inverse.last().copied()))?
+                        .split_for(blocks.pool()),
+                );
             }
             if let Some(blocks_of_one) = joined.take_if(|joined| joined[0].len() == 1) {
                 joined = Some(FoldingBlock::join(blocks_of_one).split_for(blocks.pool()));
@@ -160,17 +147,21 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
             let products = match &joined {
                 None => blocks.halve(x.last().copied().zip(x_inverse.last().copied()))?,
                 Some(joined) => {
-                    let parts = blocks.pool().map((0..joined.len()).collect(), |i: usize| joined[i].products());
+                    let parts = blocks
+                        .pool()
+                        .map((0..joined.len()).collect(), |i: usize| joined[i].products());
                     std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i])))
                 }
             };
             let products = MillerLoop::finish_all(products);
-            let codes: [Vec<u8>; 6] = std::array::from_fn(|i| proof.send(ProofField::Round(j, i), &products[i]));
-            let challenge = schedule.round(std::array::from_fn(|i| &codes[i][..]));
+            let codes: [Vec<u8>; 6] =
+                std::array::from_fn(|i| proof.send(ProofField::Round(j, i), &products[i]));
+            let challenge = schedule.gipa_round(std::array::from_fn(|i| &codes[i][..]));
             let inverse = challenge.inverse().unwrap_or_default();
             x.push(inverse);
             x_inverse.push(challenge);
-            joined = joined.map(|joined| blocks.pool().map(joined, |block| block.fold(inverse, challenge)));
+            joined = joined
+                .map(|joined| blocks.pool().map(joined, |block| block.fold(inverse, challenge)));
         }
 
         // F: single elements
@@ -239,12 +230,21 @@ impl CrossTerms<'_> {
     /// X2+ = P2*Q1, X2- = P1*Q2.
     fn second(&self, s1: Fr, s1_inverse: Fr) -> [MillerLoop; 2] {
         let h = G2Point::generator();
-        let p2: Vec<G1Point> = self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
-        let p1: Vec<G1Point> =
-            self.sums.s.by_type.iter().zip(&self.sums.c.by_type).map(|(s, c)| s.add(&c.mul(&s1))).collect();
+        let p2: Vec<G1Point> =
+            self.sums.d.by_type.iter().zip(self.e()).map(|(d, e)| d.add(&e.mul(&s1))).collect();
+        let p1: Vec<G1Point> = self
+            .sums
+            .s
+            .by_type
+            .iter()
+            .zip(&self.sums.c.by_type)
+            .map(|(s, c)| s.add(&c.mul(&s1)))
+            .collect();
         // Q1 = gamma + s1^-1 delta, Q2 = eta + s1^-1 Theta'
-        let q1: Vec<G2Point> = self.elements.iter().map(|e| self.gamma.add(&e[0].mul(&s1_inverse))).collect();
-        let q2: Vec<G2Point> = self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
+        let q1: Vec<G2Point> =
+            self.elements.iter().map(|e| self.gamma.add(&e[0].mul(&s1_inverse))).collect();
+        let q2: Vec<G2Point> =
+            self.elements.iter().map(|e| e[1].add(&e[2].mul(&s1_inverse))).collect();
         let plain = self.sums.s.plain.add(&self.sums.c.plain.mul(&s1));
         let plain = plain.mul(&(-self.zeta * s1_inverse));
         let minus = pairs(&p1, &q2).chain([(&plain, &h)]).collect();
@@ -263,6 +263,8 @@ impl CrossTerms<'_> {
     /// X3- = A'*Q.
     fn third_minus(&self, q: &[G2Point], s1_s2_inverse: Fr) -> MillerLoop {
         let ledger = self.sums.a.plain.mul(&(-self.zeta * s1_s2_inverse));
-        MillerLoop::of_pairs(pairs(&self.sums.a.by_type, q).chain([(&ledger, &G2Point::generator())]))
+        MillerLoop::of_pairs(
+            pairs(&self.sums.a.by_type, q).chain([(&ledger, &G2Point::generator())]),
+        )
     }
 }

@@ -19,7 +19,8 @@ pub(crate) fn release(map: &Mmap, offset: usize, len: usize) {
     {
         // SAFETY: the mapping is shared, read-only and of a file: no write can be lost, and a page that is dropped comes
         // back with the file's content. Slices into it stay valid.
-        let dropped = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+        let dropped =
+            unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
         if let Err(error) = dropped {
             tracing::debug!(%error, "pages of a key stay resident");
         }

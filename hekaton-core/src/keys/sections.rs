@@ -11,6 +11,7 @@
 //! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
 
 use super::map::{map, release};
+use crate::files::persist;
 use bytemuck::{NoUninit, Pod};
 use memmap2::Mmap;
 use std::fs::File;
@@ -38,7 +39,7 @@ pub enum KeyFileError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("{path} is not a Hekaton key file: give the directory that `hekaton setup` wrote")]
+    #[error("{path} is not a Hekaton key file: expected a file of a key store")]
     Magic {
         /// The file.
         path: PathBuf,
@@ -75,7 +76,7 @@ pub enum KeyFileError {
     },
     /// A key of another setup.
     #[error(
-        "{path} belongs to another setup: its digest is {found}, the manifest says {expected}; copy the key directory again as a whole, or run setup again"
+        "{path} belongs to another setup: its digest is {found}, the manifest says {expected}; copy the key store again as a whole, or run setup again"
     )]
     Foreign {
         /// The file.
@@ -124,7 +125,7 @@ impl Section {
 }
 
 /// A set of named sections, in memory or mapped from a file.
-pub(crate) struct Sections {
+pub struct Sections {
     kind: &'static str,
     path: PathBuf,
     sections: Vec<Section>,
@@ -140,23 +141,28 @@ impl std::fmt::Debug for Sections {
 }
 
 impl Sections {
-    pub(crate) fn new(kind: &'static str) -> Self {
+    /// No sections yet, for a key of a kind.
+    pub fn new(kind: &'static str) -> Self {
         Self { kind, path: PathBuf::from("(keys in memory)"), sections: Vec::new(), release: false }
     }
 
-    pub(crate) fn push<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
+    /// Adds a section.
+    pub fn push<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
         self.sections.push(Section { name: name.to_owned(), data: Data::Owned(Box::new(data)) });
     }
 
     /// Test double: other contents.
-    #[cfg(test)]
-    pub(crate) fn replace<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn replace<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
         self.sections.retain(|s| s.name != name);
         self.push(name, data);
     }
 
     /// A section as a slice, in place.
-    pub(crate) fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
+    ///
+    /// # Errors
+    /// When it is missing, or not a whole number of elements.
+    pub fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
         let section = self.sections.iter().find(|s| s.name == name);
         let section = section.ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
         bytemuck::try_cast_slice(section.bytes())
@@ -164,47 +170,61 @@ impl Sections {
     }
 
     /// A section with exactly one element.
-    pub(crate) fn one<T: Pod>(&self, name: &'static str) -> Result<&T, KeyFileError> {
+    ///
+    /// # Errors
+    /// When it is missing, or has another number of elements.
+    pub fn one<T: Pod>(&self, name: &'static str) -> Result<&T, KeyFileError> {
         match self.get::<T>(name)? {
             [element] => Ok(element),
             other => Err(self.damaged(name, format!("{} elements, expected one", other.len()))),
         }
     }
 
-    pub(crate) fn damaged(&self, section: &str, why: String) -> KeyFileError {
-        KeyFileError::Damaged { path: self.path.clone(), section: format!("section '{section}'"), why }
+    /// The error for a section that is not as it must be.
+    pub fn damaged(&self, section: &str, why: String) -> KeyFileError {
+        KeyFileError::Damaged {
+            path: self.path.clone(),
+            section: format!("section '{section}'"),
+            why,
+        }
     }
 
     /// From now on the pages of a section are dropped after each use.
-    pub(crate) fn release_after_use(&mut self) {
+    pub fn release_after_use(&mut self) {
         self.release = true;
         self.release_all();
     }
 
     /// Drops the pages of all sections once; they come back when they are used.
-    pub(crate) fn release_all(&self) {
+    pub fn release_all(&self) {
         self.sections.iter().for_each(Section::release);
     }
 
     /// Tells that sections were used and are not needed soon.
-    pub(crate) fn used(&self, names: &[&str]) {
+    pub fn used(&self, names: &[&str]) {
         if self.release {
-            self.sections.iter().filter(|s| names.contains(&s.name.as_str())).for_each(Section::release);
+            self.sections
+                .iter()
+                .filter(|s| names.contains(&s.name.as_str()))
+                .for_each(Section::release);
         }
     }
 
     /// Bytes of a section; 0 when it is missing.
-    pub(crate) fn bytes_of(&self, name: &str) -> u64 {
+    pub fn bytes_of(&self, name: &str) -> u64 {
         self.sections.iter().filter(|s| s.name == name).map(|s| s.bytes().len() as u64).sum()
     }
 
     /// Bytes of all sections.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.sections.iter().map(|s| s.bytes().len() as u64).sum()
     }
 
     /// Writes the file under a temporary name and renames it; returns its digest.
-    pub(crate) fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
         let mut head = Vec::new();
         head.extend_from_slice(MAGIC);
@@ -221,7 +241,8 @@ impl Sections {
             head.extend_from_slice(blake3::hash(bytes).as_bytes());
             offset = (offset + bytes.len()).next_multiple_of(ALIGN);
         }
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory =
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         let mut written = head.len();
@@ -238,10 +259,17 @@ impl Sections {
     }
 
     /// Maps a file. Header, table and the digest of every section are checked; `digest` is what the manifest says.
-    pub(crate) fn open(path: &Path, kind: &'static str, digest: [u8; 32]) -> Result<Self, KeyFileError> {
+    ///
+    /// # Errors
+    /// When the file is missing, damaged, of another kind or version, or has another digest.
+    pub fn open(path: &Path, kind: &'static str, digest: [u8; 32]) -> Result<Self, KeyFileError> {
         let (map, table) = open_table(path)?;
         if table.kind != kind {
-            return Err(KeyFileError::Kind { path: path.to_owned(), found: table.kind, expected: kind });
+            return Err(KeyFileError::Kind {
+                path: path.to_owned(),
+                found: table.kind,
+                expected: kind,
+            });
         }
         if digest != table.digest {
             let (expected, found) = (hex::encode(digest), hex::encode(table.digest));
@@ -257,25 +285,16 @@ impl Sections {
                     why: "its digest is wrong".into(),
                 });
             }
-            let section = Section { name: entry.name, data: Data::Mapped(map.clone(), entry.offset, entry.len) };
+            let section = Section {
+                name: entry.name,
+                data: Data::Mapped(map.clone(), entry.offset, entry.len),
+            };
             // Checking must not keep a whole key resident.
             section.release();
             sections.push(section);
         }
         Ok(Self { kind, path: path.to_owned(), sections, release: false })
     }
-}
-
-/// Flushes a finished temporary file to disk and renames it into place, with the given mode.
-pub(crate) fn persist(file: tempfile::NamedTempFile, path: &Path, mode: u32) -> std::io::Result<()> {
-    file.as_file().sync_all()?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-    }
-    file.persist(path).map_err(|e| e.error)?;
-    Ok(())
 }
 
 struct Entry {
@@ -305,8 +324,11 @@ fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
 
 /// The sections of a file, all inside it, its kind, and the digest of header and table.
 fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
-    let damaged =
-        |section: &str, why: String| KeyFileError::Damaged { path: path.to_owned(), section: section.to_owned(), why };
+    let damaged = |section: &str, why: String| KeyFileError::Damaged {
+        path: path.to_owned(),
+        section: section.to_owned(),
+        why,
+    };
     if map.len() < 8 || &map[..8] != MAGIC {
         return Err(KeyFileError::Magic { path: path.to_owned() });
     }
@@ -323,7 +345,8 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
     if count > MAX_SECTIONS || map.len() < table_end {
         return Err(damaged("header", format!("a table of {count} sections does not fit")));
     }
-    let kind = unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is no text".into()))?;
+    let kind =
+        unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is no text".into()))?;
     let mut entries = Vec::with_capacity(count);
     for (i, entry) in map[HEADER..table_end].chunks_exact(ENTRY).enumerate() {
         let long = |at: usize| {
@@ -373,34 +396,20 @@ pub struct SectionInfo {
     pub intact: bool,
 }
 
-/// The kind, digest and sections of a key file, for `hekaton inspect`.
+/// The kind, digest and sections of a key file, for people.
 ///
 /// # Errors
 /// When it is no key file, or its table is damaged.
 pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInfo>), KeyFileError> {
     let (map, Table { entries, kind, digest }) = open_table(path)?;
     let sections = entries.into_iter().map(|entry| SectionInfo {
-        intact: blake3::hash(&map[entry.offset..entry.offset + entry.len]).as_bytes() == &entry.digest,
+        intact: blake3::hash(&map[entry.offset..entry.offset + entry.len]).as_bytes()
+            == &entry.digest,
         name: entry.name,
         offset: entry.offset as u64,
         bytes: entry.len as u64,
     });
     Ok((kind, digest, sections.collect()))
-}
-
-/// Opens a file of either kind with the digest that it has, and builds the key.
-#[cfg(feature = "fuzzing")]
-pub(crate) fn check_key_file(path: &Path) -> Result<(), KeyFileError> {
-    use super::AggregationKey;
-    use crate::mirage::ProvingKey;
-    let (_, Table { entries, kind, digest }) = open_table(path)?;
-    if kind == AggregationKey::KIND {
-        let sections = Sections::open(path, AggregationKey::KIND, digest)?;
-        let instances = entries.iter().find(|e| e.name == "st").map_or(1, |e| e.len / 96).max(1);
-        AggregationKey::new(sections, instances, 2).map(drop)
-    } else {
-        ProvingKey::new("fuzzed", Sections::open(path, ProvingKey::KIND, digest)?).map(drop)
-    }
 }
 
 #[cfg(test)]

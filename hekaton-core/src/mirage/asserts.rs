@@ -1,8 +1,8 @@
-//! What setup refuses (PROTOCOL, sections 1 and 2, "setup asserts"). Errors, not debug checks.
+//! What setup refuses (spec: mirage#asserts). Errors, not debug checks.
 
-use crate::circuit::R1cs;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
+use hekaton_circuit::prover::{R1cs, VariableLayout};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ pub enum TypeError {
 
 /// The parts of a type's variables: which queries they go to.
 #[derive(Clone, Debug)]
-pub(crate) struct Partition {
+pub(crate) struct VariablePartition {
     pub(crate) public: Range<usize>,
     pub(crate) committed: Range<usize>,
     pub(crate) e: usize,
@@ -77,10 +77,15 @@ pub(crate) struct Partition {
     pub(crate) aux: Range<usize>,
 }
 
-impl Partition {
+impl VariablePartition {
     pub(crate) fn new(r1cs: &R1cs) -> Self {
-        let (public, e) = (r1cs.public(), r1cs.e());
-        Self { public: 0..public, committed: public..e, e, aux: e + 1..r1cs.variables }
+        let layout = &r1cs.layout;
+        Self {
+            public: layout.public(),
+            committed: layout.committed(),
+            e: layout.sum(),
+            aux: layout.auxiliary(r1cs.variables),
+        }
     }
 
     /// Every variable is in exactly one part; in particular e is not in the L query.
@@ -118,47 +123,55 @@ fn same_row(found: &Row, expected: &[usize]) -> bool {
 pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
-    let entries = r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
+    let entries =
+        r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
     if constraints > 1 << 28 || variables > 1 << 28 || entries > u32::MAX as usize {
         return Err(TypeError::Size { kind: kind(), constraints, variables });
     }
-    let s = r1cs.slots;
-    let e = r1cs.e();
+    let layout = &r1cs.layout;
     let [a, b, c] = &r1cs.rows;
-    let u: Vec<usize> = (e + 1..e + 1 + s).collect();
-    let sum_row = constraints > 0 && same_row(&a[0], &u) && same_row(&b[0], &[0]) && same_row(&c[0], &[e]);
-    if !sum_row {
-        return Err(TypeError::Row { kind: kind(), row: 0, expected: "(sum u) 1 = e" });
+    let u: Vec<usize> = layout.inverses().collect();
+    let (one, sum, row) = (VariableLayout::ONE, layout.sum(), VariableLayout::SUM_ROW);
+    // spec: mirage#asserts: the rows of the memory check are there, in order, and as they must be
+    if constraints <= row
+        || !same_row(&a[row], &u)
+        || !same_row(&b[row], &[one])
+        || !same_row(&c[row], &[sum])
+    {
+        return Err(TypeError::Row { kind: kind(), row, expected: "(sum u) 1 = e" });
     }
-    for (j, u) in u.iter().enumerate() {
-        let (x, mu, v) = (2 + j, 2 + s + j, r1cs.public() + j);
-        let row = j + 1;
-        let holds =
-            constraints > row && same_row(&a[row], &[1, x, v]) && same_row(&b[row], &[*u]) && same_row(&c[row], &[mu]);
+    let slots = layout.addresses().zip(layout.multiplicities()).zip(layout.committed()).zip(&u);
+    for (slot, (((x, mu), v), u)) in slots.enumerate() {
+        let row = layout.fingerprint_row(slot);
+        let fingerprint = [layout.g(), x, v];
+        let holds = constraints > row
+            && same_row(&a[row], &fingerprint)
+            && same_row(&b[row], &[*u])
+            && same_row(&c[row], &[mu]);
         if !holds {
             return Err(TypeError::Row { kind: kind(), row, expected: "(g + v + x) u = mu" });
         }
     }
-    for (row, terms) in r1cs.rows.iter().flat_map(|m| m.iter().enumerate().skip(s + 1)) {
+    for (row, terms) in r1cs.rows.iter().flat_map(|m| m.iter().enumerate().skip(layout.rows())) {
         for (_, variable) in terms {
-            let wire = match *variable {
-                v if v == e => "the sum e",
-                v if (1..r1cs.public()).contains(&v) => "a preprocessed wire",
-                v if (e - r1cs.masks..e).contains(&v) => "a mask",
-                v if (e + 1..e + 1 + s).contains(&v) => "an inverse of the memory check",
+            let wire = match variable {
+                v if *v == sum => "the sum e",
+                v if layout.preprocessed().contains(v) => "a preprocessed wire",
+                v if layout.masks().contains(v) => "a mask",
+                v if layout.inverses().contains(v) => "an inverse of the memory check",
                 _ => continue,
             };
             return Err(TypeError::ReservedWire { kind: kind(), row, wire });
         }
     }
     // e also in none of the fingerprint rows: same_row above left no room for it.
-    Partition::new(r1cs).check(&r1cs.name, variables)?;
+    VariablePartition::new(r1cs).check(&r1cs.name, variables)?;
     check_rank(r1cs)
 }
 
 /// The matrix (committed variable x R1CS coefficients) has full column rank, else D would not bind its wires.
 pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
-    let committed = r1cs.public()..r1cs.e();
+    let committed = r1cs.layout.committed();
     // columns: (matrix, row) -> coefficient
     let mut columns: Vec<Column> = vec![BTreeMap::new(); committed.len()];
     for (m, rows) in r1cs.rows.iter().enumerate() {
@@ -190,7 +203,8 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
             }
             column.retain(|_, k| !k.is_zero());
         }
-        let Some((pivot, inverse)) = column.iter().find_map(|(p, k)| Some((*p, k.inverse()?))) else {
+        let Some((pivot, inverse)) = column.iter().find_map(|(p, k)| Some((*p, k.inverse()?)))
+        else {
             return Err(TypeError::Rank { kind: r1cs.name.clone(), slot });
         };
         column.values_mut().for_each(|k| *k *= inverse);
@@ -204,10 +218,13 @@ pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Resul
     if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
         return Err(TypeError::Secrets("one of them is zero"));
     }
-    let mut all = zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
+    let mut all =
+        zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
     all.sort_unstable();
     if all.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(TypeError::Secrets("delta, eta and gamma of all types must be pairwise distinct"));
+        return Err(TypeError::Secrets(
+            "delta, eta and gamma of all types must be pairwise distinct",
+        ));
     }
     Ok(())
 }

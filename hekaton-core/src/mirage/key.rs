@@ -1,9 +1,11 @@
 //! The proving key of one type: queries and matrices, in memory or in place in a mapped file.
 
 use super::matrix::Matrix;
-use crate::keys::sections::{KeyFileError, Sections};
+use crate::keys::{KeyFileError, Sections};
 use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Scalars, fr_from_bytes};
+use hekaton_circuit::Masking;
+use hekaton_circuit::prover::VariableLayout;
 
 /// Numbers of a type, in the section `shape`.
 #[repr(C)]
@@ -17,15 +19,27 @@ pub(crate) struct Shape {
     pub(crate) domain: u64,
 }
 
+impl Shape {
+    /// The order of the variables. A key does not say which of its slots are masks, and need not.
+    fn layout(&self) -> VariableLayout {
+        VariableLayout::new(self.slots as usize, Masking::Unmasked)
+    }
+}
+
 /// The single points of a type, in the section `elements`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
-pub(crate) struct Elements {
-    pub(crate) alpha_1: G1Point,
-    pub(crate) delta_1: G1Point,
-    pub(crate) eta_1: G1Point,
-    pub(crate) beta_2: G2Point,
-    pub(crate) delta_2: G2Point,
+pub struct Elements {
+    /// `[alpha]_1`.
+    pub alpha_1: G1Point,
+    /// `[delta_c]_1`.
+    pub delta_1: G1Point,
+    /// `[eta_c]_1`.
+    pub eta_1: G1Point,
+    /// `[beta]_2`.
+    pub beta_2: G2Point,
+    /// `[delta_c]_2`.
+    pub delta_2: G2Point,
 }
 
 /// The proving key of one subcircuit type. Sections are used in place; what is held beside them is the Fourier domain
@@ -42,23 +56,29 @@ pub struct ProvingKey {
 
 /// A query with points for some of the variables.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SparseQuery<'a, G> {
-    pub(crate) variables: &'a [u32],
-    pub(crate) points: &'a [G],
+pub struct SparseQuery<'a, G> {
+    /// The variables that have a point, in ascending order.
+    pub variables: &'a [u32],
+    /// Their points.
+    pub points: &'a [G],
 }
 
 impl<G: hekaton_arith::Group> SparseQuery<'_, G> {
     /// `sum z_j Q_j` over the variables of the query.
-    pub(crate) fn evaluate(&self, z: &[Fr]) -> G {
+    pub fn evaluate(&self, z: &[Fr]) -> G {
         G::msm_prepared(self.points, &Scalars::select(z, self.variables))
     }
 }
 
 impl ProvingKey {
     /// The kind of key file.
-    pub(crate) const KIND: &'static str = "proving key";
+    pub const KIND: &'static str = "proving key";
 
-    pub(crate) fn new(name: &str, sections: Sections) -> Result<Self, KeyFileError> {
+    /// A key from its sections, which are checked against each other.
+    ///
+    /// # Errors
+    /// When a section is missing, of the wrong length, or refers to variables out of range.
+    pub fn new(name: &str, sections: Sections) -> Result<Self, KeyFileError> {
         let bad = |section: &'static str, why: String| sections.damaged(section, why);
         let shape: Shape = *sections.one("shape")?;
         let elements: Elements = *sections.one("elements")?;
@@ -72,13 +92,14 @@ impl ProvingKey {
         if shape.constraints > shape.domain
             || shape.variables > limit
             || shape.slots > limit
-            || shape.variables < 3 + 4 * shape.slots
+            || shape.variables < shape.layout().len() as u64
         {
             return Err(bad("shape", format!("impossible sizes {shape:?}")));
         }
         let mut coefficients = Vec::new();
         for bytes in sections.get::<[u8; 32]>("coefficients")? {
-            coefficients.push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
+            coefficients
+                .push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
         }
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
             return Err(bad("coefficients", "the table must begin with 1 and -1".into()));
@@ -92,11 +113,15 @@ impl ProvingKey {
     fn check_lengths(&self) -> Result<(), KeyFileError> {
         let bad = |section: &'static str, why: String| Err(self.sections.damaged(section, why));
         let length = |section: &'static str, found: usize, expected: usize| {
-            if found == expected { Ok(()) } else { bad(section, format!("{found} elements, expected {expected}")) }
+            if found == expected {
+                Ok(())
+            } else {
+                bad(section, format!("{found} elements, expected {expected}"))
+            }
         };
         let (variables, slots) = (self.shape.variables as usize, self.shape.slots as usize);
         length("d", self.d_query()?.len(), slots)?;
-        length("l", self.l_query()?.len(), variables - (3 + 3 * slots))?;
+        length("l", self.l_query()?.len(), self.layout().auxiliary(variables).len())?;
         length("h", self.h_query()?.len(), self.domain.size())?;
         let sparse = [
             ("a", self.a_query()?.variables, self.a_query()?.points.len()),
@@ -122,6 +147,21 @@ impl ProvingKey {
         &self.name
     }
 
+    /// The order of the variables of a subcircuit.
+    pub fn layout(&self) -> VariableLayout {
+        self.shape.layout()
+    }
+
+    /// Number of variables of a subcircuit.
+    pub fn variables(&self) -> usize {
+        self.shape.variables as usize
+    }
+
+    /// The evaluation domain; its size is the number of constraints, padded to a power of two.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
     /// Constraints, those of the memory check included.
     pub fn constraints(&self) -> usize {
         self.shape.constraints as usize
@@ -130,6 +170,11 @@ impl ProvingKey {
     /// Shared wires of a subcircuit, masks included.
     pub fn slots(&self) -> usize {
         self.shape.slots as usize
+    }
+
+    /// The single points of the type.
+    pub fn elements(&self) -> &Elements {
+        &self.elements
     }
 
     /// Bytes of all sections.
@@ -148,50 +193,89 @@ impl ProvingKey {
     ];
 
     /// Bytes of the largest of [`Self::PARTS`].
-    pub(crate) fn largest_part(&self) -> u64 {
+    pub fn largest_part(&self) -> u64 {
         let bytes = |part: &&[&str]| part.iter().map(|name| self.sections.bytes_of(name)).sum();
         Self::PARTS.iter().map(bytes).max().unwrap_or_default()
     }
 
     /// From now on each part is dropped from memory after its use.
-    pub(crate) fn release_after_use(&mut self) {
+    pub fn release_after_use(&mut self) {
         self.sections.release_after_use();
     }
 
-    pub(crate) fn sections(&self) -> &Sections {
+    /// The sections of the key file.
+    pub fn sections(&self) -> &Sections {
         &self.sections
     }
 
-    #[cfg(test)]
-    pub(crate) fn sections_mut(&mut self) -> &mut Sections {
+    /// Test double: a key with other contents.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn sections_mut(&mut self) -> &mut Sections {
         &mut self.sections
     }
 
-    pub(crate) fn a_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
-        Ok(SparseQuery { variables: self.sections.get("a_variables")?, points: self.sections.get("a")? })
+    /// The query of A.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn a_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
+        Ok(SparseQuery {
+            variables: self.sections.get("a_variables")?,
+            points: self.sections.get("a")?,
+        })
     }
 
-    pub(crate) fn b_query(&self) -> Result<SparseQuery<'_, G2Point>, KeyFileError> {
-        Ok(SparseQuery { variables: self.sections.get("b_variables")?, points: self.sections.get("b")? })
+    /// The query of B.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn b_query(&self) -> Result<SparseQuery<'_, G2Point>, KeyFileError> {
+        Ok(SparseQuery {
+            variables: self.sections.get("b_variables")?,
+            points: self.sections.get("b")?,
+        })
     }
 
-    pub(crate) fn x_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
-        Ok(SparseQuery { variables: self.sections.get("x_variables")?, points: self.sections.get("x")? })
+    /// The query of C over the public, committed and sum variables.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn x_query(&self) -> Result<SparseQuery<'_, G1Point>, KeyFileError> {
+        Ok(SparseQuery {
+            variables: self.sections.get("x_variables")?,
+            points: self.sections.get("x")?,
+        })
     }
 
-    pub(crate) fn d_query(&self) -> Result<&[G1Point], KeyFileError> {
+    /// The query of D: one point per committed variable.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn d_query(&self) -> Result<&[G1Point], KeyFileError> {
         self.sections.get("d")
     }
 
-    pub(crate) fn l_query(&self) -> Result<&[G1Point], KeyFileError> {
+    /// The query of C over the auxiliary variables.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn l_query(&self) -> Result<&[G1Point], KeyFileError> {
         self.sections.get("l")
     }
 
-    pub(crate) fn h_query(&self) -> Result<&[G1Point], KeyFileError> {
+    /// The query of the quotient: one point per element of the domain.
+    ///
+    /// # Errors
+    /// When the section is missing.
+    pub fn h_query(&self) -> Result<&[G1Point], KeyFileError> {
         self.sections.get("h")
     }
 
-    pub(crate) fn matrices(&self) -> Result<[Matrix<'_>; 3], KeyFileError> {
+    /// The matrices A, B and C.
+    ///
+    /// # Errors
+    /// When a section is missing.
+    pub fn matrices(&self) -> Result<[Matrix<'_>; 3], KeyFileError> {
         let matrix = |starts, entries| -> Result<_, KeyFileError> {
             Ok(Matrix {
                 starts: self.sections.get(starts)?,

@@ -1,7 +1,7 @@
 //! Commit and prove (PROTOCOL, section 2). Single-threaded: one prover a core.
 
 use super::key::ProvingKey;
-use crate::keys::sections::KeyFileError;
+use crate::keys::KeyFileError;
 use ark_ff::Field;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Scalars};
 
@@ -24,6 +24,16 @@ pub struct MirageProof {
 pub struct Unsatisfied {
     /// Index of the first constraint that fails.
     pub constraint: usize,
+}
+
+/// Whether a prover checks its witness against the constraints before it proves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WitnessCheck {
+    /// A wrong witness is an error that names the constraint, for one more sparse product.
+    #[default]
+    Check,
+    /// A wrong witness makes a wrong proof, which the coordinator finds after the aggregation.
+    Skip,
 }
 
 /// The randomisers of one proof.
@@ -52,14 +62,21 @@ pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point
     Ok(sum.add(&key.elements.delta_1.mul(&k_d)))
 }
 
-/// Proves one subcircuit from its full assignment z. With `check`, a witness that fails a constraint is an error;
-/// without, it gives a proof that doesn't verify.
-pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool) -> Result<MirageProof, ProverError> {
+/// Proves one subcircuit from its full assignment z. An unchecked witness that fails a
+/// constraint makes a proof that does not verify.
+pub(crate) fn prove(
+    key: &ProvingKey,
+    z: &[Fr],
+    blinding: &Blinding,
+    check: WitnessCheck,
+) -> Result<MirageProof, ProverError> {
     let rows = key.constraints();
     let [ma, mb, mc] = key.matrices()?;
     let mut a: Vec<Fr> = (0..rows).map(|i| ma.row(i, z)).collect();
     let mut b: Vec<Fr> = (0..rows).map(|i| mb.row(i, z)).collect();
-    if check && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z)) {
+    if check == WitnessCheck::Check
+        && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z))
+    {
         return Err(Unsatisfied { constraint }.into());
     }
     let used = |part: usize| key.sections().used(ProvingKey::PARTS[part]);
@@ -75,20 +92,29 @@ pub(crate) fn prove(key: &ProvingKey, z: &[Fr], blinding: &Blinding, check: bool
     drop(a);
     used(1);
 
-    let slots = key.slots();
-    let e = 2 + 3 * slots;
-    let l_part = G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[e + 1..]));
+    let layout = key.layout();
+    let l_part =
+        G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[layout.auxiliary(z.len())]));
     used(2);
     let x_part = key.x_query()?.evaluate(z);
     used(5);
     let elements = &key.elements;
     let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
     used(3);
-    let b0 = G2Point::sum(&[elements.beta_2, key.b_query()?.evaluate(z), elements.delta_2.mul(&blinding.additive)]);
+    let b0 = G2Point::sum(&[
+        elements.beta_2,
+        key.b_query()?.evaluate(z),
+        elements.delta_2.mul(&blinding.additive),
+    ]);
     used(4);
-    let c =
-        G1Point::sum(&[l_part, x_part, h_part, a0.mul(&blinding.additive), elements.eta_1.mul(&-blinding.commitment)]);
+    let c = G1Point::sum(&[
+        l_part,
+        x_part,
+        h_part,
+        a0.mul(&blinding.additive),
+        elements.eta_1.mul(&-blinding.commitment),
+    ]);
     let x = blinding.multiplicative;
     let x_inverse = x.inverse().unwrap_or_default();
-    Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[e] })
+    Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[layout.sum()] })
 }

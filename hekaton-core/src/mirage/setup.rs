@@ -1,14 +1,15 @@
 //! Setup of one type (PROTOCOL, section 2).
 
-use super::asserts::{Partition, TypeError};
+use super::asserts::{TypeError, VariablePartition};
 use super::key::{Elements, Shape};
 use super::matrix::{CoefficientTable, OwnedMatrix};
-use crate::circuit::R1cs;
-use crate::keys::sections::Sections;
+use crate::keys::Sections;
 use ark_ff::{Field, One, Zero};
 use hekaton_arith::{
-    Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, fr_to_bytes, pairing, powers,
+    Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, fr_to_bytes, pairing,
+    powers,
 };
+use hekaton_circuit::prover::R1cs;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -40,7 +41,10 @@ const CHUNK: usize = 4096;
 
 impl Bases {
     pub(crate) fn new(expected: usize) -> Self {
-        Self { g: FixedBase::new(&G1Point::generator(), expected), h: FixedBase::new(&G2Point::generator(), expected) }
+        Self {
+            g: FixedBase::new(&G1Point::generator(), expected),
+            h: FixedBase::new(&G2Point::generator(), expected),
+        }
     }
 
     pub(crate) fn g1(&self, scalars: &[Fr]) -> Vec<G1Point> {
@@ -63,7 +67,6 @@ impl Bases {
 /// What the setup of a type gives beside its key: discrete logarithms and points for the aggregation key.
 pub(crate) struct TypeOutput {
     pub(crate) sections: Sections,
-    pub(crate) constraints: usize,
     /// p_j / gamma for the public wires
     pub(crate) ic: Vec<Fr>,
     pub(crate) theta: Fr,
@@ -102,8 +105,11 @@ pub(crate) fn setup_type(
     secrets: &TypeSecrets,
     bases: &Bases,
 ) -> Result<TypeOutput, TypeError> {
-    let size =
-        || TypeError::Size { kind: r1cs.name.clone(), constraints: r1cs.constraints(), variables: r1cs.variables };
+    let size = || TypeError::Size {
+        kind: r1cs.name.clone(),
+        constraints: r1cs.constraints(),
+        variables: r1cs.variables,
+    };
     let domain = Domain::new(r1cs.constraints().next_power_of_two()).map_err(|_| size())?;
     let n = domain.size() as u64;
     let SharedSecrets { alpha, beta, tau, .. } = *shared;
@@ -126,21 +132,24 @@ pub(crate) fn setup_type(
     let [a, b, c] = [0, 1, 2].map(|m| Zeroizing::new(columns(&r1cs.rows[m], &l, r1cs.variables)));
     let p: Zeroizing<Vec<Fr>> =
         Zeroizing::new((0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect());
-    let parts = Partition::new(r1cs);
+    let parts = VariablePartition::new(r1cs);
     parts.check(&r1cs.name, r1cs.variables)?;
 
     let half_t = half * t;
-    let scaled =
-        |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| Zeroizing::new(range.map(f).collect::<Vec<_>>());
+    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| {
+        Zeroizing::new(range.map(f).collect::<Vec<_>>())
+    };
     let d = scaled(parts.committed.clone(), &|j| p[j] * eta_inverse);
     let l_query = scaled(parts.aux.clone(), &|j| (p[j] + c[j] * half_t) * delta_inverse);
     let factor = -half_t * delta_inverse;
     let mut h = Zeroizing::new(lagrange(&domain, tau, domain.shift()));
     h.iter_mut().for_each(|x| *x *= factor);
-    let nonzero = |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
-        let (variables, values) = range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
-        (variables, Zeroizing::new(values))
-    };
+    let nonzero =
+        |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
+            let (variables, values) =
+                range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
+            (variables, Zeroizing::new(values))
+        };
     let (a_variables, a) = nonzero(&a, 0..r1cs.variables);
     let (b_variables, b) = nonzero(&b, 0..r1cs.variables);
     let (x_variables, mut x) = nonzero(&c, 0..parts.e + 1);
@@ -151,7 +160,8 @@ pub(crate) fn setup_type(
     // e(K, Theta) = e([L_0]_1, H): theta is what the e wire's only row makes of it
     let k = bases.one_g1(shared.kappa);
     if k.is_identity()
-        || MillerLoop::new(&[k], &[theta_2]).finish() != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator())
+        || MillerLoop::new(&[k], &[theta_2]).finish()
+            != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator())
     {
         return Err(TypeError::Secrets("e(K, Theta) is not e([L_0]_1, H)"));
     }
@@ -162,7 +172,7 @@ pub(crate) fn setup_type(
     sections.push(
         "shape",
         vec![Shape {
-            slots: r1cs.slots as u64,
+            slots: r1cs.layout.slots() as u64,
             variables: r1cs.variables as u64,
             constraints: r1cs.constraints() as u64,
             domain: n,
@@ -179,7 +189,9 @@ pub(crate) fn setup_type(
         }],
     );
     sections.push("coefficients", table.values.iter().map(fr_to_bytes).collect());
-    for (rows, entries, matrix) in [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)] {
+    for (rows, entries, matrix) in
+        [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)]
+    {
         sections.push(rows, matrix.starts);
         sections.push(entries, matrix.entries);
     }
@@ -193,5 +205,5 @@ pub(crate) fn setup_type(
     sections.push("x", bases.g1(&x));
     sections.push("h", bases.g1(&h));
     let ic = parts.public.map(|j| p[j] * gamma_inverse).collect();
-    Ok(TypeOutput { sections, constraints: r1cs.constraints(), ic, theta, theta_2 })
+    Ok(TypeOutput { sections, ic, theta, theta_2 })
 }

@@ -16,7 +16,7 @@ pub struct MirageVerifier {
 
 /// A proof with what it is to be verified against.
 #[derive(Clone, Copy, Debug)]
-pub struct Statement {
+pub struct MirageInstance {
     /// Index of the type.
     pub kind: usize,
     /// `S = sum IC_j z_j` over the public wires.
@@ -29,25 +29,28 @@ pub struct Statement {
 
 impl MirageVerifier {
     /// `e(A,B) = e(alpha,beta) + e(S,gamma) + e(C,delta_c) + e(D,eta_c) + e(E,Theta_c)`.
-    pub fn verify(&self, statement: &Statement) -> bool {
-        self.verify_all(&[*statement], &[Fr::ONE])
+    pub fn verify(&self, instance: &MirageInstance) -> bool {
+        self.verify_all(&[*instance], &[Fr::ONE])
     }
 
     /// All equations, combined with the factors: n + 1 + 3 k Miller loops.
     ///
     /// # Panics
-    /// When there are not as many factors as statements.
-    pub fn verify_all(&self, statements: &[Statement], factors: &[Fr]) -> bool {
-        assert_eq!(statements.len(), factors.len(), "a factor for each statement");
-        let a: Vec<G1Point> = statements.iter().map(|s| s.proof.a).collect();
-        let b: Vec<G2Point> = statements.iter().map(|s| s.proof.b).collect();
+    /// When there are not as many factors as instances.
+    pub fn verify_all(&self, instances: &[MirageInstance], factors: &[Fr]) -> bool {
+        assert_eq!(instances.len(), factors.len(), "a factor for each instance");
+        let a: Vec<G1Point> = instances.iter().map(|s| s.proof.a).collect();
+        let b: Vec<G2Point> = instances.iter().map(|s| s.proof.b).collect();
         let left = MillerLoop::new(&G1Point::mul_each(&a, factors), &b);
-        let s: Vec<G1Point> = statements.iter().map(|s| s.s).collect();
+        let s: Vec<G1Point> = instances.iter().map(|s| s.s).collect();
         let mut points = vec![G1Point::msm(&s, factors).neg()];
         let mut bases = vec![self.gamma];
         for (kind, elements) in self.types.iter().enumerate() {
-            let chosen: Vec<(&Statement, Fr)> =
-                statements.iter().zip(factors.iter().copied()).filter(|(s, _)| s.kind == kind).collect();
+            let chosen: Vec<(&MirageInstance, Fr)> = instances
+                .iter()
+                .zip(factors.iter().copied())
+                .filter(|(s, _)| s.kind == kind)
+                .collect();
             if chosen.is_empty() {
                 continue;
             }
@@ -55,26 +58,34 @@ impl MirageVerifier {
             let c: Vec<G1Point> = chosen.iter().map(|(s, _)| s.proof.c).collect();
             let d: Vec<G1Point> = chosen.iter().map(|(s, _)| s.d).collect();
             let e = chosen.iter().fold(Fr::zero(), |sum, (s, f)| sum + s.proof.e * f);
-            points.extend([G1Point::msm(&c, &weights).neg(), G1Point::msm(&d, &weights).neg(), self.k.mul(&-e)]);
+            points.extend([
+                G1Point::msm(&c, &weights).neg(),
+                G1Point::msm(&d, &weights).neg(),
+                self.k.mul(&-e),
+            ]);
             bases.extend(elements);
         }
         let sum: Fr = factors.iter().sum();
         left.combine(&MillerLoop::new(&points, &bases)).finish() == self.alpha_beta.mul(&sum)
     }
 
-    /// The indices of the statements that do not verify, by bisection over random combinations. `random` gives factors
+    /// The indices of the instances that do not verify, by bisection over random combinations. `random` gives factors
     /// that whoever made the proofs could not know.
-    pub fn find_bad(&self, statements: &[Statement], random: &mut dyn FnMut() -> Fr) -> Vec<usize> {
-        let factors: Vec<Fr> = statements.iter().map(|_| random()).collect();
-        if statements.is_empty() || self.verify_all(statements, &factors) {
+    pub fn find_bad(
+        &self,
+        instances: &[MirageInstance],
+        random: &mut dyn FnMut() -> Fr,
+    ) -> Vec<usize> {
+        let factors: Vec<Fr> = instances.iter().map(|_| random()).collect();
+        if instances.is_empty() || self.verify_all(instances, &factors) {
             return Vec::new();
         }
-        if statements.len() == 1 {
+        if instances.len() == 1 {
             return vec![0];
         }
-        let middle = statements.len() / 2;
-        let mut bad = self.find_bad(&statements[..middle], random);
-        bad.extend(self.find_bad(&statements[middle..], random).into_iter().map(|i| i + middle));
+        let middle = instances.len() / 2;
+        let mut bad = self.find_bad(&instances[..middle], random);
+        bad.extend(self.find_bad(&instances[middle..], random).into_iter().map(|i| i + middle));
         bad
     }
 }

@@ -1,0 +1,640 @@
+//! SHA-256 as a gadget: about 26,200 constraints a block.
+//!
+//! Words are 32 bits, each bit a variable, its negation or a constant; constants fold, so a block of constant padding
+//! costs no message schedule. Additions are lazy: a sum of words is decomposed once, with as many carry bits as its
+//! number of terms needs. Values are computed natively, word by word, beside the constraints.
+
+use ark_ff::{AdditiveGroup, Field};
+use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
+use hekaton_circuit::Fr;
+
+/// Length of a digest in bytes.
+pub const DIGEST: usize = 32;
+
+const IV: [u32; 8] = [
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
+];
+
+const K: [u32; 64] = [
+    0x428a_2f98,
+    0x7137_4491,
+    0xb5c0_fbcf,
+    0xe9b5_dba5,
+    0x3956_c25b,
+    0x59f1_11f1,
+    0x923f_82a4,
+    0xab1c_5ed5,
+    0xd807_aa98,
+    0x1283_5b01,
+    0x2431_85be,
+    0x550c_7dc3,
+    0x72be_5d74,
+    0x80de_b1fe,
+    0x9bdc_06a7,
+    0xc19b_f174,
+    0xe49b_69c1,
+    0xefbe_4786,
+    0x0fc1_9dc6,
+    0x240c_a1cc,
+    0x2de9_2c6f,
+    0x4a74_84aa,
+    0x5cb0_a9dc,
+    0x76f9_88da,
+    0x983e_5152,
+    0xa831_c66d,
+    0xb003_27c8,
+    0xbf59_7fc7,
+    0xc6e0_0bf3,
+    0xd5a7_9147,
+    0x06ca_6351,
+    0x1429_2967,
+    0x27b7_0a85,
+    0x2e1b_2138,
+    0x4d2c_6dfc,
+    0x5338_0d13,
+    0x650a_7354,
+    0x766a_0abb,
+    0x81c2_c92e,
+    0x9272_2c85,
+    0xa2bf_e8a1,
+    0xa81a_664b,
+    0xc24b_8b70,
+    0xc76c_51a3,
+    0xd192_e819,
+    0xd699_0624,
+    0xf40e_3585,
+    0x106a_a070,
+    0x19a4_c116,
+    0x1e37_6c08,
+    0x2748_774c,
+    0x34b0_bcb5,
+    0x391c_0cb3,
+    0x4ed8_aa4a,
+    0x5b9c_ca4f,
+    0x682e_6ff3,
+    0x748f_82ee,
+    0x78a5_636f,
+    0x84c8_7814,
+    0x8cc7_0208,
+    0x90be_fffa,
+    0xa450_6ceb,
+    0xbef9_a3f7,
+    0xc671_78f2,
+];
+
+type Cs = ConstraintSystemRef<Fr>;
+
+/// A bit: a constant, a boolean variable, or its negation.
+#[derive(Clone, Copy, Debug)]
+enum Bit {
+    Constant(bool),
+    Is(Variable),
+    Not(Variable),
+}
+
+impl Bit {
+    fn negate(self) -> Self {
+        match self {
+            Self::Constant(b) => Self::Constant(!b),
+            Self::Is(v) => Self::Not(v),
+            Self::Not(v) => Self::Is(v),
+        }
+    }
+
+    /// Adds `k` times the bit to a linear combination.
+    fn add_to(self, lc: &mut Vec<(Fr, Variable)>, k: Fr) {
+        match self {
+            Self::Constant(false) => {}
+            Self::Constant(true) => lc.push((k, Variable::One)),
+            Self::Is(v) => lc.push((k, v)),
+            Self::Not(v) => lc.extend([(k, Variable::One), (-k, v)]),
+        }
+    }
+}
+
+fn combination(terms: &[(i64, Bit)]) -> LinearCombination<Fr> {
+    let mut lc = Vec::with_capacity(terms.len() + 1);
+    terms.iter().for_each(|(k, bit)| bit.add_to(&mut lc, Fr::from(*k)));
+    LinearCombination(lc)
+}
+
+/// A 32-bit word, bit 0 first. The value is absent at setup.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    value: Option<u32>,
+    bits: [Bit; 32],
+}
+
+fn missing<T>(value: Option<T>) -> Result<T, SynthesisError> {
+    value.ok_or(SynthesisError::AssignmentMissing)
+}
+
+/// A new boolean variable with its row `b (1 - b) = 0`.
+fn new_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
+    let v = cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?;
+    let not = || LinearCombination(vec![(Fr::ONE, Variable::One), (-Fr::ONE, v)]);
+    cs.enforce_r1cs_constraint(|| v.into(), not, LinearCombination::zero)?;
+    Ok(Bit::Is(v))
+}
+
+/// A new variable whose booleanity follows from its defining row.
+fn new_dependent_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
+    Ok(Bit::Is(cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?))
+}
+
+fn bit_of(value: Option<u32>, i: usize) -> Option<bool> {
+    value.map(|w| w >> i & 1 == 1)
+}
+
+impl Word {
+    /// A constant.
+    pub fn constant(value: u32) -> Self {
+        Self {
+            value: Some(value),
+            bits: std::array::from_fn(|i| Bit::Constant(value >> i & 1 == 1)),
+        }
+    }
+
+    /// A witness: 32 boolean variables, 32 constraints.
+    ///
+    /// # Errors
+    /// When a value is needed and absent.
+    pub fn witness(cs: &Cs, value: Option<u32>) -> Result<Self, SynthesisError> {
+        let mut bits = [Bit::Constant(false); 32];
+        for (i, bit) in bits.iter_mut().enumerate() {
+            *bit = new_bit(cs, bit_of(value, i))?;
+        }
+        Ok(Self { value, bits })
+    }
+
+    /// The value, if all bits are constants; known at setup, too.
+    fn as_constant(&self) -> Option<u32> {
+        self.bits.iter().rev().try_fold(0, |w, bit| match bit {
+            Bit::Constant(b) => Some(w << 1 | u32::from(*b)),
+            _ => None,
+        })
+    }
+
+    fn rotate_right(&self, n: usize) -> Self {
+        Self {
+            value: self.value.map(|w| w.rotate_right(n as u32)),
+            bits: std::array::from_fn(|i| self.bits[(i + n) % 32]),
+        }
+    }
+
+    fn shift_right(&self, n: usize) -> Self {
+        let bits =
+            std::array::from_fn(
+                |i| if i + n < 32 { self.bits[i + n] } else { Bit::Constant(false) },
+            );
+        Self { value: self.value.map(|w| w >> n), bits }
+    }
+
+    /// A word from a function of each bit; `value` is the result.
+    fn map(
+        value: Option<u32>,
+        mut f: impl FnMut(usize, Option<bool>) -> Result<Bit, SynthesisError>,
+    ) -> Result<Self, SynthesisError> {
+        let mut bits = [Bit::Constant(false); 32];
+        for (i, bit) in bits.iter_mut().enumerate() {
+            *bit = f(i, bit_of(value, i))?;
+        }
+        Ok(Self { value, bits })
+    }
+
+    /// `a xor b`: one row a bit, `2 a b = a + b - c`.
+    fn xor(cs: &Cs, a: &Self, b: &Self) -> Result<Self, SynthesisError> {
+        let value = a.value.zip(b.value).map(|(a, b)| a ^ b);
+        Self::map(value, |i, value| {
+            let (a, b) = (a.bits[i], b.bits[i]);
+            Ok(match (a, b) {
+                (Bit::Constant(false), x) | (x, Bit::Constant(false)) => x,
+                (Bit::Constant(true), x) | (x, Bit::Constant(true)) => x.negate(),
+                _ => {
+                    let c = new_dependent_bit(cs, value)?;
+                    let (left, right) = (|| combination(&[(2, a)]), || combination(&[(1, b)]));
+                    cs.enforce_r1cs_constraint(left, right, || {
+                        combination(&[(1, a), (1, b), (-1, c)])
+                    })?;
+                    c
+                }
+            })
+        })
+    }
+
+    fn xor3(cs: &Cs, a: &Self, b: &Self, c: &Self) -> Result<Self, SynthesisError> {
+        Self::xor(cs, &Self::xor(cs, a, b)?, c)
+    }
+
+    /// `(e and f) xor (not e and g)`: one row a bit, `e (f - g) = ch - g`.
+    fn choose(cs: &Cs, e: &Self, f: &Self, g: &Self) -> Result<Self, SynthesisError> {
+        let value = e.value.zip(f.value).zip(g.value).map(|((e, f), g)| (e & f) ^ (!e & g));
+        Self::map(value, |i, value| {
+            let (e, f, g) = (e.bits[i], f.bits[i], g.bits[i]);
+            if let Bit::Constant(e) = e {
+                return Ok(if e { f } else { g });
+            }
+            let ch = match (f, g) {
+                (Bit::Constant(f), Bit::Constant(g)) if f == g => return Ok(Bit::Constant(f)),
+                (Bit::Constant(f), Bit::Constant(_)) => return Ok(if f { e } else { e.negate() }),
+                _ => new_dependent_bit(cs, value)?,
+            };
+            let (left, right) = (|| combination(&[(1, e)]), || combination(&[(1, f), (-1, g)]));
+            cs.enforce_r1cs_constraint(left, right, || combination(&[(1, ch), (-1, g)]))?;
+            Ok(ch)
+        })
+    }
+
+    /// `maj(a, b, c)`: two rows a bit, `p = b c`, `a (b + c - 2 p) = maj - p`.
+    fn majority(cs: &Cs, a: &Self, b: &Self, c: &Self) -> Result<Self, SynthesisError> {
+        let both = b.value.zip(c.value).map(|(b, c)| b & c);
+        let value =
+            a.value.zip(b.value).zip(c.value).map(|((a, b), c)| (a & b) ^ (a & c) ^ (b & c));
+        Self::map(value, |i, value| {
+            let (a, b, c) = (a.bits[i], b.bits[i], c.bits[i]);
+            let p = match (b, c) {
+                (Bit::Constant(false), _) | (_, Bit::Constant(false)) => Bit::Constant(false),
+                (Bit::Constant(true), x) | (x, Bit::Constant(true)) => x,
+                _ => {
+                    let p = new_dependent_bit(cs, bit_of(both, i))?;
+                    let (left, right) = (|| combination(&[(1, b)]), || combination(&[(1, c)]));
+                    cs.enforce_r1cs_constraint(left, right, || combination(&[(1, p)]))?;
+                    p
+                }
+            };
+            match (a, b, c) {
+                (Bit::Constant(false), _, _) => return Ok(p),
+                (_, Bit::Constant(b), Bit::Constant(c)) => {
+                    return Ok(if b == c { Bit::Constant(b) } else { a });
+                }
+                _ => {}
+            }
+            let maj = new_dependent_bit(cs, value)?;
+            let (left, right) =
+                (|| combination(&[(1, a)]), || combination(&[(1, b), (1, c), (-2, p)]));
+            cs.enforce_r1cs_constraint(left, right, || combination(&[(1, maj), (-1, p)]))?;
+            Ok(maj)
+        })
+    }
+
+    /// The sum modulo 2^32: 32 bits and carries, each boolean, and one row that adds up.
+    fn sum(cs: &Cs, words: &[&Self]) -> Result<Self, SynthesisError> {
+        if let Some(total) =
+            words.iter().try_fold(0u32, |sum, w| Some(sum.wrapping_add(w.as_constant()?)))
+        {
+            return Ok(Self::constant(total));
+        }
+        let total = words.iter().try_fold(0u64, |sum, w| Some(sum + u64::from(w.value?)));
+        let width = 32 + (words.len() as u32).next_power_of_two().trailing_zeros() as usize;
+        let mut digits = Vec::with_capacity(width);
+        for i in 0..width {
+            digits.push(new_bit(cs, total.map(|t| t >> i & 1 == 1))?);
+        }
+        let left = || {
+            let mut lc = Vec::with_capacity(33 * words.len() + width);
+            for word in words {
+                add_word(&mut lc, &word.bits, Fr::ONE);
+            }
+            add_word(&mut lc, &digits, -Fr::ONE);
+            LinearCombination(lc)
+        };
+        cs.enforce_r1cs_constraint(left, || Variable::One.into(), LinearCombination::zero)?;
+        Ok(Self { value: total.map(|t| t as u32), bits: std::array::from_fn(|i| digits[i]) })
+    }
+}
+
+/// Adds `k sum 2^i bits_i`; constants are added up first, so that One occurs once.
+fn add_word(lc: &mut Vec<(Fr, Variable)>, bits: &[Bit], k: Fr) {
+    let mut factor = k;
+    let mut constant = Fr::ZERO;
+    for bit in bits {
+        match bit {
+            Bit::Constant(true) => constant += factor,
+            Bit::Constant(false) => {}
+            Bit::Is(v) => lc.push((factor, *v)),
+            Bit::Not(v) => {
+                constant += factor;
+                lc.push((-factor, *v));
+            }
+        }
+        factor.double_in_place();
+    }
+    if constant != Fr::ZERO {
+        lc.push((constant, Variable::One));
+    }
+}
+
+/// A digest: eight words, the first one most significant.
+pub type Digest = [Word; 8];
+
+/// One compression of a 16-word block.
+fn compress(cs: &Cs, state: &Digest, block: &[Word; 16]) -> Result<Digest, SynthesisError> {
+    let _span = tracing::info_span!(target: "gr1cs", "sha256_compress").entered();
+    let mut w = block.to_vec();
+    for t in 16..64 {
+        let (x, y) = (w[t - 15], w[t - 2]);
+        let s0 = Word::xor3(cs, &x.rotate_right(7), &x.rotate_right(18), &x.shift_right(3))?;
+        let s1 = Word::xor3(cs, &y.rotate_right(17), &y.rotate_right(19), &y.shift_right(10))?;
+        w.push(Word::sum(cs, &[&w[t - 16], &s0, &w[t - 7], &s1])?);
+    }
+    let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
+    for t in 0..64 {
+        let s1 = Word::xor3(cs, &e.rotate_right(6), &e.rotate_right(11), &e.rotate_right(25))?;
+        let ch = Word::choose(cs, &e, &f, &g)?;
+        let s0 = Word::xor3(cs, &a.rotate_right(2), &a.rotate_right(13), &a.rotate_right(22))?;
+        let maj = Word::majority(cs, &a, &b, &c)?;
+        let k = Word::constant(K[t]);
+        let new_e = Word::sum(cs, &[&d, &h, &s1, &ch, &k, &w[t]])?;
+        let new_a = Word::sum(cs, &[&h, &s1, &ch, &k, &w[t], &s0, &maj])?;
+        (h, g, f, e, d, c, b, a) = (g, f, e, new_e, c, b, a, new_a);
+    }
+    let mut out = *state;
+    for (out, x) in out.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+        *out = Word::sum(cs, &[out, &x])?;
+    }
+    Ok(out)
+}
+
+/// A message of whole bytes, some of them constant.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    /// bytes, most significant bit first
+    bits: Vec<(Option<bool>, Bit)>,
+}
+
+impl Message {
+    /// The empty message.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends constant bytes.
+    #[must_use]
+    pub fn constant(mut self, bytes: &[u8]) -> Self {
+        for byte in bytes {
+            self.bits.extend((0..8).rev().map(|i| {
+                let bit = byte >> i & 1 == 1;
+                (Some(bit), Bit::Constant(bit))
+            }));
+        }
+        self
+    }
+
+    /// Appends `len` witness bytes: 8 constraints each.
+    ///
+    /// # Errors
+    /// When a value is needed and absent, or has another length.
+    pub fn witness(
+        mut self,
+        cs: &Cs,
+        len: usize,
+        bytes: Option<&[u8]>,
+    ) -> Result<Self, SynthesisError> {
+        if bytes.is_some_and(|b| b.len() != len) {
+            return Err(SynthesisError::Unsatisfiable);
+        }
+        for j in 0..len {
+            for i in (0..8).rev() {
+                let value = bytes.map(|b| b[j] >> i & 1 == 1);
+                self.bits.push((value, new_bit(cs, value)?));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Constrains a message of witness bytes to be `used` bytes of data filled up with zeros, where the wire `used` has
+    /// that number: three rows a byte and one or two more. With `some`, there is at least one byte of data.
+    ///
+    /// # Errors
+    /// When a value is needed and absent.
+    pub fn enforce_filling(
+        &self,
+        cs: &Cs,
+        used: Variable,
+        value: Option<usize>,
+        some: bool,
+    ) -> Result<(), SynthesisError> {
+        let _span = tracing::info_span!(target: "gr1cs", "enforce_filling").entered();
+        // flag j says that byte j is data; flags fall once, and their sum is the number of bytes of data
+        let mut flags = Vec::with_capacity(self.bits.len() / 8);
+        for (j, byte) in self.bits.chunks_exact(8).enumerate() {
+            let flag = new_bit(cs, value.map(|used| j < used))?;
+            if let Some(before) = flags.last().copied() {
+                let filled = || combination(&[(1, Bit::negate(before))]);
+                cs.enforce_r1cs_constraint(
+                    || combination(&[(1, flag)]),
+                    filled,
+                    LinearCombination::zero,
+                )?;
+            }
+            let bits: Vec<Bit> = byte.iter().rev().map(|(_, bit)| *bit).collect();
+            let byte = || {
+                let mut lc = Vec::with_capacity(9);
+                add_word(&mut lc, &bits, Fr::ONE);
+                LinearCombination(lc)
+            };
+            cs.enforce_r1cs_constraint(
+                byte,
+                || combination(&[(1, flag.negate())]),
+                LinearCombination::zero,
+            )?;
+            flags.push(flag);
+        }
+        let sum = || combination(&flags.iter().map(|f| (1, *f)).collect::<Vec<_>>());
+        cs.enforce_r1cs_constraint(sum, || Variable::One.into(), || used.into())?;
+        if let Some(first) = flags.first().filter(|_| some) {
+            let first = || combination(&[(1, *first)]);
+            cs.enforce_r1cs_constraint(first, || Variable::One.into(), || Variable::One.into())?;
+        }
+        Ok(())
+    }
+
+    /// Constrains the last `len` bytes, as a big-endian number, to be `offset` plus the value of a wire: one row.
+    ///
+    /// # Errors
+    /// When the message is shorter.
+    pub fn enforce_number(
+        &self,
+        cs: &Cs,
+        len: usize,
+        offset: u64,
+        wire: Variable,
+    ) -> Result<(), SynthesisError> {
+        let start = self.bits.len().checked_sub(8 * len).ok_or(SynthesisError::Unsatisfiable)?;
+        let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
+        let number = || {
+            let mut lc = Vec::with_capacity(bits.len() + 2);
+            add_word(&mut lc, &bits, Fr::ONE);
+            lc.extend([(-Fr::from(offset), Variable::One), (-Fr::ONE, wire)]);
+            LinearCombination(lc)
+        };
+        cs.enforce_r1cs_constraint(number, || Variable::One.into(), LinearCombination::zero)
+    }
+
+    /// Appends a digest.
+    #[must_use]
+    pub fn digest(mut self, digest: &Digest) -> Self {
+        for word in digest {
+            self.bits.extend((0..32).rev().map(|i| (bit_of(word.value, i), word.bits[i])));
+        }
+        self
+    }
+
+    /// The SHA-256 digest, with the standard padding.
+    ///
+    /// # Errors
+    /// When a value is needed and absent.
+    pub fn sha256(self, cs: &Cs) -> Result<Digest, SynthesisError> {
+        let bits = self.bits.len() as u64;
+        let mut message = self.constant(&[0x80]);
+        while message.bits.len() % 512 != 448 {
+            message = message.constant(&[0]);
+        }
+        message = message.constant(&bits.to_be_bytes());
+        let words: Vec<Word> = message
+            .bits
+            .chunks_exact(32)
+            .map(|chunk| Word {
+                value: chunk.iter().try_fold(0u32, |w, (bit, _)| Some(w << 1 | u32::from((*bit)?))),
+                bits: std::array::from_fn(|i| chunk[31 - i].1),
+            })
+            .collect();
+        let mut state = IV.map(Word::constant);
+        for block in words.chunks_exact(16) {
+            let block: &[Word; 16] = block.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+            state = compress(cs, &state, block)?;
+        }
+        Ok(state)
+    }
+}
+
+/// The two halves of a digest as field elements of 128 bits, the more significant half first.
+pub fn digest_halves(digest: &[u8; DIGEST]) -> [Fr; 2] {
+    let half =
+        |bytes: &[u8]| Fr::from(bytes.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)));
+    [half(&digest[..16]), half(&digest[16..])]
+}
+
+/// Constrains a shared wire to be one half of a digest: one row.
+///
+/// # Errors
+/// What the constraint system says.
+pub fn enforce_half(cs: &Cs, words: &[Word], wire: Variable) -> Result<(), SynthesisError> {
+    let _span = tracing::info_span!(target: "gr1cs", "enforce_half").entered();
+    let left = || {
+        let mut lc = Vec::with_capacity(130);
+        let mut factor = Fr::ONE;
+        for word in words.iter().rev() {
+            add_word(&mut lc, &word.bits, factor);
+            factor *= Fr::from(1u64 << 32);
+        }
+        lc.push((-Fr::ONE, wire));
+        LinearCombination(lc)
+    };
+    cs.enforce_r1cs_constraint(left, || Variable::One.into(), LinearCombination::zero)
+}
+
+/// The words of a digest whose halves are two shared wires: 256 boolean rows and two rows that add up.
+///
+/// # Errors
+/// When a value is needed and absent.
+pub fn digest_from_wires(
+    cs: &Cs,
+    wires: [Variable; 2],
+    value: Option<[u8; DIGEST]>,
+) -> Result<Digest, SynthesisError> {
+    let mut digest = [Word::constant(0); 8];
+    for (i, word) in digest.iter_mut().enumerate() {
+        let value =
+            value.map(|d| u32::from_be_bytes([d[4 * i], d[4 * i + 1], d[4 * i + 2], d[4 * i + 3]]));
+        *word = Word::witness(cs, value)?;
+    }
+    enforce_half(cs, &digest[..4], wires[0])?;
+    enforce_half(cs, &digest[4..], wires[1])?;
+    Ok(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_relations::gr1cs::ConstraintSystem;
+    use proptest::prelude::*;
+    use sha2::{Digest as _, Sha256};
+
+    fn value(digest: &Digest) -> Vec<u8> {
+        digest.iter().flat_map(|w| w.value.unwrap().to_be_bytes()).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6))]
+
+        #[test]
+        fn agrees_with_sha256_and_is_satisfied(bytes in prop::collection::vec(any::<u8>(), 0..140), split in 0usize..140) {
+            let split = split.min(bytes.len());
+            let cs = ConstraintSystem::<Fr>::new_ref();
+            let (constant, secret) = bytes.split_at(split);
+            let message = Message::new().constant(constant).witness(&cs, secret.len(), Some(secret)).unwrap();
+            let digest = message.sha256(&cs).unwrap();
+            prop_assert_eq!(value(&digest), Sha256::digest(&bytes).to_vec());
+            cs.finalize();
+            prop_assert!(cs.is_satisfied().unwrap());
+        }
+    }
+
+    /// Every bit of every variable is constrained: changing any one witness variable breaks a constraint.
+    #[test]
+    fn no_variable_is_free() {
+        let cs = ConstraintSystem::<Fr>::new_ref();
+        let digest = Message::new().witness(&cs, 3, Some(b"abc")).unwrap().sha256(&cs).unwrap();
+        assert_eq!(
+            hex::encode(value(&digest)),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        cs.finalize();
+        let matrices = &cs.to_matrices().unwrap()[ark_relations::gr1cs::R1CS_PREDICATE_LABEL];
+        let z = [cs.instance_assignment().unwrap(), cs.witness_assignment().unwrap()].concat();
+        // rows by variable
+        let mut rows = vec![Vec::new(); z.len()];
+        for m in matrices {
+            for (i, row) in m.iter().enumerate() {
+                row.iter().for_each(|(_, v)| rows[*v].push(i));
+            }
+        }
+        let dot = |row: &[(Fr, usize)], z: &[Fr]| row.iter().map(|(k, v)| *k * z[*v]).sum::<Fr>();
+        let mut z2 = z.clone();
+        for v in 1..z.len() {
+            // flip a bit: the most plausible lie
+            z2[v] = Fr::ONE - z[v];
+            let broken = rows[v].iter().any(|i| {
+                dot(&matrices[0][*i], &z2) * dot(&matrices[1][*i], &z2)
+                    != dot(&matrices[2][*i], &z2)
+            });
+            assert!(broken, "variable {v} can be flipped");
+            z2[v] = z[v];
+        }
+    }
+
+    #[test]
+    fn constraint_counts_are_pinned() {
+        let count = |constant: usize, witness: usize| {
+            let cs = ConstraintSystem::<Fr>::new_ref();
+            let bytes = vec![7u8; witness];
+            let message = Message::new()
+                .witness(&cs, witness, Some(&bytes))
+                .unwrap()
+                .constant(&vec![1; constant]);
+            message.sha256(&cs).unwrap();
+            cs.num_constraints()
+        };
+        let counts = [count(0, 55), count(1, 64), count(0, 119)];
+        assert_eq!(counts, [26_253, 45_792, 53_181]);
+        assert_eq!(count(40, 0), 0);
+    }
+}

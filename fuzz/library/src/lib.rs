@@ -1,0 +1,246 @@
+//! What fuzzers and property tests run: one function for each parser. Each takes any bytes and panics when the parser does
+//! something it must not.
+//!
+//! The first byte chooses: even, and the rest is the file itself; odd, and the rest is a [`Program`] that changes a good
+//! file. `scripts/fuzz` runs them under libFuzzer with the seeds in `fuzz/seeds`; `tests/` runs them with proptest.
+
+mod program;
+
+pub use program::Program;
+
+use hekaton_arith::{Fr, G1Point, G2Point, Group};
+use hekaton_circuit::MemoryChallenges;
+use hekaton_core::mirage::MirageProof;
+use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
+use hekaton_core::{SetupOptions, VerifyingKey, fuzzing, setup_into, verify};
+use hekaton_storage::{KeyStore, fuzzing as storage};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// A proof that holds, its key and its public values: of three subcircuits.
+pub const PROOF: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.proof");
+/// See [`PROOF`].
+pub const KEY: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.key");
+
+/// See [`PROOF`].
+pub fn public_values() -> Vec<Fr> {
+    vec![Fr::from(3u64), Fr::from(81u64)]
+}
+
+fn key() -> &'static VerifyingKey {
+    static KEY_PARSED: OnceLock<VerifyingKey> = OnceLock::new();
+    KEY_PARSED.get_or_init(|| {
+        VerifyingKey::from_bytes(KEY).unwrap_or_else(|e| panic!("the golden key is good: {e}"))
+    })
+}
+
+/// The file that the input stands for: itself, or a good one after a program that knows where its elements are.
+fn file(data: &[u8], good: &[u8], elements: &[Range<usize>]) -> Vec<u8> {
+    let Some((first, rest)) = data.split_first() else { return Vec::new() };
+    if first % 2 == 0 {
+        return rest.to_vec();
+    }
+    let (mut program, mut file) = (Program::new(rest), good.to_vec());
+    // a program is short: errors lie in single steps and pairs of them
+    for _ in 0..8 {
+        if program.mutate_elements(&mut file, elements).is_none() {
+            break;
+        }
+    }
+    file
+}
+
+/// A proof for a fixed key: only the proof itself verifies, for its own public values alone.
+pub fn proof(data: &[u8]) {
+    let fields = fuzzing::fields(key().rounds());
+    let bytes = file(data, PROOF, &fields);
+    check_proof(key(), &public_values(), PROOF, &bytes);
+}
+
+/// Any other proof than the good one must be refused, and the good one with other public values.
+pub fn check_proof(key: &VerifyingKey, public: &[Fr], good: &[u8], bytes: &[u8]) {
+    let verdict = verify(key, public, bytes);
+    assert_eq!(verdict.is_ok(), bytes == good, "{verdict:?}");
+    if verdict.is_ok() {
+        let mut other = public.to_vec();
+        other[0] += Fr::from(1u64);
+        assert!(verify(key, &other, bytes).is_err());
+        assert!(verify(key, &other[1..], bytes).is_err());
+    }
+}
+
+/// The places of the elements at the end of the golden verifying key.
+fn key_fields() -> Vec<Range<usize>> {
+    let lengths = [[288; 8].as_slice(), &[48, 48, 96]].concat();
+    let mut at = KEY.len() - lengths.iter().sum::<usize>();
+    let place = |len| {
+        at += len;
+        at - len..at
+    };
+    lengths.into_iter().map(place).collect()
+}
+
+/// A verifying key: what is accepted has one encoding, and under a changed key the proof does not hold.
+pub fn verifying_key(data: &[u8]) {
+    let bytes = file(data, KEY, &key_fields());
+    if let Ok(key) = VerifyingKey::from_bytes(&bytes) {
+        assert_eq!(key.to_bytes(), bytes, "one encoding");
+        assert_eq!(verify(&key, &public_values(), PROOF).is_ok(), bytes == KEY);
+    }
+}
+
+/// `manifest.json` and `run.json`.
+pub fn manifest(data: &[u8]) {
+    let bytes = file(data, MANIFEST.as_bytes(), &[]);
+    if let Some(manifest) = storage::manifest(&bytes) {
+        let _ = manifest.total_constraints();
+        let text = serde_json::to_string(&manifest).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(storage::manifest(text.as_bytes()), Some(manifest), "it reads back");
+    }
+    let bytes = file(data, RUN.as_bytes(), &[]);
+    let _ = storage::run_file(&bytes);
+}
+
+/// A good manifest.
+pub const MANIFEST: &str = r#"{"format_version":1,"curve":"BLS12-381","circuit":"golden","parameters":{},"instances":3,
+"zero_knowledge":true,"layout_digest":"00","verifying_key_digest":"00","aggregation_key_digest":"00","types":[{"name":"square",
+"slots":4,"constraints":7,"instances":2,"bytes":4000,"digest":"00"}],"trust":"nobody","written_by":"hekaton"}"#;
+/// A good `run.json`.
+pub const RUN: &str = r#"{"format_version":1,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
+"layout_digest":"00","input_digest":"00","seed_digest":"00","insecure_seed":false,"written_by":"hekaton"}"#;
+
+/// Commitments of the log that is changed.
+pub fn answers() -> Vec<Commitment> {
+    (0..5)
+        .map(|i| Commitment { instance: i, d: G1Point::generator().mul(&Fr::from(i as u64 + 2)) })
+        .collect()
+}
+
+const BINDING: [u8; 32] = [7; 32];
+const SEGMENT: &str = "commitments.1.log";
+
+/// A good log.
+pub fn log() -> &'static [u8] {
+    static LOG: OnceLock<Vec<u8>> = OnceLock::new();
+    LOG.get_or_init(|| {
+        let (dir, _) = scratch();
+        storage::append(dir.path(), BINDING, &answers()).unwrap_or_else(|e| panic!("{e}"));
+        std::fs::read(dir.path().join(SEGMENT)).unwrap_or_else(|e| panic!("{e}"))
+    })
+}
+
+fn scratch() -> (tempfile::TempDir, std::path::PathBuf) {
+    // in memory where there is such a place
+    let shm = std::path::Path::new("/dev/shm");
+    let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
+    let dir = dir.unwrap_or_else(|e| panic!("no temporary directory: {e}"));
+    let path = dir.path().join("file");
+    (dir, path)
+}
+
+/// A log of a run: every answer that comes out of a damaged one is one that went in, and it can be gone on with.
+pub fn run_log(data: &[u8]) {
+    let bytes = file(data, log(), &[]);
+    let (dir, _) = scratch();
+    std::fs::write(dir.path().join(SEGMENT), &bytes).unwrap_or_else(|e| panic!("{e}"));
+    let Ok((found, notices)) = storage::open_log(dir.path(), BINDING, 5) else { return };
+    let all = answers();
+    assert!(
+        found.iter().all(|answer| all[answer.instance] == *answer),
+        "an answer that nobody gave"
+    );
+    if bytes == log() {
+        assert_eq!((found.len(), notices.len()), (5, 0));
+    }
+    // what is missing is appended, and then nothing is
+    let missing: Vec<Commitment> =
+        all.iter().filter(|a| found.iter().all(|f| f.instance != a.instance)).copied().collect();
+    storage::append(dir.path(), BINDING, &missing).unwrap_or_else(|e| panic!("{e}"));
+    let (found, _) = storage::open_log(dir.path(), BINDING, 5).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(found, all);
+    let same = std::fs::read(dir.path().join(SEGMENT)).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(same, bytes, "nobody writes into another's segment");
+}
+
+/// A good message of each kind, with the places of its group elements.
+fn good_messages() -> [(Vec<u8>, Vec<Range<usize>>); 3] {
+    let g = G1Point::generator();
+    let proof = MirageProof { a: g, b: G2Point::generator(), c: g.neg(), e: Fr::from(9u64) };
+    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(2u64), b: -Fr::from(3u64) } };
+    [
+        (answers()[1].to_bytes(), std::iter::once(8..56).collect()),
+        (ProofResponse { instance: 3, proof }.to_bytes(), vec![8..56, 56..152, 152..200]),
+        (round.to_bytes(), Vec::new()),
+    ]
+}
+
+/// Messages: what decodes has one encoding.
+pub fn messages(data: &[u8]) {
+    fn one<M: Message>(bytes: &[u8]) {
+        if let Ok(message) = M::from_bytes(bytes) {
+            assert_eq!(message.to_bytes(), bytes, "one encoding");
+            assert_eq!(bytes.len(), M::LEN);
+        }
+    }
+    for (good, fields) in good_messages() {
+        let bytes = file(data, &good, &fields);
+        one::<Commitment>(&bytes);
+        one::<ProofResponse>(&bytes);
+        one::<ProveRound>(&bytes);
+    }
+    // between ranks: one of them a run, so that each gets its share
+    static RANKS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    let good = RANKS.get_or_init(fuzzing::good_rank_messages);
+    let chosen = data.iter().fold(0usize, |sum, byte| sum + usize::from(*byte)) % good.len();
+    fuzzing::rank_message(&file(data, &good[chosen], &[]));
+}
+
+/// A good key file of one type, made from a seed.
+pub fn key_file_seed() -> &'static [u8] {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let make = || -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+            let (_dir, path) = scratch();
+            let mut keys = KeyStore::create(&path)?;
+            let options = SetupOptions::new("chain").insecure_seed(1);
+            setup_into(
+                &hekaton_standard::Chain { links: 2, steps: 3 },
+                &options,
+                &mut keys,
+                |_| {},
+            )?;
+            let file = std::fs::read_dir(path.join("types"))?.next().ok_or("no type")??;
+            Ok(std::fs::read(file.path())?)
+        };
+        make().unwrap_or_else(|e| panic!("{e}"))
+    })
+}
+
+/// A key file: sections whose digests are right whatever they hold, so that the checks behind the digests are reached.
+pub fn key_file(data: &[u8]) {
+    let mut bytes = file(data, key_file_seed(), &[]);
+    repair_digests(&mut bytes);
+    let (_dir, path) = scratch();
+    std::fs::write(&path, &bytes).unwrap_or_else(|e| panic!("{e}"));
+    let _ = fuzzing::key_file(&path);
+    let _ = hekaton_core::keys::inspect_sections(&path);
+}
+
+/// Writes the digests that the sections have into the table, where the table makes sense.
+fn repair_digests(bytes: &mut [u8]) {
+    let word = |bytes: &[u8], at: usize| -> Option<usize> {
+        usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok()
+    };
+    let count =
+        bytes.get(12..16).map_or(0, |b| usize::from(b[0]) + 256 * usize::from(b[1])).min(64);
+    for entry in (0..count).map(|i| 48 + 80 * i) {
+        let Some((offset, len)) = word(bytes, entry + 24).zip(word(bytes, entry + 32)) else {
+            return;
+        };
+        let section = offset.checked_add(len).and_then(|end| bytes.get(offset..end));
+        let Some(digest) = section.map(|s| *blake3::hash(s).as_bytes()) else { continue };
+        if let Some(place) = bytes.get_mut(entry + 48..entry + 80) {
+            place.copy_from_slice(&digest);
+        }
+    }
+}

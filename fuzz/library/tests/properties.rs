@@ -1,0 +1,106 @@
+//! The fuzz targets as property tests, with the fuzzers' own mutations, and the seeds of their corpora.
+
+use hekaton_core::protocol::messages::Message;
+use hekaton_fuzzing::{KEY, MANIFEST, PROOF, answers, log};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+type Target = fn(&[u8]);
+
+const TARGETS: [(&str, Target); 6] = [
+    ("proof", hekaton_fuzzing::proof),
+    ("verifying_key", hekaton_fuzzing::verifying_key),
+    ("manifest", hekaton_fuzzing::manifest),
+    ("run_log", hekaton_fuzzing::run_log),
+    ("messages", hekaton_fuzzing::messages),
+    ("key_file", hekaton_fuzzing::key_file),
+];
+
+/// Files, and programs: mostly short.
+fn input() -> impl Strategy<Value = Vec<u8>> {
+    let program =
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(|rest| [vec![1], rest].concat());
+    let file = prop::collection::vec(any::<u8>(), 0..200).prop_map(|rest| [vec![0], rest].concat());
+    prop_oneof![6 => program, 1 => file]
+}
+
+macro_rules! properties {
+    ($($name:ident)*) => {
+        proptest! {
+            $(
+                #[test]
+                fn $name(data in input()) {
+                    hekaton_fuzzing::$name(&data);
+                }
+            )*
+        }
+    };
+}
+
+properties! { proof verifying_key manifest run_log messages key_file }
+
+fn seeds(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
+}
+
+/// Every seed runs. With `HEKATON_WRITE_SEEDS` they are written first.
+#[test]
+fn seeds_run() {
+    if std::env::var_os("HEKATON_WRITE_SEEDS").is_some() {
+        write_seeds();
+    }
+    for (name, target) in TARGETS {
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(seeds(name)).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        assert!(!files.is_empty(), "no seeds for {name}");
+        for file in files {
+            target(&std::fs::read(&file).unwrap());
+        }
+    }
+}
+
+fn write_seeds() {
+    let good: [(&str, Vec<u8>); 5] = [
+        ("proof", PROOF.to_vec()),
+        ("verifying_key", KEY.to_vec()),
+        ("manifest", MANIFEST.as_bytes().to_vec()),
+        ("run_log", log().to_vec()),
+        ("messages", answers()[1].to_bytes()),
+    ];
+    for (target, bytes) in good {
+        std::fs::create_dir_all(seeds(target)).unwrap();
+        std::fs::write(seeds(target).join("good"), [vec![0], bytes].concat()).unwrap();
+    }
+    for (target, _) in TARGETS {
+        std::fs::create_dir_all(seeds(target)).unwrap();
+        std::fs::write(seeds(target).join("unchanged"), [1]).unwrap();
+        // one program for each kind of step
+        for step in 0..8u8 {
+            std::fs::write(
+                seeds(target).join(format!("step-{step}")),
+                [1, step, 0, 60, 1, 0, 9, 3, 0, 0],
+            )
+            .unwrap();
+            let element = [1, 1, 0, 2, step, 0, 5, 1, 3, 0, 1, 8 + step, 0, 3, 2];
+            std::fs::write(seeds(target).join(format!("element-{step}")), element).unwrap();
+        }
+    }
+}
+
+/// Each mutation of each field of a proof, one at a time (adversarial tests 31 and 39 to 47): refused.
+#[test]
+fn every_field_every_mutation() {
+    let fields = hekaton_core::fuzzing::fields(2).len();
+    for field in 0..fields {
+        for how in 0..16u8 {
+            hekaton_fuzzing::proof(&[1, 1, 0, field as u8, how, 0xe0, 0, 1, 0]);
+        }
+    }
+    // and of the verifying key
+    for field in 0..11 {
+        for how in 0..16u8 {
+            hekaton_fuzzing::verifying_key(&[1, 1, 0, field, how, 0xe0, 0, 1, 0]);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The public interface of the memory check: the challenges, a slot's access, and the public wires that the verifier
+//! accounts for itself (spec: memory-check#variables).
+
+use hekaton_arith::Fr;
+
+/// The challenges of the memory check (a LogUp argument with static addresses).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryChallenges {
+    /// Added to every fingerprint (the first challenge in the paper).
+    pub g: Fr,
+    /// Multiplies the address in a fingerprint.
+    pub b: Fr,
+}
+
+/// How one slot of a subcircuit accesses the shared memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotAccess {
+    /// Address of the shared wire, from 1; 0 for an unused slot.
+    pub address: u64,
+    /// The number of readers in the slot that writes the wire, -1 in a slot that reads it, 0 in an unused slot.
+    pub multiplicity: i64,
+}
+
+impl SlotAccess {
+    /// A slot that holds no wire.
+    pub const UNUSED: Self = Self { address: 0, multiplicity: 0 };
+
+    /// A slot that writes the wire at an address for `readers` readers.
+    pub const fn write(address: u64, readers: i64) -> Self {
+        Self { address, multiplicity: readers }
+    }
+
+    /// A slot that reads the wire at an address.
+    pub const fn read(address: u64) -> Self {
+        Self { address, multiplicity: -1 }
+    }
+}
+
+/// A public wire as the verifier sees it: an access that the verifier makes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicWire {
+    /// Its address in the shared memory.
+    pub address: u64,
+    /// Its multiplicity: the number of readers for a public input, -1 for a public output.
+    pub multiplicity: i64,
+}
+
+/// Whether subcircuits have the mask slots that make proofs zero-knowledge (spec: zero-knowledge#masks).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Masking {
+    /// Two mask slots in every subcircuit: proofs are zero-knowledge.
+    #[default]
+    Masked,
+    /// No mask slots: proofs leak each subcircuit's share of the memory check.
+    Unmasked,
+}
+
+impl Masking {
+    /// [`Masking::Masked`] where `zero_knowledge` holds.
+    pub const fn new(zero_knowledge: bool) -> Self {
+        if zero_knowledge { Self::Masked } else { Self::Unmasked }
+    }
+
+    /// Whether there are mask slots.
+    pub const fn is_masked(self) -> bool {
+        matches!(self, Self::Masked)
+    }
+
+    /// The number of mask slots in each subcircuit: one to read the previous mask, one to write the next.
+    pub const fn slots(self) -> usize {
+        if self.is_masked() { 2 } else { 0 }
+    }
+}

@@ -1,0 +1,80 @@
+//! One subcircuit under synthesis: the variables and rows of the memory check, and the slots that the author sees.
+
+use crate::layout::TypeId;
+use crate::prefix::Prefix;
+use crate::variables::VariableLayout;
+use ark_ff::Field;
+use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
+use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
+use hekaton_arith::Fr;
+
+/// One subcircuit being synthesized.
+#[derive(Clone, Debug)]
+pub struct Subcircuit {
+    kind: TypeId,
+    cs: ConstraintSystemRef<Fr>,
+    slots: Vec<FpVar<Fr>>,
+}
+
+impl Subcircuit {
+    /// The type.
+    pub fn kind(&self) -> TypeId {
+        self.kind
+    }
+
+    /// The constraint system for gadgets. New public inputs must not be allocated: public values are shared wires.
+    pub fn cs(&self) -> ConstraintSystemRef<Fr> {
+        self.cs.clone()
+    }
+
+    /// The shared wires by slot; the length is the type's number of slots.
+    pub fn slots(&self) -> &[FpVar<Fr>] {
+        &self.slots
+    }
+
+    /// The shared wire in a slot.
+    ///
+    /// # Errors
+    /// When the type has no such slot.
+    pub fn slot(&self, slot: usize) -> Result<&FpVar<Fr>, SynthesisError> {
+        self.slots.get(slot).ok_or(SynthesisError::Unsatisfiable)
+    }
+
+    /// Allocates the variables of the memory check and lays its rows, in the order of [`VariableLayout`]. Without a
+    /// prefix (at setup) the variables have no values.
+    pub(crate) fn begin(
+        cs: &ConstraintSystemRef<Fr>,
+        kind: TypeId,
+        variables: &VariableLayout,
+        prefix: Option<&Prefix>,
+    ) -> Result<Self, SynthesisError> {
+        let _span = ark_relations::gr1cs::info_span!(target: "gr1cs", "memory_check").entered();
+        let value = |pick: &dyn Fn(&Prefix) -> Fr| {
+            prefix.map(pick).ok_or(SynthesisError::AssignmentMissing)
+        };
+        // arkworks numbers public variables from the constant 1, and witness variables after them
+        let public = (variables.preprocessed())
+            .map(|i| cs.new_input_variable(|| value(&|p| p.public[i])))
+            .collect::<Result<Vec<_>, _>>()?;
+        let at = |i: usize| public[i - variables.preprocessed().start];
+        let v = (0..variables.slots())
+            .map(|j| cs.new_witness_variable(|| value(&|p| p.committed[j])))
+            .collect::<Result<Vec<_>, _>>()?;
+        let e = cs.new_witness_variable(|| value(&|p| p.sum))?;
+        let u = (0..variables.slots())
+            .map(|j| cs.new_witness_variable(|| value(&|p| p.inverses[j])))
+            .collect::<Result<Vec<_>, _>>()?;
+        let sum = || LinearCombination(u.iter().map(|u| (Fr::ONE, *u)).collect());
+        cs.enforce_r1cs_constraint(sum, || Variable::One.into(), || e.into())?;
+        let g = at(variables.g());
+        for (j, (x, mu)) in variables.addresses().zip(variables.multiplicities()).enumerate() {
+            let fingerprint =
+                || LinearCombination(vec![(Fr::ONE, g), (Fr::ONE, v[j]), (Fr::ONE, at(x))]);
+            cs.enforce_r1cs_constraint(fingerprint, || u[j].into(), || at(mu).into())?;
+        }
+        let slot = |j: usize| {
+            FpVar::Var(AllocatedFp::new(prefix.map(|p| p.committed[j]), v[j], cs.clone()))
+        };
+        Ok(Self { kind, cs: cs.clone(), slots: (0..variables.author_slots()).map(slot).collect() })
+    }
+}

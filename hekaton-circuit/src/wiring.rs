@@ -1,0 +1,160 @@
+//! A layout as the protocol sees it: addresses and multiplicities of all slots.
+
+use crate::memory::{Masking, PublicWire, SlotAccess};
+use crate::variables::VariableLayout;
+use hekaton_arith::Fr;
+use std::collections::BTreeMap;
+
+/// A subcircuit type of a wiring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WiringType {
+    /// Its name.
+    pub name: String,
+    /// The number of slots, mask slots included.
+    pub slots: usize,
+}
+
+/// Addresses and multiplicities of the memory check (spec: memory-check#stars).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wiring {
+    /// Whether every subcircuit has mask slots.
+    pub masking: Masking,
+    /// The types in the order of the layout.
+    pub types: Vec<WiringType>,
+    /// The type of each instance.
+    pub type_of: Vec<u32>,
+    /// The accesses of all slots, instance after instance.
+    pub slots: Vec<SlotAccess>,
+    /// The verifier's own accesses.
+    pub public: Vec<PublicWire>,
+}
+
+/// What is wrong with a wiring: the star condition does not hold at an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "address {address}: {why}; a shared wire needs one writer whose multiplicity is its number of readers, each reader -1"
+)]
+pub struct StarError {
+    /// The address.
+    pub address: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl Wiring {
+    /// The number of instances.
+    pub fn instances(&self) -> usize {
+        self.type_of.len()
+    }
+
+    /// The number of slots of a type, mask slots included.
+    pub fn slots_of_type(&self, kind: u32) -> usize {
+        self.types[kind as usize].slots
+    }
+
+    /// The order of a type's R1CS variables.
+    pub fn variables(&self, kind: u32) -> VariableLayout {
+        VariableLayout::new(self.slots_of_type(kind), self.masking)
+    }
+
+    /// The slots of each instance in order.
+    pub fn by_instance(&self) -> impl Iterator<Item = (u32, &[SlotAccess])> {
+        let mut rest = self.slots.as_slice();
+        self.type_of.iter().map(move |kind| {
+            let (head, tail) = rest.split_at(self.slots_of_type(*kind));
+            rest = tail;
+            (*kind, head)
+        })
+    }
+
+    /// Start of each instance's slots.
+    pub fn starts(&self) -> Vec<usize> {
+        let mut at = 0;
+        self.type_of
+            .iter()
+            .map(|kind| {
+                let start = at;
+                at += self.slots_of_type(*kind);
+                start
+            })
+            .collect()
+    }
+
+    /// The preprocessed public wires of an instance as field elements: addresses, multiplicities.
+    pub fn preprocessed(slots: &[SlotAccess]) -> (Vec<Fr>, Vec<Fr>) {
+        slots.iter().map(|slot| (Fr::from(slot.address), Fr::from(slot.multiplicity))).unzip()
+    }
+
+    /// Setup assert: at each address exactly one positive entry over subcircuits and verifier together; it equals the
+    /// number of readers, all others are -1. Any other pattern may have a proper subset that sums to zero, and then two
+    /// values could live at one address.
+    pub fn check_stars(&self) -> Result<(), StarError> {
+        let mut writers: BTreeMap<u64, i64> = BTreeMap::new();
+        let mut readers: BTreeMap<u64, i64> = BTreeMap::new();
+        let slots = self.slots.iter().map(|slot| (slot.address, slot.multiplicity));
+        let public = self.public.iter().map(|wire| (wire.address, wire.multiplicity));
+        for (address, multiplicity) in slots.chain(public) {
+            let error = |why: String| Err(StarError { address, why });
+            match (address, multiplicity) {
+                (0, 0) => {}
+                (0, m) => return error(format!("an unused slot has multiplicity {m}")),
+                (_, -1) => *readers.entry(address).or_default() += 1,
+                (_, m) if m >= 1 << 32 => {
+                    return error(format!("multiplicity {m} is 2^32 or more"));
+                }
+                (_, m) if m > 0 => {
+                    if writers.insert(address, m).is_some() {
+                        return error("two writers".into());
+                    }
+                }
+                (_, m) => return error(format!("multiplicity {m} is neither -1 nor positive")),
+            }
+        }
+        for (address, m) in &writers {
+            let count = readers.get(address).copied().unwrap_or(0);
+            if count != *m {
+                let why = format!("the writer has multiplicity {m} for {count} readers");
+                return Err(StarError { address: *address, why });
+            }
+        }
+        match readers.keys().find(|address| !writers.contains_key(address)) {
+            Some(address) => {
+                Err(StarError { address: *address, why: "readers without a writer".into() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Digest of the map from instances to types.
+    pub fn type_map_digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 type map");
+        for kind in &self.type_of {
+            hasher.update(&kind.to_le_bytes());
+        }
+        *hasher.finalize().as_bytes()
+    }
+
+    /// Digest of everything.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 wiring");
+        hasher.update(&[u8::from(self.masking.is_masked())]);
+        hasher.update(&(self.types.len() as u64).to_le_bytes());
+        for kind in &self.types {
+            hasher.update(&(kind.name.len() as u64).to_le_bytes());
+            hasher.update(kind.name.as_bytes());
+            hasher.update(&(kind.slots as u64).to_le_bytes());
+        }
+        hasher.update(&(self.type_of.len() as u64).to_le_bytes());
+        hasher.update(&self.type_map_digest());
+        for slot in &self.slots {
+            hasher.update(&slot.address.to_le_bytes());
+            hasher.update(&slot.multiplicity.to_le_bytes());
+        }
+        hasher.update(&(self.public.len() as u64).to_le_bytes());
+        for wire in &self.public {
+            hasher.update(&wire.address.to_le_bytes());
+            hasher.update(&wire.multiplicity.to_le_bytes());
+        }
+        *hasher.finalize().as_bytes()
+    }
+}

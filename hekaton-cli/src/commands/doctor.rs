@@ -1,0 +1,291 @@
+//! `hekaton doctor`: looks at this machine and this job, and says what to mend.
+
+use crate::exit::{self, Failure};
+use crate::options::Doctor;
+use crate::ranks::{build, processor};
+use crate::terminal::output;
+use hekaton_core::Backend;
+use hekaton_mpi::launch::{Launch, default_provers};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Good,
+    /// works, but not as well as it could, or only without what it is about
+    Note,
+    /// must be mended before ranks can prove
+    Bad,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "BAD",
+        }
+    }
+}
+
+/// What was looked at, what was found, and what to do.
+struct Finding {
+    what: &'static str,
+    state: State,
+    found: String,
+    mend: String,
+}
+
+fn finding(what: &'static str, state: State, found: impl ToString, mend: &str) -> Finding {
+    Finding { what, state, found: found.to_string(), mend: mend.to_owned() }
+}
+
+pub(crate) fn run(command: &Doctor, json: bool) -> Result<(), Failure> {
+    let mut findings = vec![
+        program(),
+        mpi(),
+        process_manager(),
+        slurm(),
+        launch(),
+        cores(),
+        features(),
+        locked_memory(),
+    ];
+    findings.extend(command.paths.iter().map(|path| file_system(path)));
+    let bad = findings.iter().filter(|f| f.state == State::Bad).count();
+    let list: Vec<Value> = findings
+        .iter()
+        .map(|f| json!({ "what": f.what, "state": f.state.name(), "found": f.found, "mend": f.mend }))
+        .collect();
+    let mut lines = String::new();
+    for f in &findings {
+        lines.push_str(&format!("{:<5} {:<16} {}\n", f.state.name(), f.what, f.found));
+        if !f.mend.is_empty() {
+            lines.push_str(&format!("{:22} -> {}\n", "", f.mend));
+        }
+    }
+    output::result(json, &json!({ "ok": bad == 0, "findings": list }), lines.trim_end())?;
+    match bad {
+        0 => Ok(()),
+        1 => {
+            Err(Failure::new(exit::FAILED, "one thing must be mended before ranks can prove here"))
+        }
+        n => Err(Failure::new(
+            exit::FAILED,
+            format!("{n} things must be mended before ranks can prove here"),
+        )),
+    }
+}
+
+/// The first line that a program prints, if it runs.
+fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Some(text.lines().find(|line| !line.trim().is_empty())?.trim().to_owned())
+}
+
+fn program() -> Finding {
+    match cfg!(feature = "mpi") {
+        true => finding("program", State::Good, format!("{}, with MPI", build()), ""),
+        false => finding(
+            "program",
+            State::Bad,
+            format!("{}, without MPI", build()),
+            "cargo install --path hekaton-cli --features mpi (one machine alone does without)",
+        ),
+    }
+}
+
+fn mpi() -> Finding {
+    match first_line("mpirun", &["--version"]) {
+        Some(version) => finding("mpirun", State::Good, version, ""),
+        None => finding(
+            "mpirun",
+            State::Note,
+            "not found",
+            "sudo apt-get install openmpi-bin, or on a cluster: module load openmpi; with `srun --mpi=pmix` it is not needed",
+        ),
+    }
+}
+
+fn process_manager() -> Finding {
+    let output = Command::new("srun").arg("--mpi=list").output().ok();
+    let Some(output) = output else {
+        return finding("srun", State::Note, "not found", "without SLURM, start ranks with mpirun");
+    };
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let kinds: Vec<&str> =
+        text.split_whitespace().filter(|word| word.starts_with("pmi") || *word == "none").collect();
+    match kinds.iter().find(|kind| kind.starts_with("pmix")) {
+        Some(_) => finding("srun --mpi", State::Good, kinds.join(" "), ""),
+        None if kinds.is_empty() => {
+            let said =
+                text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing").trim();
+            finding(
+                "srun --mpi",
+                State::Note,
+                format!("it says: {said}"),
+                "without SLURM, start ranks with mpirun",
+            )
+        }
+        None => finding(
+            "srun --mpi",
+            State::Note,
+            format!("no pmix among: {}", kinds.join(" ")),
+            "use mpirun in the batch script (LAUNCHER=mpirun), or ask for SLURM's PMIx plugin",
+        ),
+    }
+}
+
+fn slurm() -> Finding {
+    let names = [
+        "SLURM_JOB_ID",
+        "SLURM_STEP_ID",
+        "SLURM_JOB_NUM_NODES",
+        "SLURM_NTASKS",
+        "SLURM_CPUS_PER_TASK",
+        "SLURM_RESTART_COUNT",
+    ];
+    let found: Vec<String> = names
+        .iter()
+        .filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)))
+        .collect();
+    match found.is_empty() {
+        true => {
+            finding("SLURM job", State::Note, "not in one", "sbatch slurm/prove.sbatch runs one")
+        }
+        false => finding("SLURM job", State::Good, found.join(" "), ""),
+    }
+}
+
+fn launch() -> Finding {
+    let launch = Launch::of_environment();
+    match launch.check_before() {
+        Ok(()) if launch.announced() > 1 => {
+            finding("launch", State::Good, format!("one of {} ranks", launch.announced()), "")
+        }
+        Ok(()) => finding("launch", State::Good, "started by hand, one process", ""),
+        Err(e) => finding("launch", State::Bad, e, "srun --mpi=pmix"),
+    }
+}
+
+fn cores() -> Finding {
+    let provers = default_provers(1);
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load
+        .and_then(|text| text.split_whitespace().next().map(str::to_owned))
+        .unwrap_or_else(|| "?".into());
+    finding("cores", State::Good, format!("{provers} for one rank here (load {load})"), "")
+}
+
+fn features() -> Finding {
+    let found = processor();
+    let old = !found.contains("adx") || !found.contains("bmi2");
+    let fastest = Backend::fastest();
+    if found.starts_with("x86_64") && old {
+        finding(
+            "processor",
+            State::Note,
+            found,
+            "without adx and bmi2 proving takes about twice as long",
+        )
+    } else if Backend::choose() != Ok(fastest) {
+        let hint = format!("unset HEKATON_ARITH: the {fastest} kernels are faster here");
+        finding("processor", State::Note, found, &hint)
+    } else {
+        finding("processor", State::Good, found, "")
+    }
+}
+
+fn locked_memory() -> Finding {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
+    let soft = line.and_then(|line| line.split_whitespace().next());
+    match soft.map(|soft| (soft, soft.parse::<u64>())) {
+        None => finding("locked memory", State::Note, "can't be read", ""),
+        Some((_, Ok(bytes))) if bytes < 64 << 20 => finding(
+            "locked memory",
+            State::Note,
+            output::bytes(bytes),
+            "InfiniBand needs more: ulimit -l unlimited, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf; TCP does not",
+        ),
+        Some((soft, _)) => finding("locked memory", State::Good, soft, ""),
+    }
+}
+
+/// What kind of file system a path is on: the longest mount point that is above it.
+fn file_system(path: &Path) -> Finding {
+    let Ok(path) = path.canonicalize() else {
+        return finding(
+            "file system",
+            State::Bad,
+            format!("{} does not exist", path.display()),
+            "make it",
+        );
+    };
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mount = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (_, at, kind) = (words.next()?, words.next()?, words.next()?);
+        path.starts_with(at).then(|| (at.len(), kind.to_owned()))
+    });
+    let kind = mount
+        .max_by_key(|(length, _)| *length)
+        .map_or_else(|| "unknown".to_owned(), |(_, kind)| kind);
+    let shared = [
+        "nfs",
+        "nfs4",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "ceph",
+        "fuse.sshfs",
+        "afs",
+        "cifs",
+        "panfs",
+        "wekafs",
+    ];
+    let found = format!("{} is on {kind}", path.display());
+    let writable = tempfile::NamedTempFile::new_in(if path.is_dir() {
+        &path
+    } else {
+        path.parent().unwrap_or(&path)
+    });
+    if let Err(e) = writable {
+        return finding(
+            "file system",
+            State::Note,
+            format!("{found}: not writable ({e})"),
+            "keys need not be, a run directory must",
+        );
+    }
+    if shared.contains(&kind.as_str()) {
+        finding("file system", State::Good, format!("{found}, seen by all nodes"), "")
+    } else {
+        finding(
+            "file system",
+            State::Note,
+            found,
+            "if nodes don't share it: --keys-from-root for the keys; a run directory must be where the next job's rank 0 sees it",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_are_told() {
+        let there = file_system(Path::new("/"));
+        assert!(there.found.starts_with("/ is on "), "{}", there.found);
+        assert_eq!(file_system(Path::new("/no/such/place")).state, State::Bad);
+    }
+}

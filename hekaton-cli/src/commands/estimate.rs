@@ -1,0 +1,107 @@
+//! `hekaton estimate`.
+
+use crate::application::OnFile;
+use crate::exit::{self, Failure, OrFail};
+use crate::terminal::output::{self, bytes, count, seconds_f64};
+use crate::terminal::progress::Display;
+use crate::{Registry, options};
+use hekaton_circuit::Masking;
+use hekaton_core::events::Phase;
+use hekaton_core::{LocalEngine, Pool};
+use hekaton_plan::{Calibration, Estimate, EstimateError, Workers};
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+
+pub(crate) fn run(
+    command: &options::Estimate,
+    registry: &Registry,
+    json: bool,
+) -> Result<(), Failure> {
+    let file = command.file.as_deref().map(exit::read).transpose()?;
+    let given = command.circuit.parameters.iter().cloned().collect();
+    let (circuit, parameters) =
+        registry.open(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    // a wrong file is told before two seconds have gone
+    if let (Some(path), Some(file)) = (&command.file, &file) {
+        let fits = circuit.check_input(file);
+        fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
+    }
+    let display = Display::new();
+    display.line("measuring this machine for two seconds");
+    let calibration = Calibration::measure(&engine);
+    display.line("counting constraints");
+    let threads = command.provers_per_rank.map_or(engine.threads(), NonZeroUsize::get);
+    let workers = Workers { ranks: command.ranks.map_or(1, NonZeroUsize::get), threads };
+    let masking = Masking::new(!command.no_zero_knowledge);
+    let found =
+        circuit.estimate(file.as_deref(), masking, &calibration, workers, command.memory_limit);
+    let found = found.map_err(|e| match e {
+        OnFile::Input(e) => Failure::new(exit::USAGE, e),
+        OnFile::Failed(EstimateError::Memory(e)) => output::not_enough_memory(e),
+        OnFile::Failed(e) => Failure::new(exit::FAILED, e),
+    })?;
+    drop(display);
+    let name = &command.circuit.circuit;
+    let mut object = object(&found, name, workers);
+    object["parameters"] = json!(parameters);
+    output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), workers))
+}
+
+fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
+    let types: Vec<Value> = (e.types.iter())
+        .map(|t| {
+            json!({
+                "name": t.size.name, "constraints": t.size.constraints, "slots": t.size.slots, "instances": t.size.instances,
+                "key_bytes": t.size.key_bytes, "prover_bytes": t.size.prover_bytes(), "commit_seconds": t.commit_seconds,
+                "prove_seconds": t.prove_seconds,
+            })
+        })
+        .collect();
+    let phases: Vec<Value> =
+        Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p, "seconds": t })).collect();
+    json!({
+        "ok": true, "circuit": circuit, "subcircuits": e.subcircuits, "constraints": e.constraints, "types": types,
+        "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "ranks": workers.ranks, "threads": workers.threads, "provers": e.memory.provers,
+        "drops_keys": e.memory.release, "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
+    })
+}
+
+fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
+    let mut out = format!(
+        "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+        "type", "constraints", "slots", "instances", "key", "prover", "time each"
+    );
+    for t in &e.types {
+        out += &format!(
+            "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+            t.size.name,
+            count(t.size.constraints),
+            t.size.slots,
+            count(t.size.instances),
+            bytes(t.size.key_bytes),
+            bytes(t.size.prover_bytes()),
+            seconds_f64(t.commit_seconds + t.prove_seconds)
+        );
+    }
+    out += "\n";
+    for (phase, time) in Phase::ALL.iter().zip(e.phases) {
+        out += &format!("{:<16} {:>10}\n", phase.name(), seconds_f64(time));
+    }
+    out += &format!("{:<16} {:>10}\n\n", "all", seconds_f64(e.seconds()));
+    let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
+    row("circuit", circuit.to_owned());
+    row("subcircuits", count(e.subcircuits));
+    row("constraints", count(e.constraints));
+    row("keys on disk", bytes(e.key_bytes));
+    row("proof", bytes(e.proof_bytes));
+    let dropped = if e.memory.release { ", keys dropped from memory after use" } else { "" };
+    let Workers { ranks, threads } = workers;
+    let each = if ranks > 1 { " a rank" } else { "" };
+    if ranks > 1 {
+        row("ranks", count(ranks as u64));
+    }
+    row("provers", format!("{} on {threads} threads{each}{dropped}", e.memory.provers));
+    row("peak memory", bytes(e.memory.peak) + each);
+    out.trim_end().to_owned()
+}

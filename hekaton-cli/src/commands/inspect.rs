@@ -1,0 +1,165 @@
+//! `hekaton inspect`: what is in any of our files.
+
+use crate::Registry;
+use crate::exit::{self, BAD_FILE, Failure, OrFail};
+use crate::hints::explain;
+use crate::options::Inspect;
+use crate::terminal::output;
+use hekaton_core::keys::inspect_sections;
+use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
+use hekaton_storage::KeyStore;
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(crate) fn run(command: &Inspect, registry: &Registry, json: bool) -> Result<(), Failure> {
+    let path = &command.path;
+    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, registry)? };
+    output::result(json, &object, &lines)
+}
+
+fn directory(path: &Path) -> Result<(Value, String), Failure> {
+    if path.join("run.json").is_file() {
+        let message = format!(
+            "{0} is a run directory: `hekaton report {0}` shows what is in it",
+            path.display()
+        );
+        return Err(Failure::new(BAD_FILE, message));
+    }
+    // all of it is read and compared: what is shown is what the keys say
+    let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
+    let mut lines = vec![
+        format!("key directory for circuit {} {}", manifest.circuit, manifest.parameters),
+        format!("subcircuits     {}", output::count(manifest.instances as u64)),
+        format!("constraints     {}", output::count(manifest.total_constraints())),
+        format!("zero knowledge  {}", if manifest.zero_knowledge { "yes" } else { "NO" }),
+        format!("verifying key   {}", manifest.verifying_key_digest),
+        format!("layout          {}", manifest.layout_digest),
+        format!("written by      {}", manifest.written_by),
+    ];
+    for t in &manifest.types {
+        lines.push(format!(
+            "type {:<14} {} constraints, {} slots, {} instances, {}",
+            t.name,
+            output::count(t.constraints as u64),
+            t.slots,
+            t.instances,
+            output::bytes(t.bytes)
+        ));
+    }
+    lines.push(format!("trust: {}", manifest.trust));
+    Ok((json!({ "ok": true, "kind": "key directory", "manifest": manifest }), lines.join("\n")))
+}
+
+fn file(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
+    let mut head = [0; 8];
+    {
+        use std::io::Read;
+        let open = std::fs::File::open(path);
+        let mut file =
+            open.map_err(|e| Failure::new(BAD_FILE, format!("{}: {e}", path.display())))?;
+        let _ = file.read(&mut head).or_fail(BAD_FILE)?;
+    }
+    if path.file_name().is_some_and(|name| name == "manifest.json") {
+        return directory(
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        );
+    }
+    match &head {
+        b"HEKATNPF" => proof(path),
+        b"HEKATNVK" => verifying_key(path, registry),
+        b"HEKATNKY" => key_file(path),
+        _ => Err(Failure::new(
+            BAD_FILE,
+            format!(
+                "{} is none of our files: it is no proof, verifying key, proving key or aggregation key",
+                path.display()
+            ),
+        )),
+    }
+}
+
+fn proof(path: &Path) -> Result<(Value, String), Failure> {
+    let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
+    let digest = Proof::key_digest(&bytes)
+        .map_err(|e| format!("{}: {e}", path.display()))
+        .or_fail(BAD_FILE)?;
+    let digest = hex::encode(digest);
+    let rounds = (0..=40).find(|rounds| Proof::encoded_len(*rounds) == bytes.len());
+    let size = match rounds {
+        Some(0) => "1 subcircuit".to_owned(),
+        Some(l) => format!("{} to {} subcircuits ({l} halvings)", (1u64 << (l - 1)) + 1, 1u64 << l),
+        None => {
+            let why = "no proof has this length: it is truncated or has bytes after its end";
+            return Err(Failure::new(
+                BAD_FILE,
+                format!("{}: {} bytes: {why}", path.display(), bytes.len()),
+            ));
+        }
+    };
+    let lines = format!(
+        "proof of {}\nverifying key   {digest}\nsize            {size}\nThe elements were not checked: that takes the verifying key.",
+        output::bytes(bytes.len() as u64)
+    );
+    Ok((
+        json!({ "ok": true, "kind": "proof", "bytes": bytes.len(), "key_digest": digest, "halvings": rounds }),
+        lines,
+    ))
+}
+
+fn verifying_key(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
+    let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
+    let named = |e: VerifyingKeyError| format!("{}: {e}", path.display());
+    let key = VerifyingKey::from_bytes(&bytes).map_err(named).or_fail(BAD_FILE)?;
+    let digest = hex::encode(key.digest());
+    let known = registry.get(&key.circuit).is_some();
+    let lines = format!(
+        "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\nsubcircuits     {} of {} types\npublic values   {}\n\
+         layout          {}\nzero knowledge  {}\ntrust: {}",
+        output::bytes(bytes.len() as u64),
+        key.circuit,
+        key.parameters,
+        if known { "" } else { " (not in this program's registry)" },
+        key.instances,
+        key.types,
+        key.public.len(),
+        hex::encode(key.layout),
+        if key.zero_knowledge { "yes" } else { "NO" },
+        key.trust.statement(),
+    );
+    let object = json!({
+        "ok": true, "kind": "verifying key", "bytes": bytes.len(), "digest": digest, "circuit": key.circuit,
+        "parameters": crate::commands::verify::parameters(&key), "subcircuits": key.instances, "types": key.types,
+        "public_values": key.public.len(), "layout": hex::encode(key.layout), "zero_knowledge": key.zero_knowledge,
+        "trust": key.trust.statement(),
+    });
+    Ok((object, lines))
+}
+
+fn key_file(path: &Path) -> Result<(Value, String), Failure> {
+    let (kind, digest, sections) = inspect_sections(path).or_fail(BAD_FILE)?;
+    let digest = hex::encode(digest);
+    let trust = "trust: see verifying.key of the same setup".to_owned();
+    let mut lines = vec![kind.clone(), format!("digest {digest}"), trust];
+    for s in &sections {
+        let state = if s.intact { "" } else { "  DAMAGED" };
+        lines.push(format!(
+            "section {:<14} {:>12} bytes at {:>12}{state}",
+            s.name, s.bytes, s.offset
+        ));
+    }
+    let damaged = sections.iter().filter(|s| !s.intact).map(|s| s.name.clone()).collect::<Vec<_>>();
+    if !damaged.is_empty() {
+        let message = format!(
+            "{}\n{} is damaged in {}",
+            lines.join("\n"),
+            path.display(),
+            damaged.join(", ")
+        );
+        return Err(Failure::new(BAD_FILE, message));
+    }
+    let list: Vec<Value> = sections
+        .iter()
+        .map(|s| json!({ "name": s.name, "offset": s.offset, "bytes": s.bytes }))
+        .collect();
+    Ok((json!({ "ok": true, "kind": kind, "digest": digest, "sections": list }), lines.join("\n")))
+}

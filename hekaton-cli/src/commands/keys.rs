@@ -1,0 +1,110 @@
+//! `hekaton keys`: looking after key directories.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
+use crate::options::{Keys, KeysList, KeysVerify};
+use crate::terminal::output;
+use crate::terminal::progress::Display;
+use hekaton_core::LocalEngine;
+use hekaton_storage::{KeyCheckError, KeyStore, Manifest, check_keys};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub(crate) fn run(command: &Keys, json: bool) -> Result<(), Failure> {
+    match command {
+        Keys::Verify(command) => verify(command, json),
+        Keys::List(command) => list(command, json),
+    }
+}
+
+fn verify(command: &KeysVerify, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let path = &command.keys;
+    let display = Display::new();
+    display.line("digests of all files and sections");
+    let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let report = check_keys(&keys, &engine, |step| display.line(step)).map_err(|e| match e {
+        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+        e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
+    })?;
+    let object = json!({
+        "ok": true, "keys": path, "verifying_key_digest": manifest.verifying_key_digest, "points": report.points,
+        "relations": report.relations, "bytes": keys.bytes(), "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
+    });
+    let lines = format!(
+        "{}: all digests, {} points and {} pairing relations are right ({} in {})\ntrust: {}",
+        path.display(),
+        output::count(report.points),
+        report.relations,
+        output::bytes(keys.bytes()),
+        output::seconds(start.elapsed()),
+        manifest.trust,
+    );
+    output::result(json, &object, &lines)
+}
+
+fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for path in &command.paths {
+        let before = found.len();
+        if path.join("manifest.json").is_file() {
+            found.push(path.clone());
+        } else {
+            let entries = std::fs::read_dir(path);
+            let entries = entries
+                .map_err(|e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())))?;
+            let mut below: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+            below.retain(|p| p.join("manifest.json").is_file());
+            below.sort();
+            found.extend(below);
+        }
+        if found.len() == before {
+            output::say(format!("{}: no key directories", path.display()));
+        }
+    }
+    let mut lines = format!(
+        "{:>11} {:>14} {:>12}  directory: circuit",
+        "subcircuits", "constraints", "proving keys"
+    );
+    let mut damaged = false;
+    let mut objects = Vec::new();
+    for path in &found {
+        match KeyStore::manifest(path) {
+            Ok(manifest) => {
+                lines += &line(path, &manifest);
+                objects.push(json!({ "path": path, "manifest": manifest, "proving_key_bytes": bytes(&manifest) }));
+            }
+            // one bad directory does not hide the others
+            Err(e) => {
+                lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
+                damaged = true;
+                objects.push(json!({ "path": path, "error": e.to_string() }));
+            }
+        }
+    }
+    if found.is_empty() {
+        lines.clear();
+    }
+    output::result(json, &json!({ "ok": !damaged, "keys": Value::Array(objects) }), &lines)?;
+    // the list is told in any case
+    if damaged { std::process::exit(exit::BAD_FILE.into()) } else { Ok(()) }
+}
+
+fn bytes(manifest: &Manifest) -> u64 {
+    manifest.types.iter().fold(0, |sum, t| sum.saturating_add(t.bytes))
+}
+
+fn line(path: &Path, manifest: &Manifest) -> String {
+    let marks = if manifest.trust.contains("TEST KEYS") { " (TEST KEYS)" } else { "" };
+    format!(
+        "\n{:>11} {:>14} {:>12}  {}: {} {}{marks}",
+        output::count(manifest.instances as u64),
+        output::count(manifest.total_constraints()),
+        output::bytes(bytes(manifest)),
+        path.display(),
+        manifest.circuit,
+        manifest.parameters
+    )
+}

@@ -1,0 +1,34 @@
+//! `hekaton completions` and `hekaton man`: generated from the command line's own description.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::options::Options;
+use crate::terminal::output;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use serde_json::json;
+use std::path::Path;
+
+pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Options::command(), "hekaton", &mut script);
+    output::result(false, &json!({}), String::from_utf8_lossy(&script).trim_end())
+}
+
+/// One page for the program and one for each command.
+pub(crate) fn man(directory: &Path, json: bool) -> Result<(), Failure> {
+    if !directory.is_dir() {
+        return Err(Failure::new(
+            exit::BAD_FILE,
+            format!("{} is no directory: make it first", directory.display()),
+        ));
+    }
+    clap_mangen::generate_to(Options::command(), directory)
+        .map_err(|e| format!("{}: {e}", directory.display()))
+        .or_fail(exit::BAD_FILE)?;
+    let lines = format!(
+        "man pages are in {}: man {}",
+        directory.display(),
+        directory.join("hekaton.1").display()
+    );
+    output::result(json, &json!({ "ok": true, "directory": directory }), &lines)
+}

@@ -1,0 +1,13 @@
+//! One file per command.
+
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod estimate;
+pub(crate) mod inspect;
+pub(crate) mod keys;
+pub(crate) mod manual;
+pub(crate) mod prove;
+#[cfg(feature = "mpi")]
+pub(crate) mod prove_mpi;
+pub(crate) mod setup;
+pub(crate) mod verify;

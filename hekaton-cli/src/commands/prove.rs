@@ -1,0 +1,350 @@
+//! `hekaton prove`.
+
+use crate::Registry;
+use crate::application::{AnyEngine, OnFile};
+use crate::event_files::EventFiles;
+use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
+use crate::opened_keys::OpenedKeys;
+use crate::options::Prove;
+use crate::ranks::{self, Place};
+use crate::report::{self, Summary};
+use crate::terminal::output::{self, Inputs};
+use crate::terminal::progress::Display;
+use crate::terminal::signals;
+use hekaton_core::distributed::{RankEngine, RankError};
+use hekaton_core::events::{Event, Phase, Recorder};
+use hekaton_core::protocol::coordinator::CoordinatorError;
+use hekaton_core::protocol::journal::JournalErrorKind;
+use hekaton_core::{
+    Cancellation, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness, WitnessCheck,
+};
+use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
+use std::io::ErrorKind;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What is made from the events.
+struct Listeners {
+    display: Display,
+    summary: Mutex<Summary>,
+    files: EventFiles,
+}
+
+pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<(), Failure> {
+    ranks::check_launch(command)?;
+    if command.ranks.mpi {
+        return Err(Failure::new(exit::USAGE, WITHOUT_MPI));
+    }
+    with_listeners(command, registry, &command.keys, json, None)
+}
+
+/// What `--mpi` says in a program without it; with it, the command does not come here.
+const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo apt-get install libopenmpi-dev \
+     openmpi-bin libclang-dev; on a cluster: module load openmpi; then: cargo install --path hekaton-cli --features mpi";
+
+/// Rank 0 of many.
+#[cfg(feature = "mpi")]
+pub(crate) fn on_root(
+    command: &Prove,
+    registry: &Registry,
+    keys: &Path,
+    json: bool,
+    place: Place,
+) -> Result<(), Failure> {
+    with_listeners(command, registry, keys, json, Some(place))
+}
+
+/// Every other rank.
+#[cfg(feature = "mpi")]
+pub(crate) fn on_worker(
+    command: &Prove,
+    registry: &Registry,
+    keys: &Path,
+    mut place: Place,
+) -> Result<(), Failure> {
+    // Rank 0 decides whether the run stops: a signal here only asks, and nobody listens.
+    signals::Handling {
+        cancellation: Some(Cancellation::new()),
+        quiet: true,
+        last: Box::new(|| true),
+        ended: "ended at once",
+        json: false,
+    }
+    .start()?;
+    let opened =
+        OpenedKeys::open(registry, keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
+    place.provers = opened.plan.provers;
+    ranks::work(&place, &opened)
+}
+
+/// Proves, with everything that is made from the events: progress, tables, files, the report.
+fn with_listeners(
+    command: &Prove,
+    registry: &Registry,
+    keys: &Path,
+    json: bool,
+    place: Option<Place>,
+) -> Result<(), Failure> {
+    let listeners =
+        Listeners { display: Display::new(), summary: Mutex::default(), files: EventFiles::new() };
+    let recorder = Recorder::new(concat!("hekaton ", env!("CARGO_PKG_VERSION")), |record| {
+        listeners.display.event(record);
+        listeners.files.event(record);
+        if let Ok(mut summary) = listeners.summary.lock() {
+            summary.add(record);
+        }
+    });
+    let result =
+        Session { command, registry, keys, json, listeners: &listeners, recorder: &recorder }
+            .prove(place);
+    drop(recorder);
+    let Listeners { display, summary, .. } = listeners;
+    drop(display);
+    result?;
+    let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    summary.end();
+    // What earlier processes did belongs to the run. If their events were lost, what this process did must do.
+    if let Some(run) = command.run.as_ref().filter(|_| command.resume)
+        && let Ok(all) = report::summarise(&run.join("events.jsonl"), drop)
+        && all.written.is_some()
+    {
+        summary = all;
+    }
+    output::result(json, &summary.object(), &summary.table())?;
+    if let Some(run) = &command.run {
+        let report = summary.object().to_string() + "\n";
+        if let Err(e) = output::write(&report::result_path(run), report.as_bytes()) {
+            output::say(format_args!("warning: {}: the report is not kept", e.message));
+        }
+    }
+    Ok(())
+}
+
+/// One `hekaton prove`.
+struct Session<'a> {
+    command: &'a Prove,
+    registry: &'a Registry,
+    /// where this process finds the keys
+    keys: &'a Path,
+    json: bool,
+    listeners: &'a Listeners,
+    recorder: &'a Recorder<'a>,
+}
+
+impl Session<'_> {
+    /// All steps. Each checks what it needs before it changes anything on disk.
+    fn prove(&self, place: Option<Place>) -> Result<(), Failure> {
+        let file = exit::read(&self.command.file)?;
+        let proof = self.proof_path()?;
+        let opened = self.open(&file, place.as_ref())?;
+        let directory = open_run(self.command, &opened.keys, &file)?.map(Arc::new);
+        let cancellation = self.attach(directory.as_ref())?;
+        let run = self.run(&file, &opened, directory.as_deref(), &cancellation, place)?;
+        exit::finish();
+        self.write(proof, directory.as_deref(), &opened.name, &run)
+    }
+
+    /// Where the proof goes; `None` where the run directory has it in any case. No output may be in the way of an input
+    /// or of another output.
+    fn proof_path(&self) -> Result<Option<PathBuf>, Failure> {
+        let command = self.command;
+        let path = match (&command.proof, &command.run) {
+            (Some(proof), Some(run)) if output::same_place(proof, &run.join("proof")) => None,
+            (Some(proof), _) => Some(proof.clone()),
+            (None, Some(_)) => None,
+            (None, None) => Some(with_suffix(&command.file, ".proof")),
+        };
+        let inputs = Inputs {
+            files: &[&command.file],
+            keys: Some(&command.keys),
+            run: command.run.as_deref(),
+        };
+        if let (Some(proof), Some(events)) = (&path, &command.events)
+            && output::same_place(proof, events)
+        {
+            let why = format!("--events {}: that is where the proof goes", events.display());
+            return Err(Failure::new(exit::BAD_FILE, why));
+        }
+        for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
+            if let Some(path) = path {
+                output::check_output(path, option, &inputs)?;
+            }
+        }
+        Ok(path)
+    }
+
+    /// Opens the keys, and checks the input before a run directory is touched: a wrong file leaves no run behind.
+    fn open(&self, file: &[u8], place: Option<&Place>) -> Result<OpenedKeys, Failure> {
+        let command = self.command;
+        let since = self.recorder.phase_start(Phase::LoadKeys, 1, 0);
+        let threads = match place {
+            Some(place) => NonZeroUsize::new(place.provers),
+            None => command.threads.threads,
+        };
+        let opened = OpenedKeys::open(self.registry, self.keys, threads, command.memory_limit)?;
+        self.recorder.phase_end(Phase::LoadKeys, since, opened.keys.bytes());
+        let fits = opened.circuit.check_input(file);
+        fits.map_err(|e| format!("{}: {e}", command.file.display())).or_fail(exit::FAILED)?;
+        if command.insecure_seed.is_some() {
+            output::say(
+                "WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only",
+            );
+        }
+        Ok(opened)
+    }
+
+    /// Attaches event files and signals. Not before the run directory is ours: what a file had is lost with it.
+    fn attach(&self, directory: Option<&Arc<RunDirectory>>) -> Result<Cancellation, Failure> {
+        let cancellation = Cancellation::new();
+        let files = &self.listeners.files;
+        if let Some(path) = &self.command.events {
+            files.attach(path, self.command.resume, None)?;
+        }
+        let ended = match directory {
+            Some(run) => {
+                if let Err(e) = files.attach(&run.events_path(), true, Some(run.clone())) {
+                    output::say(format_args!("warning: {}: the run goes on without", e.message));
+                }
+                "ended at once: subcircuits under way are lost, the same command with --resume goes on"
+            }
+            None => "interrupted: no proof was written",
+        };
+        let asked = directory.is_some().then(|| cancellation.clone());
+        signals::Handling {
+            cancellation: asked,
+            quiet: false,
+            last: Box::new(|| true),
+            ended,
+            json: self.json,
+        }
+        .start()?;
+        files.start();
+        Ok(cancellation)
+    }
+
+    /// Proves on the threads of this machine, or as rank 0.
+    fn run(
+        &self,
+        file: &[u8],
+        opened: &OpenedKeys,
+        directory: Option<&RunDirectory>,
+        cancellation: &Cancellation,
+        place: Option<Place>,
+    ) -> Result<ProvenRun, Failure> {
+        let command = self.command;
+        let check = if command.no_check { WitnessCheck::Skip } else { WitnessCheck::Check };
+        let mut options = ProveOptions::new()
+            .witness_check(check)
+            .provers(opened.plan.provers)
+            .cancellation(cancellation)
+            .recorder(self.recorder);
+        options = match (directory, command.insecure_seed) {
+            (Some(run), _) => options.journal(run),
+            (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
+            (None, None) => options,
+        };
+        let prove = |engine: AnyEngine<'_>| {
+            let run = opened.circuit.prove(file, &opened.keys, engine, &options);
+            run.map_err(|e| failure(&e, options.has_journal()))
+        };
+        match place {
+            None => prove(AnyEngine::Local(&opened.engine)),
+            Some(place) => {
+                let place = Place { provers: opened.plan.provers, ..place };
+                let ranks = |engine: &RankEngine| prove(AnyEngine::Ranks(engine));
+                ranks::coordinate(place, &command.ranks, opened, self.recorder, ranks)
+            }
+        }
+    }
+
+    /// Writes the proof, and says where it is.
+    fn write(
+        &self,
+        path: Option<PathBuf>,
+        directory: Option<&RunDirectory>,
+        circuit: &str,
+        run: &ProvenRun,
+    ) -> Result<(), Failure> {
+        if let Some(path) = &path {
+            output::write(path, run.proof.as_bytes())?;
+        }
+        let path = path.or_else(|| directory.map(RunDirectory::proof_path)).unwrap_or_default();
+        let application = self.registry.get(circuit);
+        self.recorder.emit(Event::ProofWritten {
+            path: path.display().to_string(),
+            bytes: run.proof.as_bytes().len() as u64,
+            public: application.map_or_else(String::new, |a| a.show_public(&run.public_values)),
+            key: self.command.keys.join("verifying.key").display().to_string(),
+        });
+        Ok(())
+    }
+}
+
+/// Opens the run directory, if one is asked for.
+fn open_run(
+    command: &Prove,
+    keys: &ProverKeys,
+    file: &[u8],
+) -> Result<Option<RunDirectory>, Failure> {
+    let Some(path) = &command.run else { return Ok(None) };
+    let identity = RunIdentity::new(&keys.verifying, *blake3::hash(file).as_bytes());
+    let mut options = RunDirectoryOptions::new().lease_deadline(Duration::from_secs(command.lease));
+    if let Some(seed) = command.insecure_seed {
+        options = options.insecure_seed(seed);
+    }
+    let run = if command.resume {
+        options.resume(path, &identity)
+    } else {
+        options.begin(path, &identity)
+    };
+    run.map(Some).map_err(|e| {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        let failed = matches!(&e, RunError::Io { source, .. } if full.contains(&source.kind()));
+        Failure::new(if failed { exit::FAILED } else { exit::BAD_FILE }, explain(&e))
+    })
+}
+
+/// Why there is no proof, what is kept, and how to get on.
+fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
+    let error = match error {
+        OnFile::Input(error) => return Failure::new(exit::FAILED, error),
+        OnFile::Failed(error) => error,
+    };
+    let why = explain(error);
+    match error {
+        ProveError::Cancelled => Failure::new(
+            exit::STOPPED,
+            "interrupted: what was done is kept; the same command with --resume goes on",
+        ),
+        ProveError::Coordinator(CoordinatorError::Rank(RankError::Lost { .. })) => {
+            let kept = match has_journal {
+                true => "what was done is kept: the same command with --resume goes on",
+                false => "nothing is kept: --run DIR would keep what is done",
+            };
+            Failure::new(exit::LOST, format!("{why}; {kept}"))
+        }
+        ProveError::Journal(error) => match error.kind() {
+            JournalErrorKind::Io => Failure::new(
+                exit::FAILED,
+                format!(
+                    "{why}; what was done is kept: mend it, and the same command with --resume goes on"
+                ),
+            ),
+            JournalErrorKind::Unusable | JournalErrorKind::OtherExecution => {
+                Failure::new(exit::BAD_FILE, why)
+            }
+            _ => Failure::new(exit::FAILED, why),
+        },
+        _ => Failure::new(exit::FAILED, why),
+    }
+}
+
+/// `FILE` and a suffix.
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

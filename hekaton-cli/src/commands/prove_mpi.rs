@@ -1,0 +1,109 @@
+//! `hekaton prove --mpi`: starts MPI, places the keys, and runs as rank 0 or as a worker rank.
+
+use crate::Registry;
+use crate::commands::prove;
+use crate::exit::{self, Failure, OrFail};
+use crate::opened_keys::digest;
+use crate::options::Prove;
+use crate::ranks::Place;
+use crate::terminal::output;
+use hekaton_mpi::launch::default_provers;
+use hekaton_mpi::{Mpi, MpiError, Watch};
+use hekaton_storage::KeyStore;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<(), Failure> {
+    let mpi = Mpi::start().or_fail(exit::USAGE)?;
+    let rank = mpi.rank();
+    let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
+        say(rank, &failure, json);
+        mpi.abort(failure.code)
+    });
+    let provers = command.ranks.provers_per_rank.map(NonZeroUsize::get);
+    let provers = provers.unwrap_or_else(|| default_provers(mpi.ranks_on_node()));
+    let watch = Watch { silence: Duration::from_secs(command.ranks.silence), stuck };
+    let outcome = mpi.run(&watch, |endpoint, abort| {
+        // what can't be put in order with the other ranks ends them all at once, also when provers are at work
+        let fail = move |failure: &Failure| {
+            say(rank, failure, json);
+            abort.now(failure.code)
+        };
+        let place = Place { endpoint, provers, fail: Box::new(fail) };
+        match rank {
+            0 => prove::on_root(command, registry, &keys, json, place),
+            _ => prove::on_worker(command, registry, &keys, place),
+        }
+    });
+    let Err(failure) = outcome else {
+        mpi.finish(exit::OK);
+        return Ok(());
+    };
+    if rank == 0 && failure.code == exit::STOPPED {
+        // the ranks leave MPI together; what there is to say is said before, as launchers end whoever is slow
+        exit::finish();
+        say(rank, &failure, json);
+        mpi.finish(failure.code);
+        std::process::exit(failure.code.into());
+    }
+    say(rank, &failure, json);
+    mpi.abort(failure.code)
+}
+
+fn say(rank: usize, failure: &Failure, json: bool) {
+    match rank {
+        0 => output::failure(failure, json),
+        // rank 0 may say it better, or not at all
+        _ => output::say(format_args!("rank {rank}: error: {}", failure.message)),
+    }
+}
+
+fn stuck(rank: usize, why: &str) -> u8 {
+    output::say(format_args!("error: rank {rank} is lost: {why}; this one ends"));
+    exit::LOST
+}
+
+/// Where this rank finds the keys.
+fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
+    let ranks = &command.ranks;
+    if ranks.stage_keys.is_none() && !ranks.keys_from_root {
+        return Ok(command.keys.clone());
+    }
+    let manifest = if mpi.rank() == 0 || !ranks.keys_from_root {
+        Some(KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?)
+    } else {
+        None
+    };
+    let mut files = vec!["manifest.json".into(), "verifying.key".into(), "aggregation.key".into()];
+    let mut name = Vec::new();
+    if let Some(manifest) = &manifest {
+        files.extend(
+            manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))),
+        );
+        // each user has a copy of their own: nobody else can change it
+        let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
+        name = format!("hekaton-keys-{user}-{}", digest(manifest)).into_bytes();
+    }
+    let parent = ranks.stage_keys.clone().unwrap_or_else(std::env::temp_dir);
+    if ranks.keys_from_root {
+        mpi.broadcast(&mut name);
+    }
+    let to = parent.join(String::from_utf8_lossy(&name).into_owned());
+    let placed = match ranks.keys_from_root {
+        true => mpi.send_files(&command.keys, &to, &files),
+        false => mpi.stage(&command.keys, &to, &files),
+    };
+    if let Err(MpiError::Leader) = &placed {
+        // who knows why says so first
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    placed.or_fail(exit::FAILED)?;
+    let copy = KeyStore::manifest(&to).or_fail(exit::BAD_FILE)?;
+    if !to.to_string_lossy().ends_with(&digest(&copy)) {
+        let why = format!("{}: these are not the keys that its name says: remove it", to.display());
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    Ok(to)
+}

@@ -1,0 +1,82 @@
+//! `hekaton setup`.
+
+use crate::Registry;
+use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
+use crate::options::Setup;
+use crate::terminal::progress::Display;
+use crate::terminal::{output, signals};
+use hekaton_core::{LocalEngine, SetupError, SetupOptions};
+use hekaton_storage::{KeyStore, KeyStoreError};
+use serde_json::json;
+use std::time::Instant;
+
+pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let file = command.file.as_deref().map(exit::read).transpose()?;
+    let given = command.circuit.parameters.iter().cloned().collect();
+    let (circuit, parameters) =
+        registry.open(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    if let Some(file) = &file {
+        // parameters given beside --for must fit the file: find out before the work
+        let path = command.file.clone().unwrap_or_default();
+        let fits = circuit.check_input(file);
+        fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
+    }
+    let mut options = SetupOptions::new(&command.circuit.circuit)
+        .parameters(&parameters)
+        .zero_knowledge(!command.no_zero_knowledge);
+    if let Some(seed) = command.insecure_seed {
+        options = options.insecure_seed(seed);
+        output::say(
+            "WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only",
+        );
+    }
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let mut store = KeyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    if let Some(unfinished) = store.unfinished_path() {
+        // Ctrl-C leaves nothing behind; when it is gone the keys have their name already
+        let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
+        let ended = "interrupted: no keys were written";
+        signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
+            .start()?;
+    }
+    let display = Display::new();
+    let failed = |e: SetupError<KeyStoreError>| match &e {
+        SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
+        e => Failure::new(exit::FAILED, e),
+    };
+    engine
+        .install(|| circuit.setup(&options, &mut store, &mut |step| display.line(step)))
+        .map_err(failed)?;
+    let manifest = KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?;
+    let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();
+    let mut lines = format!(
+        "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
+        "type", "constraints", "slots", "instances", "key"
+    );
+    for t in &manifest.types {
+        lines += &format!(
+            "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
+            t.name,
+            output::count(t.constraints as u64),
+            t.slots,
+            t.instances,
+            output::bytes(t.bytes)
+        );
+    }
+    lines += &format!(
+        "keys for {} subcircuits with {} constraints in {} ({} of proving keys), made in {}\n",
+        manifest.instances,
+        output::count(manifest.total_constraints()),
+        command.keys.display(),
+        output::bytes(total),
+        output::seconds(start.elapsed()),
+    );
+    lines += &format!("trust: {}", manifest.trust);
+    let object = json!({
+        "ok": true, "keys": command.keys, "manifest": manifest, "proving_key_bytes": total,
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    output::result(json, &object, &lines)
+}

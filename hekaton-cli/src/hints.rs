@@ -1,0 +1,54 @@
+//! What to type next: hints that the program adds to the errors of its libraries, which know no command line.
+
+use hekaton_core::keys::KeyFileError;
+use hekaton_core::protocol::coordinator::CoordinatorError;
+use hekaton_core::protocol::worker::WorkerError;
+use hekaton_core::{ProveError, SetupError};
+use hekaton_storage::{KeyStoreError, RunError};
+use std::error::Error;
+
+/// An error's text, and the hint for it if there is one.
+pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
+    match hint(error) {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}
+
+/// Looks through the errors that wrap others.
+fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(error) = error.downcast_ref::<ProveError>() {
+        return match error {
+            ProveError::Coordinator(CoordinatorError::Key(error)) => of_key_file(error),
+            ProveError::Worker(WorkerError::Unsatisfied { .. }) => {
+                Some("`hekaton check` names the constraint and its wires")
+            }
+            ProveError::Worker(WorkerError::Key(error)) => of_key_file(error),
+            ProveError::Journal(error) => error.downcast_ref().and_then(of_run),
+            _ => None,
+        };
+    }
+    if let Some(SetupError::Sink(error)) = error.downcast_ref() {
+        return of_key_store(error);
+    }
+    let of_store = error.downcast_ref().and_then(of_key_store);
+    of_store
+        .or_else(|| error.downcast_ref().and_then(of_key_file))
+        .or_else(|| error.downcast_ref().and_then(of_run))
+}
+
+fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
+    match error {
+        KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` makes one"),
+        KeyStoreError::KeyFile(error) => of_key_file(error),
+        _ => None,
+    }
+}
+
+fn of_key_file(error: &KeyFileError) -> Option<&'static str> {
+    matches!(error, KeyFileError::Magic { .. }).then_some("`hekaton setup` writes such files")
+}
+
+fn of_run(error: &RunError) -> Option<&'static str> {
+    matches!(error, RunError::Exists { .. }).then_some("--resume resumes it")
+}

@@ -1,0 +1,64 @@
+//! Everything that comes from a key store.
+
+use crate::Registry;
+use crate::application::OpenCircuit;
+use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
+use crate::terminal::output;
+use hekaton_circuit::named::Parameters;
+use hekaton_core::{LocalEngine, Pool, ProverKeys};
+use hekaton_plan::{MemoryPlan, type_sizes};
+use hekaton_storage::{KeyStore, Manifest};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Everything that comes from a key store.
+pub(crate) struct OpenedKeys {
+    pub(crate) circuit: Box<dyn OpenCircuit>,
+    /// the circuit's name
+    pub(crate) name: String,
+    /// of all files of the store
+    pub(crate) digest: String,
+    pub(crate) keys: ProverKeys,
+    pub(crate) engine: Arc<LocalEngine>,
+    pub(crate) plan: MemoryPlan,
+}
+
+impl OpenedKeys {
+    /// Opens a key store, with threads and memory for a run.
+    pub(crate) fn open(
+        registry: &Registry,
+        path: &Path,
+        threads: Option<NonZeroUsize>,
+        limit: Option<u64>,
+    ) -> Result<Self, Failure> {
+        let (manifest, mut keys) =
+            KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+        let parameters: Parameters =
+            serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
+        let (circuit, _) =
+            registry.open(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
+        let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
+        let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
+        let plan =
+            MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
+        if plan.release {
+            keys.release_after_use();
+        }
+        let digest = digest(&manifest);
+        Ok(Self { circuit, name: manifest.circuit, digest, keys, engine, plan })
+    }
+}
+
+/// One digest of all files of a key directory, as its manifest names them.
+pub(crate) fn digest(manifest: &Manifest) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let types = manifest.types.iter().map(|kind| kind.digest.as_str());
+    for digest in
+        types.chain([manifest.verifying_key_digest.as_str(), &manifest.aggregation_key_digest])
+    {
+        hasher.update(digest.as_bytes());
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}

@@ -1,0 +1,228 @@
+//! What the program prints: results on standard output, everything else on standard error.
+
+use crate::exit::{self, Failure};
+use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
+use hekaton_plan::NotEnoughMemory;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Warnings go to standard error; `RUST_LOG` chooses. With `labels` (for `check`) there is no logging: constraints keep the
+/// spans they were made in instead.
+pub(crate) fn start_logging(labels: bool) {
+    if labels {
+        tracing_subscriber::registry()
+            .with(ConstraintLayer::new(TracingMode::OnlyConstraints))
+            .init();
+        return;
+    }
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,gr1cs=off,r1cs=off"));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .without_time()
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(filter).with(lines).init();
+}
+
+/// A line on standard error. Whoever read it may be gone: that ends nothing.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Prints an error.
+pub(crate) fn failure(failure: &Failure, json: bool) {
+    if json {
+        let object = json!({ "ok": false, "exit_code": failure.code, "error": failure.message, "details": failure.details });
+        let _ = print(&object.to_string());
+    }
+    say(format_args!("error: {}", failure.message));
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Prints a result: the object, or the lines for people.
+///
+/// A reader that went away (`| head`) is no error; a full disk is.
+pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
+    let printed = if json { print(&object.to_string()) } else { print(lines) };
+    match printed {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(exit::FAILED, format!("can't print the result: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A memory limit that is too small, with the smallest that is not.
+pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
+    // rounded up, so that it can be given back as it is
+    let smallest = e.smallest.div_ceil(1 << 20);
+    let limit = e.limit as f64 / f64::from(1 << 20);
+    let message = format!(
+        "--memory-limit: {limit:.1}M (of 2^20 bytes) are too few: the smallest workable limit is {smallest}M"
+    );
+    let details = json!({ "smallest_bytes": smallest << 20 });
+    Failure { code: exit::USAGE, message, details }
+}
+
+/// 12345678 as "12.3 MB".
+pub(crate) fn bytes(n: u64) -> String {
+    let n = n as f64;
+    match n {
+        n if n < 1e3 => format!("{n} B"),
+        n if n < 1e6 => format!("{:.1} kB", n / 1e3),
+        n if n < 1e9 => format!("{:.1} MB", n / 1e6),
+        n => format!("{:.2} GB", n / 1e9),
+    }
+}
+
+/// 1234567 as "1,234,567".
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A duration for people.
+pub(crate) fn seconds(t: Duration) -> String {
+    seconds_f64(t.as_secs_f64())
+}
+
+/// [`seconds`], from a number of them.
+pub(crate) fn seconds_f64(s: f64) -> String {
+    match s {
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 600.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// The directory of a file.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a path leads, as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path
+}
+
+/// Whether two paths lead to the same place.
+pub(crate) fn same_place(a: &Path, b: &Path) -> bool {
+    resolve(a) == resolve(b)
+}
+
+/// What an output must not touch.
+#[derive(Default)]
+pub(crate) struct Inputs<'a> {
+    /// Files that would be lost.
+    pub(crate) files: &'a [&'a Path],
+    /// A directory into which nothing is written.
+    pub(crate) keys: Option<&'a Path>,
+    /// A run directory; files of its own are not overwritten.
+    pub(crate) run: Option<&'a Path>,
+}
+
+/// The files that make a run directory.
+fn is_of_a_run(name: &str) -> bool {
+    matches!(
+        name,
+        "run.json"
+            | "seed"
+            | "lease.json"
+            | "lease.lock"
+            | "events.jsonl"
+            | "report.json"
+            | "proof"
+    ) || name.ends_with(".log")
+}
+
+/// Finds out before the work, not after it, that a file can't be written or would destroy something.
+pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
+    let refuse = |why: &str| {
+        Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())))
+    };
+    if path.is_dir() {
+        return refuse("is a directory, expected a file");
+    }
+    let place = resolve(path);
+    if inputs.files.iter().any(|input| resolve(input) == place) {
+        return refuse("that is the input, which would be lost");
+    }
+    if inputs.keys.is_some_and(|keys| place.starts_with(resolve(keys))) {
+        return refuse("that is inside the key directory");
+    }
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if let Some(run) = inputs.run.map(resolve) {
+        if place == run || (place.parent() == Some(&run) && is_of_a_run(&name)) {
+            return refuse("that belongs to the run directory itself: give another name");
+        }
+        if place.parent() == Some(&run) && !run.exists() {
+            return Ok(()); // it will be made with the run
+        }
+    }
+    if place.exists() && !place.is_file() {
+        return refuse("that is no regular file");
+    }
+    if let Err(e) = std::fs::OpenOptions::new().append(true).open(&place)
+        && e.kind() != std::io::ErrorKind::NotFound
+    {
+        return refuse(&format!("can't write to it: {e}"));
+    }
+    let directory = parent(path);
+    if !directory.is_dir() {
+        return refuse(&format!(
+            "the directory {} does not exist: make it first",
+            directory.display()
+        ));
+    }
+    match tempfile::NamedTempFile::new_in(directory) {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let e = e
+                .get_ref()
+                .and_then(std::error::Error::source)
+                .map_or_else(|| e.to_string(), ToString::to_string);
+            refuse(&format!("can't write there: {e}"))
+        }
+    }
+}
+
+/// Writes a file under a temporary name and renames it, readable for all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let attempt = || -> std::io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        }
+        file.persist(path).map_err(|e| e.error)?;
+        Ok(())
+    };
+    attempt()
+        .map_err(|e| Failure::new(exit::FAILED, format!("can't write {}: {e}", path.display())))
+}

@@ -1,0 +1,178 @@
+//! The frame of a message between ranks (docs/formats.md, "Messages between ranks").
+//!
+//! ```text
+//! 0   version              u16
+//! 2   kind                 u16
+//! 4   run and attempt      u32   answers to an earlier attempt are recognised by it
+//! 8   length of what follows the header  u64
+//! 16  digest: the first 8 bytes of BLAKE3 over the 16 before and the content
+//! 24  content
+//! ```
+//! The digest is against broken memory and networks, not against an adversary on the network.
+
+/// Length of a frame's header.
+pub const HEADER: usize = 24;
+
+/// Version of the messages; all ranks must have the same.
+pub const VERSION: u16 = 1;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Kind {
+    /// worker: what it is, before all else
+    Hello = 1,
+    /// coordinator: an attempt begins
+    Begin = 2,
+    /// coordinator: subcircuits to commit to, with all that belongs to them
+    CommitJobs = 3,
+    /// coordinator: subcircuits to prove that this rank did not commit to
+    ProveJobs = 4,
+    /// coordinator: the prove round begins; a rank proves what it committed to
+    Challenges = 5,
+    /// coordinator: give back subcircuits that are not begun
+    Revoke = 6,
+    /// coordinator: what did you do since I last asked?
+    Account = 7,
+    /// coordinator: there is nothing more to do
+    End = 8,
+    /// worker: a commitment
+    Committed = 9,
+    /// worker: a proof
+    Proven = 10,
+    /// worker: subcircuits that it gives back
+    Revoked = 11,
+    /// worker: what it did
+    Accounted = 12,
+    /// worker: why it can't do a job
+    Failed = 13,
+    /// coordinator: a phase of the aggregation
+    Phase = 14,
+    /// worker: its part of a phase
+    Part = 15,
+}
+
+impl Kind {
+    const ALL: [Self; 15] = [
+        Self::Hello,
+        Self::Begin,
+        Self::CommitJobs,
+        Self::ProveJobs,
+        Self::Challenges,
+        Self::Revoke,
+        Self::Account,
+        Self::End,
+        Self::Committed,
+        Self::Proven,
+        Self::Revoked,
+        Self::Accounted,
+        Self::Failed,
+        Self::Phase,
+        Self::Part,
+    ];
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) run: u32,
+    pub(crate) content: Vec<u8>,
+}
+
+/// Why bytes are no frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error("{0} bytes, a message has {HEADER} at least")]
+    Short(usize),
+    #[error("messages of version {0}, this program speaks version {VERSION}")]
+    Version(u16),
+    #[error("a message of unknown kind {0}")]
+    Kind(u16),
+    #[error("{found} bytes of content, the header says {expected}")]
+    Length { found: usize, expected: u64 },
+    #[error("the digest is wrong: the message was damaged on its way")]
+    Digest,
+}
+
+fn digest(head: &[u8], content: &[u8]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(head).update(content);
+    let mut out = [0; 8];
+    out.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    out
+}
+
+/// How long the whole message is whose first bytes these are, at least [`HEADER`] of them; for transports that split
+/// messages.
+pub fn message_length(head: &[u8]) -> Option<u64> {
+    let bytes = head.get(8..16)?;
+    let mut length = [0; 8];
+    length.copy_from_slice(bytes);
+    u64::from_le_bytes(length).checked_add(HEADER as u64)
+}
+
+impl Frame {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER + self.content.len());
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(self.kind as u16).to_le_bytes());
+        out.extend_from_slice(&self.run.to_le_bytes());
+        out.extend_from_slice(&(self.content.len() as u64).to_le_bytes());
+        let digest = digest(&out, &self.content);
+        out.extend_from_slice(&digest);
+        out.extend_from_slice(&self.content);
+        out
+    }
+
+    pub(crate) fn from_bytes(mut bytes: Vec<u8>) -> Result<Self, FrameError> {
+        if bytes.len() < HEADER {
+            return Err(FrameError::Short(bytes.len()));
+        }
+        let content = bytes.split_off(HEADER);
+        let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        if word(0) != VERSION {
+            return Err(FrameError::Version(word(0)));
+        }
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| *kind as u16 == word(2))
+            .ok_or(FrameError::Kind(word(2)))?;
+        let run = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+        let expected = message_length(&bytes).unwrap_or(u64::MAX).saturating_sub(HEADER as u64);
+        if expected != content.len() as u64 {
+            return Err(FrameError::Length { found: content.len(), expected });
+        }
+        if digest(&bytes[..16], &content) != bytes[16..] {
+            return Err(FrameError::Digest);
+        }
+        Ok(Self { kind, run, content })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let frame = Frame { kind: Kind::Part, run: 7, content: vec![1, 2, 3] };
+        let bytes = frame.to_bytes();
+        assert_eq!(message_length(&bytes), Some(bytes.len() as u64));
+        assert_eq!(Frame::from_bytes(bytes.clone()), Ok(frame));
+        for bit in 0..8 * bytes.len() {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Frame::from_bytes(bad).is_err(), "bit {bit}");
+        }
+        for cut in 0..bytes.len() {
+            assert!(Frame::from_bytes(bytes[..cut].to_vec()).is_err());
+        }
+        assert!(Frame::from_bytes([&bytes[..], &[0]].concat()).is_err());
+        assert_eq!(message_length(&[0xff; HEADER]), None);
+        for kind in Kind::ALL {
+            let frame = Frame { kind, run: 0, content: Vec::new() };
+            assert_eq!(Frame::from_bytes(frame.to_bytes()).unwrap().kind, kind);
+        }
+    }
+}

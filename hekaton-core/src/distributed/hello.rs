@@ -1,0 +1,145 @@
+//! The handshake: what each rank is, and what must be the same on all.
+
+use super::RankError;
+use super::message::Writer;
+use crate::encoding::{DecodeError, Reader};
+use crate::keys::ProverKeys;
+use hekaton_circuit::Circuit;
+
+/// What a rank says of itself before all else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Its machine.
+    pub host: String,
+    /// Subcircuits that it proves at once.
+    pub provers: usize,
+    /// What must be the same on all ranks: name and value.
+    pub facts: Vec<(String, String)>,
+    /// What may differ, but a user should know: name and value.
+    pub notes: Vec<(String, String)>,
+}
+
+impl Hello {
+    /// Of a rank with these keys; its facts are the digests of verifying key and layout.
+    ///
+    /// # Errors
+    /// When the circuit has no layout.
+    pub fn new<C: Circuit>(
+        circuit: &C,
+        keys: &ProverKeys,
+        provers: usize,
+    ) -> Result<Self, hekaton_circuit::LayoutError> {
+        let layout = circuit
+            .layout()?
+            .wiring(hekaton_circuit::Masking::new(keys.verifying.zero_knowledge))
+            .digest();
+        let facts = vec![
+            ("verifying key".to_owned(), hex::encode(keys.verifying.digest())),
+            ("layout".to_owned(), hex::encode(layout)),
+        ];
+        Ok(Self { host: crate::system::host(), provers, facts, notes: Vec::new() })
+    }
+
+    /// One more fact.
+    #[must_use]
+    pub fn fact(mut self, name: &str, value: impl ToString) -> Self {
+        self.facts.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// One more note.
+    #[must_use]
+    pub fn note(mut self, name: &str, value: impl ToString) -> Self {
+        self.notes.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let list = |out: Writer, pairs: &[(String, String)]| {
+            pairs
+                .iter()
+                .fold(out.u32(pairs.len() as u32), |out, (name, value)| out.text(name).text(value))
+        };
+        list(
+            list(Writer::default().text(&self.host).u32(self.provers as u32), &self.facts),
+            &self.notes,
+        )
+        .0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let host = reader.text("host")?;
+        let provers = reader.u32("provers")? as usize;
+        if provers == 0 || provers > 1 << 16 {
+            return Err(reader.invalid("provers", 4, format_args!("{provers} provers")));
+        }
+        let mut list = || -> Result<Vec<(String, String)>, DecodeError> {
+            let n = reader.count(8, "number of facts")?;
+            (0..n).map(|_| Ok((reader.text("name")?, reader.text("value")?))).collect()
+        };
+        let (facts, notes) = (list()?, list()?);
+        reader.finish()?;
+        Ok(Self { host, provers, facts, notes })
+    }
+}
+
+/// Compares what all ranks say with rank 0. Gives what differs and may.
+pub(crate) fn compare(own: &Hello, others: &[(usize, Hello)]) -> Result<Vec<String>, RankError> {
+    let differences = |list: &dyn Fn(&Hello) -> Vec<(String, String)>| {
+        let mut out = Vec::new();
+        for (rank, hello) in others {
+            let (expected, found) = (list(own), list(hello));
+            for (name, value) in &expected {
+                match found.iter().find(|(n, _)| n == name) {
+                    Some((_, v)) if v == value => {}
+                    Some((_, v)) => {
+                        out.push(format!(
+                            "rank {rank} on {}: {name} is {v}, on rank 0 ({}) {value}",
+                            hello.host, own.host
+                        ));
+                    }
+                    None => out
+                        .push(format!("rank {rank} on {} says nothing of its {name}", hello.host)),
+                }
+            }
+        }
+        out
+    };
+    let hard = differences(&|hello| hello.facts.clone());
+    if !hard.is_empty() {
+        return Err(RankError::Handshake { differences: hard });
+    }
+    Ok(differences(&|hello| hello.notes.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_the_rank() {
+        let hello = |build: &str, cpu: &str| {
+            let hello =
+                Hello { host: "node1".into(), provers: 2, facts: Vec::new(), notes: Vec::new() };
+            hello.fact("build", build).note("processor", cpu)
+        };
+        let own = hello("a", "x");
+        assert_eq!(Hello::decode(&own.encode()), Ok(own.clone()));
+        assert_eq!(compare(&own, &[(1, hello("a", "x"))]), Ok(vec![]));
+        let notes = compare(&own, &[(1, hello("a", "y")), (2, hello("a", "x"))]).unwrap();
+        assert_eq!(notes, ["rank 1 on node1: processor is y, on rank 0 (node1) x"]);
+        let error = compare(&own, &[(1, hello("a", "x")), (2, hello("b", "x"))]).unwrap_err();
+        assert!(
+            error.to_string().contains("rank 2 on node1: build is b, on rank 0 (node1) a"),
+            "{error}"
+        );
+        let silent = Hello { facts: Vec::new(), ..own.clone() };
+        assert!(
+            compare(&own, &[(3, silent)])
+                .unwrap_err()
+                .to_string()
+                .contains("rank 3 on node1 says nothing")
+        );
+    }
+}

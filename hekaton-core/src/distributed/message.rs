@@ -1,0 +1,478 @@
+//! What is in the messages between ranks: encoding, and checked decoding.
+
+use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
+use crate::aggregation::blocks::Openings;
+use crate::encoding::{DecodeError, Reader, put_string};
+use crate::mirage::WitnessCheck;
+use crate::protocol::answer::Answer;
+use crate::randomness::Randomness;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
+
+/// The longest text in a message.
+const TEXT: usize = 4096;
+
+/// Content of a message that grows.
+#[derive(Default)]
+pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+impl Writer {
+    pub(crate) fn u32(mut self, x: u32) -> Self {
+        self.0.extend(x.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn u64(mut self, x: u64) -> Self {
+        self.0.extend(x.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn f64(self, x: f64) -> Self {
+        self.u64(x.to_bits())
+    }
+
+    pub(crate) fn text(mut self, text: &str) -> Self {
+        let end =
+            text.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT).last().unwrap_or(0);
+        let text = if text.len() <= TEXT { text } else { &text[..end] };
+        put_string(&mut self.0, &text.replace(char::is_control, " "));
+        self
+    }
+
+    pub(crate) fn scalar(mut self, x: &Fr) -> Self {
+        self.0.extend(hekaton_arith::fr_to_bytes(x));
+        self
+    }
+
+    pub(crate) fn scalars(self, x: &[Fr]) -> Self {
+        x.iter().fold(self, |out, x| out.scalar(x))
+    }
+
+    /// Points as they lie in memory.
+    pub(crate) fn points<G: Group>(mut self, points: &[G]) -> Self {
+        self.0.extend_from_slice(bytemuck::cast_slice(points));
+        self
+    }
+
+    pub(crate) fn miller(mut self, value: &MillerLoop) -> Self {
+        self.0.extend(value.to_bytes());
+        self
+    }
+
+    /// Bytes with their length: one byte below 255, else 255 and a u32.
+    pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
+        match u8::try_from(bytes.len()) {
+            Ok(length) if length < u8::MAX => self.0.push(length),
+            _ => {
+                self.0.push(u8::MAX);
+                self.0.extend((bytes.len() as u32).to_le_bytes());
+            }
+        }
+        self.0.extend_from_slice(bytes);
+        self
+    }
+}
+
+impl Reader<'_> {
+    pub(crate) fn f64(&mut self, what: &'static str) -> Result<f64, DecodeError> {
+        let value = f64::from_bits(self.u64(what)?);
+        if value.is_finite() && value >= 0.0 {
+            Ok(value)
+        } else {
+            Err(self.invalid(what, 8, "no duration"))
+        }
+    }
+
+    pub(crate) fn text(&mut self, what: &'static str) -> Result<String, DecodeError> {
+        self.string(TEXT, what)
+    }
+
+    pub(crate) fn scalar(&mut self, what: &'static str) -> Result<Fr, DecodeError> {
+        fr_from_bytes(&self.array(what)?).map_err(|e| self.invalid(what, 32, e))
+    }
+
+    pub(crate) fn scalars(&mut self, n: usize, what: &'static str) -> Result<Vec<Fr>, DecodeError> {
+        (0..n).map(|_| self.scalar(what)).collect()
+    }
+
+    fn raw_points<G: Group>(
+        &mut self,
+        n: usize,
+        what: &'static str,
+    ) -> Result<Vec<G>, DecodeError> {
+        let size = std::mem::size_of::<G>();
+        let bytes = self.take(n.saturating_mul(size), what)?;
+        Ok(bytes.chunks_exact(size).map(bytemuck::pod_read_unaligned).collect())
+    }
+
+    /// Points in memory form, on the curve. Who sends them has checked the subgroup.
+    pub(crate) fn checked_points<G: Group>(
+        &mut self,
+        n: usize,
+        what: &'static str,
+    ) -> Result<Vec<G>, DecodeError> {
+        let points = self.raw_points::<G>(n, what)?;
+        match G::find_off_curve(&points) {
+            None => Ok(points),
+            Some(i) => {
+                Err(self.invalid(what, (n - i) * std::mem::size_of::<G>(), "not on the curve"))
+            }
+        }
+    }
+
+    /// Points in memory form, on the curve and in the subgroup.
+    pub(crate) fn points<G: Group>(
+        &mut self,
+        n: usize,
+        what: &'static str,
+    ) -> Result<Vec<G>, DecodeError> {
+        let points = self.checked_points::<G>(n, what)?;
+        match points.iter().position(|p| !p.is_in_group()) {
+            None => Ok(points),
+            Some(i) => {
+                Err(self.invalid(what, (n - i) * std::mem::size_of::<G>(), "not in the subgroup"))
+            }
+        }
+    }
+
+    pub(crate) fn one_point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
+        Ok(self.points(1, what)?[0])
+    }
+
+    pub(crate) fn miller(&mut self, what: &'static str) -> Result<MillerLoop, DecodeError> {
+        let bytes = self.take(MillerLoop::BYTES, what)?;
+        MillerLoop::from_bytes(bytes).map_err(|e| self.invalid(what, MillerLoop::BYTES, e))
+    }
+
+    pub(crate) fn bytes(&mut self, what: &'static str) -> Result<&[u8], DecodeError> {
+        let n = match self.array::<1>(what)? {
+            [u8::MAX] => self.u32(what)? as usize,
+            [short] => usize::from(short),
+        };
+        self.take(n, what)
+    }
+
+    /// How many items of so many bytes at least follow; more than there are bytes is an error before anything is made.
+    pub(crate) fn count(
+        &mut self,
+        smallest: usize,
+        what: &'static str,
+    ) -> Result<usize, DecodeError> {
+        let n = self.u32(what)? as usize;
+        let left = self.left();
+        if n.saturating_mul(smallest) > left {
+            return Err(self.invalid(what, 4, format_args!("{n} of them in {left} bytes")));
+        }
+        Ok(n)
+    }
+}
+
+/// An attempt begins: everything that is the same for all its jobs.
+pub(crate) struct Begin {
+    pub(crate) randomness: Randomness,
+    pub(crate) witness_check: WitnessCheck,
+}
+
+impl Begin {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.randomness.to_secret_bytes();
+        out.push((self.witness_check == WitnessCheck::Check).into());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let randomness =
+            Randomness::from_secret_bytes(reader.take(Randomness::SECRET_BYTES, "randomness")?);
+        let check = reader.array::<1>("flags")?[0];
+        reader.finish()?;
+        let witness_check = if check != 0 { WitnessCheck::Check } else { WitnessCheck::Skip };
+        Ok(Self { randomness, witness_check })
+    }
+}
+
+/// An answer on its way, with who made it and how long that took.
+pub(crate) struct Answered<A> {
+    pub(crate) answer: A,
+    pub(crate) prover: u32,
+    pub(crate) seconds: f64,
+}
+
+impl<A: Answer> Answered<A> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default().u32(self.prover).f64(self.seconds).0;
+        out.extend(self.answer.to_bytes());
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let (prover, seconds) = (reader.u32("prover")?, reader.f64("seconds")?);
+        let answer = A::from_bytes(reader.take(A::LEN, "answer")?)?;
+        reader.finish()?;
+        Ok(Self { answer, prover, seconds })
+    }
+}
+
+/// What a worker did since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Account {
+    pub(crate) subcircuits: u64,
+    pub(crate) busy: f64,
+    pub(crate) idle: f64,
+    pub(crate) peak_memory: u64,
+}
+
+impl Account {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::default()
+            .u64(self.subcircuits)
+            .f64(self.busy)
+            .f64(self.idle)
+            .u64(self.peak_memory)
+            .0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let subcircuits = reader.u64("subcircuits")?;
+        let (busy, idle) = (reader.f64("busy")?, reader.f64("idle")?);
+        let out = Self { subcircuits, busy, idle, peak_memory: reader.u64("memory")? };
+        reader.finish()?;
+        Ok(out)
+    }
+}
+
+/// A phase of the aggregation, asked of a rank (PROTOCOL, section 6).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum BlockPhase {
+    A { start: usize, end: usize, unit: usize, d: Vec<G1Point> },
+    B { proofs: ProofVectors },
+    C { r: Fr, g: Fr, b: Fr },
+    D { s1: Fr, s2: Fr },
+    E { s3: Fr, ledger: Fr, q: Vec<G2Point> },
+    Halve { x: Option<(Fr, Fr)> },
+    F { x: Option<(Fr, Fr)> },
+    G(Openings),
+}
+
+impl BlockPhase {
+    fn number(&self) -> u32 {
+        match self {
+            Self::A { .. } => 0,
+            Self::B { .. } => 1,
+            Self::C { .. } => 2,
+            Self::D { .. } => 3,
+            Self::E { .. } => 4,
+            Self::Halve { .. } => 5,
+            Self::F { .. } => 6,
+            Self::G(_) => 7,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let out = Writer::default().u32(self.number());
+        let challenges = |out: Writer, x: &Option<(Fr, Fr)>| match x {
+            Some((x, inverse)) => out.u32(1).scalar(x).scalar(inverse),
+            None => out.u32(0),
+        };
+        let out = match self {
+            Self::A { start, end, unit, d } => {
+                out.u64(*start as u64).u64(*end as u64).u64(*unit as u64).points(d)
+            }
+            Self::B { proofs } => out
+                .u32(proofs.len() as u32)
+                .points(&proofs.a)
+                .points(&proofs.b)
+                .points(&proofs.c)
+                .scalars(&proofs.e),
+            Self::C { r, g, b } => out.scalars(&[*r, *g, *b]),
+            Self::D { s1, s2 } => out.scalars(&[*s1, *s2]),
+            Self::E { s3, ledger, q } => out.scalars(&[*s3, *ledger]).u32(q.len() as u32).points(q),
+            Self::Halve { x } | Self::F { x } => challenges(out, x),
+            Self::G(o) => out.u32(o.x.len() as u32).scalars(&o.x).scalars(&o.x_inverse).scalars(&[
+                o.r_inverse,
+                o.z,
+                o.rho,
+            ]),
+        };
+        out.0
+    }
+
+    /// `padded` is N: blocks lie within it.
+    pub(crate) fn decode(bytes: &[u8], padded: usize) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let challenges = |reader: &mut Reader<'_>| -> Result<Option<(Fr, Fr)>, DecodeError> {
+            match reader.u32("whether there is a challenge")? {
+                0 => Ok(None),
+                _ => Ok(Some((reader.scalar("x")?, reader.scalar("x^-1")?))),
+            }
+        };
+        let phase = match reader.u32("phase")? {
+            0 => {
+                let mut size =
+                    |what| reader.u64(what).map(|x| usize::try_from(x).unwrap_or(usize::MAX));
+                let (start, end, unit) = (size("start")?, size("end")?, size("unit")?);
+                let fits = start < end && end <= padded && unit.is_power_of_two();
+                if !fits || start % unit != 0 || end % unit != 0 {
+                    let why =
+                        format!("{start}..{end} in blocks of {unit} does not lie in 0..{padded}");
+                    return Err(reader.invalid("range", 24, why));
+                }
+                Self::A { start, end, unit, d: reader.checked_points(end - start, "D")? }
+            }
+            1 => {
+                let n = reader.count(96 + 192 + 96 + 32, "number of proofs")?;
+                let (a, b) = (reader.checked_points(n, "A")?, reader.checked_points(n, "B")?);
+                let (c, e) = (reader.checked_points(n, "C")?, reader.scalars(n, "e")?);
+                Self::B { proofs: ProofVectors { a, b, c, e } }
+            }
+            2 => Self::C { r: reader.scalar("r")?, g: reader.scalar("g")?, b: reader.scalar("b")? },
+            3 => Self::D { s1: reader.scalar("s1")?, s2: reader.scalar("s2")? },
+            4 => {
+                let (s3, ledger) = (reader.scalar("s3")?, reader.scalar("ledger")?);
+                let n = reader.count(192, "number of types")?;
+                Self::E { s3, ledger, q: reader.checked_points(n, "Q")? }
+            }
+            5 => Self::Halve { x: challenges(&mut reader)? },
+            6 => Self::F { x: challenges(&mut reader)? },
+            7 => {
+                let n = reader.count(64, "number of rounds")?;
+                if n != padded.ilog2() as usize {
+                    return Err(reader.invalid(
+                        "number of rounds",
+                        4,
+                        format_args!("{n} for {padded} instances"),
+                    ));
+                }
+                let (x, x_inverse) = (reader.scalars(n, "x")?, reader.scalars(n, "x^-1")?);
+                let (r_inverse, z, rho) =
+                    (reader.scalar("r^-1")?, reader.scalar("z")?, reader.scalar("rho")?);
+                Self::G(Openings { x, x_inverse, r_inverse, z, rho })
+            }
+            other => {
+                return Err(reader.invalid("phase", 4, format_args!("there is no phase {other}")));
+            }
+        };
+        reader.finish()?;
+        Ok(phase)
+    }
+}
+
+/// A rank's part of a phase.
+pub(crate) trait Part: Sized {
+    fn encode(&self) -> Vec<u8>;
+    /// `types` is k.
+    fn decode(reader: &mut Reader<'_>, types: usize) -> Result<Self, DecodeError>;
+}
+
+impl Part for MillerLoop {
+    fn encode(&self) -> Vec<u8> {
+        self.to_bytes()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        reader.miller("product")
+    }
+}
+
+impl Part for ProofCommitments {
+    fn encode(&self) -> Vec<u8> {
+        Writer::default().miller(&self.a).miller(&self.b).miller(&self.c).points(&[self.v_e]).0
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        let (a, b, c) = (reader.miller("cm_A")?, reader.miller("cm_B")?, reader.miller("cm_C")?);
+        Ok(Self { a, b, c, v_e: reader.one_point("V_e")? })
+    }
+}
+
+impl Part for BlockSums {
+    fn encode(&self) -> Vec<u8> {
+        let points =
+            |out: Writer, sums: &Sums<G1Point>| out.points(&sums.by_type).points(&[sums.plain]);
+        let out = [&self.a, &self.s, &self.c, &self.d].into_iter().fold(Writer::default(), points);
+        out.scalars(&self.e.by_type).scalar(&self.e.plain).points(&[self.w_r]).0
+    }
+
+    fn decode(reader: &mut Reader<'_>, types: usize) -> Result<Self, DecodeError> {
+        let mut points = |what| -> Result<Sums<G1Point>, DecodeError> {
+            Ok(Sums { by_type: reader.points(types, what)?, plain: reader.one_point(what)? })
+        };
+        let (a, s, c, d) = (
+            points("sums of A")?,
+            points("sums of S")?,
+            points("sums of C")?,
+            points("sums of D")?,
+        );
+        let e = Sums {
+            by_type: reader.scalars(types, "sums of e")?,
+            plain: reader.scalar("sum of e")?,
+        };
+        Ok(Self { a, s, c, d, e, w_r: reader.one_point("W_r")? })
+    }
+}
+
+impl Part for [MillerLoop; 6] {
+    fn encode(&self) -> Vec<u8> {
+        self.iter().fold(Writer::default(), Writer::miller).0
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        let mut out = [MillerLoop::one(); 6];
+        for product in &mut out {
+            *product = reader.miller("product of a round")?;
+        }
+        Ok(out)
+    }
+}
+
+/// Phase E begins: how many rounds a rank does by itself.
+impl Part for u32 {
+    fn encode(&self) -> Vec<u8> {
+        self.to_le_bytes().to_vec()
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        reader.u32("number of rounds")
+    }
+}
+
+impl Part for FoldingBlock {
+    fn encode(&self) -> Vec<u8> {
+        let out = Writer::default().u32(self.len() as u32);
+        out.points(&self.l).points(&self.r).points(&self.v).points(&self.w).0
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        let n = reader.count(576, "number of elements")?;
+        let (l, r) = (reader.points(n, "L")?, reader.points(n, "R")?);
+        Ok(Self { l, r, v: reader.points(n, "v")?, w: reader.points(n, "w")? })
+    }
+}
+
+impl Part for (G2Point, G1Point) {
+    fn encode(&self) -> Vec<u8> {
+        Writer::default().points(&[self.0]).points(&[self.1]).0
+    }
+
+    fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        Ok((reader.one_point("pi_v")?, reader.one_point("pi_w")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_short_where_they_can_be() {
+        for length in [0, 1, 254, 255, 256, 70_000] {
+            let bytes = vec![7u8; length];
+            let out = Writer::default().bytes(&bytes).0;
+            assert_eq!(out.len(), length + if length < 255 { 1 } else { 5 });
+            let mut reader = Reader::new(&out);
+            assert_eq!(reader.bytes("bytes"), Ok(&bytes[..]));
+            assert!(Reader::new(&out[..out.len() - 1]).bytes("bytes").is_err());
+        }
+    }
+}

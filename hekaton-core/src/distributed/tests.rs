@@ -1,0 +1,544 @@
+//! Ranks as threads: the same bytes as on one machine, and ranks that fail, lie or fall silent.
+
+use super::endpoint::Endpoint;
+use super::frame::{Frame, Kind};
+use super::message::Answered;
+use super::wire::Incoming;
+use super::*;
+use crate::events::{Event, Phase, Record, Recorder};
+use crate::pool::LocalEngine;
+use crate::protocol::coordinator::CoordinatorError;
+use crate::protocol::messages::{Commitment, Message, ProofResponse};
+use crate::protocol::{ProveError, ProveOptions, ProvenRun, prove};
+use crate::randomness::Randomness;
+use crate::tests::bench::{Bench, Squares};
+use crate::verifier::verify::verify;
+use hekaton_arith::{Fr, G1Point, Group};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const INPUT: u64 = 11;
+
+fn bench(n: usize) -> Bench<Squares> {
+    Bench::new(Squares::new(&(0..n).map(|i| (i * i) % 3 % 2).collect::<Vec<_>>()), true)
+}
+
+fn pool(threads: usize) -> Arc<LocalEngine> {
+    Arc::new(LocalEngine::new(NonZeroUsize::new(threads)).unwrap())
+}
+
+/// What a rank does with its end instead of serving.
+type Double<'a> = &'a (dyn Fn(usize, Endpoint, &dyn Fn(&Endpoint)) + Sync);
+
+/// Runs with so many ranks of these provers each; rank 0 proves if it has any. `double` stands for the worker ranks.
+fn run_with(
+    bench: &Bench<Squares>,
+    provers: &[usize],
+    schedule: Scheduling,
+    options: &ProveOptions<'_>,
+    double: Double<'_>,
+) -> Result<ProvenRun, ProveError> {
+    let mut ends = Endpoint::network(provers.len()).into_iter();
+    let hello = |provers| Hello::new(&bench.circuit, &bench.keys, provers).unwrap();
+    let work = |rank: usize| {
+        let pool = pool(provers[rank]);
+        move |end: &Endpoint| {
+            let keys = &bench.keys;
+            let served = serve(
+                end,
+                &Serve {
+                    circuit: &bench.circuit,
+                    keys,
+                    pool: &*pool,
+                    hello: hello(provers[rank]),
+                    failed: &|_| {},
+                },
+            );
+            assert_eq!(served, Ok(()), "rank {rank}");
+        }
+    };
+    let (root, own) = match (ends.next().unwrap(), provers[0]) {
+        (end, 0) => (end, None),
+        (end, _) => {
+            let (root, own) = end.with_own_worker();
+            (root, Some(own))
+        }
+    };
+    std::thread::scope(|scope| {
+        let root_proves = own.is_some();
+        if let Some(own) = own {
+            let work = work(0);
+            scope.spawn(move || work(&own));
+        }
+        for end in ends {
+            let work = work(end.rank());
+            scope.spawn(move || double(end.rank(), end, &work));
+        }
+        let engine = RankEngine::start(root, pool(2), &hello(1), root_proves, schedule);
+        let engine = engine.map_err(ProveError::from_rank)?;
+        prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, options)
+    })
+}
+
+fn run(bench: &Bench<Squares>, provers: &[usize], schedule: Scheduling) -> ProvenRun {
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
+    run_with(bench, provers, schedule, &options, &|_, end, work| work(&end)).unwrap()
+}
+
+fn local(bench: &Bench<Squares>) -> ProvenRun {
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
+    prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap()
+}
+
+/// 50: one seed, the same bytes whatever the number of ranks, their provers and the schedule.
+#[test]
+fn a50_ranks_do_not_change_the_proof() {
+    for n in [1, 5, 13, 33] {
+        let bench = bench(n);
+        let expected = local(&bench);
+        for provers in [&[1][..], &[0, 1], &[1, 1], &[0, 2, 1], &[1, 1, 1, 3, 1]] {
+            for schedule in [Scheduling::Static, Scheduling::Dynamic] {
+                let run = run(&bench, provers, schedule);
+                assert_eq!(
+                    run.proof.as_bytes(),
+                    expected.proof.as_bytes(),
+                    "{n} {provers:?} {schedule:?}"
+                );
+            }
+        }
+        verify(&bench.keys.verifying, &expected.public_values, expected.proof.as_bytes()).unwrap();
+    }
+}
+
+/// A run with events, whose worker ranks' messages are changed. Shares are fixed, so that each rank has something to change:
+/// pulled, a quick rank could take all.
+fn tampered(
+    bench: &Bench<Squares>,
+    provers: &[usize],
+    change: impl Fn(usize, Frame) -> Vec<Frame> + Send + Sync + Clone + 'static,
+) -> (Result<ProvenRun, ProveError>, Vec<Event>) {
+    let events = Mutex::new(Vec::new());
+    let recorder =
+        Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
+    let options = ProveOptions::new()
+        .randomness(Randomness::seeded_not_zero_knowledge(3))
+        .recorder(&recorder);
+    let run = run_with(bench, provers, Scheduling::Static, &options, &|rank, end, work| {
+        let change = change.clone();
+        work(&end.tampering(move |frame| change(rank, frame)));
+    });
+    drop(options);
+    drop(recorder);
+    (run, events.into_inner().unwrap())
+}
+
+fn notices(events: &[Event]) -> String {
+    let texts = events.iter().filter_map(|e| {
+        if let Event::Notice { message } = e { Some(message.as_str()) } else { None }
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn change_proof(frame: &mut Frame, change: impl Fn(&mut ProofResponse)) {
+    let mut answered = Answered::<ProofResponse>::decode(&frame.content).unwrap();
+    change(&mut answered.answer);
+    frame.content = answered.encode();
+}
+
+/// 49: a wrong C is found after the aggregation, made again, and the rank is named.
+#[test]
+fn a49_a_wrong_proof_is_made_again_and_its_rank_named() {
+    let bench = bench(5);
+    let (run, events) = tampered(&bench, &[0, 1, 1], |rank, mut frame| {
+        if rank == 2 && frame.kind == Kind::Proven {
+            change_proof(&mut frame, |r| r.proof.c = r.proof.c.add(&G1Point::generator()));
+        }
+        vec![frame]
+    });
+    assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
+    let said = notices(&events);
+    assert!(
+        said.contains("were wrong and were made again") && said.contains("(by rank 2 on "),
+        "{said}"
+    );
+    assert!(!said.contains("by rank 1"), "{said}");
+}
+
+/// 49: a wrong D moves the challenges: all begins again, and the rank is named. One that lies always is given up.
+#[test]
+fn a49_a_stale_commitment_is_named() {
+    let bench = bench(5);
+    let lies = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    for (most, ends_well) in [(1, true), (usize::MAX, false)] {
+        let lies = lies.clone();
+        lies.store(0, std::sync::atomic::Ordering::SeqCst);
+        let (run, events) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
+            let lie = rank == 1 && frame.kind == Kind::Committed;
+            if lie && lies.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < most {
+                let mut answered = Answered::<Commitment>::decode(&frame.content).unwrap();
+                answered.answer.d = G1Point::generator();
+                frame.content = answered.encode();
+            }
+            vec![frame]
+        });
+        let said = notices(&events);
+        assert!(said.contains("(by rank 1 on ") && said.contains("was wrong"), "{said}");
+        assert_eq!(run.is_ok(), ends_well);
+        if let Err(error) = run {
+            assert!(
+                matches!(&error, ProveError::WrongCommitment { by, .. } if by.contains("rank 1")),
+                "{error}"
+            );
+        }
+    }
+}
+
+/// 49: answers for what was not asked are refused, with the rank's name; two answers swapped among what was asked are
+/// found in the end.
+#[test]
+fn a49_swapped_indices_are_named() {
+    let bench = bench(5);
+    let (run, _) = tampered(&bench, &[0, 1, 1], |rank, mut frame| {
+        if rank == 2 && frame.kind == Kind::Proven {
+            change_proof(&mut frame, |r| r.instance = 4 - r.instance.min(4) + 7);
+        }
+        vec![frame]
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(
+        error.contains("rank 2 sent a wrong message")
+            && error.contains("which it was not asked for"),
+        "{error}"
+    );
+
+    let held = Arc::new(Mutex::new(None::<Frame>));
+    let (run, events) = tampered(&bench, &[0, 1], move |_, mut frame| {
+        if frame.kind != Kind::Proven {
+            return vec![frame];
+        }
+        let mut held = held.lock().unwrap();
+        match held.take() {
+            // the first waits for the second, and they change names
+            None if Answered::<ProofResponse>::decode(&frame.content).unwrap().answer.instance
+                < 2 =>
+            {
+                *held = Some(frame);
+                Vec::new()
+            }
+            Some(mut first) => {
+                let instance = |frame: &Frame| {
+                    Answered::<ProofResponse>::decode(&frame.content).unwrap().answer.instance
+                };
+                let (a, b) = (instance(&first), instance(&frame));
+                change_proof(&mut first, |r| r.instance = b);
+                change_proof(&mut frame, |r| r.instance = a);
+                vec![first, frame]
+            }
+            None => vec![frame],
+        }
+    });
+    assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
+    assert!(notices(&events).contains("(by rank 1 on "), "{events:?}");
+}
+
+/// A point off the curve, a message that is cut, one of another kind: the rank is named.
+#[test]
+fn malformed_answers_name_the_rank() {
+    let bench = bench(5);
+    type Change = fn(&mut Frame);
+    let cases: [(Kind, Change, &str); 6] = [
+        (Kind::Committed, |f| f.content[12 + 8 + 20] ^= 1, "D at byte 8"),
+        (Kind::Proven, |f| f.content[12 + 8 + 20] ^= 1, "A at byte 8"),
+        (Kind::Proven, |f| f.content.truncate(100), "bytes needed"),
+        (Kind::Proven, |f| f.kind = Kind::Committed, "Committed in the prove round"),
+        (Kind::Part, |f| f.content.truncate(100), "bytes needed"),
+        (Kind::Part, |f| f.content[..48].fill(0xff), "unreduced coordinate"),
+    ];
+    for (kind, change, says) in cases {
+        let (run, _) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
+            if rank == 1 && frame.kind == kind {
+                change(&mut frame);
+            }
+            vec![frame]
+        });
+        let error = run.unwrap_err().to_string();
+        assert!(
+            error.contains("rank 1 sent a wrong message") && error.contains(says),
+            "{says}: {error}"
+        );
+    }
+    // damage on the way
+    assert_eq!(
+        Frame::from_bytes(vec![0; 3]).unwrap_err().to_string(),
+        "3 bytes, a message has 24 at least"
+    );
+}
+
+/// A wrong cm_D, whose challenges all proofs were made under: everything begins again with new randomness, and no second
+/// pair of challenges is used with the old one.
+#[test]
+fn a_wrong_commitment_to_all_begins_again() {
+    let bench = bench(20);
+    let lied = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (run, events) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
+        if rank == 2
+            && frame.kind == Kind::Part
+            && !lied.swap(true, std::sync::atomic::Ordering::SeqCst)
+        {
+            frame.content[..48].copy_from_slice(&[1; 48]);
+        }
+        vec![frame]
+    });
+    let run = run.unwrap();
+    verify(&bench.keys.verifying, &run.public_values, run.proof.as_bytes()).unwrap();
+    assert_ne!(
+        run.proof.as_bytes(),
+        local(&bench).proof.as_bytes(),
+        "the randomness of the second attempt"
+    );
+    assert!(notices(&events).contains("so were the challenges"), "{events:?}");
+    assert!(events.iter().any(|e| matches!(e, Event::Restart { attempt: 2 })));
+}
+
+/// A rank whose listener panics is lost, and does not hang.
+#[test]
+fn a_rank_that_panics_does_not_hang() {
+    let bench = bench(20);
+    let options = ProveOptions::new();
+    let run = run_with(&bench, &[0, 1, 1], Scheduling::Dynamic, &options, &|rank, end, work| {
+        if rank == 1 {
+            return work(&end);
+        }
+        let end = end.tampering(|frame| {
+            assert_ne!(frame.kind, Kind::Part, "a panic of this test");
+            vec![frame]
+        });
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&end)));
+        assert!(ended.is_err());
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(error.contains("rank 2 is lost"), "{error}");
+}
+
+/// What takes too long ends the run, although the rank gives signs of life.
+#[test]
+fn a_round_has_a_deadline() {
+    let bench = bench(3);
+    let ends: Vec<Endpoint> = Endpoint::network(2);
+    let mut ends = ends.into_iter();
+    let (root, worker) = (ends.next().unwrap(), ends.next().unwrap());
+    let hello = || Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+    std::thread::scope(|scope| {
+        let bench = &bench;
+        scope.spawn(move || {
+            // commitments never arrive
+            let end = worker.tampering(|frame| {
+                if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] }
+            });
+            let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+            serve(
+                &end,
+                &Serve {
+                    circuit: &bench.circuit,
+                    keys: &bench.keys,
+                    pool: &*pool(1),
+                    hello,
+                    failed: &|_| {},
+                },
+            )
+            .unwrap();
+        });
+        let engine =
+            RankEngine::start(root, pool(1), &hello(), false, Scheduling::Dynamic).unwrap();
+        let engine = engine.round_deadline(Some(Duration::from_millis(200)));
+        let run =
+            prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &ProveOptions::new());
+        let error = run.unwrap_err().to_string();
+        assert!(
+            error.contains("rank 1 is lost") && error.contains("commit round took longer"),
+            "{error}"
+        );
+    });
+}
+
+/// A stop in the middle of a round: what is under way is answered, nothing else, and the ranks are free again.
+#[test]
+fn a_stop_is_orderly() {
+    let bench = bench(40);
+    let stop = crate::Cancellation::new();
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let recorder = Recorder::new("test", |record: &Record| {
+        if matches!(record.event, Event::Subcircuit { .. })
+            && done.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 5
+        {
+            stop.cancel();
+        }
+    });
+    let options = ProveOptions::new().cancellation(&stop).recorder(&recorder);
+    let run =
+        run_with(&bench, &[0, 1, 2], Scheduling::Dynamic, &options, &|_, end, work| work(&end));
+    assert!(matches!(run, Err(ProveError::Cancelled)));
+    assert!(done.load(std::sync::atomic::Ordering::SeqCst) < 40);
+}
+
+/// A rank that computes a wrong part of the aggregation does not spoil the proof.
+#[test]
+fn a_wrong_part_of_the_aggregation_is_made_again() {
+    let bench = bench(20);
+    let (run, events) = tampered(&bench, &[0, 1, 1], |rank, mut frame| {
+        if rank == 2 && frame.kind == Kind::Part && frame.content.len() == 6 * 576 {
+            frame.content.rotate_left(576);
+        }
+        vec![frame]
+    });
+    assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
+    assert!(notices(&events).contains("aggregated again by rank 0 alone"));
+}
+
+/// A lost rank ends the run in every phase, and is named.
+#[test]
+fn a_lost_rank_is_named_in_every_phase() {
+    let bench = bench(9);
+    for kind in [Kind::Hello, Kind::Committed, Kind::Proven, Kind::Part, Kind::Accounted] {
+        let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
+        let root = Mutex::new(None);
+        let lost = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let run = {
+            let mut ends = Endpoint::network(2).into_iter();
+            let (coordinator, worker) = (ends.next().unwrap(), ends.next().unwrap());
+            *root.lock().unwrap() = Some(coordinator.inbox());
+            let hello = || Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+            std::thread::scope(|scope| {
+                let (root, lost) = (root.lock().unwrap().take().unwrap(), lost.clone());
+                let (bench, hello) = (&bench, &hello);
+                scope.spawn(move || {
+                    let end = worker.tampering(move |frame| {
+                        if frame.kind == kind || lost.load(std::sync::atomic::Ordering::SeqCst) {
+                            lost.store(true, std::sync::atomic::Ordering::SeqCst);
+                            let _ = root.send(Incoming::Lost { rank: 1, why: "silent".into() });
+                            return Vec::new();
+                        }
+                        vec![frame]
+                    });
+                    let (pool, circuit, keys) = (pool(1), &bench.circuit, &bench.keys);
+                    serve(
+                        &end,
+                        &Serve { circuit, keys, pool: &*pool, hello: hello(), failed: &|_| {} },
+                    )
+                });
+                let engine =
+                    RankEngine::start(coordinator, pool(1), &hello(), false, Scheduling::Dynamic);
+                let engine = engine.map_err(ProveError::from_rank)?;
+                prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).map(drop)
+            })
+        };
+        let error = run.unwrap_err();
+        let rank = CoordinatorError::Rank(RankError::Lost { rank: 1, why: "silent".into() });
+        assert_eq!(error.to_string(), rank.to_string(), "{kind:?}");
+    }
+}
+
+/// Ranks with other keys or another program are refused before anything is done.
+#[test]
+fn the_handshake_names_what_differs() {
+    let bench = bench(3);
+    let options = ProveOptions::new();
+    let run = run_with(&bench, &[0, 1, 1], Scheduling::Dynamic, &options, &|rank, end, _| {
+        let pool = pool(1);
+        let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+        let hello = if rank == 2 {
+            Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello }
+        } else {
+            hello
+        };
+        let served = serve(
+            &end,
+            &Serve {
+                circuit: &bench.circuit,
+                keys: &bench.keys,
+                pool: &*pool,
+                hello,
+                failed: &|_| {},
+            },
+        );
+        assert_eq!(served, Ok(()));
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(error.contains("rank 2 on ") && error.contains("verifying key is abc"), "{error}");
+    assert!(error.contains("says nothing of its layout") && !error.contains("rank 1"), "{error}");
+}
+
+/// A witness that is wrong is told with the rank and the constraint.
+#[test]
+fn a_rank_that_can_not_do_a_job_says_why() {
+    let bench = bench(3);
+    let (run, _) = tampered(&bench, &[0, 1], |_, mut frame| {
+        if frame.kind == Kind::Committed {
+            // as if a job had failed
+            frame = Frame {
+                kind: Kind::Failed,
+                content: super::message::Writer::default().u32(2).u32(2).text("why").0,
+                ..frame
+            };
+        }
+        vec![frame]
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(error.contains("rank 1 on ") && error.ends_with(": why"), "{error}");
+}
+
+/// Every subcircuit is done once, by some rank, and accounts tell what went to and from it.
+#[test]
+fn accounts_and_events_are_complete() {
+    let bench = bench(21);
+    let (run, events) = tampered(&bench, &[1, 2], |_, frame| vec![frame]);
+    run.unwrap();
+    for phase in [Phase::Commit, Phase::Prove] {
+        let mut done: Vec<(u64, u64)> = Vec::new();
+        for event in &events {
+            if let Event::Subcircuit { phase: p, instance, bytes, prover, .. } = event
+                && *p == phase
+            {
+                assert!(prover.starts_with("rank "), "{prover}");
+                done.push((*instance, *bytes));
+            }
+        }
+        done.sort_unstable();
+        assert_eq!(done.iter().map(|(i, _)| *i).collect::<Vec<_>>(), (0..21).collect::<Vec<_>>());
+        let accounts: Vec<_> = events
+            .iter()
+            .filter_map(|e| if let Event::Rank(a) = e { Some(a) } else { None })
+            .filter(|a| a.phase == phase)
+            .collect();
+        assert_eq!(accounts.iter().map(|a| a.subcircuits).sum::<u64>(), 21);
+        assert_eq!(accounts.len(), 2);
+        let most = match phase {
+            // the values of 5 slots, the private input and the answer
+            Phase::Commit => 5 * 40 + 40 + 24 + 12 + Commitment::LEN,
+            _ => 24 + 12 + ProofResponse::LEN,
+        };
+        if phase == Phase::Commit {
+            assert!(done.iter().all(|(_, bytes)| *bytes <= most as u64), "{done:?}");
+        } else {
+            // only what was moved from one rank to another is sent again
+            assert!(done.iter().filter(|(_, bytes)| *bytes > most as u64).count() < 21, "{done:?}");
+        }
+        assert!(
+            accounts.iter().all(|a| a.received_bytes > 0 && a.sent_bytes > 0 && a.peak_memory > 0)
+        );
+    }
+}
+
+/// A larger aggregation, in which ranks do several rounds by themselves and what is left is joined.
+#[test]
+fn larger_blocks_are_folded_on_ranks() {
+    let bench = bench(150);
+    let expected = local(&bench);
+    for provers in [&[1, 1][..], &[0, 1, 4, 2]] {
+        assert_eq!(
+            run(&bench, provers, Scheduling::Dynamic).proof.as_bytes(),
+            expected.proof.as_bytes()
+        );
+    }
+}

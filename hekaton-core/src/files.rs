@@ -1,0 +1,30 @@
+//! Files that appear whole or not at all: each is written under a temporary name, synced and renamed into place.
+
+use std::io::Write;
+use std::path::Path;
+
+/// Flushes a finished temporary file to disk and renames it into place, with the given mode.
+///
+/// # Errors
+/// When the file can't be synced, given its mode, or renamed.
+pub fn persist(file: tempfile::NamedTempFile, path: &Path, mode: u32) -> std::io::Result<()> {
+    file.as_file().sync_all()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+    }
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// Writes a file under a temporary name and renames it, so that no reader sees half a file.
+///
+/// # Errors
+/// When the file can't be written or renamed.
+pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    persist(file, path, 0o644)
+}

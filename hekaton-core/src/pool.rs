@@ -1,0 +1,143 @@
+//! The threads of this machine: [`Pool`], and [`LocalEngine`], a pool that is also an engine of its own.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Runs a function over many values, with threads; the results come in the order of the values.
+pub trait Pool: Sync {
+    /// Threads that work at once, at least 1.
+    fn threads(&self) -> usize;
+
+    /// `f` of each value.
+    fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R>;
+}
+
+/// One single-threaded prover a core of this machine.
+#[derive(Debug)]
+pub struct LocalEngine {
+    pool: rayon::ThreadPool,
+}
+
+impl LocalEngine {
+    /// An engine of so many threads; `None` takes the number of cores that this process may use.
+    ///
+    /// # Errors
+    /// When the operating system gives no threads.
+    pub fn new(threads: Option<NonZeroUsize>) -> Result<Self, std::io::Error> {
+        let threads = threads
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get);
+        let builder = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("prover-{i}"));
+        Ok(Self { pool: builder.build().map_err(std::io::Error::other)? })
+    }
+
+    /// Runs a function on the engine's threads, for setup.
+    pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.pool.install(f)
+    }
+}
+
+impl Pool for LocalEngine {
+    fn threads(&self) -> usize {
+        self.pool.current_num_threads()
+    }
+
+    fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
+        use rayon::prelude::*;
+        self.pool.install(|| values.into_par_iter().with_max_len(1).map(&f).collect())
+    }
+}
+
+impl LocalEngine {
+    /// Runs `job(i)` for each of `order`, each on one thread, at most `provers` at once, pulled dynamically by idle
+    /// threads. The first error stops the round: jobs under way are finished, no more are started.
+    ///
+    /// # Errors
+    /// The error of the failed job with the lowest place in `order`.
+    pub fn each<R: Send, E: Send>(
+        &self,
+        order: &[usize],
+        provers: usize,
+        job: impl Fn(usize) -> Result<R, E> + Sync,
+    ) -> Result<Vec<R>, E> {
+        // A shared counter is the queue: who is idle takes the next job, so unequal subcircuits keep all threads busy.
+        let next = AtomicUsize::new(0);
+        let failed = AtomicBool::new(false);
+        let worker = |context: rayon::BroadcastContext<'_>| {
+            let mut results = Vec::new();
+            while context.index() < provers.max(1) && !failed.load(Ordering::Relaxed) {
+                let place = next.fetch_add(1, Ordering::Relaxed);
+                let Some(index) = order.get(place) else { break };
+                let result = job(*index);
+                if result.is_err() {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                results.push((place, result));
+            }
+            results
+        };
+        let mut results: Vec<(usize, Result<R, E>)> =
+            self.pool.broadcast(worker).into_iter().flatten().collect();
+        results.sort_by_key(|(place, _)| *place);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(threads: usize) -> LocalEngine {
+        LocalEngine::new(NonZeroUsize::new(threads)).unwrap()
+    }
+
+    /// The queue gives out each job once, and the answers come in order; also run under ThreadSanitizer.
+    #[test]
+    fn each_job_is_done_once() {
+        for threads in [1, 2, 8] {
+            let done: Vec<AtomicUsize> = (0..5000).map(|_| AtomicUsize::new(0)).collect();
+            // what a job writes without any lock, others read after the round
+            let order: Vec<usize> = (0..5000).rev().collect();
+            let results = engine(threads).each(&order, usize::MAX, |i| {
+                done[i].fetch_add(1, Ordering::Relaxed);
+                Ok::<_, ()>(vec![i; 2])
+            });
+            assert_eq!(results.unwrap().into_iter().map(|r| r[1]).collect::<Vec<_>>(), order);
+            assert!(done.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_provers_work_at_once() {
+        let engine = engine(6);
+        for provers in [0, 1, 2, 4, 100] {
+            let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let order: Vec<usize> = (0..60).collect();
+            let result = engine.each(&order, provers, |i| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, ()>(i)
+            });
+            assert_eq!(result.unwrap(), order);
+            assert!((1..=provers.clamp(1, 6)).contains(&most.into_inner()), "{provers}");
+        }
+    }
+
+    /// An error stops the round: what is under way ends, nothing else begins, and the first in order is told.
+    #[test]
+    fn an_error_stops_the_round() {
+        for threads in [1, 4] {
+            let started = AtomicUsize::new(0);
+            let order: Vec<usize> = (0..10_000).collect();
+            let result = engine(threads).each(&order, threads, |i| {
+                started.fetch_add(1, Ordering::SeqCst);
+                if i >= 10 { Err(i) } else { Ok(i) }
+            });
+            assert_eq!(result, Err(10));
+            assert!(started.into_inner() <= 10 + threads);
+        }
+    }
+}

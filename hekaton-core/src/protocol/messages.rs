@@ -1,0 +1,170 @@
+//! What goes between coordinator and workers: plain values, so that any engine can carry them.
+//!
+//! A job is a value that any worker can do at any time, more than once, with the same result. The answers are
+//! [`Message`]s: values with one canonical encoding of a fixed length, for ranks and for the logs of a run directory.
+
+use crate::encoding::{DecodeError, Reader};
+use crate::mirage::MirageProof;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_to_bytes};
+use hekaton_circuit::{MemoryChallenges, SlotAccess};
+
+/// A subcircuit to be proven: everything that is its own.
+#[derive(Clone, Debug)]
+pub struct Job<P> {
+    /// Index of the instance.
+    pub instance: usize,
+    /// Index of its type.
+    pub kind: usize,
+    /// The values of its shared wires by slot, masks included.
+    pub values: Vec<Fr>,
+    /// The addresses and multiplicities of its slots.
+    pub slots: Vec<SlotAccess>,
+    /// Its private input; the commit round does without.
+    pub private: Option<P>,
+}
+
+/// A worker's answer in the commit round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commitment {
+    /// Index of the instance.
+    pub instance: usize,
+    /// The commitment D to the values of its slots.
+    pub d: G1Point,
+}
+
+/// What the coordinator sends into the prove round, the same for all subcircuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProveRound {
+    /// The challenges of the memory check.
+    pub memory: MemoryChallenges,
+}
+
+/// A worker's answer in the prove round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProofResponse {
+    /// Index of the instance.
+    pub instance: usize,
+    /// The proof.
+    pub proof: MirageProof,
+}
+
+/// A value with one canonical encoding of a fixed length (docs/formats.md, "Messages").
+pub trait Message: Sized + Send + Sync {
+    /// Length of the encoding in bytes.
+    const LEN: usize;
+
+    /// The canonical encoding, [`Self::LEN`] bytes.
+    fn to_bytes(&self) -> Vec<u8>;
+
+    /// Decodes. Everything is checked: the length, canonical scalars, points on the curve and in the subgroup.
+    ///
+    /// # Errors
+    /// What is wrong, and at which byte.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError>;
+}
+
+fn put_instance(instance: usize) -> Vec<u8> {
+    (instance as u64).to_le_bytes().to_vec()
+}
+
+fn instance(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+    let index = reader.u64("index of the instance")?;
+    match u32::try_from(index) {
+        Ok(index) => Ok(index as usize),
+        Err(_) => Err(reader.invalid(
+            "index of the instance",
+            8,
+            format_args!("{index} is not below 2^32"),
+        )),
+    }
+}
+
+fn scalar(reader: &mut Reader<'_>, what: &'static str) -> Result<Fr, DecodeError> {
+    fr_from_bytes(&reader.array(what)?).map_err(|e| reader.invalid(what, 32, e))
+}
+
+impl Message for Commitment {
+    const LEN: usize = 8 + G1Point::COMPRESSED;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = put_instance(self.instance);
+        out.extend(self.d.to_compressed());
+        out
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let out = Self { instance: instance(&mut reader)?, d: reader.point("D")? };
+        reader.finish()?;
+        Ok(out)
+    }
+}
+
+impl Message for ProveRound {
+    const LEN: usize = 64;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        [fr_to_bytes(&self.memory.g), fr_to_bytes(&self.memory.b)].concat()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let memory =
+            MemoryChallenges { g: scalar(&mut reader, "g")?, b: scalar(&mut reader, "b")? };
+        reader.finish()?;
+        Ok(Self { memory })
+    }
+}
+
+impl Message for ProofResponse {
+    const LEN: usize = 8 + 2 * G1Point::COMPRESSED + G2Point::COMPRESSED + 32;
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let MirageProof { a, b, c, e } = &self.proof;
+        let mut out = put_instance(self.instance);
+        out.extend(a.to_compressed());
+        out.extend(b.to_compressed());
+        out.extend(c.to_compressed());
+        out.extend(fr_to_bytes(e));
+        out
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let instance = instance(&mut reader)?;
+        let (a, b, c) = (reader.point("A")?, reader.point("B")?, reader.point("C")?);
+        let proof = MirageProof { a, b, c, e: scalar(&mut reader, "e")? };
+        reader.finish()?;
+        Ok(Self { instance, proof })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_round_trip_and_refuse_the_rest() {
+        let g = G1Point::generator();
+        let proof =
+            MirageProof { a: g, b: G2Point::generator(), c: G1Point::IDENTITY, e: -Fr::from(5u64) };
+        let (commitment, response) =
+            (Commitment { instance: 7, d: g }, ProofResponse { instance: 9, proof });
+        let round =
+            ProveRound { memory: MemoryChallenges { g: Fr::from(2u64), b: -Fr::from(3u64) } };
+        assert_eq!(Commitment::from_bytes(&commitment.to_bytes()), Ok(commitment));
+        assert_eq!(ProofResponse::from_bytes(&response.to_bytes()), Ok(response));
+        assert_eq!(ProveRound::from_bytes(&round.to_bytes()), Ok(round));
+        assert_eq!(commitment.to_bytes().len(), Commitment::LEN);
+        assert_eq!(response.to_bytes().len(), ProofResponse::LEN);
+        let mut bytes = response.to_bytes();
+        bytes.push(0);
+        assert_eq!(ProofResponse::from_bytes(&bytes), Err(DecodeError::Trailing(1)));
+        bytes.truncate(ProofResponse::LEN - 1);
+        assert!(matches!(ProofResponse::from_bytes(&bytes), Err(DecodeError::Truncated { .. })));
+        let mut bytes = commitment.to_bytes();
+        bytes[6] = 1;
+        assert!(matches!(Commitment::from_bytes(&bytes), Err(DecodeError::Invalid { .. })));
+        assert!(ProveRound::from_bytes(&[0xff; 64]).is_err(), "a scalar that is not reduced");
+    }
+}

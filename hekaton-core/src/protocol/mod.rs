@@ -1,0 +1,29 @@
+//! The two rounds as types of their states, and who runs them: for engines, tools and benchmarks. A program that proves
+//! and verifies needs only what the crate's root re-exports.
+
+pub mod answer;
+mod attempt;
+pub mod coordinator;
+pub mod engine;
+mod error;
+pub mod journal;
+mod key_sink;
+pub mod messages;
+mod options;
+mod prove;
+mod session;
+mod setup;
+pub mod worker;
+
+pub use crate::mirage::WitnessCheck;
+pub use error::ProveError;
+pub use key_sink::KeySink;
+pub use options::{Cancellation, ProveOptions};
+pub use prove::{ProvenRun, prove};
+pub use setup::{SetupError, SetupOptions, setup, setup_into};
+
+#[cfg(test)]
+pub(crate) use {
+    prove::prove_with,
+    setup::{Secrets, setup_wiring},
+};

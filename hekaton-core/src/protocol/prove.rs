@@ -1,0 +1,179 @@
+//! A whole run on one engine: execution, then attempts until there is a proof.
+
+use crate::events::{Event, Outcome, Phase, Recorder};
+use crate::keys::ProverKeys;
+use crate::mirage::WitnessCheck;
+use crate::pool::Pool;
+use crate::protocol::attempt::Attempt;
+use crate::protocol::coordinator::Coordinator;
+use crate::protocol::engine::Engine;
+use crate::protocol::error::ProveError;
+use crate::protocol::options::ProveOptions;
+use crate::protocol::session::{ATTEMPTS, Session};
+use crate::randomness::Randomness;
+use crate::verifier::proof::Proof;
+use crate::verifier::transcript::{Merlin, Sponge};
+use crate::verifier::verify::verify;
+use hekaton_arith::Fr;
+use hekaton_circuit::Circuit;
+
+/// A finished run.
+#[derive(Debug)]
+pub struct ProvenRun {
+    /// The proof; it was verified.
+    pub proof: Proof,
+    /// The public values that it proves.
+    pub public_values: Vec<Fr>,
+    /// Number of subcircuits.
+    pub instances: usize,
+    /// Constraints of all subcircuits.
+    pub constraints: u64,
+}
+
+/// Proves an execution of `circuit` on `input`.
+///
+/// The proof is verified before it is returned. With a [journal](ProveOptions::journal) every answer is kept, and what an
+/// earlier process kept is not computed again.
+///
+/// # Errors
+/// When the input, the circuit or the keys are wrong, with the bad subcircuits named, or when the run was cancelled.
+pub fn prove<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    keys: &ProverKeys,
+    engine: &impl Engine,
+    options: &ProveOptions<'_>,
+) -> Result<ProvenRun, ProveError> {
+    prove_with(circuit, input, keys, engine, options, &|_| Box::new(Merlin::new()))
+}
+
+/// [`prove`] over any sponge, which is made from the number of the attempt.
+pub(crate) fn prove_with<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    keys: &ProverKeys,
+    engine: &impl Engine,
+    options: &ProveOptions<'_>,
+    sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
+) -> Result<ProvenRun, ProveError> {
+    let silent = Recorder::silent();
+    let recorder = options.recorder.unwrap_or(&silent);
+    let result = Session { circuit, keys, engine, options, recorder }.run(input, sponge);
+    let outcome = match &result {
+        Ok(_) => Outcome::Finished,
+        Err(ProveError::Cancelled) => Outcome::Interrupted,
+        Err(error) => {
+            recorder.emit(Event::Error { message: error.to_string() });
+            Outcome::Failed
+        }
+    };
+    recorder.emit(Event::RunEnd { outcome, seconds: recorder.now() });
+    result
+}
+
+impl<C: Circuit, E: Engine> Session<'_, C, E> {
+    fn run(
+        &self,
+        input: &C::Input,
+        sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
+    ) -> Result<ProvenRun, ProveError> {
+        let coordinator = self.start(input)?;
+        let proof = match self.finished(&coordinator)? {
+            Some(proof) => proof,
+            None => self.attempts(&coordinator, sponge)?,
+        };
+        Ok(ProvenRun {
+            proof,
+            public_values: coordinator.public_values().to_vec(),
+            instances: coordinator.instances(),
+            constraints: coordinator.total_constraints(),
+        })
+    }
+
+    fn attempts(
+        &self,
+        coordinator: &Coordinator<'_, C>,
+        sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
+    ) -> Result<Proof, ProveError> {
+        let mut randomness = match (self.options.journal, &self.options.randomness) {
+            (Some(journal), _) => journal.randomness()?,
+            (None, Some(randomness)) => randomness.clone(),
+            (None, None) => Randomness::fresh()?,
+        };
+        let mut number = 1;
+        loop {
+            match (Attempt { session: self, coordinator, number, randomness: &randomness, sponge })
+                .run()
+            {
+                Err(error) if error.starts_over() && number < ATTEMPTS => {
+                    tracing::warn!(%error, "starting again with new randomness");
+                    number += 1;
+                    self.notice(error.to_string());
+                    self.recorder.emit(Event::Restart { attempt: number });
+                    // All randomness is drawn anew: what was committed to under these challenges must not be used again.
+                    randomness = randomness.next_attempt();
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Executes the circuit and tells what the run is.
+    fn start<'c>(&'c self, input: &'c C::Input) -> Result<Coordinator<'c, C>, ProveError> {
+        let (recorder, journal) = (self.recorder, self.options.journal);
+        if journal.is_some_and(|journal| !journal.is_for(&self.keys.verifying)) {
+            return Err(ProveError::ForeignJournal);
+        }
+        let since = recorder.phase_start(Phase::Execute, 1, 0);
+        let coordinator = Coordinator::new(self.circuit, input, self.keys)?;
+        recorder.phase_end(Phase::Execute, since, 0);
+        let vk = &self.keys.verifying;
+        let seeded = match journal {
+            Some(journal) => journal.has_insecure_seed(),
+            None => self.options.randomness.as_ref().is_some_and(Randomness::is_seeded),
+        };
+        recorder.emit(Event::RunStart {
+            circuit: vk.circuit.clone(),
+            parameters: vk.parameters.clone(),
+            verifying_key: hex::encode(vk.digest()),
+            layout: hex::encode(vk.layout),
+            subcircuits: vk.instances,
+            constraints: coordinator.total_constraints(),
+            types: coordinator.type_summaries(),
+            threads: self.engine.pool().threads() as u64,
+            provers: self.provers() as u64,
+            ranks: self.engine.ranks() as u64,
+            zero_knowledge: vk.zero_knowledge && !seeded,
+            check_constraints: self.options.witness_check == WitnessCheck::Check,
+            resumed: journal.is_some_and(|journal| journal.is_resumed()),
+        });
+        for message in journal.map(|journal| journal.take_notices()).unwrap_or_default() {
+            self.notice(message);
+        }
+        Ok(coordinator)
+    }
+
+    /// The proof that an earlier process finished.
+    fn finished(&self, coordinator: &Coordinator<'_, C>) -> Result<Option<Proof>, ProveError> {
+        let Some((journal, bytes)) =
+            self.options.journal.and_then(|journal| Some((journal, journal.proof()?)))
+        else {
+            return Ok(None);
+        };
+        match verify(&self.keys.verifying, coordinator.public_values(), &bytes) {
+            Ok(()) => {
+                self.notice("the run was finished already: its proof verifies");
+                // The process that finished it may have been killed before this.
+                journal.remove_seed()?;
+                Ok(Some(Proof::from_verified(bytes)))
+            }
+            Err(_) if !journal.has_seed() => Err(journal.finished_otherwise().into()),
+            Err(error) => {
+                self.notice(format!(
+                    "the run directory's proof does not verify ({error}) and is made again"
+                ));
+                Ok(None)
+            }
+        }
+    }
+}

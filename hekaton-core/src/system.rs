@@ -1,0 +1,19 @@
+//! What the operating system reports about this machine and process.
+
+/// Name of this machine.
+pub fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .or_else(|| std::env::var("HOSTNAME").ok());
+    name.map_or_else(|| "unknown".to_owned(), |n| n.trim().to_owned())
+}
+
+/// Resident memory of this process and its peak, in bytes; on Linux.
+pub fn memory() -> Option<(u64, u64)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    };
+    Some((field("VmRSS:")?, field("VmHWM:")?))
+}

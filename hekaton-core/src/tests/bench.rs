@@ -1,0 +1,309 @@
+//! The circuit of the adversarial tests, its keys, and a prover whose every step can be changed.
+
+use crate::aggregation::block::{ProofVectors, Shared};
+use crate::aggregation::blocks::LocalBlocks;
+use crate::aggregation::prover::{Committing, Tamper};
+use crate::keys::ProverKeys;
+use crate::mirage::{self, Blinding, WitnessCheck};
+use crate::pool::LocalEngine;
+use crate::protocol::coordinator::padded_commitments;
+use crate::protocol::messages::{Commitment, ProofResponse};
+use crate::protocol::{SetupOptions, setup};
+use crate::randomness::{Purpose, Randomness};
+use crate::verifier::proof::{Field, fields};
+use crate::verifier::transcript::{Merlin, Sponge};
+use crate::verifier::verify::{Equation, VerifyError, examine, verify};
+use hekaton_arith::{Fr, G1Point};
+use hekaton_circuit::prover::{Execution, Prefix, Wiring, synthesize_witness};
+use hekaton_circuit::{Circuit, Layout, Masking, MemoryChallenges, SlotAccess};
+use std::sync::{Arc, Mutex};
+
+pub(crate) use hekaton_testing::{Root, Squares};
+
+/// A circuit with its keys.
+pub(crate) struct Bench<C> {
+    pub(crate) circuit: C,
+    pub(crate) keys: ProverKeys,
+    pub(crate) layout: Layout,
+    pub(crate) wiring: Wiring,
+    pub(crate) engine: LocalEngine,
+}
+
+impl<C: Circuit + Sync> Bench<C> {
+    pub(crate) fn new(circuit: C, zero_knowledge: bool) -> Self {
+        let options = SetupOptions::new("test").insecure_seed(1).zero_knowledge(zero_knowledge);
+        let engine = LocalEngine::new(None).unwrap();
+        let keys = engine.install(|| setup(&circuit, &options)).unwrap();
+        let layout = circuit.layout().unwrap();
+        let wiring = layout.wiring(Masking::new(zero_knowledge));
+        Self { circuit, keys, layout, wiring, engine }
+    }
+
+    pub(crate) fn padded(&self) -> usize {
+        self.wiring.instances().next_power_of_two()
+    }
+
+    pub(crate) fn verify(&self, public: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
+        verify(&self.keys.verifying, public, proof)
+    }
+}
+
+/// The bench of most tests: five subcircuits of two types, with a public input and output.
+pub(crate) fn squares() -> Bench<Squares> {
+    Bench::new(Squares::new(&[0, 1, 1, 0, 1]), true)
+}
+
+/// A prover that goes through the protocol step by step; all fields may be changed between steps.
+pub(crate) struct Cheater<'b, C: Circuit> {
+    pub(crate) bench: &'b Bench<C>,
+    /// values of the slots of each instance
+    pub(crate) values: Vec<Vec<Fr>>,
+    /// addresses and multiplicities that the prover uses in its witnesses
+    pub(crate) slots: Vec<Vec<SlotAccess>>,
+    pub(crate) public: Vec<Fr>,
+    pub(crate) private: Vec<C::Private>,
+    pub(crate) randomness: Randomness,
+}
+
+impl<'b, C: Circuit> Cheater<'b, C> {
+    /// The honest execution.
+    pub(crate) fn new(bench: &'b Bench<C>, input: &C::Input) -> Self {
+        let randomness = Randomness::seeded_not_zero_knowledge(5);
+        let execution = Execution::new(&bench.circuit, input, &bench.layout).unwrap();
+        let mask = |i: u64| randomness.scalar(Purpose::Mask, i);
+        let slot_values = |i| match bench.wiring.masking {
+            Masking::Masked => execution.values.masked_slots(&bench.layout, i, mask),
+            Masking::Unmasked => execution.values.slots(&bench.layout, i),
+        };
+        Self {
+            bench,
+            values: bench.layout.instance_ids().map(slot_values).collect(),
+            slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
+            public: execution.public(&bench.layout),
+            private: bench
+                .layout
+                .instance_ids()
+                .map(|i| execution.private_input(i).unwrap())
+                .collect(),
+            randomness,
+        }
+    }
+
+    pub(crate) fn kind(&self, i: usize) -> usize {
+        self.bench.wiring.type_of[i] as usize
+    }
+
+    pub(crate) fn blinding(&self, i: usize) -> Blinding {
+        let scalar = |purpose| self.randomness.scalar(purpose, i as u64);
+        Blinding {
+            commitment: scalar(Purpose::Commitment),
+            additive: scalar(Purpose::ProofAdditive),
+            multiplicative: scalar(Purpose::ProofMultiplicative),
+        }
+    }
+
+    /// All commitments D, padded.
+    pub(crate) fn commitments(&self) -> Vec<G1Point> {
+        let responses: Vec<Commitment> = (0..self.values.len())
+            .map(|i| {
+                let key = &self.bench.keys.types[self.kind(i)];
+                let d = mirage::commit(key, &self.values[i], self.blinding(i).commitment).unwrap();
+                Commitment { instance: i, d }
+            })
+            .collect();
+        padded_commitments(&responses, self.bench.padded())
+    }
+
+    /// The full assignment of an instance, z in the order pub | com | e | aux.
+    pub(crate) fn witness(&self, i: usize, memory: &MemoryChallenges) -> Vec<Fr> {
+        let key = &self.bench.keys.types[self.kind(i)];
+        let prefix = Prefix::new(&self.slots[i], &self.values[i], memory).unwrap();
+        let kind = self.bench.layout.type_ids().nth(self.kind(i)).unwrap();
+        let variables = key.variables();
+        synthesize_witness(
+            &self.bench.circuit,
+            kind,
+            key.name(),
+            self.bench.wiring.masking,
+            &prefix,
+            &self.private[i],
+            variables,
+        )
+        .unwrap()
+    }
+
+    /// Proves an assignment; nothing is checked.
+    pub(crate) fn prove_assignment(&self, i: usize, z: &[Fr]) -> ProofResponse {
+        let key = &self.bench.keys.types[self.kind(i)];
+        ProofResponse {
+            instance: i,
+            proof: mirage::prove(key, z, &self.blinding(i), WitnessCheck::Skip).unwrap(),
+        }
+    }
+
+    /// All proofs, padded.
+    pub(crate) fn proofs(&self, memory: &MemoryChallenges) -> ProofVectors {
+        let responses: Vec<_> = (0..self.values.len())
+            .map(|i| self.prove_assignment(i, &self.witness(i, memory)))
+            .collect();
+        ProofVectors::new(
+            responses.iter().map(|response| (response.instance, &response.proof)),
+            self.bench.padded(),
+        )
+    }
+
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        Shared::new(&self.bench.keys.aggregation, self.bench.keys.verifying.k)
+    }
+
+    /// Commits, with any sponge.
+    pub(crate) fn begin<'s, S: Sponge>(
+        &'s self,
+        shared: &'s Shared<'s>,
+        sponge: S,
+        d: &[G1Point],
+    ) -> Committing<'s, S> {
+        let blocks = LocalBlocks::all(shared, &self.bench.engine);
+        Committing::new(shared, &self.bench.keys.verifying, sponge, &self.public, d, blocks)
+            .unwrap()
+    }
+
+    /// Everything after the changes made so far, then `change` on the proofs before they are aggregated.
+    pub(crate) fn finish_with(
+        &self,
+        change: impl FnOnce(&MemoryChallenges, &mut ProofVectors),
+    ) -> Vec<u8> {
+        let shared = self.shared();
+        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let memory = committing.memory();
+        let mut vectors = self.proofs(&memory);
+        change(&memory, &mut vectors);
+        committing.finish(&vectors).unwrap().as_bytes().to_vec()
+    }
+
+    /// Everything, honestly, after the changes made so far.
+    pub(crate) fn finish(&self) -> Vec<u8> {
+        self.finish_with(|_, _| {})
+    }
+
+    /// Everything, with a change to fields of the proof before the transcript absorbs them.
+    pub(crate) fn finish_tampered(&self, tamper: Tamper) -> Vec<u8> {
+        let shared = self.shared();
+        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let vectors = self.proofs(&committing.memory());
+        committing.tampered(tamper).finish(&vectors).unwrap().as_bytes().to_vec()
+    }
+
+    /// Which equations fail for a proof in normal mode; checks that the merged equation fails exactly when one does.
+    pub(crate) fn failing(&self, proof: &[u8]) -> Vec<Equation> {
+        failing(Merlin::new(), &self.bench.keys.verifying, &self.public, proof)
+    }
+
+    /// The proof is refused in normal mode, because of this equation alone.
+    #[track_caller]
+    pub(crate) fn assert_fails(&self, proof: &[u8], equations: &[Equation]) {
+        assert_eq!(self.failing(proof), equations);
+        let verdict = self.bench.verify(&self.public, proof);
+        assert_eq!(verdict, Err(VerifyError::Equations { failing: equations.to_vec() }));
+    }
+}
+
+/// Which equations fail; checks that the merged equation fails exactly when one of them does.
+#[track_caller]
+pub(crate) fn failing(
+    sponge: impl Sponge,
+    vk: &crate::VerifyingKey,
+    public: &[Fr],
+    proof: &[u8],
+) -> Vec<Equation> {
+    let verdict = examine(sponge, vk, public, proof, vk.instances).unwrap();
+    let failing: Vec<Equation> =
+        verdict.defects.iter().filter(|d| !d.1.is_identity()).map(|d| d.0).collect();
+    assert_eq!(verdict.merged, failing.is_empty(), "the merged equation against {failing:?}");
+    failing
+}
+
+/// Replaces the field of a proof.
+pub(crate) fn with_field(
+    bench: &Bench<impl Circuit>,
+    proof: &[u8],
+    field: Field,
+    code: &[u8],
+) -> Vec<u8> {
+    let mut out = proof.to_vec();
+    let (at, len) = place(bench, field);
+    assert_eq!(code.len(), len);
+    out[at..at + len].copy_from_slice(code);
+    out
+}
+
+/// The bytes of a field of a proof.
+pub(crate) fn field_of<'p>(bench: &Bench<impl Circuit>, proof: &'p [u8], field: Field) -> &'p [u8] {
+    let (at, len) = place(bench, field);
+    &proof[at..at + len]
+}
+
+/// Offset and length of a field.
+pub(crate) fn place(bench: &Bench<impl Circuit>, field: Field) -> (usize, usize) {
+    let mut at = 42;
+    for f in fields(bench.keys.verifying.rounds()) {
+        if f == field {
+            return (at, f.len());
+        }
+        at += f.len();
+    }
+    panic!("no field {field:?}");
+}
+
+/// A sponge that keeps what it squeezed, and one that repeats it: the mode with frozen challenges.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
+
+pub(crate) struct Recording(Merlin, Log);
+
+impl Recording {
+    pub(crate) fn new() -> (Self, Log) {
+        let log = Log::default();
+        (Self(Merlin::new(), log.clone()), log)
+    }
+}
+
+impl Sponge for Recording {
+    fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+        self.0.absorb(label, bytes);
+    }
+
+    fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+        self.0.squeeze(label, out);
+        self.1.0.lock().unwrap().push(out.to_vec());
+    }
+}
+
+pub(crate) struct Frozen {
+    log: Vec<Vec<u8>>,
+    at: usize,
+}
+
+impl Log {
+    /// The challenges of the recorded run again, whatever is absorbed.
+    pub(crate) fn frozen(&self) -> Frozen {
+        Frozen { log: self.0.lock().unwrap().clone(), at: 0 }
+    }
+}
+
+impl Sponge for Frozen {
+    fn absorb(&mut self, _: &'static str, _: &[u8]) {}
+
+    fn squeeze(&mut self, _: &'static str, out: &mut [u8]) {
+        out.copy_from_slice(&self.log[self.at]);
+        self.at += 1;
+    }
+}
+
+/// The challenges that a verifier draws for a proof.
+pub(crate) fn record(bench: &Bench<impl Circuit>, public: &[Fr], proof: &[u8]) -> Log {
+    let (sponge, log) = Recording::new();
+    let vk = &bench.keys.verifying;
+    examine(sponge, vk, public, proof, vk.instances).unwrap();
+    log
+}

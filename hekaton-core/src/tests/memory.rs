@@ -1,0 +1,309 @@
+//! Numbers 1 to 13: the circuit and its memory check.
+
+use super::bench::{Bench, Cheater, Squares, squares};
+use crate::events::{Event, Recorder};
+use crate::mirage;
+use crate::mirage::WitnessCheck;
+use crate::pool::LocalEngine;
+use crate::protocol::messages::{Job, ProveRound};
+use crate::protocol::worker::{Worker, WorkerError};
+use crate::protocol::{ProveOptions, prove_with};
+use crate::randomness::Randomness;
+use crate::verifier::transcript::{Merlin, Sponge};
+use crate::verifier::verify::Equation::{T, Z};
+use ark_ff::{Field, Zero};
+use hekaton_arith::{Fr, fr_to_bytes};
+use hekaton_circuit::prover::Prefix;
+use hekaton_circuit::{Masking, MemoryChallenges, SlotAccess};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const INPUT: u64 = 5;
+
+fn step(kind: usize, w: Fr) -> Fr {
+    Squares::step(kind, w)
+}
+
+/// Number 1: A reader uses another value than the writer; all local constraints hold, the end of the chain and the public
+/// output follow the lie. Guards: the sum of the memory check in Z.
+#[test]
+fn a01_reader_uses_another_value() {
+    let bench = squares();
+    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let lie = Fr::from(1234u64);
+    cheater.values[3][0] = lie;
+    cheater.values[3][1] = step(0, lie);
+    cheater.values[4][0] = cheater.values[3][1];
+    cheater.values[4][1] = step(1, cheater.values[4][0]);
+    cheater.public[1] = cheater.values[4][1];
+    cheater.assert_fails(&cheater.finish(), &[Z]);
+}
+
+/// Number 2: A reader's witness uses another address, where another value lies. Guards: preprocessed addresses in S_i.
+#[test]
+fn a02_reader_uses_another_address() {
+    let bench = squares();
+    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    cheater.slots[3][0].address = cheater.slots[2][0].address;
+    cheater.values[3][0] = cheater.values[2][0];
+    cheater.values[3][1] = step(0, cheater.values[3][0]);
+    cheater.values[4][0] = cheater.values[3][1];
+    cheater.values[4][1] = step(1, cheater.values[4][0]);
+    cheater.public[1] = cheater.values[4][1];
+    cheater.assert_fails(&cheater.finish(), &[Z]);
+}
+
+/// Number 3: The whole chain runs from another input; the public values are kept. Guards: the verifier's P_pub.
+#[test]
+fn a03_public_values_kept() {
+    let bench = squares();
+    let honest = Cheater::new(&bench, &Fr::from(INPUT));
+    // each single public value, and both
+    for keep in [[true, true], [true, false], [false, true]] {
+        let mut cheater = Cheater::new(&bench, &Fr::from(INPUT + 1));
+        for (i, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
+            cheater.public[i] = honest.public[i];
+        }
+        cheater.assert_fails(&cheater.finish(), &[Z]);
+    }
+}
+
+/// Number 4: w_1 has several readers; one of them keeps the true value, another does not. Guards: one value an address.
+#[test]
+fn a04_one_of_several_readers_lies() {
+    let bench = squares();
+    for reader in [2usize, 4] {
+        let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+        cheater.values[reader][2] += Fr::ONE;
+        cheater.assert_fails(&cheater.finish(), &[Z]);
+    }
+}
+
+/// Number 5: A multiplicity is changed in the witness. Guards: preprocessed multiplicities in S_i.
+#[test]
+fn a05_multiplicity_changed() {
+    let bench = squares();
+    for (instance, slot) in [(0usize, 1usize), (2, 0)] {
+        let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+        cheater.slots[instance][slot].multiplicity += 1;
+        cheater.assert_fails(&cheater.finish(), &[Z]);
+    }
+}
+
+/// Number 7: An unused slot contributes to the sum. Guards: its fingerprint row with mu = 0.
+#[test]
+fn a07_unused_slot_contributes() {
+    let bench = squares();
+    // slot 2 of the first subcircuit holds no wire
+    let cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    assert_eq!(cheater.slots[0][2], SlotAccess::UNUSED);
+    let proof = cheater.finish_with(|memory, vectors| {
+        let key = &bench.keys.types[cheater.kind(0)];
+        let layout = key.layout();
+        let mut z = cheater.witness(0, memory);
+        let (e, u) = (layout.sum(), layout.inverses().start + 2);
+        assert!(z[u].is_zero());
+        z[u] = Fr::ONE;
+        z[e] += Fr::ONE;
+        let blinding = cheater.blinding(0);
+        assert_eq!(unsatisfied(key, &z, &blinding), Some(3), "the row of slot 2");
+        let proof = cheater.prove_assignment(0, &z).proof;
+        (vectors.a[0], vectors.b[0], vectors.c[0], vectors.e[0]) =
+            (proof.a, proof.b, proof.c, proof.e);
+    });
+    cheater.assert_fails(&proof, &[Z]);
+}
+
+fn unsatisfied(key: &mirage::ProvingKey, z: &[Fr], blinding: &mirage::Blinding) -> Option<usize> {
+    match mirage::prove(key, z, blinding, WitnessCheck::Check) {
+        Err(mirage::ProverError::Unsatisfied(e)) => Some(e.constraint),
+        _ => None,
+    }
+}
+
+/// 8 and 12. e is not the sum of the u, alone or as a free mask chosen after the challenge that makes up for a lie
+/// elsewhere. Guards: row 0, in the prover's own check and, forced through, in Z.
+#[test]
+fn a08_a12_e_is_not_the_sum() {
+    let bench = squares();
+    let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let change = |z: &mut Vec<Fr>, i: usize, by: Fr| {
+        let e = bench.keys.types[cheater_kind(&bench, i)].layout().sum();
+        z[e] += by;
+    };
+    let proof = cheater.finish_with(|memory, vectors| {
+        let mut z = cheater.witness(1, memory);
+        change(&mut z, 1, Fr::from(9u64));
+        assert_eq!(
+            unsatisfied(&bench.keys.types[cheater.kind(1)], &z, &cheater.blinding(1)),
+            Some(0),
+            "row 0"
+        );
+        put(vectors, 1, cheater.prove_assignment(1, &z).proof);
+    });
+    cheater.assert_fails(&proof, &[Z]);
+
+    // the mask: reader 2 lies about w_1, and subcircuit 3 adds what is missing to its e
+    cheater.values[2][2] += Fr::ONE;
+    let proof = cheater.finish_with(|memory, vectors| {
+        let lie =
+            memory.g + cheater.values[2][2] + memory.b * Fr::from(cheater.slots[2][2].address);
+        let missing = lie.inverse().unwrap() - (lie - Fr::ONE).inverse().unwrap();
+        let mut z = cheater.witness(3, memory);
+        change(&mut z, 3, missing);
+        assert_eq!(
+            unsatisfied(&bench.keys.types[cheater.kind(3)], &z, &cheater.blinding(3)),
+            Some(0),
+            "row 0"
+        );
+        put(vectors, 3, cheater.prove_assignment(3, &z).proof);
+        // the sum is right now: only row 0 stands in the way
+        let sum: Fr = vectors.e.iter().sum();
+        let public =
+            crate::verifier::verify::public_sum(&bench.keys.verifying, &cheater.public, memory)
+                .unwrap();
+        assert!((sum + public).is_zero());
+    });
+    cheater.assert_fails(&proof, &[Z]);
+}
+
+fn cheater_kind(bench: &Bench<Squares>, i: usize) -> usize {
+    bench.wiring.type_of[i] as usize
+}
+
+fn put(
+    vectors: &mut crate::aggregation::block::ProofVectors,
+    i: usize,
+    proof: mirage::MirageProof,
+) {
+    (vectors.a[i], vectors.b[i], vectors.c[i], vectors.e[i]) = (proof.a, proof.b, proof.c, proof.e);
+}
+
+/// Number 9: A committed value is changed after g and b are known, D is kept. Guards: D in the Mirage equation.
+#[test]
+fn a09_value_changed_after_the_challenges() {
+    let bench = squares();
+    let cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let proof = cheater.finish_with(|memory, vectors| {
+        // another chain from the start, consistent in itself
+        let other = Cheater::new(&bench, &Fr::from(INPUT + 2));
+        for i in 0..5 {
+            put(vectors, i, cheater.prove_assignment(i, &other.witness(i, memory)).proof);
+        }
+    });
+    cheater.assert_fails(&proof, &[Z]);
+    // and with the D of the other chain put into the folds: it is not what was committed to
+    let other = Cheater::new(&bench, &Fr::from(INPUT + 2));
+    let shared = cheater.shared();
+    let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
+    let memory = committing.memory();
+    let committing = committing.with_other_d(&other.commitments()).unwrap();
+    let proof = committing.finish(&other.proofs(&memory)).unwrap();
+    cheater.assert_fails(proof.as_bytes(), &[T, Z]);
+}
+
+/// Number 10: The proofs use other challenges (g, b). Guards: S_i = St_i + g Sg_i + b Sb_i with the verifier's g and b.
+#[test]
+fn a10_other_challenges() {
+    let bench = squares();
+    let cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    for (dg, db) in [(1u64, 0u64), (0, 1)] {
+        let proof = cheater.finish_with(|memory, vectors| {
+            let other = MemoryChallenges { g: memory.g + Fr::from(dg), b: memory.b + Fr::from(db) };
+            *vectors = cheater.proofs(&other);
+        });
+        cheater.assert_fails(&proof, &[Z]);
+    }
+}
+
+/// Number 13: The challenges hit a pole: the worker says so, the run starts again with other randomness, and its proof holds.
+/// Guards: the pole check in `Prefix::new`, and the restart.
+#[test]
+fn a13_pole() {
+    let bench = squares();
+    let cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let memory = |g| MemoryChallenges { g, b: Fr::from(10u64) };
+    let pole = -(cheater.values[2][1] + Fr::from(10u64) * Fr::from(cheater.slots[2][1].address));
+    assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole)).is_err());
+    assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole + Fr::ONE)).is_ok());
+    let worker = Worker::new(
+        &bench.circuit,
+        &bench.keys.types,
+        Masking::Masked,
+        &cheater.randomness,
+        WitnessCheck::Check,
+    );
+    let job = Job {
+        instance: 2,
+        kind: cheater.kind(2),
+        values: cheater.values[2].clone(),
+        slots: cheater.slots[2].clone(),
+        private: Some(cheater.private[2]),
+    };
+    let result = worker.resume(job).prove(&ProveRound { memory: memory(pole) });
+    assert!(matches!(result, Err(WorkerError::Pole { instance: 2 })));
+
+    /// Gives g = pole and b = 10 in place of the first two challenges.
+    struct Poled {
+        inner: Merlin,
+        scripted: Vec<Fr>,
+    }
+    impl Sponge for Poled {
+        fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+            self.inner.absorb(label, bytes);
+        }
+        fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+            self.inner.squeeze(label, out);
+            if let Some(x) = self.scripted.pop() {
+                out.fill(0);
+                out[..32].copy_from_slice(&fr_to_bytes(&x));
+            }
+        }
+    }
+    // a pole at a subcircuit's value, and one at a public value
+    let public_pole =
+        -(cheater.public[0] + Fr::from(10u64) * Fr::from(bench.wiring.public[0].address));
+    for pole in [pole, public_pole] {
+        let (restarts, attempts) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let sponge = |attempt: u32| -> Box<dyn Sponge> {
+            attempts.fetch_add(1, Ordering::Relaxed);
+            let scripted = if attempt == 1 { vec![Fr::from(10u64), pole] } else { vec![] };
+            Box::new(Poled { inner: Merlin::new(), scripted })
+        };
+        let engine = LocalEngine::new(None).unwrap();
+        let recorder = Recorder::new("test", |record| {
+            if record.event == (Event::Restart { attempt: 2 }) {
+                restarts.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let options = ProveOptions::new()
+            .randomness(Randomness::seeded_not_zero_knowledge(1))
+            .recorder(&recorder);
+        let run =
+            prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge)
+                .unwrap();
+        assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
+        assert_eq!((restarts.load(Ordering::Relaxed), attempts.into_inner()), (1, 2));
+        // everything was drawn anew: the commitment differs from that of the first attempt with the same seed
+        let plain =
+            crate::prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).unwrap();
+        assert_ne!(run.proof.as_bytes()[42..330], plain.proof.as_bytes()[42..330]);
+    }
+    // a pole every time ends in an error, not in a loop
+    let sponge = |_: u32| -> Box<dyn Sponge> {
+        Box::new(Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] })
+    };
+    let engine = LocalEngine::new(None).unwrap();
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let result =
+        prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge);
+    assert!(result.unwrap_err().to_string().contains("pole"));
+    // a verifier with a pole in P_pub never accepts
+    let proof = cheater.finish();
+    let verdict = crate::verifier::verify::verify_with(
+        Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] },
+        &bench.keys.verifying,
+        &cheater.public,
+        &proof,
+    );
+    assert_eq!(verdict, Err(crate::VerifyError::Pole { index: 0 }));
+}

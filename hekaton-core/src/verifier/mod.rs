@@ -1,0 +1,15 @@
+//! The verifier, which builds without the prover: the transcript, the verifying key, the proof's encoding, and
+//! [`verify`] (spec: verifier#equations).
+//!
+//! Prover and verifier draw their challenges from the same [`FiatShamir`](transcript::FiatShamir), so neither can draw
+//! one before it has absorbed what the challenge must bind.
+
+pub(crate) mod polynomials;
+pub(crate) mod proof;
+pub(crate) mod transcript;
+pub(crate) mod verify;
+pub(crate) mod verifying_key;
+
+pub use proof::{Proof, ProofError};
+pub use verify::{Equation, VerifyError, verify};
+pub use verifying_key::{Trust, VerifyingKey, VerifyingKeyError};

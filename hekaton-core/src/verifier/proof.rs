@@ -1,0 +1,261 @@
+//! The proof: its fields, its bytes, and reading them.
+
+use crate::encoding::{DecodeError, Reader};
+use crate::verifier::verifying_key::VerifyingKey;
+use hekaton_arith::{G1Point, G2Point, Group, Gt};
+
+const MAGIC: &[u8; 8] = b"HEKATNPF";
+/// Version of the proof file.
+const VERSION: u16 = 1;
+const HEADER: usize = 8 + 2 + 32;
+/// GT elements beside those of the halvings.
+const FIXED_GT: usize = 10;
+
+/// Why bytes are not a proof under a verifying key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofError {
+    /// The bytes are something else.
+    #[error("not a Hekaton proof (it does not start with its magic bytes)")]
+    Magic,
+    /// Another version.
+    #[error(
+        "proof of format version {found}; this program reads version {VERSION}: verify with the program that made it"
+    )]
+    Version {
+        /// The version in the file.
+        found: u16,
+    },
+    /// The proof was made for another verifying key.
+    #[error("the proof belongs to the verifying key with digest {}, not to this one ({})", hex::encode(.found), hex::encode(.expected))]
+    ForeignKey {
+        /// Digest of the key given.
+        expected: [u8; 32],
+        /// Digest in the proof.
+        found: [u8; 32],
+    },
+    /// Truncated, or with bytes after its end.
+    #[error("a proof for this key has {expected} bytes, this one has {found}")]
+    Length {
+        /// The length that the verifying key prescribes.
+        expected: usize,
+        /// The length found.
+        found: usize,
+    },
+    /// An element does not decode.
+    #[error("{0}")]
+    Element(#[from] DecodeError),
+}
+
+/// A field of the proof. The order of the encodings is the order of the transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Field {
+    CmD,
+    CmA,
+    CmB,
+    CmC,
+    Ve,
+    /// j in 0..3
+    XPlus(usize),
+    XMinus(usize),
+    /// halving, product in the order T_L, T_R, U_L, U_R, Z_L, Z_R
+    Round(usize, usize),
+    Lf,
+    Rf,
+    Vf,
+    Wf,
+    Wr,
+    PiV,
+    PiW,
+}
+
+/// All fields for a proof with `rounds` halvings, in order.
+pub(crate) fn fields(rounds: usize) -> Vec<Field> {
+    use Field::*;
+    let mut out = vec![CmD, CmA, CmB, CmC, Ve];
+    out.extend((0..3).flat_map(|j| [XPlus(j), XMinus(j)]));
+    out.extend((0..rounds).flat_map(|j| (0..6).map(move |p| Round(j, p))));
+    out.extend([Lf, Rf, Vf, Wf, Wr, PiV, PiW]);
+    out
+}
+
+/// The places of all fields in the file.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn ranges(rounds: usize) -> Vec<std::ops::Range<usize>> {
+    let mut at = HEADER;
+    let place = |field: Field| {
+        let start = at;
+        at += field.len();
+        start..at
+    };
+    fields(rounds).into_iter().map(place).collect()
+}
+
+impl Field {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Ve | Self::Rf | Self::Vf | Self::PiV => G2Point::COMPRESSED,
+            Self::Lf | Self::Wf | Self::Wr | Self::PiW => G1Point::COMPRESSED,
+            _ => Gt::COMPRESSED,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::CmD => "cm_D",
+            Self::CmA => "cm_A",
+            Self::CmB => "cm_B",
+            Self::CmC => "cm_C",
+            Self::Ve => "V_e",
+            Self::XPlus(_) => "a cross term X+",
+            Self::XMinus(_) => "a cross term X-",
+            Self::Round(..) => "a product of a halving",
+            Self::Lf => "L_f",
+            Self::Rf => "R_f",
+            Self::Vf => "v_f",
+            Self::Wf => "w_f",
+            Self::Wr => "W_r",
+            Self::PiV => "pi_v",
+            Self::PiW => "pi_w",
+        }
+    }
+}
+
+/// An aggregate proof in its encoded form.
+///
+/// `42 + 288 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) halvings: 20.8 kB for 1024 subcircuits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    bytes: Vec<u8>,
+}
+
+impl Proof {
+    /// The length in bytes of every proof under a key with `rounds` halvings.
+    pub fn encoded_len(rounds: usize) -> usize {
+        HEADER
+            + (FIXED_GT + 6 * rounds) * Gt::COMPRESSED
+            + 4 * (G1Point::COMPRESSED + G2Point::COMPRESSED)
+    }
+
+    /// The bytes of a proof file.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The digest of the verifying key that a proof file was made for, read from its header alone.
+    pub fn key_digest(bytes: &[u8]) -> Result<[u8; 32], ProofError> {
+        let mut reader = Reader::new(bytes);
+        if reader.take(8, "magic").ok() != Some(MAGIC) {
+            return Err(ProofError::Magic);
+        }
+        let found = reader.u16("format version")?;
+        if found != VERSION {
+            return Err(ProofError::Version { found });
+        }
+        Ok(reader.array("digest of the verifying key")?)
+    }
+
+    /// A proof without fields; the prover appends them in order.
+    #[cfg(feature = "prover")]
+    pub(crate) fn begin(vk_digest: &[u8; 32]) -> Self {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(vk_digest);
+        Self { bytes }
+    }
+
+    /// A proof that was verified and kept.
+    #[cfg(feature = "prover")]
+    pub(crate) fn from_verified(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
+    #[cfg(feature = "prover")]
+    pub(crate) fn push(&mut self, encoding: &[u8]) {
+        self.bytes.extend_from_slice(encoding);
+    }
+}
+
+/// A proof whose every element was decoded and checked, beside the encodings that the transcript absorbs.
+pub(crate) struct Decoded<'a> {
+    pub(crate) codes: Vec<&'a [u8]>,
+    gt: Vec<Gt>,
+    pub(crate) v_e: G2Point,
+    pub(crate) l_f: G1Point,
+    pub(crate) r_f: G2Point,
+    pub(crate) v_f: G2Point,
+    pub(crate) w_f: G1Point,
+    pub(crate) w_r: G1Point,
+    pub(crate) pi_v: G2Point,
+    pub(crate) pi_w: G1Point,
+}
+
+impl<'a> Decoded<'a> {
+    /// Parses a proof for `vk`: the number of halvings comes from the key, never from the proof.
+    pub(crate) fn parse(
+        bytes: &'a [u8],
+        vk: &VerifyingKey,
+        vk_digest: &[u8; 32],
+    ) -> Result<Self, ProofError> {
+        let found = Proof::key_digest(bytes)?;
+        if found != *vk_digest {
+            return Err(ProofError::ForeignKey { expected: *vk_digest, found });
+        }
+        let expected = Proof::encoded_len(vk.rounds());
+        if bytes.len() != expected {
+            return Err(ProofError::Length { expected, found: bytes.len() });
+        }
+        let mut reader = Reader::new(bytes);
+        reader.take(HEADER, "header")?;
+        let layout = fields(vk.rounds());
+        let mut codes = Vec::with_capacity(layout.len());
+        let mut gt_codes = Vec::with_capacity(FIXED_GT + 6 * vk.rounds());
+        let mut g1 = [G1Point::IDENTITY; 4];
+        let mut g2 = [G2Point::IDENTITY; 4];
+        let (mut g1_slots, mut g2_slots) = (g1.iter_mut(), g2.iter_mut());
+        let mut gt_fields = Vec::with_capacity(gt_codes.capacity());
+        let mut at = HEADER;
+        for field in layout {
+            let code = &bytes[at..at + field.len()];
+            codes.push(code);
+            match field.len() {
+                G1Point::COMPRESSED => {
+                    let point = reader.point(field.name())?;
+                    g1_slots.next().into_iter().for_each(|slot| *slot = point);
+                }
+                G2Point::COMPRESSED => {
+                    let point = reader.point(field.name())?;
+                    g2_slots.next().into_iter().for_each(|slot| *slot = point);
+                }
+                _ => {
+                    gt_codes.push(reader.array(field.name())?);
+                    gt_fields.push((field, at));
+                }
+            }
+            at += field.len();
+        }
+        reader.finish()?;
+        let gt = Gt::decompress_all(&gt_codes).map_err(|(i, e)| {
+            let (field, at) = gt_fields[i];
+            DecodeError::Invalid { what: field.name(), at, why: e.to_string() }
+        })?;
+        let [l_f, w_f, w_r, pi_w] = g1;
+        let [v_e, r_f, v_f, pi_v] = g2;
+        Ok(Self { codes, gt, v_e, l_f, r_f, v_f, w_f, w_r, pi_v, pi_w })
+    }
+
+    /// cm_D, cm_A, cm_B, cm_C.
+    pub(crate) fn commitments(&self) -> [Gt; 4] {
+        [self.gt[0], self.gt[1], self.gt[2], self.gt[3]]
+    }
+
+    /// X1+, X1-, X2+, X2-, X3+, X3-.
+    pub(crate) fn cross_terms(&self) -> &[Gt] {
+        &self.gt[4..10]
+    }
+
+    /// The six products of each halving.
+    pub(crate) fn rounds(&self) -> impl Iterator<Item = &[Gt]> {
+        self.gt[10..].chunks_exact(6)
+    }
+}

@@ -1,0 +1,329 @@
+//! The verifier: bytes in, verdict with its reason out (PROTOCOL, section 5).
+//!
+//! Everything is parsed and checked first; then the challenges are replayed; then five equations are merged into one
+//! with factors drawn after the openings: seven Miller loops, one final exponentiation, one multi-exponentiation in GT.
+//! Only when that fails are the equations evaluated one by one, to say which.
+
+use super::polynomials::{fold_value, geometric_value};
+use super::proof::{Decoded, ProofError};
+use crate::verifier::transcript::{FiatShamir, Merlin, Sponge};
+use crate::verifier::verifying_key::VerifyingKey;
+use ark_ff::{Field, Zero};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop};
+use hekaton_circuit::MemoryChallenges;
+
+/// The equations that the verifier checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Equation {
+    /// The G1 side: the folded proofs open the commitments cm_A, cm_C, cm_D, V_e and the key's cm_S.
+    T,
+    /// The G2 side: the folded vectors open cm_B and the key's cm_gamma, cm_delta, cm_eta, cm_Theta.
+    U,
+    /// The statement: all subcircuits' Mirage equations and the memory check.
+    Z,
+    /// The folded key v_f is what the challenges make of it.
+    KeyV,
+    /// The folded key w_f and the ledger key W_r are what the challenges make of them.
+    KeyW,
+}
+
+impl std::fmt::Display for Equation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::T => "T (commitments to A, C, D and the ledger)",
+            Self::U => "U (commitment to B and the key's right-hand sides)",
+            Self::Z => "Z (the subcircuits' proofs and the memory check)",
+            Self::KeyV => "KZG for v (folded commitment key in G2)",
+            Self::KeyW => "KZG for w (folded commitment key in G1)",
+        })
+    }
+}
+
+/// Why a proof was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The bytes are no proof under this key.
+    #[error("malformed proof: {0}")]
+    Proof(#[from] ProofError),
+    /// The wrong number of public values.
+    #[error("the circuit has {expected} public values, {found} were given")]
+    PublicValues {
+        /// Number that the verifying key prescribes.
+        expected: usize,
+        /// Number given.
+        found: usize,
+    },
+    /// A public value meets a pole of the memory check; no honest prover makes such a proof.
+    #[error("public value {index} meets a pole of the memory check")]
+    Pole {
+        /// Index of the value.
+        index: usize,
+    },
+    /// The proof is wrong.
+    #[error("the proof does not hold: equation {} fails", .failing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", equation "))]
+    Equations {
+        /// The equations that fail when they are evaluated one by one.
+        failing: Vec<Equation>,
+    },
+}
+
+/// Verifies an aggregate proof.
+///
+/// `public_values` are the values of the key's public wires, in its order. Accepts (`Ok`) or says why not; never
+/// panics, whatever the bytes.
+///
+/// # Errors
+/// See [`VerifyError`].
+pub fn verify(vk: &VerifyingKey, public_values: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
+    verify_with(Merlin::new(), vk, public_values, proof)
+}
+
+/// [`verify`] over any sponge.
+pub(crate) fn verify_with(
+    sponge: impl Sponge,
+    vk: &VerifyingKey,
+    public_values: &[Fr],
+    proof: &[u8],
+) -> Result<(), VerifyError> {
+    let digest = vk.digest();
+    let proof = Decoded::parse(proof, vk, &digest)?;
+    let replay = Replay::new(sponge, vk, &digest, public_values, &proof)?;
+    if replay.merged(&proof) {
+        return Ok(());
+    }
+    let defects = replay.defects(&proof);
+    Err(VerifyError::Equations {
+        failing: defects.iter().filter(|d| !d.1.is_identity()).map(|d| d.0).collect(),
+    })
+}
+
+/// What the verifier sees, for tests: whether the merged equation holds, and the defect of each single equation.
+#[cfg(test)]
+pub(crate) struct Verdict {
+    pub(crate) merged: bool,
+    pub(crate) defects: [(Equation, Gt); 5],
+    /// s1, s2, s3
+    pub(crate) s: [Fr; 3],
+}
+
+/// Evaluates everything without an early exit, with the ledger cut at `ledger` subcircuits instead of n.
+#[cfg(test)]
+pub(crate) fn examine(
+    sponge: impl Sponge,
+    vk: &VerifyingKey,
+    public_values: &[Fr],
+    bytes: &[u8],
+    ledger: u64,
+) -> Result<Verdict, VerifyError> {
+    let digest = vk.digest();
+    let proof = Decoded::parse(bytes, vk, &digest)?;
+    let mut replay = Replay::new(sponge, vk, &digest, public_values, &proof)?;
+    replay.truncate_at(ledger);
+    Ok(Verdict { merged: replay.merged(&proof), defects: replay.defects(&proof), s: replay.s })
+}
+
+/// The verifier's share of the memory check, `sum_w mu_w / (g + x_w + b a_w)`.
+pub(crate) fn public_sum(
+    vk: &VerifyingKey,
+    values: &[Fr],
+    memory: &MemoryChallenges,
+) -> Result<Fr, VerifyError> {
+    let mut fingerprints: Vec<Fr> = (vk.public.iter().zip(values))
+        .map(|(wire, value)| memory.g + value + memory.b * Fr::from(wire.address))
+        .collect();
+    if let Some(index) = fingerprints.iter().position(Zero::is_zero) {
+        return Err(VerifyError::Pole { index });
+    }
+    hekaton_arith::batch_invert(&mut fingerprints);
+    Ok(vk
+        .public
+        .iter()
+        .zip(&fingerprints)
+        .map(|(wire, inverse)| Fr::from(wire.multiplicity) * inverse)
+        .sum())
+}
+
+/// A proof's challenges and what follows from them: the right-hand sides as exponents of known GT elements.
+struct Replay<'a> {
+    vk: &'a VerifyingKey,
+    public_sum: Fr,
+    zeta: Fr,
+    s: [Fr; 3],
+    s_product_inverse: Fr,
+    z: Fr,
+    rho: Fr,
+    merging: [Fr; 4],
+    /// f_v(z), and y = f_w(z) + rho f_W(z)
+    v_value: Fr,
+    w_value: Fr,
+    /// GT elements with their exponents in the right-hand sides of T, U and Z
+    targets: [Vec<(Gt, Fr)>; 3],
+    #[cfg(test)]
+    r_inverse: Fr,
+}
+
+#[cfg(test)]
+impl Replay<'_> {
+    /// Test double: a verifier that cuts the ledger key at another length than n.
+    fn truncate_at(&mut self, ledger: u64) {
+        let cut = |length: u64| geometric_value(self.z.square() * self.r_inverse, length);
+        self.w_value += self.rho * (cut(ledger) - cut(self.vk.instances));
+    }
+}
+
+impl<'a> Replay<'a> {
+    fn new(
+        sponge: impl Sponge,
+        vk: &'a VerifyingKey,
+        vk_digest: &[u8; 32],
+        public_values: &[Fr],
+        proof: &Decoded<'_>,
+    ) -> Result<Self, VerifyError> {
+        if public_values.len() != vk.public.len() {
+            return Err(VerifyError::PublicValues {
+                expected: vk.public.len(),
+                found: public_values.len(),
+            });
+        }
+        // The challenges, in the order of the transcript.
+        let mut schedule = FiatShamir::begin(sponge, vk_digest, vk.instances, public_values);
+        let mut codes = proof.codes.iter().copied();
+        let mut next = || codes.next().unwrap_or_default();
+        let memory = schedule.memory(next());
+        let (r, zeta) = schedule.batching(next(), next(), next(), next());
+        let s = [(); 3].map(|()| schedule.fold(next(), next()));
+        let mut x_inverse = Vec::with_capacity(vk.rounds());
+        for _ in 0..vk.rounds() {
+            x_inverse.push(schedule.gipa_round([(); 6].map(|()| next())));
+        }
+        let (z, rho) = schedule.opening(next(), next(), next(), next(), next());
+        let merging = schedule.merging(next(), next());
+
+        let public_sum = public_sum(vk, public_values, &memory)?;
+        // r, s_j and x_j are nonzero: the schedule redraws them. One inversion for all.
+        let mut x = x_inverse.clone();
+        let mut inverses = [r, s[0], s[1], s[2], r - Fr::ONE];
+        hekaton_arith::batch_invert(&mut x);
+        hekaton_arith::batch_invert(&mut inverses);
+        let [r_inverse, s1_inverse, s2_inverse, s3_inverse, r_minus_one_inverse] = inverses;
+
+        let [cm_d, cm_a, cm_b, cm_c] = proof.commitments();
+        let [s1, s2, s3] = s;
+        // T = cm_A - s3 (cm_S + s1 cm_C + s2 cm_D + s1 s2 cm_E); cm_E = e(K, V_e) goes to the pairing side
+        let mut t = vec![
+            (cm_a, Fr::ONE),
+            (cm_c, -s3 * s1),
+            (cm_d, -s3 * s2),
+            (vk.cm_st, -s3),
+            (vk.cm_sg, -s3 * memory.g),
+            (vk.cm_sb, -s3 * memory.b),
+        ];
+        // U = cm_B + s3^-1 (cm_gamma + s1^-1 cm_delta + s2^-1 cm_eta + (s1 s2)^-1 cm_Theta'); of cm_Theta' the part
+        // -zeta e(W_r, H) goes to the pairing side
+        let s_product_inverse = s1_inverse * s2_inverse * s3_inverse;
+        let mut u = vec![
+            (cm_b, Fr::ONE),
+            (vk.cm_gamma, s3_inverse),
+            (vk.cm_delta, s3_inverse * s1_inverse),
+            (vk.cm_eta, s3_inverse * s2_inverse),
+            (vk.cm_theta, s_product_inverse),
+        ];
+        // Z = sigma e(alpha, beta) - zeta P_pub e(K, H) - cross terms; the e(K, H) part goes to the pairing side
+        let sigma = (r.pow([vk.instances]) - Fr::ONE) * r_minus_one_inverse;
+        let cross_factors = [-s1, -s1_inverse, -s2, -s2_inverse, -s3, s3_inverse];
+        let mut target_z = vec![(vk.alpha_beta, sigma)];
+        target_z.extend(proof.cross_terms().iter().copied().zip(cross_factors));
+        for (products, (x, x_inverse)) in proof.rounds().zip(x.iter().zip(&x_inverse)) {
+            for (target, pair) in
+                [&mut t, &mut u, &mut target_z].into_iter().zip(products.chunks_exact(2))
+            {
+                target.extend([(pair[0], *x), (pair[1], *x_inverse)]);
+            }
+        }
+        let v_value = fold_value(&x_inverse, z.square() * r_inverse);
+        let w_value = fold_value(&x, z.square())
+            + rho * geometric_value(z.square() * r_inverse, vk.instances);
+        Ok(Self {
+            vk,
+            public_sum,
+            zeta,
+            s,
+            s_product_inverse,
+            z,
+            rho,
+            merging,
+            v_value,
+            w_value,
+            targets: [t, u, target_z],
+            #[cfg(test)]
+            r_inverse,
+        })
+    }
+
+    /// The five equations at once.
+    fn merged(&self, p: &Decoded<'_>) -> bool {
+        let [rho1, rho2, rho3, rho4] = self.merging;
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let [s1, s2, s3] = self.s;
+        // everything that is paired with H
+        let with_h = G1Point::msm(
+            &[p.w_f, p.w_r, g, p.pi_w, self.vk.k],
+            &[
+                rho4,
+                rho4 * self.rho + rho1 * self.zeta * self.s_product_inverse,
+                rho3 * self.v_value - rho4 * self.w_value,
+                rho4 * self.z,
+                rho2 * self.zeta * self.public_sum,
+            ],
+        );
+        let left = MillerLoop::new(
+            &[
+                p.l_f,
+                p.w_f.mul(&rho1),
+                g.mul(&-rho3),
+                self.vk.psi_1.sub(&g.mul(&self.z)).mul(&rho3),
+                with_h,
+                p.pi_w.mul(&-rho4),
+                self.vk.k.mul(&(s1 * s2 * s3)),
+            ],
+            &[p.v_f.add(&p.r_f.mul(&rho2)), p.r_f, p.v_f, p.pi_v, h, self.vk.phi_2, p.v_e],
+        );
+        let factors = [Fr::ONE, rho1, rho2];
+        let terms = self
+            .targets
+            .iter()
+            .zip(factors)
+            .flat_map(|(t, f)| t.iter().map(move |(e, x)| (*e, *x * f)));
+        let (elements, exponents): (Vec<_>, Vec<_>) = terms.unzip();
+        left.finish() == Gt::msm(&elements, &exponents)
+    }
+
+    /// The equations one by one: left-hand side minus right-hand side, the neutral element where they hold.
+    fn defects(&self, p: &Decoded<'_>) -> [(Equation, Gt); 5] {
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let [s1, s2, s3] = self.s;
+        let target = |i: usize| {
+            let (elements, exponents): (Vec<_>, Vec<_>) = self.targets[i].iter().copied().unzip();
+            Gt::msm(&elements, &exponents).neg()
+        };
+        let product = |a: &[G1Point], b: &[G2Point]| MillerLoop::new(a, b).finish();
+        let t = product(&[p.l_f, self.vk.k.mul(&(s1 * s2 * s3))], &[p.v_f, p.v_e]).add(&target(0));
+        let u = product(&[p.w_f, p.w_r.mul(&(self.zeta * self.s_product_inverse))], &[p.r_f, h])
+            .add(&target(1));
+        let z = product(&[p.l_f, self.vk.k.mul(&(self.zeta * self.public_sum))], &[p.r_f, h])
+            .add(&target(2));
+        let shifted = self.vk.psi_1.sub(&g.mul(&self.z));
+        let v = product(&[g.neg(), shifted, g.mul(&self.v_value)], &[p.v_f, p.pi_v, h]);
+        let opened =
+            G1Point::msm(&[p.w_f, p.w_r, g, p.pi_w], &[Fr::ONE, self.rho, -self.w_value, self.z]);
+        let w = product(&[opened, p.pi_w.neg()], &[h, self.vk.phi_2]);
+        [
+            (Equation::T, t),
+            (Equation::U, u),
+            (Equation::Z, z),
+            (Equation::KeyV, v),
+            (Equation::KeyW, w),
+        ]
+    }
+}

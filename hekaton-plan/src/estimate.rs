@@ -1,0 +1,443 @@
+//! What a run will take, before its keys are made: sizes, memory and time.
+//!
+//! Sizes are counted from the constraints. Times come from a calibration of this machine's kernels, from one witness of
+//! each type (how many of its values are 0, 1, short or long decides what a multi-scalar multiplication costs), and from
+//! going through the rounds' queue as the engine does.
+
+use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
+use ark_ff::{Field, Zero};
+use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
+use hekaton_circuit::prover::{
+    Execution, Prefix, R1cs, Wiring, synthesize_r1cs, synthesize_witness,
+};
+use hekaton_circuit::{
+    CheckError, Circuit, ExecutionError, Layout, Masking, MemoryChallenges, TypeId,
+};
+use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
+use hekaton_core::{Pool, Proof};
+use std::time::{Duration, Instant};
+
+/// What the aggregation takes for each element of its padded vectors, in Miller loops of one pair; and once, in final
+/// exponentiations. Fitted to n = 64 .. 512 with the portable kernels (`benches --bin aggregation`).
+const AGGREGATE_EACH: f64 = 17.0;
+const AGGREGATE_ONCE: f64 = 250.0;
+/// Products of single points in a proof, in final exponentiations: neither is done in batches.
+const SINGLE_PRODUCTS: f64 = 2.5;
+/// Loading a key takes its digest, page faults and a look at the matrices: so many times the digest alone.
+const LOAD: f64 = 3.0;
+
+/// How fast this machine's kernels are: seconds for each unit, on one thread while all of them work.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration {
+    /// An addition in a bucket method in G1, and of a plain sum.
+    g1: [f64; 2],
+    /// The same in G2.
+    g2: [f64; 2],
+    /// `to_coset` of N values is N log2 N of these.
+    butterfly: f64,
+    /// A pair in a product of Miller loops.
+    miller: f64,
+    /// A final exponentiation.
+    finish: f64,
+    /// A byte of a digest.
+    hash: f64,
+}
+
+/// The median time of a function that is called three times.
+fn time<R>(mut f: impl FnMut() -> R) -> f64 {
+    let mut times = [0.0; 3];
+    for t in &mut times {
+        let start = Instant::now();
+        std::hint::black_box(f());
+        *t = start.elapsed().as_secs_f64();
+    }
+    times.sort_by(f64::total_cmp);
+    times[1]
+}
+
+/// Long scalars that are quick to make.
+fn long_scalars(n: usize) -> Vec<Fr> {
+    let step = Fr::from(u64::MAX).square().square() + Fr::from(12345u64);
+    let mut x = Fr::from(3u64);
+    std::iter::repeat_with(|| {
+        x = x * step + Fr::ONE;
+        x
+    })
+    .take(n)
+    .collect()
+}
+
+/// Distinct points: sums of a few.
+fn points<G: Group>(n: usize) -> Vec<G> {
+    let step = G::generator().mul(&Fr::from(0x1234_5678_9abcu64));
+    let mut out = vec![G::generator()];
+    while out.len() < n {
+        let shift = step.mul(&Fr::from(out.len() as u64));
+        let mut more = out.clone();
+        G::batch_add(&mut more, &vec![shift; out.len()]);
+        out.extend(more);
+    }
+    out.truncate(n);
+    out
+}
+
+fn group<G: Group>(log: u32) -> [f64; 2] {
+    let n = 1 << log;
+    let points = points::<G>(n);
+    let long = Scalars::new(&long_scalars(n));
+    let ones = Scalars::new(&vec![Fr::ONE; n]);
+    let bucket = time(|| G::msm_prepared(&points, &long)) / long.work().additions;
+    let sum = time(|| G::msm_prepared(&points, &ones)) / n as f64;
+    [bucket, sum]
+}
+
+impl Calibration {
+    /// Measures for about two seconds, on all threads at once.
+    pub fn measure(pool: &impl Pool) -> Self {
+        let all = pool.map(vec![(); pool.threads()], |()| Self::one_thread());
+        let mean = |f: &dyn Fn(&Self) -> f64| all.iter().map(f).sum::<f64>() / all.len() as f64;
+        Self {
+            g1: [mean(&|c| c.g1[0]), mean(&|c| c.g1[1])],
+            g2: [mean(&|c| c.g2[0]), mean(&|c| c.g2[1])],
+            butterfly: mean(&|c| c.butterfly),
+            miller: mean(&|c| c.miller),
+            finish: mean(&|c| c.finish),
+            hash: mean(&|c| c.hash),
+        }
+    }
+
+    fn one_thread() -> Self {
+        let log = 15;
+        let (mut values, n) = (long_scalars(1 << log), (1u64 << log) as f64);
+        let butterfly = match Domain::new(1 << log) {
+            Ok(domain) => time(|| domain.to_coset(&mut values)) / (n * f64::from(log)),
+            Err(_) => 0.0,
+        };
+        let (a, b) = (points::<G1Point>(64), points::<G2Point>(64));
+        let miller = time(|| MillerLoop::new(&a, &b)) / 64.0;
+        let product = MillerLoop::new(&a, &b);
+        let finish = time(|| product.finish());
+        let bytes = vec![1u8; 1 << 22];
+        let hash = time(|| blake3::hash(&bytes)) / bytes.len() as f64;
+        Self { g1: group::<G1Point>(14), g2: group::<G2Point>(12), butterfly, miller, finish, hash }
+    }
+
+    fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
+        unit[0] * work.additions + unit[1] * work.ones
+    }
+}
+
+/// What subcircuits of a type take.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TypeEstimate {
+    /// Sizes.
+    pub size: TypeSize,
+    /// Seconds of the commit round's part.
+    pub commit_seconds: f64,
+    /// Seconds of the prove round's part, synthesis included.
+    pub prove_seconds: f64,
+}
+
+/// What a run takes.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// The types.
+    pub types: Vec<TypeEstimate>,
+    /// n.
+    pub subcircuits: u64,
+    /// Constraints of all subcircuits.
+    pub constraints: u64,
+    /// Bytes of all keys on disk.
+    pub key_bytes: u64,
+    /// Bytes of the proof.
+    pub proof_bytes: u64,
+    /// Provers and memory.
+    pub memory: MemoryPlan,
+    /// Seconds of each phase: loading keys (from the page cache), execution, commit round, prove round, aggregation.
+    pub phases: [f64; 5],
+}
+
+impl Estimate {
+    /// Seconds in all.
+    pub fn seconds(&self) -> f64 {
+        self.phases.iter().sum()
+    }
+}
+
+/// Why there is no estimate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstimateError {
+    /// The circuit can't be laid out or synthesized.
+    #[error(transparent)]
+    Circuit(#[from] CheckError),
+    /// The circuit can't be executed.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// One subcircuit can't be synthesized.
+    #[error("instance {instance}: {why}")]
+    Witness {
+        /// The instance.
+        instance: usize,
+        /// What went wrong.
+        why: String,
+    },
+    /// The memory limit is too small.
+    #[error(transparent)]
+    Memory(#[from] NotEnoughMemory),
+}
+
+/// Who will prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Ranks that prove; 1 for one process.
+    pub ranks: usize,
+    /// Threads of each.
+    pub threads: usize,
+}
+
+/// Estimates a run on an input (any input of the same size does) with one prover on each thread of each rank, or fewer
+/// within `memory_limit` bytes per rank, on machines like the one that was measured and a network that takes no time.
+///
+/// # Errors
+/// When the circuit can't be executed or synthesized, or the limit is too small.
+pub fn estimate<C: Circuit>(
+    circuit: &C,
+    input: &C::Input,
+    masking: Masking,
+    calibration: &Calibration,
+    workers: Workers,
+    memory_limit: Option<u64>,
+) -> Result<Estimate, EstimateError> {
+    let layout = circuit.layout().map_err(ExecutionError::from)?;
+    let wiring = layout.wiring(masking);
+    let start = Instant::now();
+    let execution = Execution::new(circuit, input, &layout)?;
+    let execute = start.elapsed().as_secs_f64();
+    let sample =
+        Sample { circuit, layout: &layout, wiring: &wiring, execution: &execution, calibration };
+    let types =
+        layout.type_ids().map(|kind| sample.estimate(kind)).collect::<Result<Vec<_>, _>>()?;
+    let sizes: Vec<TypeSize> = types.iter().map(|t| t.size.clone()).collect();
+    let memory = MemoryPlan::new(&sizes, workers.threads, memory_limit)?;
+    let n = wiring.instances();
+    let padded = n.next_power_of_two();
+    let key_bytes = sizes.iter().map(|s| s.key_bytes).sum::<u64>() + aggregation_key_bytes(n);
+    // The rounds hand out the largest subcircuits first.
+    let mut order: Vec<&TypeEstimate> =
+        wiring.type_of.iter().map(|kind| &types[*kind as usize]).collect();
+    order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
+    let provers = memory.provers * workers.ranks;
+    let round =
+        |seconds: &dyn Fn(&TypeEstimate) -> f64| queue(order.iter().map(|t| seconds(t)), provers);
+    let threads = (workers.threads * workers.ranks) as f64;
+    let miller_loops = padded as f64 / threads * calibration.miller;
+    let phases = [
+        key_bytes as f64 * calibration.hash * LOAD,
+        execute,
+        round(&|t| t.commit_seconds) + miller_loops,
+        round(&|t| t.prove_seconds),
+        AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * calibration.finish,
+    ];
+    Ok(Estimate {
+        subcircuits: n as u64,
+        constraints: sizes.iter().map(|s| s.constraints * s.instances).sum(),
+        key_bytes,
+        proof_bytes: Proof::encoded_len(padded.trailing_zeros() as usize) as u64,
+        memory,
+        phases,
+        types,
+    })
+}
+
+/// Bytes of the aggregation key: two powers per padded instance in each group, and two points and the type of each
+/// instance. The few points per type are not counted.
+fn aggregation_key_bytes(n: usize) -> u64 {
+    let (g1, g2) = (size_of::<G1Point>(), size_of::<G2Point>());
+    (2 * (g1 + g2) * n.next_power_of_two() + (2 * g1 + size_of::<u32>()) * n) as u64
+}
+
+/// One execution, from which a witness of each type is taken.
+struct Sample<'a, C: Circuit> {
+    circuit: &'a C,
+    layout: &'a Layout,
+    wiring: &'a Wiring,
+    execution: &'a Execution<'a, C>,
+    calibration: &'a Calibration,
+}
+
+impl<C: Circuit> Sample<'_, C> {
+    /// What a subcircuit of a type takes, from its constraints and the witness of its first instance.
+    fn estimate(&self, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
+        let index = kind.index() as u32;
+        let (variables, name) = (self.wiring.variables(index), self.layout.type_name(kind));
+        let r1cs =
+            synthesize_r1cs(self.circuit, kind, name, variables).map_err(CheckError::Type)?;
+        let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
+        let mut table = CoefficientTable::new();
+        let matrices = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
+        let size = TypeSize::of_r1cs(&r1cs, table.values.len(), members);
+        let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
+            return Ok(TypeEstimate { size, commit_seconds: 0.0, prove_seconds: 0.0 });
+        };
+        let values = self.values(first);
+        // The faster of two runs: the first one fills caches and page tables.
+        let ((z, a), (_, b)) =
+            (self.witness(first, &r1cs, &values)?, self.witness(first, &r1cs, &values)?);
+        let rows = time_rows(&matrices, &table.values, &z);
+        let calibration = self.calibration;
+        let commit_seconds = Calibration::msm(calibration.g1, Scalars::new(&values).work())
+            + 100.0 * calibration.g1[0];
+        let kernels = kernels(&r1cs, &z, &size, calibration);
+        Ok(TypeEstimate {
+            size,
+            commit_seconds,
+            prove_seconds: a.min(b).as_secs_f64() + rows + kernels,
+        })
+    }
+
+    /// The values in the slots of an instance. Masks are long scalars, as those of a run are.
+    fn values(&self, instance: usize) -> Vec<Fr> {
+        let id = self.layout.instance_ids().nth(instance);
+        let values = &self.execution.values;
+        id.map_or_else(Vec::new, |id| match self.wiring.masking {
+            Masking::Masked => {
+                values.masked_slots(self.layout, id, |i| long_scalars(2)[1] + Fr::from(i))
+            }
+            Masking::Unmasked => values.slots(self.layout, id),
+        })
+    }
+
+    /// The witness of an instance, and how long its synthesis took.
+    fn witness(
+        &self,
+        instance: usize,
+        r1cs: &R1cs,
+        values: &[Fr],
+    ) -> Result<(Vec<Fr>, Duration), EstimateError> {
+        let error =
+            |why: &dyn std::fmt::Display| EstimateError::Witness { instance, why: why.to_string() };
+        let id = self
+            .layout
+            .instance_ids()
+            .nth(instance)
+            .ok_or_else(|| error(&"there is no such instance"))?;
+        let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
+        let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
+        let kind = self.layout.type_of(id);
+        let start = Instant::now();
+        let private = self.execution.private_input(id)?;
+        let prefix = Prefix::new(slots, values, &memory).map_err(|_| error(&"a pole"))?;
+        let z = synthesize_witness(
+            self.circuit,
+            kind,
+            &r1cs.name,
+            self.wiring.masking,
+            &prefix,
+            &private,
+            r1cs.variables,
+        );
+        Ok((z.map_err(|e| error(&e))?, start.elapsed()))
+    }
+}
+
+/// The three sparse products, done as a prover does them.
+fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 {
+    let start = Instant::now();
+    for owned in matrices {
+        let matrix = Matrix { starts: &owned.starts, entries: &owned.entries, coefficients };
+        let sum = (0..owned.starts.len() - 1).fold(Fr::zero(), |sum, row| sum + matrix.row(row, z));
+        std::hint::black_box(sum);
+    }
+    start.elapsed().as_secs_f64()
+}
+
+/// Transforms and multi-scalar multiplications of one proof.
+fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) -> f64 {
+    let auxiliary = r1cs.layout.auxiliary(z.len());
+    let used = |m: usize, end: usize| -> Scalars {
+        let mut used = vec![false; z.len()];
+        r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
+        let list: Vec<u32> = (0..end).filter(|j| used[*j]).map(|j| j as u32).collect();
+        Scalars::select(z, &list)
+    };
+    let g1 = [
+        Scalars::new(&z[auxiliary.clone()]).work(),
+        used(0, z.len()).work(),
+        used(2, auxiliary.start).work(),
+        // the products on the coset are long
+        MsmWork::of_long(size.domain as usize),
+    ];
+    let n = size.domain as f64;
+    let transforms = 2.0 * n * n.log2() * calibration.butterfly;
+    let g1: f64 = g1.into_iter().map(|work| Calibration::msm(calibration.g1, work)).sum();
+    let g2 = Calibration::msm(calibration.g2, used(1, z.len()).work());
+    transforms + g1 + g2 + SINGLE_PRODUCTS * calibration.finish
+}
+
+/// When the last of some jobs ends that are pulled in order by `workers` workers.
+fn queue(jobs: impl Iterator<Item = f64>, workers: usize) -> f64 {
+    // times in nanoseconds order as integers do
+    let mut free: std::collections::BinaryHeap<_> =
+        (0..workers.max(1)).map(|_| std::cmp::Reverse(0u64)).collect();
+    let mut end = 0;
+    for seconds in jobs {
+        let std::cmp::Reverse(at) = free.pop().unwrap_or(std::cmp::Reverse(0));
+        let done = at + (seconds * 1e9) as u64;
+        end = end.max(done);
+        free.push(std::cmp::Reverse(done));
+    }
+    end as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hekaton_core::{LocalEngine, SetupOptions, setup};
+    use hekaton_testing::Squares;
+
+    #[test]
+    fn the_queue_is_the_engines() {
+        let jobs = [5.0, 4.0, 3.0, 3.0, 3.0];
+        assert!((queue(jobs.into_iter(), 1) - 18.0).abs() < 1e-6);
+        assert!((queue(jobs.into_iter(), 2) - 10.0).abs() < 1e-6, "5 3 | 4 3 3");
+        assert!((queue(jobs.into_iter(), 9) - 5.0).abs() < 1e-6);
+        assert_eq!(queue(std::iter::empty(), 3), 0.0);
+    }
+
+    /// No test fails on a clock: what is counted must be exact, what is timed must be there.
+    #[test]
+    fn counts_are_exact() {
+        let (circuit, engine) = (Squares::new(&[0, 1, 1, 0, 1]), LocalEngine::new(None).unwrap());
+        let calibration = Calibration::measure(&engine);
+        let workers = Workers { ranks: 1, threads: 2 };
+        let found =
+            estimate(&circuit, &Fr::from(2u64), Masking::Masked, &calibration, workers, None)
+                .unwrap();
+        let keys = setup(&circuit, &SetupOptions::new("squares")).unwrap();
+        assert_eq!(
+            found.key_bytes - (576 * 8 + 196 * 5),
+            keys.types.iter().map(|t| t.bytes()).sum::<u64>()
+        );
+        assert_eq!((found.subcircuits, found.types.len()), (5, 2));
+        let total: usize = circuit.kinds.iter().map(|kind| keys.types[*kind].constraints()).sum();
+        assert_eq!(found.constraints, total as u64);
+        assert!(found.phases.iter().all(|t| t.is_finite() && *t >= 0.0) && found.seconds() > 0.0);
+        assert!(found.types.iter().all(|t| t.prove_seconds > 0.0 && t.commit_seconds > 0.0));
+        let more = estimate(
+            &circuit,
+            &Fr::from(2u64),
+            Masking::Masked,
+            &calibration,
+            Workers { ranks: 2, ..workers },
+            None,
+        )
+        .unwrap();
+        assert!(more.phases[4] < found.phases[4], "the aggregation is shared out");
+        let small =
+            estimate(&circuit, &Fr::from(2u64), Masking::Masked, &calibration, workers, Some(1));
+        assert!(matches!(small, Err(EstimateError::Memory(NotEnoughMemory { limit: 1, .. }))));
+    }
+}

@@ -1,0 +1,255 @@
+//! What a run needs of a machine: sizes of types and keys, and memory.
+//!
+//! Measured (`cargo run --release -p benches --bin prover`): beside its key a prover takes 160 to 170 bytes for each
+//! element of its type's domain and up to 4 MB that do not grow. A key keeps 72 bytes an element of its domain for the
+//! Fourier transforms. Key sections are mapped, and count while they are resident.
+
+use hekaton_arith::{G1Point, G2Point};
+use hekaton_circuit::prover::R1cs;
+use hekaton_core::ProverKeys;
+use hekaton_core::keys::KeyFileError;
+use hekaton_core::mirage::{Elements, ProvingKey};
+
+/// Private bytes of a prover for each element of the domain.
+const PROVER: u64 = 172;
+/// Private bytes of a prover that do not grow.
+const PROVER_FIXED: u64 = 4 << 20;
+/// The Fourier transform's tables, for each element of the domain: 72 in lanes, 64 otherwise.
+const TABLES: u64 = 72;
+/// The section `shape` of a proving key: four numbers.
+const SHAPE: u64 = 32;
+/// Program, stacks, allocator.
+const PROCESS: u64 = 16 << 20;
+/// For each shared wire of each subcircuit: its value, address and multiplicity, and the layout's entries.
+const SLOT: u64 = 160;
+/// For each subcircuit: answers, and the aggregation's vectors with their folds.
+const INSTANCE: u64 = 4096;
+
+/// What a subcircuit type takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TypeSize {
+    /// Its name.
+    pub name: String,
+    /// Constraints of a subcircuit, those of the memory check included.
+    pub constraints: u64,
+    /// Variables of a subcircuit.
+    pub variables: u64,
+    /// Elements of its domain, the next power of two.
+    pub domain: u64,
+    /// Shared wires of a subcircuit, masks included.
+    pub slots: u64,
+    /// Number of instances.
+    pub instances: u64,
+    /// Bytes of its proving key.
+    pub key_bytes: u64,
+    /// The most bytes of the key that a prover reads at a time.
+    pub largest_part: u64,
+}
+
+impl TypeSize {
+    /// From a key.
+    pub(crate) fn of_key(key: &ProvingKey, instances: u64) -> Self {
+        Self {
+            name: key.name().to_owned(),
+            constraints: key.constraints() as u64,
+            variables: key.variables() as u64,
+            domain: key.domain().size() as u64,
+            slots: key.slots() as u64,
+            instances,
+            key_bytes: key.bytes(),
+            largest_part: key.largest_part(),
+        }
+    }
+
+    /// From the constraints, without a key: counts what setup would write.
+    pub(crate) fn of_r1cs(r1cs: &R1cs, coefficients: usize, instances: u64) -> Self {
+        let (layout, variables) = (&r1cs.layout, r1cs.variables as u64);
+        let slots = layout.slots() as u64;
+        let constraints = r1cs.constraints() as u64;
+        let domain = constraints.next_power_of_two();
+        let columns = |m: usize| {
+            let mut used = vec![false; r1cs.variables];
+            r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
+            used
+        };
+        let count = |used: &[bool]| used.iter().filter(|u| **u).count() as u64;
+        let [a, b, c] = [0, 1, 2].map(columns);
+        let entries: u64 = r1cs.rows.iter().flatten().map(|row| row.len() as u64).sum();
+        let matrices = 8 * entries + 3 * 4 * (constraints + 1) + 32 * coefficients as u64;
+        // the sizes in a key file: coordinates of 48 bytes, two per point of G1 and four per point of G2, and indices of 4
+        const G1: u64 = size_of::<G1Point>() as u64;
+        const G2: u64 = size_of::<G2Point>() as u64;
+        const INDEX: u64 = size_of::<u32>() as u64;
+        let single = size_of::<Elements>() as u64 + SHAPE;
+        let below_auxiliary = layout.auxiliary(r1cs.variables).start;
+        let parts = [
+            matrices,
+            G1 * domain,
+            G1 * layout.auxiliary(r1cs.variables).len() as u64,
+            (G1 + INDEX) * count(&a),
+            (G2 + INDEX) * count(&b),
+            (G1 + INDEX) * count(&c[..below_auxiliary]) + G1 * slots + single,
+        ];
+        Self {
+            name: r1cs.name.clone(),
+            constraints,
+            variables,
+            domain,
+            slots,
+            instances,
+            key_bytes: parts.iter().sum(),
+            largest_part: parts.into_iter().max().unwrap_or_default(),
+        }
+    }
+
+    /// Private memory of a prover of this type.
+    pub fn prover_bytes(&self) -> u64 {
+        PROVER * self.domain + PROVER_FIXED
+    }
+}
+
+/// The sizes of all types of a set of keys.
+///
+/// # Errors
+/// When the aggregation key is damaged.
+pub fn type_sizes(keys: &ProverKeys) -> Result<Vec<TypeSize>, KeyFileError> {
+    let type_of = keys.aggregation.type_of()?;
+    let instances = |kind: usize| type_of.iter().filter(|k| **k as usize == kind).count() as u64;
+    Ok(keys
+        .types
+        .iter()
+        .enumerate()
+        .map(|(kind, key)| TypeSize::of_key(key, instances(kind)))
+        .collect())
+}
+
+/// How a run stays within a limit of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Subcircuits that are proven at once.
+    pub provers: usize,
+    /// Whether parts of keys are dropped as soon as they were used. They are read again for the next subcircuit, from the
+    /// page cache where there is room for it.
+    pub release: bool,
+    /// Resident memory that the run needs at most, in bytes.
+    pub peak: u64,
+}
+
+/// A limit that no run can keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{limit} bytes of memory are too few: the smallest workable limit for these keys is {smallest} bytes"
+)]
+pub struct NotEnoughMemory {
+    /// The limit given.
+    pub limit: u64,
+    /// The smallest that works.
+    pub smallest: u64,
+}
+
+impl MemoryPlan {
+    /// As many provers as `threads` allows, within `limit` bytes of resident memory if there is one.
+    ///
+    /// # Errors
+    /// When one prover needs more.
+    pub fn new(
+        types: &[TypeSize],
+        threads: usize,
+        limit: Option<u64>,
+    ) -> Result<Self, NotEnoughMemory> {
+        let threads = threads.max(1);
+        let plan =
+            |provers, release| Self { provers, release, peak: peak(types, provers, release) };
+        let Some(limit) = limit else { return Ok(plan(threads, false)) };
+        // Dropping costs less than a prover: it comes first.
+        let plans =
+            (1..=threads).rev().flat_map(|provers| [plan(provers, false), plan(provers, true)]);
+        let fits = |plan: &Self| plan.peak <= limit;
+        let smallest = peak(types, 1, true);
+        plans.into_iter().find(fits).ok_or(NotEnoughMemory { limit, smallest })
+    }
+}
+
+/// Resident memory of a run at its peak.
+fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
+    let sum = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::saturating_add);
+    let most = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).max().unwrap_or_default();
+    // The order is largest first: all provers work on the largest type at some time.
+    let provers = (provers as u64).min(sum(&|t| t.instances).max(1));
+    let keys = if release { provers * most(&|t| t.largest_part) } else { sum(&|t| t.key_bytes) };
+    PROCESS
+        .saturating_add(keys)
+        .saturating_add(sum(&|t| TABLES * t.domain))
+        .saturating_add(provers * most(&TypeSize::prover_bytes))
+        .saturating_add(sum(&|t| t.instances * (INSTANCE + SLOT * t.slots)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hekaton_core::{SetupOptions, setup};
+    use hekaton_testing::Squares;
+
+    /// What is foreseen from the constraints is what setup writes.
+    #[test]
+    fn key_sizes_are_exact() {
+        use hekaton_circuit::prover::synthesize_r1cs;
+        use hekaton_circuit::{Circuit, Masking};
+        use hekaton_core::mirage::{CoefficientTable, OwnedMatrix};
+        for zero_knowledge in [true, false] {
+            let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+            let keys =
+                setup(&circuit, &SetupOptions::new("squares").zero_knowledge(zero_knowledge))
+                    .unwrap();
+            let layout = circuit.layout().unwrap();
+            let wiring = layout.wiring(Masking::new(zero_knowledge));
+            for (kind, size) in layout.type_ids().zip(type_sizes(&keys).unwrap()) {
+                let variables = wiring.variables(kind.index() as u32);
+                let r1cs =
+                    synthesize_r1cs(&circuit, kind, layout.type_name(kind), variables).unwrap();
+                let mut table = CoefficientTable::new();
+                r1cs.rows.iter().for_each(|rows| drop(OwnedMatrix::new(rows, &mut table)));
+                assert_eq!(TypeSize::of_r1cs(&r1cs, table.values.len(), size.instances), size);
+            }
+        }
+    }
+
+    #[test]
+    fn plans_keep_to_their_limit() {
+        let size = |name: &str, domain: u64, instances: u64| TypeSize {
+            name: name.into(),
+            constraints: domain,
+            variables: domain,
+            domain,
+            slots: 4,
+            instances,
+            key_bytes: 450 * domain,
+            largest_part: 100 * domain,
+        };
+        let types = [size("large", 1 << 20, 100), size("small", 1 << 12, 5)];
+        let free = MemoryPlan::new(&types, 8, None).unwrap();
+        assert_eq!((free.provers, free.release), (8, false));
+        let (mut last, mut seen) = (free, Vec::new());
+        let mut limit = free.peak;
+        let smallest = loop {
+            match MemoryPlan::new(&types, 8, Some(limit)) {
+                Ok(plan) => {
+                    assert!(plan.peak <= limit && plan.provers <= last.provers);
+                    (last, limit) = (plan, plan.peak - 1);
+                    seen.push((plan.provers, plan.release));
+                }
+                Err(e) => break e.smallest,
+            }
+        };
+        assert_eq!((seen[0], *seen.last().unwrap()), ((8, false), (1, true)));
+        assert_eq!(last.peak, smallest, "the smallest workable limit works");
+        assert!(MemoryPlan::new(&types, 8, Some(smallest)).is_ok());
+        // one instance needs one prover's memory
+        let one = [size("large", 1 << 20, 1)];
+        assert_eq!(
+            MemoryPlan::new(&one, 8, None).unwrap().peak,
+            MemoryPlan::new(&one, 1, None).unwrap().peak
+        );
+    }
+}

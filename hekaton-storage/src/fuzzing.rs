@@ -1,0 +1,60 @@
+//! Entry points for fuzzing: parsers that are not part of the API. May change at any time.
+
+use crate::error::RunError;
+use crate::files::parse_run;
+use crate::key_store::Manifest;
+use crate::log::{Binding, Log};
+use hekaton_core::protocol::messages::{Commitment, Message};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// `manifest.json`.
+pub fn manifest(text: &[u8]) -> Option<Manifest> {
+    Manifest::parse(text, Path::new("manifest.json")).ok()
+}
+
+/// `run.json`.
+pub fn run_file(text: &[u8]) -> bool {
+    parse_run(text, Path::new("run.json")).is_ok()
+}
+
+/// Opens a log of commitments in a directory and returns its answers and notices.
+///
+/// # Errors
+/// When it belongs to something else.
+pub fn open_log(
+    directory: &Path,
+    binding: [u8; 32],
+    instances: usize,
+) -> Result<(Vec<Commitment>, Vec<String>), RunError> {
+    let mut answers = BTreeMap::new();
+    let (_, notices) = log(directory, binding, &mut |messages| {
+        let all = messages.len();
+        let decode = |message: &[u8]| {
+            Commitment::from_bytes(message).ok().filter(|c| c.instance < instances)
+        };
+        let intact: Vec<Commitment> = messages.into_iter().filter_map(decode).collect();
+        let refused = all - intact.len();
+        answers.extend(intact.into_iter().map(|answer| (answer.instance, answer)));
+        refused
+    })?;
+    Ok((answers.into_values().collect(), notices))
+}
+
+/// Appends to a log, in a new segment.
+///
+/// # Errors
+/// When it can't be written.
+pub fn append(directory: &Path, binding: [u8; 32], answers: &[Commitment]) -> Result<(), RunError> {
+    let (log, _) = log(directory, binding, &mut |_| 0)?;
+    answers.iter().try_for_each(|answer| log.append(&answer.to_bytes()).map(drop))
+}
+
+fn log(
+    directory: &Path,
+    public: [u8; 32],
+    accept: &mut hekaton_core::protocol::journal::Accept<'_>,
+) -> Result<(Log, Vec<String>), RunError> {
+    let binding = Binding { public, secret: public };
+    Log::open(directory, "commitments", binding, Commitment::LEN, accept)
+}

@@ -1,0 +1,83 @@
+//! What a run is of.
+
+use hekaton_core::VerifyingKey;
+use serde::{Deserialize, Serialize};
+
+/// What a run is of. Two runs with the same identity have the same proof but for their seeds.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RunIdentity {
+    pub(crate) public: PublicIdentity,
+    input: [u8; 32],
+}
+
+impl std::fmt::Debug for RunIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // whoever has the input's digest can confirm a guess of the input
+        f.debug_struct("RunIdentity").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+/// What everybody may know of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PublicIdentity {
+    circuit: String,
+    parameters: String,
+    pub(crate) subcircuits: u64,
+    verifying_key_digest: String,
+    layout_digest: String,
+}
+
+impl RunIdentity {
+    /// The identity of a run under a key. `input` is a digest of **everything** that the run's witness depends on, for
+    /// example BLAKE3 of the input file: going on with another input under the same seed would not be zero-knowledge.
+    pub fn new(key: &VerifyingKey, input: [u8; 32]) -> Self {
+        let public = PublicIdentity {
+            circuit: key.circuit.clone(),
+            parameters: key.parameters.clone(),
+            subcircuits: key.instances,
+            verifying_key_digest: hex::encode(key.digest()),
+            layout_digest: hex::encode(key.layout),
+        };
+        Self { public, input }
+    }
+
+    /// The input's digest as `run.json` has it: nobody can confirm a guess of the input without the seed.
+    pub(crate) fn hidden_input(&self, seed: &[u8; 32]) -> String {
+        let key = blake3::derive_key("hekaton-v1 run input", seed);
+        hex::encode(blake3::keyed_hash(&key, &self.input).as_bytes())
+    }
+}
+
+impl PublicIdentity {
+    pub(crate) fn is_for(&self, key: &VerifyingKey) -> bool {
+        self.verifying_key_digest == hex::encode(key.digest())
+    }
+
+    /// What differs, as sentences.
+    pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
+        let fields = [
+            ("circuit", &self.circuit, &now.circuit),
+            ("parameters", &self.parameters, &now.parameters),
+            ("layout", &self.layout_digest, &now.layout_digest),
+            ("verifying key", &self.verifying_key_digest, &now.verifying_key_digest),
+        ];
+        let differ = fields.into_iter().filter(|(_, then, now)| then != now);
+        // the begin of a digest is enough to tell two apart
+        let short = |text: &str| match text.len() {
+            64 => format!("{}..", &text[..12]),
+            _ => text.to_owned(),
+        };
+        let mut out: Vec<String> = differ
+            .map(|(what, then, now)| {
+                format!("its {what}: {} then, {} now", short(then), short(now))
+            })
+            .collect();
+        if self.subcircuits != now.subcircuits {
+            out.push(format!(
+                "it has {} subcircuits, now there are {}",
+                self.subcircuits, now.subcircuits
+            ));
+        }
+        out
+    }
+}

@@ -1,0 +1,361 @@
+//! A closer look at keys from elsewhere: every point in its group, and every pairing relation that can be checked
+//! without the trapdoors (spec: soundness#keys-verify).
+//!
+//! Opening keys checks digests: that they are what somebody wrote. This checks that what was written can be keys.
+//! Relations between vectors are checked by one random combination each, with 2^-64 for a false one to pass.
+//!
+//! What it can't show: the powers of tau are not published, so that the queries hold the columns of *this* circuit is
+//! checked through HQ for B and C, through LQ and DQ for A where the C column is zero, and not for the rest.
+
+use ark_ff::Zero;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
+use hekaton_circuit::prover::Wiring;
+use hekaton_core::keys::KeyFileError;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{Pool, ProverKeys};
+
+/// What is wrong with keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyCheckError {
+    /// A section can't be read.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// A point is not in its group.
+    #[error("{key}, section '{section}': point {index} is not a reduced point of the subgroup")]
+    Point {
+        /// The key.
+        key: String,
+        /// Its section.
+        section: &'static str,
+        /// Index of the first bad point.
+        index: usize,
+    },
+    /// A relation does not hold.
+    #[error("{key}: {relation} does not hold: these keys come from no honest setup")]
+    Relation {
+        /// The key.
+        key: String,
+        /// The relation.
+        relation: String,
+    },
+    /// No randomness.
+    #[error("the operating system gives no randomness: {0}")]
+    Randomness(#[from] getrandom::Error),
+}
+
+/// What was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCheckReport {
+    /// Points whose membership was checked.
+    pub points: u64,
+    /// Relations that hold.
+    pub relations: u64,
+}
+
+/// Checks all points and relations of keys. `step` hears what is checked next.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check_keys(
+    keys: &ProverKeys,
+    pool: &impl Pool,
+    mut step: impl FnMut(&str),
+) -> Result<KeyCheckReport, KeyCheckError> {
+    let mut check = Checker { pool, report: KeyCheckReport::default(), key: String::new() };
+    step("aggregation key: points");
+    check.aggregation_points(keys)?;
+    step("aggregation key: powers");
+    check.powers(keys)?;
+    step("aggregation key: commitments of the verifying key");
+    check.commitments(keys)?;
+    step("types: points and relations");
+    let types = pool.map((0..keys.types.len()).collect(), |kind: usize| {
+        let mut check = Checker { pool, report: KeyCheckReport::default(), key: String::new() };
+        let key = &keys.types[kind];
+        check.type_points(key)?;
+        check.elements(keys, kind, key)?;
+        check.queries(keys, kind, key)?;
+        Ok::<_, KeyCheckError>(check.report)
+    });
+    for report in types {
+        let report = report?;
+        check.report.points += report.points;
+        check.report.relations += report.relations;
+    }
+    Ok(check.report)
+}
+
+struct Checker<'p, P> {
+    pool: &'p P,
+    report: KeyCheckReport,
+    key: String,
+}
+
+/// Unpredictable scalars of 64 bits: short ones cost a quarter, and whoever made the keys could not know them.
+fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)?;
+    let mut stream = blake3::Hasher::new_keyed(&seed).finalize_xof();
+    let draw = || {
+        let mut bytes = [0; 8];
+        stream.fill(&mut bytes);
+        Fr::from(u64::from_le_bytes(bytes))
+    };
+    Ok(std::iter::repeat_with(draw).take(n).collect())
+}
+
+impl<P: Pool> Checker<'_, P> {
+    fn relation(&mut self, holds: bool, relation: impl ToString) -> Result<(), KeyCheckError> {
+        if !holds {
+            return Err(KeyCheckError::Relation {
+                key: self.key.clone(),
+                relation: relation.to_string(),
+            });
+        }
+        self.report.relations += 1;
+        Ok(())
+    }
+
+    /// `sum e(a_i, b_i) = sum e(c_i, d_i)`.
+    fn equal(
+        &mut self,
+        left: &[(G1Point, G2Point)],
+        right: &[(G1Point, G2Point)],
+        relation: &str,
+    ) -> Result<(), KeyCheckError> {
+        let negated: Vec<(G1Point, G2Point)> = right.iter().map(|(a, b)| (a.neg(), *b)).collect();
+        let pairs = left.iter().chain(&negated).map(|(a, b)| (a, b));
+        self.relation(MillerLoop::of_pairs(pairs).finish().is_identity(), relation)
+    }
+
+    fn points<G: Group>(
+        &mut self,
+        section: &'static str,
+        points: &[G],
+    ) -> Result<(), KeyCheckError> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed)?;
+        // a part for each thread, large enough for the batches to pay
+        let part = points.len().div_ceil(self.pool.threads()).max(1 << 15);
+        let parts: Vec<(usize, &[G])> =
+            points.chunks(part).enumerate().map(|(i, p)| (i * part, p)).collect();
+        let found = self.pool.map(parts, |(start, part)| {
+            let mut stream =
+                blake3::Hasher::new_keyed(&seed).update(&start.to_le_bytes()).finalize_xof();
+            let mut random = || {
+                let mut bytes = [0; 8];
+                stream.fill(&mut bytes);
+                u64::from_le_bytes(bytes)
+            };
+            G::find_outside(part, &mut random).map(|at| start + at)
+        });
+        if let Some(index) = found.into_iter().flatten().next() {
+            return Err(KeyCheckError::Point { key: self.key.clone(), section, index });
+        }
+        self.report.points += points.len() as u64;
+        Ok(())
+    }
+
+    fn aggregation_points(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+        self.key = "aggregation key".into();
+        let key = &keys.aggregation;
+        for (section, points) in
+            [("phi", key.phi()?), ("st", key.st()?), ("sb", key.sb()?), ("sg", key.sg()?)]
+        {
+            self.points(section, points)?;
+        }
+        self.points("psi", key.psi()?)?;
+        self.points("gamma", std::slice::from_ref(key.gamma()?))?;
+        self.points("elements", key.elements()?.as_flattened())
+    }
+
+    fn type_points(&mut self, key: &ProvingKey) -> Result<(), KeyCheckError> {
+        self.key = format!("key of type '{}'", key.name());
+        let e = key.elements();
+        self.points("elements", &[e.alpha_1, e.delta_1, e.eta_1])?;
+        self.points("elements", &[e.beta_2, e.delta_2])?;
+        let g1 = [
+            ("a", key.a_query()?.points),
+            ("x", key.x_query()?.points),
+            ("d", key.d_query()?),
+            ("l", key.l_query()?),
+            ("h", key.h_query()?),
+        ];
+        for (section, points) in g1 {
+            self.points(section, points)?;
+        }
+        self.points("b", key.b_query()?.points)
+    }
+
+    /// `[phi^i]_1` and `[psi^i]_2` are powers, of the phi and psi of the verifying key.
+    fn powers(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let (phi, psi) = (keys.aggregation.phi()?, keys.aggregation.psi()?);
+        self.relation(phi[0] == g && psi[0] == h, "the powers begin with the generators")?;
+        let r = randoms(phi.len() - 1)?;
+        let (low, high) = (G1Point::msm(&phi[..r.len()], &r), G1Point::msm(&phi[1..], &r));
+        self.equal(&[(high, h)], &[(low, keys.verifying.phi_2)], "[phi^(i+1)]_1 = phi [phi^i]_1")?;
+        let (low, high) = (G2Point::msm(&psi[..r.len()], &r), G2Point::msm(&psi[1..], &r));
+        self.equal(&[(g, high)], &[(keys.verifying.psi_1, low)], "[psi^(i+1)]_2 = psi [psi^i]_2")
+    }
+
+    /// The verifying key commits to the elements of the aggregation key.
+    fn commitments(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+        let (key, vk) = (&keys.aggregation, &keys.verifying);
+        let (phi, psi, n, k) = (key.phi()?, key.psi()?, key.instances(), key.types());
+        let type_of = key.type_of()?;
+        let wiring = Wiring { type_of: type_of.to_vec(), ..Wiring::default() };
+        self.relation(
+            wiring.type_map_digest() == vk.type_map,
+            "the verifying key has the map of instances to types",
+        )?;
+        let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = phi.iter().step_by(2).take(n).copied().collect();
+        let (st, sb) = (key.st()?, key.sb()?);
+        let part = n.div_ceil(self.pool.threads()).max(1);
+        let commit = |x: &[G1Point]| -> Gt {
+            let parts: Vec<_> = x.chunks(part).zip(v.chunks(part)).collect();
+            MillerLoop::product(self.pool.map(parts, |(x, v)| MillerLoop::new(x, v))).finish()
+        };
+        let (cm_st, cm_sb) = (commit(st), commit(sb));
+        self.relation(cm_st == vk.cm_st, "cm_St commits to St")?;
+        self.relation(cm_sb == vk.cm_sb, "cm_Sb commits to Sb")?;
+        // what is the same for all instances of a type pairs with the sum of their keys
+        let mut of_type: Vec<(Vec<G1Point>, Vec<G2Point>)> = vec![(Vec::new(), Vec::new()); k];
+        for (i, kind) in type_of.iter().enumerate() {
+            of_type[*kind as usize].0.push(w[i]);
+            of_type[*kind as usize].1.push(v[i]);
+        }
+        let sums: Vec<(G1Point, G2Point)> =
+            of_type.iter().map(|(w, v)| (G1Point::sum(w), G2Point::sum(v))).collect();
+        let sg = key.sg()?;
+        let v_sums: Vec<G2Point> = sums.iter().map(|s| s.1).collect();
+        self.relation(MillerLoop::new(sg, &v_sums).finish() == vk.cm_sg, "cm_Sg commits to Sg")?;
+        self.relation(
+            pairing(&G1Point::sum(&w), key.gamma()?) == vk.cm_gamma,
+            "cm_gamma commits to gamma",
+        )?;
+        let w_sums: Vec<G1Point> = sums.iter().map(|s| s.0).collect();
+        for (j, (name, cm)) in [("delta", vk.cm_delta), ("eta", vk.cm_eta), ("Theta", vk.cm_theta)]
+            .into_iter()
+            .enumerate()
+        {
+            let column: Vec<G2Point> = key.elements()?.iter().map(|e| e[j]).collect();
+            self.relation(
+                MillerLoop::new(&w_sums, &column).finish() == cm,
+                format!("cm_{name} commits to {name}"),
+            )?;
+        }
+        // delta and eta of all types and gamma: one that is shared is a total break
+        let mut all: Vec<Vec<u8>> =
+            key.elements()?.iter().flat_map(|e| [e[0], e[1]]).map(|p| p.to_compressed()).collect();
+        all.push(key.gamma()?.to_compressed());
+        all.sort();
+        self.relation(
+            all.windows(2).all(|w| w[0] != w[1]),
+            "delta, eta and gamma of all types are distinct",
+        )?;
+        let proper =
+            key.elements()?.iter().flatten().chain([key.gamma()?]).all(|p| !p.is_identity());
+        self.relation(proper, "no delta, eta, Theta or gamma is zero")?;
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        self.relation(
+            vk.k != g && vk.psi_1 != g && vk.phi_2 != h,
+            "K, psi and phi are not the generators",
+        )
+    }
+
+    /// alpha, beta, delta and eta in both groups, and in the verifying key.
+    fn elements(
+        &mut self,
+        keys: &ProverKeys,
+        kind: usize,
+        key: &ProvingKey,
+    ) -> Result<(), KeyCheckError> {
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let e = key.elements();
+        let [delta, eta, _] = keys.aggregation.elements()?[kind];
+        self.relation(
+            !e.alpha_1.is_identity() && !e.beta_2.is_identity(),
+            "alpha and beta are not zero",
+        )?;
+        self.relation(
+            pairing(&e.alpha_1, &e.beta_2) == keys.verifying.alpha_beta,
+            "e(alpha, beta) is the verifying key's",
+        )?;
+        let first = keys.types[0].elements();
+        self.relation(
+            e.alpha_1 == first.alpha_1 && e.beta_2 == first.beta_2,
+            "alpha and beta are those of all types",
+        )?;
+        self.relation(e.delta_2 == delta, "delta is that of the aggregation key")?;
+        self.equal(&[(e.delta_1, h)], &[(g, delta)], "delta is the same in G1 and G2")?;
+        self.equal(&[(e.eta_1, h)], &[(g, eta)], "eta is the same in G1 and G2")
+    }
+
+    /// The queries against each other and against the matrices (spec: mirage#setup).
+    fn queries(
+        &mut self,
+        keys: &ProverKeys,
+        kind: usize,
+        key: &ProvingKey,
+    ) -> Result<(), KeyCheckError> {
+        let h2 = G2Point::generator();
+        let (rows, variables) = (key.constraints(), key.variables());
+        let [ma, mb, mc] = key.matrices()?;
+        let layout = key.layout();
+        let (a, b, x) = (key.a_query()?, key.b_query()?, key.x_query()?);
+        // A query has exactly the variables whose column is not zero.
+        let [used_a, used_b, used_c] = [&ma, &mb, &mc].map(|m| {
+            let mut used = vec![false; variables];
+            m.entries.iter().for_each(|[variable, _]| used[*variable as usize] = true);
+            used
+        });
+        let listed = |used: &[bool], range: std::ops::Range<usize>, list: &[u32]| {
+            range.filter(|j| used[*j]).eq(list.iter().map(|j| *j as usize))
+        };
+        let same = listed(&used_a, 0..variables, a.variables)
+            && listed(&used_b, 0..variables, b.variables)
+            && listed(&used_c, 0..layout.sum() + 1, x.variables);
+        self.relation(same, "each query has the variables of its matrix")?;
+
+        // sum_j p(s w^j) HQ_j = -p(tau) t/(2 delta), for the column polynomials p of B and C
+        let through_h = |values: Vec<Fr>| -> Result<G1Point, KeyFileError> {
+            let mut values = values;
+            values.resize(key.domain().size(), Fr::zero());
+            key.domain().to_coset(&mut values);
+            Ok(G1Point::msm(key.h_query()?, &values))
+        };
+        let r = randoms(variables)?;
+        let mut of_x = vec![Fr::zero(); variables];
+        x.variables.iter().for_each(|j| of_x[*j as usize] = r[*j as usize]);
+        let c_part = through_h((0..rows).map(|i| mc.row(i, &of_x)).collect())?;
+        self.relation(
+            x.evaluate(&r).add(&c_part).is_identity(),
+            "XQ holds the columns of C that HQ makes",
+        )?;
+        let b_part = through_h((0..rows).map(|i| mb.row(i, &r)).collect())?;
+        let one = G1Point::sum(key.h_query()?);
+        // else the relations below say nothing
+        self.relation(!one.is_identity(), "the sum of HQ is not zero")?;
+        let b_sum = b.evaluate(&r);
+        self.equal(&[(one, b_sum)], &[(b_part, h2)], "BQ holds the columns of B that HQ makes")?;
+
+        // delta LQ_j = beta a_j + alpha b_j where c_j = 0, and the same for DQ with eta
+        let [delta, eta, _] = keys.aggregation.elements()?[kind];
+        let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
+        for (range, points, element, name) in [
+            (committed, key.d_query()?, eta, "eta DQ_j"),
+            (aux, key.l_query()?, delta, "delta LQ_j"),
+        ] {
+            let mut of_range = vec![Fr::zero(); variables];
+            range.clone().filter(|j| !used_c[*j]).for_each(|j| of_range[j] = r[j]);
+            let left = G1Point::msm_prepared(points, &Scalars::new(&of_range[range]));
+            let (a_sum, b_sum) = (a.evaluate(&of_range), b.evaluate(&of_range));
+            let right = [(a_sum, key.elements().beta_2), (key.elements().alpha_1, b_sum)];
+            self.equal(&[(left, element)], &right, &format!("{name} = beta a_j + alpha b_j"))?;
+        }
+        Ok(())
+    }
+}

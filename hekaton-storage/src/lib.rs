@@ -1,0 +1,26 @@
+//! Key stores and run directories of the Hekaton prover on disk.
+//!
+//! - [`KeyStore`]: a directory with all keys of a circuit. A setup writes into it, a prover maps it. [`check_keys`] takes
+//!   a closer look at keys from elsewhere.
+//! - [`RunDirectory`]: what an interrupted run needs to be resumed: identity, secret seed, logs of answers, proof. It is
+//!   the [`Journal`](hekaton_core::protocol::journal::Journal) of [`prove`](hekaton_core::prove()).
+//!
+//! `docs/formats.md` in the repository describes all files, byte by byte.
+
+mod error;
+mod files;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod identity;
+mod key_check;
+mod key_store;
+mod lease;
+mod log;
+mod run_directory;
+
+pub use error::RunError;
+pub use identity::RunIdentity;
+pub use key_check::{KeyCheckError, KeyCheckReport, check_keys};
+pub use key_store::{KeyStore, KeyStoreError, Manifest, TypeEntry};
+pub use run_directory::{RunDirectory, RunDirectoryOptions};

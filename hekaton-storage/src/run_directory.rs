@@ -1,0 +1,350 @@
+//! The run directory: what an interrupted run needs to go on (docs/formats.md, "Run directory").
+//!
+//! It keeps the run's identity (`run.json`: digests of verifying key, layout and input), its secret seed (`seed`, mode
+//! 0600, removed with the last step), append-only logs of commitments and proofs, and the proof. Every answer is a
+//! function of key, input and seed, so what is in the logs need not be done again, and what is done twice is the same.
+//! One process at a time works in it: it holds the lease.
+
+use crate::error::{RunError, io};
+use crate::files::{
+    LIMIT, RunFile, VERSION, read_run, read_seed, seed_digest, sync_directory, write_seed,
+};
+use crate::identity::{PublicIdentity, RunIdentity};
+use crate::lease::Lease;
+use crate::log::{Binding, Log};
+use hekaton_core::files::write_file;
+use hekaton_core::protocol::journal::{Accept, Journal, JournalError, LogKey, RoundLog};
+use hekaton_core::{Proof, Randomness, VerifyingKey};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Files of a run, in a directory where none has begun.
+const OURS: [&str; 5] = ["seed", "lease.json", "lease.lock", "events.jsonl", "report.json"];
+
+/// How a run directory is opened.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct RunDirectoryOptions {
+    deadline: Duration,
+    insecure_seed: Option<u64>,
+}
+
+impl Default for RunDirectoryOptions {
+    fn default() -> Self {
+        Self { deadline: Duration::from_secs(30), insecure_seed: None }
+    }
+}
+
+impl RunDirectoryOptions {
+    /// A lease of 30 seconds and a fresh seed.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// After how long without a heartbeat a holder on another machine counts as dead; whole seconds, 1 to 600.
+    /// Default: 30 s.
+    pub fn lease_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline.clamp(Duration::from_secs(1), Duration::from_secs(600));
+        self
+    }
+
+    /// **For tests only: proofs made with it are NOT zero-knowledge.** The seed of a run that begins.
+    pub fn insecure_seed(mut self, seed: u64) -> Self {
+        self.insecure_seed = Some(seed);
+        self
+    }
+
+    /// Begins a run in a new or empty directory.
+    ///
+    /// # Errors
+    /// When a run began there, another process holds it, or it can't be written.
+    pub fn begin(&self, path: &Path, identity: &RunIdentity) -> Result<RunDirectory, RunError> {
+        self.open(path, identity, false)
+    }
+
+    /// Goes on with the run in a directory, or begins it if none began there yet.
+    ///
+    /// # Errors
+    /// When the run is another one, another process holds it, or it can't be read or written.
+    pub fn resume(&self, path: &Path, identity: &RunIdentity) -> Result<RunDirectory, RunError> {
+        self.open(path, identity, true)
+    }
+
+    fn open(
+        &self,
+        path: &Path,
+        identity: &RunIdentity,
+        resume: bool,
+    ) -> Result<RunDirectory, RunError> {
+        let file = path.join("run.json");
+        if path.exists() && !path.is_dir() {
+            return Err(RunError::File { path: path.to_owned() });
+        }
+        // Refused before anything is written into a directory that is not ours.
+        let mut found = read_run(&file)?;
+        if found.is_some() && !resume {
+            return Err(RunError::Exists { path: path.to_owned() });
+        }
+        if found.is_none() {
+            check_empty(path)?;
+            create_private(path).map_err(io(path))?;
+        }
+        let mut notices = Vec::new();
+        let lease = Lease::acquire(path, self.deadline, &mut notices)?;
+        // Whoever held the lease before may have begun the run meanwhile.
+        if found.is_none() {
+            found = read_run(&file)?;
+            if found.is_some() && !resume {
+                return Err(RunError::Exists { path: path.to_owned() });
+            }
+        }
+        if let Some(found) = found {
+            let mut differences = found.identity.differences(&identity.public);
+            if found.insecure_seed != self.insecure_seed.is_some() {
+                let (then, now) = if found.insecure_seed {
+                    ("a test's", "is not")
+                } else {
+                    ("random", "is a test's")
+                };
+                differences.push(format!("its seed is {then}, the one asked for {now}"));
+            }
+            let randomness =
+                if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
+            // Of a finished run the seed is gone: then its proof holds for these public values or it does not.
+            if randomness
+                .as_ref()
+                .is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest)
+            {
+                differences.push("its input is another one".to_owned());
+            }
+            if !differences.is_empty() {
+                return Err(RunError::Different { path: path.to_owned(), differences });
+            }
+            return Ok(RunDirectory::new(path, found, randomness, lease, notices, true));
+        }
+        if resume {
+            notices.push(format!("no run began in {} yet: it begins now", path.display()));
+        }
+        let randomness = match self.insecure_seed {
+            Some(seed) => Randomness::seeded_not_zero_knowledge(seed),
+            None => Randomness::fresh().map_err(|e| io(path)(std::io::Error::other(e)))?,
+        };
+        let run = RunFile {
+            format_version: VERSION,
+            identity: identity.public.clone(),
+            input_digest: identity.hidden_input(randomness.seed()),
+            seed_digest: seed_digest(randomness.seed()),
+            insecure_seed: randomness.is_seeded(),
+            written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
+        };
+        write_seed(&path.join("seed"), randomness.seed()).map_err(io(&path.join("seed")))?;
+        let text = serde_json::to_string_pretty(&run).map_err(|e| io(&file)(e.into()))?;
+        // With this name the run has begun.
+        write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
+        sync_directory(path);
+        Ok(RunDirectory::new(path, run, Some(randomness), lease, notices, false))
+    }
+}
+
+/// An open run directory. The lease is held until it is dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    identity: PublicIdentity,
+    randomness: Option<Randomness>,
+    insecure_seed: bool,
+    lease: Lease,
+    resumed: bool,
+    notices: Mutex<Vec<String>>,
+}
+
+impl RunDirectory {
+    fn new(
+        path: &Path,
+        run: RunFile,
+        randomness: Option<Randomness>,
+        lease: Lease,
+        notices: Vec<String>,
+        resumed: bool,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            identity: run.identity,
+            randomness,
+            insecure_seed: run.insecure_seed,
+            lease,
+            resumed,
+            notices: Mutex::new(notices),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the events of its processes are kept, one process after the other; written by whoever records them.
+    pub fn events_path(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    /// Where the proof of a finished run is.
+    pub fn proof_path(&self) -> PathBuf {
+        self.path.join("proof")
+    }
+
+    /// Fails when another process has taken the run over. Every write below checks it.
+    ///
+    /// # Errors
+    /// Who has it now.
+    pub fn check_lease(&self) -> Result<(), RunError> {
+        self.lease.check()
+    }
+
+    /// Everything in a log comes from the seed: nobody else can make records, and nobody can confirm a guess of the
+    /// context.
+    fn binding(&self, key: &LogKey<'_>) -> Result<Binding, RunError> {
+        let Some(randomness) = &self.randomness else {
+            return Err(RunError::Finished { path: self.path.clone() });
+        };
+        let derive = |label: &'static str| -> [u8; 32] {
+            let mut hasher = blake3::Hasher::new_derive_key(label);
+            hasher.update(randomness.seed());
+            hasher.update(&(key.round.len() as u64).to_le_bytes()).update(key.round.as_bytes());
+            *hasher.update(&key.attempt.to_le_bytes()).update(key.context).finalize().as_bytes()
+        };
+        Ok(Binding {
+            public: derive("hekaton-v1 run log: header"),
+            secret: derive("hekaton-v1 run log: records"),
+        })
+    }
+
+    fn forget_seed(&self) -> Result<(), RunError> {
+        self.lease.check()?;
+        let seed = self.path.join("seed");
+        match std::fs::remove_file(&seed) {
+            Ok(()) => {
+                sync_directory(&self.path);
+                Ok(())
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(io(&seed)(e)),
+        }
+    }
+}
+
+impl Journal for RunDirectory {
+    fn is_for(&self, key: &VerifyingKey) -> bool {
+        self.identity.is_for(key)
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.resumed
+    }
+
+    fn has_insecure_seed(&self) -> bool {
+        self.insecure_seed
+    }
+
+    fn has_seed(&self) -> bool {
+        self.randomness.is_some()
+    }
+
+    fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    fn randomness(&self) -> Result<Randomness, JournalError> {
+        Ok(self.randomness.clone().ok_or_else(|| RunError::Finished { path: self.path.clone() })?)
+    }
+
+    fn log<'j>(
+        &'j self,
+        key: LogKey<'_>,
+        accept: &mut Accept<'_>,
+    ) -> Result<(Box<dyn RoundLog + 'j>, Vec<String>), JournalError> {
+        self.lease.check()?;
+        let name = match key.attempt {
+            1 => key.round.to_owned(),
+            attempt => format!("{}-{attempt}", key.round),
+        };
+        let (log, notices) =
+            Log::open(&self.path, &name, self.binding(&key)?, key.message_length, accept)?;
+        Ok((Box::new(LeasedLog { log, lease: &self.lease }), notices))
+    }
+
+    fn proof(&self) -> Option<Vec<u8>> {
+        use std::io::Read;
+        let file = std::fs::File::open(self.proof_path()).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LIMIT).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn finished_otherwise(&self) -> JournalError {
+        RunError::Finished { path: self.path.clone() }.into()
+    }
+
+    fn finish(&self, proof: &Proof) -> Result<(), JournalError> {
+        self.lease.check()?;
+        let path = self.proof_path();
+        write_file(&path, proof.as_bytes()).map_err(io(&path))?;
+        sync_directory(&self.path);
+        Ok(self.forget_seed()?)
+    }
+
+    fn remove_seed(&self) -> Result<(), JournalError> {
+        Ok(self.forget_seed()?)
+    }
+}
+
+/// The log of one round, written under the lease.
+struct LeasedLog<'a> {
+    log: Log,
+    lease: &'a Lease,
+}
+
+impl RoundLog for LeasedLog<'_> {
+    fn append(&self, message: &[u8]) -> Result<(), JournalError> {
+        self.lease.check()?;
+        self.lease.check_synced()?;
+        if let Some(file) = self.log.append(message)? {
+            self.lease.keep_synced(file);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        self.log.sync()?;
+        Ok(self.lease.check_synced()?)
+    }
+}
+
+/// A directory that only its owner may look into; one that exists stays as it is.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// A directory in which a run may begin holds nothing but what a run that never got its name left.
+fn check_empty(path: &Path) -> Result<(), RunError> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(io(path)(e)),
+    };
+    for entry in entries {
+        let name = entry.map_err(io(path))?.file_name().to_string_lossy().into_owned();
+        if !OURS.contains(&name.as_str()) && !name.starts_with(".tmp") {
+            return Err(RunError::NotEmpty { path: path.to_owned(), found: name });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,419 @@
+//! Run directories through the library: damage to any file of one, and going on after it. Runs are seeded, so a
+//! run that goes on must end with the bytes of one that was never interrupted.
+
+use hekaton_core::events::{Event, Phase, Recorder};
+use hekaton_core::{
+    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, prove,
+    setup, verify,
+};
+use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
+use hekaton_testing::Doublings;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+const N: usize = 9;
+const HEADER: usize = 64;
+const LOGS: [(&str, usize, Phase); 2] =
+    [("commitments.1.log", 72, Phase::Commit), ("proofs.1.log", 248, Phase::Prove)];
+
+const CIRCUIT: Doublings = Doublings { links: N, extra: 0 };
+
+struct Bench {
+    keys: ProverKeys,
+    engine: LocalEngine,
+    dir: tempfile::TempDir,
+}
+
+/// What a process did.
+struct Process {
+    result: Result<Vec<u8>, ProveError>,
+    /// subcircuits done in each round
+    done: [usize; 2],
+    notices: Vec<String>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let keys = setup(&CIRCUIT, &SetupOptions::new("doublings").insecure_seed(1)).unwrap();
+        let engine = LocalEngine::new(None).unwrap();
+        Self { keys, engine, dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn identity(&self) -> RunIdentity {
+        RunIdentity::new(&self.keys.verifying, [7; 32])
+    }
+
+    fn open(&self, path: &Path) -> Result<RunDirectory, RunError> {
+        RunDirectoryOptions::new().insecure_seed(5).resume(path, &self.identity())
+    }
+
+    /// One process; it is cancelled after so many subcircuits.
+    fn process(&self, path: &Path, circuit: &Doublings, cancel_after: usize) -> Process {
+        let (stop, seen) = (Cancellation::new(), Mutex::new(([0, 0], Vec::new())));
+        let recorder = Recorder::new("test", |record| {
+            let mut seen = seen.lock().unwrap();
+            match &record.event {
+                Event::Subcircuit { phase: Phase::Commit, .. } => seen.0[0] += 1,
+                Event::Subcircuit { phase: Phase::Prove, .. } => seen.0[1] += 1,
+                Event::Notice { message } => seen.1.push(message.clone()),
+                _ => {}
+            }
+            if seen.0[0] + seen.0[1] >= cancel_after {
+                stop.cancel();
+            }
+        });
+        let run = self.open(path).unwrap();
+        let options =
+            ProveOptions::new().recorder(&recorder).journal(&run).cancellation(&stop).provers(1);
+        let result = prove(circuit, &Fr::from(3u64), &self.keys, &self.engine, &options);
+        drop(recorder);
+        let (done, notices) = seen.into_inner().unwrap();
+        let result = result.map(|run| {
+            assert_eq!(
+                verify(&self.keys.verifying, &run.public_values, run.proof.as_bytes()),
+                Ok(())
+            );
+            run.proof.as_bytes().to_vec()
+        });
+        Process { result, done, notices }
+    }
+
+    /// A run that was cancelled with all commitments and all but one proof in its logs.
+    fn interrupted(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let process = self.process(&path, &CIRCUIT, 2 * N - 1);
+        assert!(matches!(process.result, Err(ProveError::Cancelled)));
+        assert_eq!(process.done, [N, N - 1]);
+        path
+    }
+
+    /// The bytes of a run that nothing happened to.
+    fn undisturbed(&self) -> Vec<u8> {
+        self.process(&self.path("undisturbed"), &CIRCUIT, usize::MAX).result.unwrap()
+    }
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_cancelled_run_goes_on_to_the_same_bytes() {
+    let bench = Bench::new();
+    let expected = bench.undisturbed();
+    for cancel_after in [0, 1, N - 1, N, N + 1, 2 * N - 1] {
+        let path = bench.path(&format!("cancel-{cancel_after}"));
+        let first = bench.process(&path, &CIRCUIT, cancel_after);
+        assert!(matches!(first.result, Err(ProveError::Cancelled)), "{cancel_after}");
+        let second = bench.process(&path, &CIRCUIT, usize::MAX);
+        assert_eq!(second.result.unwrap(), expected, "{cancel_after}");
+        assert_eq!(
+            [first.done[0] + second.done[0], first.done[1] + second.done[1]],
+            [N, N],
+            "nothing is done twice"
+        );
+        // a third time there is nothing to do
+        let third = bench.process(&path, &CIRCUIT, usize::MAX);
+        assert_eq!((third.result.unwrap(), third.done), (expected.clone(), [0, 0]));
+    }
+}
+
+#[test]
+fn flipped_bits_cost_the_records_they_hit() {
+    let bench = Bench::new();
+    let expected = bench.undisturbed();
+    for (log, (name, record, _)) in LOGS.iter().enumerate() {
+        let records = [N, N - 1][log];
+        let places = [
+            ("magic", 0, 0),
+            ("version", 8, 0),
+            ("length", 13, 0),
+            ("binding", 20, 0),
+            ("checksum of the header", 50, 0),
+            ("first record's index", HEADER, 1),
+            ("first record's index, high", HEADER + 7, 1),
+            ("first record's point", HEADER + 8, 1),
+            ("middle", HEADER + record * (records / 2) + 30, 1),
+            ("last record's checksum", HEADER + record * records - 1, 1),
+        ];
+        for (what, at, lost) in places {
+            for bit in [0x01, 0x80] {
+                let path = bench.interrupted(&format!("{name}-{what}-{bit}").replace(' ', "-"));
+                change(&path.join(name), |bytes| bytes[at] ^= bit);
+                let process = bench.process(&path, &CIRCUIT, usize::MAX);
+                assert_eq!(process.result.unwrap(), expected, "{name}, {what}");
+                let mut again = [0, 1];
+                again[log] += lost;
+                assert_eq!(process.done, again, "{name}, {what}");
+                let notice = if lost > 0 { "1 record is damaged" } else { "the header is damaged" };
+                assert!(
+                    process.notices.iter().any(|n| n.contains(name) && n.contains(notice)),
+                    "{:?}",
+                    process.notices
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn torn_records_and_headers_are_cut_off() {
+    let bench = Bench::new();
+    let expected = bench.undisturbed();
+    for (log, (name, record, _)) in LOGS.iter().enumerate() {
+        let full = HEADER + record * [N, N - 1][log];
+        for (cut, lost) in [
+            (full - 1, 1),
+            (full - record + 1, 1),
+            (HEADER + 1, [N, N - 1][log]),
+            (HEADER - 1, [N, N - 1][log]),
+        ] {
+            let path = bench.interrupted(&format!("{name}-{cut}"));
+            change(&path.join(name), |bytes| bytes.truncate(cut));
+            let process = bench.process(&path, &CIRCUIT, usize::MAX);
+            assert_eq!(process.result.unwrap(), expected, "{name}, {cut}");
+            let mut again = [0, 1];
+            again[log] += lost;
+            assert_eq!(process.done, again, "{name}, {cut}");
+            assert!(process.notices.iter().any(|n| n.contains("torn")), "{:?}", process.notices);
+            assert_eq!(
+                std::fs::read(path.join(name)).unwrap().len(),
+                cut,
+                "nobody writes into another's segment"
+            );
+            let second = std::fs::read(path.join(name.replace(".1.", ".2."))).unwrap();
+            assert_eq!(
+                second.len(),
+                HEADER + record * again[log],
+                "what was done again is in a segment of its own"
+            );
+        }
+        // zeros at the end, as after a power failure: a whole record of them is a damaged one
+        let path = bench.interrupted(&format!("{name}-zeros"));
+        change(&path.join(name), |bytes| bytes.resize(full + record + 5, 0));
+        let process = bench.process(&path, &CIRCUIT, usize::MAX);
+        assert_eq!((process.result.unwrap(), process.done), (expected.clone(), [0, 1]));
+    }
+}
+
+#[test]
+fn records_of_another_run_or_place_are_not_taken() {
+    let bench = Bench::new();
+    let path = bench.interrupted("one");
+    // a swapped index keeps the checksum of its own record wrong
+    change(&path.join("commitments.1.log"), |bytes| {
+        let (a, b) = (bytes[HEADER..HEADER + 8].to_vec(), bytes[HEADER + 72..HEADER + 80].to_vec());
+        bytes[HEADER..HEADER + 8].copy_from_slice(&b);
+        bytes[HEADER + 72..HEADER + 80].copy_from_slice(&a);
+    });
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert_eq!((process.result.unwrap(), process.done), (bench.undisturbed(), [2, 1]));
+    // a log of another run, whole
+    let path = bench.interrupted("two");
+    let other = bench.path("other");
+    let run = RunDirectoryOptions::new().insecure_seed(6).begin(&other, &bench.identity()).unwrap();
+    let options = ProveOptions::new().journal(&run);
+    prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options).unwrap();
+    std::fs::copy(other.join("commitments.1.log"), path.join("commitments.1.log")).unwrap();
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert!(
+        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::OtherLog { .. })))
+    );
+    // a circuit that does not execute as it did
+    let path = bench.interrupted("three");
+    let process = bench.process(&path, &Doublings { links: N, extra: 1 }, usize::MAX);
+    assert!(
+        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::OtherLog { .. })))
+    );
+    // a log of a later version
+    let path = bench.interrupted("four");
+    change(&path.join("proofs.1.log"), |bytes| {
+        bytes[8] = 2;
+        let mut binding = [0; 32];
+        binding.copy_from_slice(&bytes[16..48]);
+        let sum = *blake3::keyed_hash(&binding, &bytes[..48]).as_bytes();
+        bytes[48..64].copy_from_slice(&sum[..16]);
+    });
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert!(
+        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::Version { found: 2, .. })))
+    );
+}
+
+#[test]
+fn identity_seed_and_proof_are_guarded() {
+    let bench = Bench::new();
+    let path = bench.interrupted("guarded");
+    let refused = |path: &Path| bench.open(path).unwrap_err();
+    // another input
+    let other = RunIdentity::new(&bench.keys.verifying, [8; 32]);
+    let error =
+        RunDirectoryOptions::new().insecure_seed(5).resume(&path, &other).unwrap_err().to_string();
+    assert!(error.contains("its input is another one"), "{error}");
+    // a test's seed is none of a real run, and the other way round
+    let error =
+        RunDirectoryOptions::new().resume(&path, &bench.identity()).unwrap_err().to_string();
+    assert!(error.contains("its seed is a test's"), "{error}");
+    assert!(matches!(
+        RunDirectoryOptions::new().begin(&path, &bench.identity()),
+        Err(RunError::Exists { .. })
+    ));
+    // every byte of the seed counts, and of run.json no cut is taken
+    let seed = std::fs::read(path.join("seed")).unwrap();
+    for at in [0, 8, 12, 43] {
+        change(&path.join("seed"), |bytes| bytes[at] ^= 1);
+        assert!(matches!(refused(&path), RunError::Damaged { .. }), "{at}");
+        std::fs::write(path.join("seed"), &seed).unwrap();
+    }
+    std::fs::write(path.join("seed"), &seed[..43]).unwrap();
+    assert!(matches!(refused(&path), RunError::Damaged { .. }));
+    std::fs::remove_file(path.join("seed")).unwrap();
+    assert!(matches!(refused(&path), RunError::Damaged { .. }));
+    std::fs::write(path.join("seed"), &seed).unwrap();
+    let run = std::fs::read(path.join("run.json")).unwrap();
+    for cut in [0, 10, run.len() - 3] {
+        std::fs::write(path.join("run.json"), &run[..cut]).unwrap();
+        assert!(matches!(refused(&path), RunError::Damaged { .. }), "{cut}");
+    }
+    let text = String::from_utf8(run.clone())
+        .unwrap()
+        .replace("\"format_version\": 1", "\"format_version\": 2");
+    std::fs::write(path.join("run.json"), text).unwrap();
+    assert!(matches!(refused(&path), RunError::Version { found: 2, .. }));
+    std::fs::write(path.join("run.json"), &run).unwrap();
+    // a seed that others could read is said
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |mode| {
+            std::fs::set_permissions(path.join("seed"), std::fs::Permissions::from_mode(mode))
+                .unwrap()
+        };
+        mode(0o644);
+        let process = bench.process(&path, &CIRCUIT, 0);
+        assert!(
+            process.notices.iter().any(|n| n.contains("readable for others")),
+            "{:?}",
+            process.notices
+        );
+        mode(0o600);
+    }
+    // finished: the seed goes; a proof that was changed afterwards is not given out
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert_eq!(process.result.unwrap(), bench.undisturbed());
+    assert!(!path.join("seed").exists());
+    change(&path.join("proof"), |bytes| bytes[100] ^= 1);
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert!(
+        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::Finished { .. })))
+    );
+}
+
+#[test]
+fn one_holder_at_a_time() {
+    let bench = Bench::new();
+    let path = bench.path("held");
+    let first = bench.open(&path).unwrap();
+    let error = bench.open(&path).unwrap_err();
+    assert!(matches!(error, RunError::Held { .. }), "{error}");
+    assert!(error.to_string().contains(&std::process::id().to_string()));
+    drop(first);
+    // a process that is gone, on this machine: at once
+    let lease = path.join("lease.json");
+    let second = bench.open(&path).unwrap();
+    let text = std::fs::read_to_string(&lease).unwrap();
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    let dead = text
+        .replace(&format!("\"pid\":{}", std::process::id()), &format!("\"pid\":{}", child.id()));
+    assert_ne!(dead, text);
+    std::fs::write(&lease, &dead).unwrap();
+    // even before it is waited for
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let third = bench.open(&path).unwrap();
+    assert!(third.check_lease().is_ok());
+    assert!(matches!(second.check_lease(), Err(RunError::Lost { .. })));
+    child.wait().unwrap();
+    drop(second);
+    assert!(third.check_lease().is_ok(), "who lost a lease does not remove it");
+    drop(third);
+    assert!(!lease.exists());
+    // a directory of something else is left alone
+    let other = bench.path("something");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("thesis.tex"), "x").unwrap();
+    assert!(matches!(bench.open(&other), Err(RunError::NotEmpty { .. })));
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1);
+}
+
+/// A run directory that was opened for other keys than those that prove.
+#[test]
+fn a_directory_for_other_keys() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let keys = setup(&CIRCUIT, &SetupOptions::new("doublings").insecure_seed(2)).unwrap();
+    let run = other.open(&other.path("run")).unwrap();
+    let options = ProveOptions::new().journal(&run);
+    assert!(matches!(
+        prove(&CIRCUIT, &Fr::from(3u64), &keys, &bench.engine, &options),
+        Err(ProveError::ForeignJournal)
+    ));
+}
+
+/// Killed between the last two steps: the seed goes all the same.
+#[test]
+fn a_finished_run_keeps_no_seed() {
+    let bench = Bench::new();
+    let path = bench.interrupted("seed");
+    let seed = std::fs::read(path.join("seed")).unwrap();
+    bench.process(&path, &CIRCUIT, usize::MAX).result.unwrap();
+    assert!(!path.join("seed").exists());
+    std::fs::write(path.join("seed"), &seed).unwrap();
+    assert_eq!(bench.process(&path, &CIRCUIT, usize::MAX).result.unwrap(), bench.undisturbed());
+    assert!(!path.join("seed").exists());
+}
+
+/// Nothing that stays in a run directory can confirm a guess of the witness: two runs of one input share no digest of it.
+#[test]
+fn files_do_not_tell_the_input() {
+    let bench = Bench::new();
+    let files = |seed: u64| {
+        let path = bench.path(&format!("guess-{seed}"));
+        let run =
+            RunDirectoryOptions::new().insecure_seed(seed).begin(&path, &bench.identity()).unwrap();
+        let options = ProveOptions::new().journal(&run);
+        prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options).unwrap();
+        let text = std::fs::read_to_string(path.join("run.json")).unwrap();
+        let digest = text.split("\"input_digest\": \"").nth(1).unwrap()[..64].to_owned();
+        assert!(!text.contains(&"07".repeat(32)), "the input's own digest");
+        (digest, LOGS.map(|(name, ..)| std::fs::read(path.join(name)).unwrap()[16..48].to_vec()))
+    };
+    let (a, b) = (files(1), files(2));
+    assert_ne!(a.0, b.0);
+    assert!(a.1[0] != b.1[0] && a.1[1] != b.1[1], "headers of logs");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(
+            std::fs::metadata(bench.path("guess-1")).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+    }
+}
+
+/// A number that somebody took and could not use is no end of the log.
+#[test]
+fn a_missing_segment_hides_nothing() {
+    let bench = Bench::new();
+    let path = bench.interrupted("gap");
+    for (name, ..) in LOGS {
+        std::fs::rename(path.join(name), path.join(name.replace(".1.", ".12."))).unwrap();
+    }
+    let process = bench.process(&path, &CIRCUIT, usize::MAX);
+    assert_eq!((process.result.unwrap(), process.done), (bench.undisturbed(), [0, 1]));
+    assert!(path.join("proofs.13.log").exists());
+}

@@ -1,0 +1,132 @@
+//! A chain of squarings of several types, with one wire that many subcircuits read.
+
+use ark_ff::Field;
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::alloc::AllocVar;
+use ark_r1cs_std::eq::EqGadget;
+use ark_r1cs_std::fields::FieldVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+};
+
+/// A chain: subcircuit i of type t reads w_i and writes w_{i+1} = w_i^2 + 3 + t; every subcircuit but the first reads w_1 once
+/// more. Types differ in that constant, and odd ones have padding rows, so that their domains differ in size.
+#[derive(Clone, Debug)]
+pub struct Squares {
+    /// Type of each instance.
+    pub kinds: Vec<usize>,
+    /// Whether w_0 is a public input and w_n a public output.
+    pub public: bool,
+    /// Whether there is an instance of a type without shared wires, which knows a square root of 49.
+    pub lonely: bool,
+}
+
+impl Squares {
+    /// A chain of instances of these types.
+    pub fn new(kinds: &[usize]) -> Self {
+        Self { kinds: kinds.to_vec(), public: true, lonely: false }
+    }
+
+    fn types(&self) -> usize {
+        self.kinds.iter().max().map_or(0, |k| k + 1)
+    }
+
+    /// What an instance of a type makes of its input.
+    pub fn step(kind: usize, w: Fr) -> Fr {
+        w.square() + Fr::from(3 + kind as u64)
+    }
+}
+
+impl Circuit for Squares {
+    type Input = Fr;
+    type Trace = ();
+    type Private = Root;
+
+    fn layout(&self) -> Result<Layout, LayoutError> {
+        let mut layout = Layout::builder();
+        let types: Vec<_> =
+            (0..self.types()).map(|t| layout.subcircuit_type(&format!("squares-{t}"), 3)).collect();
+        let n = self.kinds.len();
+        let input = self.public.then(|| layout.public_input("w", 0));
+        let mut wires: Vec<_> = (1..n).map(|i| Some(layout.wire("w", i as u64))).collect();
+        wires.insert(0, input);
+        wires.push(self.public.then(|| layout.public_output("w", n as u64)));
+        for (i, kind) in self.kinds.iter().enumerate() {
+            let instance = layout.instance(types[*kind]);
+            match wires[i] {
+                Some(w) => layout.read(instance, 0, w),
+                None => layout.unused(instance, 0),
+            }
+            match wires[i + 1] {
+                Some(w) => layout.write(instance, 1, w),
+                None => layout.unused(instance, 1),
+            }
+            match wires[1].filter(|_| i > 0) {
+                Some(w) => layout.read(instance, 2, w),
+                None => layout.unused(instance, 2),
+            }
+        }
+        if self.lonely {
+            let kind = layout.subcircuit_type("lonely", 0);
+            layout.instance(kind);
+        }
+        layout.build()
+    }
+
+    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
+        let layout = self.layout()?;
+        let mut w = *input;
+        for (instance, kind) in layout.instance_ids().zip(&self.kinds) {
+            let wires: Vec<_> = layout.wires_of(instance).collect();
+            match wires[0] {
+                Some(wire) => values.set(wire, w),
+                None => values.set_unused(instance, 0, w),
+            }
+            w = Self::step(*kind, w);
+            match wires[1] {
+                Some(wire) => values.set(wire, w),
+                None => values.set_unused(instance, 1, w),
+            }
+        }
+        Ok(())
+    }
+
+    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<Root, CircuitError> {
+        Ok(Root(Fr::from(7u64)))
+    }
+
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&Root>,
+    ) -> Result<(), SynthesisError> {
+        let kind = subcircuit.kind().index();
+        if subcircuit.slots().is_empty() {
+            let root = FpVar::new_witness(subcircuit.cs(), || {
+                private.map(|root| root.0).ok_or(SynthesisError::AssignmentMissing)
+            })?;
+            return (&root * &root).enforce_equal(&FpVar::constant(Fr::from(49u64)));
+        }
+        let input = subcircuit.slot(0)?;
+        let square = input * input;
+        (square + FpVar::constant(Fr::from(3 + kind as u64))).enforce_equal(subcircuit.slot(1)?)?;
+        if kind % 2 == 1 {
+            let mut product = input.clone();
+            for _ in 0..12 {
+                product = &product * input;
+            }
+            let _ = product.value();
+        }
+        Ok(())
+    }
+}
+
+/// A private input: a square root of 49.
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Root(
+    /// The root.
+    #[serde(with = "hekaton_circuit::canonical")]
+    pub Fr,
+);
