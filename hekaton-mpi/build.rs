@@ -1,4 +1,4 @@
-//! Says what is missing before the bindings fail in their own words.
+//! Reports a missing MPI, with what to install, before the bindings fail less clearly.
 
 use std::process::Command;
 
@@ -12,9 +12,9 @@ fn main() {
     let compiler = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     if Command::new(&compiler).arg("--version").output().is_err() {
         println!(
-            "cargo::error=MPI is missing ('{compiler}' can't be run). On Debian and Ubuntu: sudo apt-get install \
-             libopenmpi-dev openmpi-bin libclang-dev. On a cluster: module load openmpi (or set MPICC). To build without \
-             MPI, leave out --features mpi."
+            "cargo::error=MPI is missing ('{compiler}' cannot be run). On Debian and Ubuntu: \
+             sudo apt-get install libopenmpi-dev openmpi-bin libclang-dev. On a cluster: module \
+             load openmpi (or set MPICC). To build without MPI, leave out --features mpi."
         );
     }
 }

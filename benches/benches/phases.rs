@@ -1,4 +1,4 @@
-//! The phases of a run, for people who tune: `cargo bench -p benches --bench phases`.
+//! Times the phases of a run, for people who tune them: `cargo bench -p benches --bench phases`.
 #![allow(missing_docs)]
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,20 +1,20 @@
 //! What the benchmarks share: timing in alternation, JSON lines, peak memory.
 //!
-//! Machines are shared and noisy: ours and the rival's runs alternate in one process, medians are compared, and only
-//! the ratio is worth quoting.
+//! Machines are shared and noisy, so Hekaton and the rival run in alternation in one process,
+//! medians are compared, and only the ratio is worth quoting.
 #![allow(clippy::print_stdout)]
 
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Options that every benchmark has.
+/// Options of every benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Run {
-    /// One JSON object a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     pub json: bool,
-    /// Repetitions of each measurement; medians are printed.
+    /// Number of repetitions of each measurement; medians are printed.
     #[arg(long, default_value_t = 3)]
     pub repetitions: usize,
 }
@@ -26,22 +26,22 @@ pub struct Line<'a> {
     pub bench: &'a str,
     /// Its size: constraints, or subcircuits.
     pub size: usize,
-    /// Threads on both sides.
+    /// Number of threads on both sides.
     pub threads: usize,
-    /// Our figure.
+    /// The figure of Hekaton.
     pub ours: f64,
-    /// The rival's name and version, or the limit that we hold ourselves to.
+    /// The rival's name and version, or the target that the project holds itself to.
     pub rival: &'a str,
-    /// Its figure.
+    /// The rival's figure.
     pub theirs: f64,
-    /// Unit of both figures.
+    /// The unit of both figures.
     pub unit: &'a str,
     /// Whether larger figures are better.
     pub larger_is_better: bool,
 }
 
 impl Line<'_> {
-    /// Above 1 where we are better.
+    /// The ratio of the figures; above 1 means that Hekaton is better.
     pub fn ratio(&self) -> f64 {
         if self.larger_is_better { self.ours / self.theirs } else { self.theirs / self.ours }
     }
@@ -64,20 +64,20 @@ impl Line<'_> {
     }
 }
 
-/// The time of one call.
+/// Calls a function and measures its time.
 pub fn time<R>(f: impl FnOnce() -> R) -> (Duration, R) {
     let start = Instant::now();
     let result = f();
     (start.elapsed(), result)
 }
 
-/// The median.
+/// The median of some times, zero for none.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// Medians of two functions that are called in turn, `repetitions` times each.
+/// Calls two functions in alternation, `repetitions` times each, and returns their median times.
 pub fn alternate(
     repetitions: usize,
     mut ours: impl FnMut(),
@@ -91,7 +91,7 @@ pub fn alternate(
     (median(a), median(b))
 }
 
-/// Private memory of this process in bytes (mapped files not counted), on Linux.
+/// The private memory of this process in bytes, without mapped files; 0 except on Linux.
 pub fn private_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
@@ -99,7 +99,7 @@ pub fn private_memory() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// The highest private memory while `f` runs, above `before`; sampled every millisecond.
+/// Runs `f` and returns the peak of private memory above `before`, sampled every millisecond.
 pub fn peak_memory<R>(before: u64, f: impl FnOnce() -> R) -> (u64, R) {
     let (peak, stop) = (AtomicU64::new(before), AtomicBool::new(false));
     let result = std::thread::scope(|scope| {

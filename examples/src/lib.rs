@@ -1,8 +1,12 @@
-//! A statement of account, proven without showing it: *I know a list of payments that takes this opening balance to this
-//! closing balance, and the account was never overdrawn.*
+//! A statement of account, proven without revealing it: *I know a list of payments that takes this
+//! opening balance to this closing balance, and the account was never overdrawn.*
 //!
-//! The payments are cut into batches, one subcircuit each. What batches share is one wire: the balance between them. The
-//! payments themselves are private inputs of their batch, so no prover but one ever sees them.
+//! The payments are split into batches, one subcircuit each. Neighboring batches share one wire:
+//! the balance between them. The payments themselves are private inputs of their batch, so only the
+//! prover of that batch sees them.
+
+#[cfg(doctest)]
+pub mod guides;
 
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::boolean::Boolean;
@@ -26,21 +30,21 @@ pub type Payment = i64;
 pub struct Statement {
     /// The balance before the first payment.
     pub opening: u64,
-    /// The payments in order, as many as the circuit has.
+    /// The payments in order; their number is fixed by the circuit.
     pub payments: Vec<Payment>,
 }
 
 /// The circuit: `batches` subcircuits of `batch` payments each.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
-    /// Number of subcircuits.
+    /// The number of subcircuits.
     pub batches: usize,
-    /// Payments in each.
+    /// The number of payments per batch.
     pub batch: usize,
 }
 
 impl Account {
-    /// The layout, and the balances in order: opening, between the batches, closing.
+    /// The layout, and the wires of the balances in order: opening, between the batches, closing.
     fn wires(&self) -> Result<(Layout, Vec<WireId>), LayoutError> {
         let mut layout = Layout::builder();
         let kind = layout.subcircuit_type("batch", 2);
@@ -65,12 +69,12 @@ impl Circuit for Account {
         Ok(self.wires()?.0)
     }
 
-    /// The coordinator's part: add up, natively.
+    /// The coordinator's part: adds up the payments natively.
     fn execute(&self, statement: &Statement, values: &mut WireValues) -> Result<(), CircuitError> {
         let expected = self.batches * self.batch;
         if statement.payments.len() != expected {
             return Err(format!(
-                "{} payments, the circuit is for {expected}",
+                "the statement has {} payments, but the circuit is for {expected}",
                 statement.payments.len()
             )
             .into());
@@ -97,7 +101,7 @@ impl Circuit for Account {
         Ok(statement.payments[start..start + self.batch].to_vec())
     }
 
-    /// The constraints of one batch. At setup there are no payments.
+    /// The constraints of one batch. At setup, there are no payments.
     fn synthesize(
         &self,
         subcircuit: &Subcircuit,
@@ -110,7 +114,8 @@ impl Circuit for Account {
             let payment = payments.map(|p| p[i]);
             let value = || payment.map(field).ok_or(SynthesisError::AssignmentMissing);
             balance += FpVar::new_witness(subcircuit.cs(), value)?;
-            // never overdrawn: the balance has BITS bits
+            // Never overdrawn: the balance fits into BITS bits, and a negative number would not,
+            // since it is close to r in the field.
             if let Some(payment) = payment {
                 let before = known.map_or_else(|| low(opening), Ok)?;
                 known = Some(before + i128::from(payment));
@@ -133,12 +138,13 @@ impl Circuit for Account {
     }
 }
 
+/// A payment as a field element.
 fn field(payment: Payment) -> Fr {
     let size = Fr::from(payment.unsigned_abs());
     if payment < 0 { -size } else { size }
 }
 
-/// A balance as a number; it is below 2^64.
+/// A balance as a number. In an honest execution it is below 2^64.
 fn low(balance: &FpVar<Fr>) -> Result<i128, SynthesisError> {
     use ark_r1cs_std::GR1CSVar;
     let text = balance.value()?.to_string();
@@ -170,7 +176,7 @@ mod tests {
         overdrawn.payments[..2].copy_from_slice(&[-101, 8]);
         let error = check(&ACCOUNT, &overdrawn, |_, _| {}).unwrap_err().to_string();
         assert!(error.contains("overdrawn"), "{error}");
-        // an author whose native code forgets the check is caught by the constraints
+        // the constraints catch it, too, if the native code forgets the check
         struct Careless;
         impl Circuit for Careless {
             type Input = Statement;

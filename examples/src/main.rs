@@ -1,5 +1,6 @@
-//! `cargo run --release -p account-example -- DIR`: keys, a run that Ctrl-C interrupts and a second call goes on with, and the
-//! verification, for the circuit of this crate.
+//! `cargo run --release -p account-example -- DIR` makes keys for the circuit of this crate, proves
+//! a statement in a run that can be interrupted with Ctrl-C and resumed by a second call, and
+//! verifies the proof.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use account_example::{Account, Statement};
@@ -12,13 +13,17 @@ use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dir = PathBuf::from(std::env::args().nth(1).ok_or("give a directory for keys and run")?);
+    let dir = PathBuf::from(
+        std::env::args()
+            .nth(1)
+            .ok_or("usage: account-example DIR, a directory for keys and run")?,
+    );
     let (keys_path, run_path) = (dir.join("keys"), dir.join("run"));
     let account = Account { batches: 16, batch: 64 };
     let payments: Vec<i64> = (0..1024).map(|i| (i * 7919 % 1001) - 500).collect();
     let statement = Statement { opening: 1_000_000, payments };
 
-    // Setup once: keys of all types on disk.
+    // Setup, once: writes the keys of all types to disk.
     if !keys_path.exists() {
         let mut keys = KeyStore::create(&keys_path)?;
         let parameters = serde_json::json!({ "batches": account.batches, "batch": account.batch });
@@ -27,7 +32,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (_, keys) = KeyStore::open(&keys_path)?;
 
-    // A run directory: call this program again after Ctrl-C and it goes on.
+    // A run directory: calling this program again after Ctrl-C resumes the run. The digest must
+    // cover all of the input, because a run that resumed with another input would not be
+    // zero-knowledge.
     let mut input = blake3::Hasher::new();
     input.update(&statement.opening.to_le_bytes());
     for payment in &statement.payments {
@@ -49,13 +56,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = ProveOptions::new().journal(&run).cancellation(&stop).recorder(&recorder);
     let proven = match prove(&account, &statement, &keys, &LocalEngine::new(None)?, &options) {
         Err(ProveError::Cancelled) => {
-            println!("stopped: call it again to go on");
+            println!("stopped: run this program again to resume");
             return Ok(());
         }
         other => other?,
     };
 
-    // The verifier: proof, verifying key, public values.
+    // The verifier needs the proof, the verifying key and the public values.
     let key = VerifyingKey::from_bytes(&std::fs::read(keys_path.join("verifying.key"))?)?;
     let closing =
         statement.payments.iter().fold(statement.opening, |b, p| b.saturating_add_signed(*p));

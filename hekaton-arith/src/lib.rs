@@ -24,6 +24,9 @@
 // Each instruction set compiles its own copy of the files in `lanes`.
 #![allow(clippy::duplicate_mod)]
 
+#[cfg(hekaton_plain_lanes)]
+compile_error!("--cfg hekaton_plain_lanes is now `--features hekaton-arith/plain-lanes`");
+
 mod backend;
 mod fft;
 mod fixed_base;

@@ -1,5 +1,6 @@
-//! Serde for arkworks types, by their canonical encoding: `#[serde(with = "hekaton_circuit::canonical")]` on a field
-//! of a [`Circuit::Private`](crate::Circuit::Private).
+//! Serde for arkworks types in their canonical encoding: put
+//! `#[serde(with = "hekaton_circuit::canonical")]` on a field of a
+//! [`Circuit::Private`](crate::Circuit::Private).
 //!
 //! ```
 //! use hekaton_circuit::Fr;
@@ -22,10 +23,10 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// The canonical compressed encoding, as bytes.
+/// Serializes the canonical compressed encoding as bytes.
 ///
 /// # Errors
-/// When the value or the serializer says so.
+/// If the value or the serializer fails.
 pub fn serialize<T: CanonicalSerialize, S: Serializer>(
     value: &T,
     serializer: S,
@@ -35,10 +36,10 @@ pub fn serialize<T: CanonicalSerialize, S: Serializer>(
     serializer.serialize_bytes(&bytes)
 }
 
-/// Decodes; the value is checked.
+/// Deserializes and checks a value.
 ///
 /// # Errors
-/// When the bytes are no canonical encoding, or too many.
+/// If the bytes are not a canonical encoding, or bytes follow it.
 pub fn deserialize<'de, T: CanonicalDeserialize, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -1,4 +1,4 @@
-//! The development mode: runs all subcircuits without any proving and says which constraint fails.
+//! The development mode: runs all subcircuits without proving and reports which constraints fail.
 
 use crate::circuit::Circuit;
 use crate::execution::{Execution, ExecutionError};
@@ -11,23 +11,23 @@ use ark_ff::Zero;
 use ark_relations::gr1cs::{R1CS_PREDICATE_LABEL, SynthesisMode};
 use hekaton_arith::Fr;
 
-/// Why a check could not be done.
+/// Why a check could not be completed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The circuit can't be executed on this input.
+    /// The circuit cannot be executed on this input.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// An instance that could not be checked.
-    #[error("instance {instance} could not be checked")]
+    /// The constraints of an instance could not be evaluated.
+    #[error("instance {instance} could not be checked: its constraints cannot be evaluated")]
     Unchecked {
         /// The instance.
         instance: usize,
     },
-    /// Synthesis of a type failed, whatever the instance.
+    /// Synthesis of a type failed.
     #[error(transparent)]
     Type(SynthesizeError),
-    /// Synthesis failed.
+    /// Synthesis of an instance failed.
     #[error("instance {instance}: {source}")]
     Synthesize {
         /// The instance.
@@ -44,11 +44,13 @@ pub struct Violation {
     pub instance: usize,
     /// The name of its type.
     pub kind: String,
-    /// Index of the constraint in its R1CS, those of the memory check with its masks included.
+    /// The index of the constraint in the R1CS, where the rows of the memory check come first,
+    /// masks included.
     pub constraint: usize,
-    /// Where it was made: the tracing spans with target `gr1cs`, innermost first, or the rows of the memory check.
+    /// Where the constraint was created: the tracing spans with target `gr1cs`, innermost first, or
+    /// the memory check.
     pub label: String,
-    /// The shared wires that occur in it.
+    /// The shared wires in the constraint.
     pub wires: Vec<WireName>,
 }
 
@@ -67,25 +69,26 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
-    /// Instances checked.
+    /// The number of instances checked.
     pub instances: usize,
-    /// Constraints checked.
+    /// The number of constraints checked.
     pub constraints: usize,
-    /// The public values that the execution gives.
+    /// The public values computed by the execution.
     pub public_values: Vec<Fr>,
     /// The first violation of each unsatisfied instance.
     pub violations: Vec<Violation>,
 }
 
-/// Runs all subcircuits on an input without proving. No keys are needed.
+/// Runs all subcircuits on an input without proving and without keys. `progress` receives the
+/// number of instances checked so far and the total.
 ///
 /// For labels of constraints, run it under a `tracing` subscriber with arkworks' `ConstraintLayer`.
 ///
 /// # Errors
-/// When the circuit itself fails; unsatisfied constraints are in the report.
+/// If the circuit itself fails. Unsatisfied constraints are not errors: the report lists them.
 pub fn check<C: Circuit>(
     circuit: &C,
     input: &C::Input,
@@ -93,7 +96,8 @@ pub fn check<C: Circuit>(
 ) -> Result<CheckReport, CheckError> {
     let layout = circuit.layout().map_err(ExecutionError::from)?;
     let execution = Execution::new(circuit, input, &layout)?;
-    // With masks, as in zero-knowledge keys: then constraints have the indices that provers report.
+    // With masks, as in zero-knowledge keys, so that constraints have the indices that provers
+    // report (spec: memory-check#rows).
     let wiring = layout.wiring(Masking::Masked);
     let starts = wiring.starts();
     let mut report =
@@ -111,7 +115,7 @@ pub fn check<C: Circuit>(
     Ok(report)
 }
 
-/// The number of constraints of an instance, and the first that does not hold.
+/// Returns the number of constraints of an instance, and the first violation.
 fn check_instance<C: Circuit>(
     circuit: &C,
     layout: &Layout,
@@ -125,16 +129,11 @@ fn check_instance<C: Circuit>(
     let unchecked = || CheckError::Unchecked { instance: instance.index() };
     let inside = |source| CheckError::Synthesize { instance: instance.index(), source };
     let private = execution.private_input(instance)?;
-    // No constraint of the author sees a mask, so any values will do.
+    // Any masks will do, because no constraint of the author's contains one
+    // (spec: zero-knowledge#masks).
     let mask = |i: u64| Fr::from(u128::MAX) + Fr::from(i);
     let values = execution.values.masked_slots(layout, instance, mask);
-    // Any challenges will do. s slots have at most s poles, so one of s + 1 challenges has none.
-    let b = Fr::from(u128::MAX - 172);
-    let challenges =
-        |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
-    let prefix =
-        (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, &values, &challenges(i)).ok());
-    let prefix = prefix.ok_or_else(unchecked)?;
+    let prefix = prefix_off_poles(slots, &values).ok_or_else(unchecked)?;
 
     let synthesis = Synthesis { circuit, kind, name, variables };
     let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
@@ -145,15 +144,11 @@ fn check_instance<C: Circuit>(
     let mut z = cs.instance_assignment().map_err(gadget)?;
     z.extend(cs.witness_assignment().map_err(gadget)?);
     let [a, b, c] = &matrices[R1CS_PREDICATE_LABEL][..] else { return Err(unchecked()) };
+    // Row by row: <A, z> <B, z> = <C, z>.
     let dot = |row: &[(Fr, usize)]| row.iter().map(|(k, i)| *k * z[*i]).sum::<Fr>();
     let failing = (0..a.len()).find(|i| !(dot(&a[*i]) * dot(&b[*i]) - dot(&c[*i])).is_zero());
     let violation = failing.map(|constraint| {
-        let terms = [&a[constraint], &b[constraint], &c[constraint]].into_iter().flatten();
-        let mut touched: Vec<usize> = terms.filter_map(|(_, i)| variables.slot_of(*i)).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        let wires: Vec<_> = layout.wires_of(instance).collect();
-        let wire = |slot: usize| wires.get(slot).copied().flatten();
+        let rows = [&a[constraint][..], &b[constraint], &c[constraint]];
         let in_memory_check = constraint < variables.rows();
         Violation {
             instance: instance.index(),
@@ -164,17 +159,44 @@ fn check_instance<C: Circuit>(
             } else {
                 label(&cs, constraint)
             },
-            wires: touched.into_iter().filter_map(wire).map(|w| layout.wire_name(w)).collect(),
+            wires: wires_in(layout, instance, &variables, rows),
         }
     });
     Ok((a.len(), violation))
 }
 
-/// The number of constraints of each type, in the order of the layout, those of the memory check included and masks not
-/// (two more slots with zero knowledge, so two more constraints). No keys are needed.
+/// Computes the values of the memory check under challenges that hit no pole (zero denominator).
+/// Any such challenges will do: for s slots, at most s values of g are poles, so one of s + 1
+/// values is not (spec: memory-check#pole).
+fn prefix_off_poles(slots: &[SlotAccess], values: &[Fr]) -> Option<Prefix> {
+    let b = Fr::from(u128::MAX - 172);
+    let challenges =
+        |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
+    (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, values, &challenges(i)).ok())
+}
+
+/// The names of the shared wires in the rows of a constraint, in the order of the slots.
+fn wires_in(
+    layout: &Layout,
+    instance: InstanceId,
+    variables: &VariableLayout,
+    rows: [&[(Fr, usize)]; 3],
+) -> Vec<WireName> {
+    let terms = rows.into_iter().flatten();
+    let mut slots: Vec<usize> = terms.filter_map(|(_, i)| variables.slot_of(*i)).collect();
+    slots.sort_unstable();
+    slots.dedup();
+    let wires: Vec<_> = layout.wires_of(instance).collect();
+    let wire = |slot: usize| wires.get(slot).copied().flatten();
+    slots.into_iter().filter_map(wire).map(|w| layout.wire_name(w)).collect()
+}
+
+/// Returns the number of constraints of each type, in the order of the layout, without keys. The
+/// memory check is included, the two mask slots are not: zero knowledge adds two constraints per
+/// subcircuit.
 ///
 /// # Errors
-/// When the layout is wrong or synthesis fails.
+/// If the layout is invalid or synthesis fails.
 pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckError> {
     let layout = circuit.layout().map_err(ExecutionError::from)?;
     let count = |kind: TypeId| {
@@ -185,6 +207,7 @@ pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckErr
     counts.collect::<Result<_, _>>().map_err(CheckError::Type)
 }
 
+/// The tracing spans in which a constraint was created.
 fn label(cs: &ark_relations::gr1cs::ConstraintSystemRef<Fr>, constraint: usize) -> String {
     let trace = cs.borrow().and_then(|cs| {
         cs.predicate_traces

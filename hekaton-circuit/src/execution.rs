@@ -1,21 +1,21 @@
-//! An execution of a circuit on an input: what proving and checking begin with.
+//! The execution of a circuit on an input: the first step of proving and of checking.
 
 use crate::circuit::{Circuit, CircuitError};
 use crate::layout::{InstanceId, Layout, LayoutError};
 use crate::values::{ValuesError, WireValues};
 use hekaton_arith::Fr;
 
-/// Why a circuit can't be executed on an input.
+/// Why a circuit cannot be executed on an input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionError {
-    /// The layout is wrong.
+    /// The layout is invalid.
     #[error("layout: {0}")]
     Layout(#[from] LayoutError),
     /// `execute` failed.
     #[error("execute: {0}")]
     Execute(CircuitError),
-    /// `execute` left values out.
+    /// `execute` left wires without a value.
     #[error(transparent)]
     Values(#[from] ValuesError),
     /// `private_input` failed.
@@ -23,12 +23,12 @@ pub enum ExecutionError {
     PrivateInput {
         /// The instance.
         instance: usize,
-        /// What the circuit says.
+        /// The circuit's error.
         source: CircuitError,
     },
 }
 
-/// All shared-wire values of a run, and private inputs on demand.
+/// The values of all shared wires in a run, and private inputs on demand.
 pub struct Execution<'a, C: Circuit> {
     circuit: &'a C,
     input: &'a C::Input,
@@ -39,6 +39,7 @@ pub struct Execution<'a, C: Circuit> {
 
 impl<C: Circuit> std::fmt::Debug for Execution<'_, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The values are secret.
         f.debug_struct("Execution").finish_non_exhaustive()
     }
 }
@@ -47,7 +48,7 @@ impl<'a, C: Circuit> Execution<'a, C> {
     /// Executes the circuit on an input.
     ///
     /// # Errors
-    /// When the circuit's `execute` fails, or leaves a wire without a value.
+    /// If the circuit's `execute` fails or leaves a wire without a value.
     pub fn new(
         circuit: &'a C,
         input: &'a C::Input,
@@ -62,13 +63,13 @@ impl<'a, C: Circuit> Execution<'a, C> {
     /// The private input of one instance.
     ///
     /// # Errors
-    /// What the circuit reports.
+    /// If the circuit's `private_input` fails.
     pub fn private_input(&self, instance: InstanceId) -> Result<C::Private, ExecutionError> {
         let error = |source| ExecutionError::PrivateInput { instance: instance.index(), source };
         self.circuit.private_input(self.input, &self.trace, instance).map_err(error)
     }
 
-    /// The public values in order.
+    /// The public values, in the order of their declaration.
     pub fn public(&self, layout: &Layout) -> Vec<Fr> {
         self.values.public(layout)
     }

@@ -1,11 +1,21 @@
-//! Layouts: which subcircuits there are and which wires they share. Known at setup, independent of any witness.
+//! Layouts: the subcircuits of a circuit and the wires that they share. A layout is known at setup
+//! and independent of any witness.
 
 use crate::memory::{Masking, PublicWire, SlotAccess};
 use crate::wiring::{Wiring, WiringType};
 use std::collections::HashSet;
 
-/// The most instances, slots and wires of a layout.
+/// The maximum number of instances, of slots and of wires in a layout.
 const LIMIT: usize = 1 << 31;
+
+/// The 32-bit form of the index of a type, instance or wire.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a layout has at most LIMIT instances and wires, and no more types than instances"
+)]
+pub(crate) const fn to_index(index: usize) -> u32 {
+    index as u32
+}
 
 /// A subcircuit type of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,13 +54,13 @@ impl InstanceId {
 }
 
 impl WireId {
-    /// Position in the order of declaration, from 0. The wire's address is one more.
+    /// Position in the order of declaration, from 0. The wire's address is one higher.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A wire's name for error messages: a word and a number.
+/// The name of a wire for error messages: a word and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WireName(pub &'static str, pub u64);
 
@@ -60,80 +70,83 @@ impl std::fmt::Display for WireName {
     }
 }
 
-/// What is wrong with a layout.
+/// Why a layout is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// There is no instance.
-    #[error("the layout has no instance: declare at least one subcircuit")]
+    /// The layout has no instances.
+    #[error("the layout has no instances: declare at least one subcircuit")]
     Empty,
-    /// A type without instances.
-    #[error("subcircuit type '{0}' has no instance: don't declare it")]
+    /// A type has no instances.
+    #[error("subcircuit type '{0}' has no instances: remove it or declare an instance")]
     UnusedType(String),
-    /// A type name that can't be a file name, or that is taken.
+    /// A type name is not usable as a file name, or is already taken.
     #[error(
-        "'{0}' can't name a subcircuit type: use a new name of a-z, 0-9, '_' and '-', at most 64 characters"
+        "'{0}' cannot name a subcircuit type: use a unique name of 1 to 64 characters from a-z, \
+         0-9, '_' and '-'"
     )]
     TypeName(String),
-    /// A slot index the type does not have.
+    /// A slot index is out of range for the type.
     #[error(
-        "instance {instance} of type '{type_name}' has {slots} slots, slot {slot} was used for wire {wire}"
+        "instance {instance} of type '{type_name}' has {slots} slots, but wire {wire} was placed \
+         in slot {slot}"
     )]
     NoSuchSlot {
         /// The instance.
         instance: usize,
         /// Its type.
         type_name: String,
-        /// Slots of the type.
+        /// The number of slots of the type.
         slots: usize,
-        /// The slot used.
+        /// The index of the slot that was used.
         slot: usize,
         /// The wire.
         wire: WireName,
     },
-    /// A slot used twice.
+    /// A slot was used twice.
     #[error(
-        "slot {slot} of instance {instance} is used for wire {first} and again for wire {second}"
+        "slot {slot} of instance {instance} is used twice: for wire {first} and for wire {second}"
     )]
     SlotTwice {
         /// The instance.
         instance: usize,
         /// The slot.
         slot: usize,
-        /// The wire it had.
+        /// The wire in the slot.
         first: WireName,
-        /// The wire it was given.
+        /// The wire that was placed in it afterwards.
         second: WireName,
     },
-    /// Two writers.
+    /// A wire has two writers.
     #[error("wire {wire} has two writers: {first} and {second}")]
     TwoWriters {
         /// The wire.
         wire: WireName,
         /// The first writer.
         first: Writer,
-        /// The second.
+        /// The second writer.
         second: Writer,
     },
-    /// No writer.
-    #[error("wire {wire} is read by instance {reader} but nobody writes it")]
+    /// A wire has no writer.
+    #[error("wire {wire} is read by instance {reader}, but has no writer")]
     NoWriter {
         /// The wire.
         wire: WireName,
         /// One of its readers.
         reader: usize,
     },
-    /// No reader.
-    #[error("wire {wire} has no reader (written by {writer}): leave the slot unused")]
+    /// A wire has no reader.
+    #[error("wire {wire}, written by {writer}, has no reader: declare its slot unused instead")]
     NoReader {
         /// The wire.
         wire: WireName,
         /// Its writer.
         writer: Writer,
     },
-    /// A slot that is neither connected to a wire nor declared unused.
+    /// A slot is neither connected to a wire nor declared unused.
     #[error(
-        "slot {slot} of instance {instance} (type '{type_name}') holds no wire, so the prover may choose its value freely: read or write a wire there, or say unused()"
+        "slot {slot} of instance {instance} (type '{type_name}') holds no wire, so the prover \
+         could choose its value freely: read or write a wire there, or declare it unused"
     )]
     EmptySlot {
         /// The instance.
@@ -143,20 +156,20 @@ pub enum LayoutError {
         /// The slot.
         slot: usize,
     },
-    /// A wire in no slot at all.
-    #[error("wire {0} is declared but used in no slot")]
+    /// A wire is in no slot.
+    #[error("wire {0} is declared, but not used in any slot")]
     UnusedWire(WireName),
-    /// Too many of something.
+    /// A limit is exceeded; the text names what there is too much of.
     #[error("the layout has more than 2^31 {0}")]
     TooMany(&'static str),
 }
 
-/// Who writes a wire.
+/// The writer of a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The verifier: a public input.
+    /// The verifier, which writes public inputs.
     Verifier,
-    /// A subcircuit.
+    /// The subcircuit with this index.
     Instance(usize),
 }
 
@@ -194,9 +207,9 @@ pub(crate) struct TypeSpec {
 /// What is in a slot of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// nothing was said
+    /// Not assigned yet; `build` rejects it.
     Empty,
-    /// deliberately nothing
+    /// Declared unused.
     Unused,
     Reads(u32),
     Writes(u32),
@@ -223,9 +236,10 @@ pub struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Declares a subcircuit type with so many slots for shared wires.
+    /// Declares a subcircuit type with `slots` slots for shared wires.
     ///
-    /// The name becomes a file name in the key directory: a-z, 0-9, `_` and `-`.
+    /// The name becomes a file name in the key store: 1 to 64 characters from a-z, 0-9, `_` and
+    /// `-`.
     pub fn subcircuit_type(&mut self, name: &str, slots: usize) -> TypeId {
         let valid = !name.is_empty()
             && name.len() <= 64
@@ -236,7 +250,7 @@ impl LayoutBuilder {
             self.fail(LayoutError::TypeName(name.to_owned()));
         }
         self.types.push(TypeSpec { name: name.to_owned(), slots });
-        TypeId(self.types.len() as u32 - 1)
+        TypeId(to_index(self.types.len() - 1))
     }
 
     /// Declares an instance of a type.
@@ -244,41 +258,43 @@ impl LayoutBuilder {
         let slots = self.types.get(kind.index()).map_or(0, |t| t.slots);
         if self.instances.len() >= LIMIT || self.slots.len().saturating_add(slots) > LIMIT {
             self.fail(LayoutError::TooMany("instances or slots"));
-            return InstanceId(0); // build() reports the error; nothing grows any more
+            return InstanceId(0); // build() reports the error; nothing grows further
         }
         self.starts.push(self.slots.len());
         self.slots.resize(self.slots.len() + slots, Slot::Empty);
         self.instances.push(kind.0);
-        InstanceId(self.instances.len() as u32 - 1)
+        InstanceId(to_index(self.instances.len() - 1))
     }
 
-    /// Declares a wire between subcircuits. The name is for error messages only.
+    /// Declares a wire between subcircuits. The name is used in error messages only.
     pub fn wire(&mut self, name: &'static str, index: u64) -> WireId {
         self.add_wire(WireName(name, index), Visibility::Private)
     }
 
-    /// Declares a wire that the verifier writes. Public values come in the order of these declarations.
+    /// Declares a wire that the verifier writes. Public values are ordered by the declarations of
+    /// public wires.
     pub fn public_input(&mut self, name: &'static str, index: u64) -> WireId {
         self.add_wire(WireName(name, index), Visibility::PublicInput)
     }
 
-    /// Declares a wire that the verifier reads. Public values come in the order of these declarations.
+    /// Declares a wire that the verifier reads. Public values are ordered by the declarations of
+    /// public wires.
     pub fn public_output(&mut self, name: &'static str, index: u64) -> WireId {
         self.add_wire(WireName(name, index), Visibility::PublicOutput)
     }
 
-    /// Puts the wire that `instance` writes into one of its slots.
+    /// Places a wire that `instance` writes in one of its slots.
     pub fn write(&mut self, instance: InstanceId, slot: usize, wire: WireId) {
         self.place(instance, slot, wire, true);
     }
 
-    /// Puts a wire that `instance` reads into one of its slots.
+    /// Places a wire that `instance` reads in one of its slots.
     pub fn read(&mut self, instance: InstanceId, slot: usize, wire: WireId) {
         self.place(instance, slot, wire, false);
     }
 
-    /// Leaves a slot of an instance empty. The prover may then choose its value as far as the type's constraints let it:
-    /// make sure that nothing depends on it.
+    /// Declares a slot of an instance unused. The prover may then choose any value that the type's
+    /// constraints allow, so make sure that nothing depends on it.
     pub fn unused(&mut self, instance: InstanceId, slot: usize) {
         let Some(kind) =
             self.instances.get(instance.index()).map(|kind| &self.types[*kind as usize])
@@ -313,6 +329,8 @@ impl LayoutBuilder {
     }
 
     fn add_wire(&mut self, name: WireName, visibility: Visibility) -> WireId {
+        // The verifier is the writer or a reader of each public wire
+        // (spec: memory-check#addresses).
         let (writer, readers) = match visibility {
             Visibility::Private => (None, 0),
             Visibility::PublicInput => (Some(Writer::Verifier), 0),
@@ -323,7 +341,7 @@ impl LayoutBuilder {
             return WireId(0);
         }
         self.wires.push(Wire { name, visibility, writer, readers, first_reader: None });
-        WireId(self.wires.len() as u32 - 1)
+        WireId(to_index(self.wires.len() - 1))
     }
 
     fn place(&mut self, instance: InstanceId, slot: usize, wire: WireId, writes: bool) {
@@ -366,14 +384,16 @@ impl LayoutBuilder {
         }
     }
 
+    /// Keeps the first error, for `build` to return.
     fn fail(&mut self, error: LayoutError) {
         self.error.get_or_insert(error);
     }
 
-    /// Checks the layout: every wire has one writer and at least one reader, counting the verifier for public wires.
+    /// Checks the layout: every wire needs exactly one writer and at least one reader, where the
+    /// verifier counts for public wires, and every slot must be used or declared unused.
     ///
     /// # Errors
-    /// The first mistake found, with the names of wire and instances.
+    /// The first mistake found, with the wire and the instances involved.
     pub fn build(self) -> Result<Layout, LayoutError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -383,10 +403,12 @@ impl LayoutBuilder {
         }
         let used: HashSet<u32> = self.instances.iter().copied().collect();
         if let Some((_, unused)) =
-            self.types.iter().enumerate().find(|(i, _)| !used.contains(&(*i as u32)))
+            self.types.iter().enumerate().find(|(i, _)| !used.contains(&to_index(*i)))
         {
             return Err(LayoutError::UnusedType(unused.name.clone()));
         }
+        // One writer and at least one reader make the accesses to each address a star
+        // (spec: memory-check#stars). `Wiring::check_stars` asserts that again, but knows no names.
         for wire in &self.wires {
             match (wire.writer, wire.readers, wire.first_reader) {
                 (None, _, Some(reader)) => {
@@ -402,6 +424,7 @@ impl LayoutBuilder {
                 _ => {}
             }
         }
+        // A forgotten slot would be a free variable of the prover: leaving one must be explicit.
         if let Some(place) = self.slots.iter().position(|slot| *slot == Slot::Empty) {
             let instance = self.starts.partition_point(|start| *start <= place) - 1;
             let type_name = self.types[self.instances[instance] as usize].name.clone();
@@ -416,7 +439,7 @@ impl LayoutBuilder {
     }
 }
 
-/// A checked layout.
+/// A checked layout: subcircuit types, their instances, and the wire in each slot.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) types: Vec<TypeSpec>,
@@ -427,34 +450,34 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Starts an empty layout.
+    /// Creates a builder for an empty layout.
     pub fn builder() -> LayoutBuilder {
         LayoutBuilder::default()
     }
 
-    /// n, the number of instances.
+    /// The number of instances, n in the specification.
     pub fn instances(&self) -> usize {
         self.instances.len()
     }
 
-    /// k, the number of types.
+    /// The number of types, k in the specification.
     pub fn types(&self) -> usize {
         self.types.len()
     }
 
-    /// Number of shared wires, masks not counted.
+    /// The number of shared wires, without masks.
     pub fn wires(&self) -> usize {
         self.wires.len()
     }
 
     /// All instances in order.
     pub fn instance_ids(&self) -> impl Iterator<Item = InstanceId> + use<> {
-        (0..self.instances.len() as u32).map(InstanceId)
+        (0..to_index(self.instances.len())).map(InstanceId)
     }
 
     /// All types in order.
     pub fn type_ids(&self) -> impl Iterator<Item = TypeId> + use<> {
-        (0..self.types.len() as u32).map(TypeId)
+        (0..to_index(self.types.len())).map(TypeId)
     }
 
     /// The type of an instance.
@@ -467,7 +490,7 @@ impl Layout {
         &self.types[kind.index()].name
     }
 
-    /// The number of slots of a type, masks not counted.
+    /// The number of slots of a type, without mask slots.
     pub fn slots(&self, kind: TypeId) -> usize {
         self.types[kind.index()].slots
     }
@@ -477,7 +500,7 @@ impl Layout {
         self.wires[wire.index()].name
     }
 
-    /// The wire in each slot of an instance.
+    /// The wire in each slot of an instance, `None` for an unused slot.
     pub fn wires_of(&self, instance: InstanceId) -> impl Iterator<Item = Option<WireId>> + '_ {
         let start = self.starts[instance.index()];
         let count = self.slots(self.type_of(instance));
@@ -488,11 +511,12 @@ impl Layout {
     pub fn public_wires(&self) -> impl Iterator<Item = WireId> + '_ {
         let public =
             self.wires.iter().enumerate().filter(|(_, w)| w.visibility != Visibility::Private);
-        public.map(|(i, _)| WireId(i as u32))
+        public.map(|(i, _)| WireId(to_index(i)))
     }
 
-    /// Addresses and multiplicities for the memory check (spec: memory-check#stars). With masks, every subcircuit has two
-    /// more slots, a chain of mask wires (spec: zero-knowledge#masks).
+    /// Returns the addresses and multiplicities for the memory check (spec: memory-check#addresses,
+    /// memory-check#stars). With masks, every subcircuit has two additional slots, which hold a
+    /// chain of mask wires (spec: zero-knowledge#masks).
     pub fn wiring(&self, masking: Masking) -> Wiring {
         let n = self.instances.len();
         let extra = masking.slots();
@@ -503,6 +527,8 @@ impl Layout {
             .collect();
         let mut wiring =
             Wiring { masking, types, type_of: self.instances.clone(), ..Wiring::default() };
+        // The masks take the addresses after those of the layout's wires, so they collide with
+        // none.
         let first_mask = self.wires.len() as u64 + 1;
         for i in 0..n {
             let start = self.starts[i];
@@ -513,7 +539,9 @@ impl Layout {
                 Slot::Reads(wire) => SlotAccess::read(address(*wire)),
             }));
             if masking.is_masked() {
-                // Mask i is written here and read by the next subcircuit; the first reads none and the last writes none.
+                // Instance i reads mask i - 1 and writes mask i, so each mask has one reader and
+                // cancels in the LogUp sum. The ends of the chain keep the slot unused: all
+                // instances of a type must have one R1CS (spec: zero-knowledge#masks).
                 let i_mask = first_mask + i as u64;
                 wiring.slots.push(if i > 0 {
                     SlotAccess::read(i_mask - 1)
@@ -527,7 +555,8 @@ impl Layout {
                 });
             }
         }
-        // The verifier writes public inputs and reads public outputs.
+        // The verifier writes public inputs and reads public outputs, in the same stars as the
+        // subcircuits (spec: memory-check#addresses).
         wiring.public = (self.public_wires())
             .map(|wire| match self.wires[wire.index()].visibility {
                 Visibility::PublicInput => self.writes(wire.0),
@@ -538,12 +567,14 @@ impl Layout {
         wiring
     }
 
+    /// The access of the writer of a wire: its multiplicity is the number of readers.
     fn writes(&self, wire: u32) -> SlotAccess {
         SlotAccess::write(address(wire), self.wires[wire as usize].readers as i64)
     }
 }
 
-/// Addresses count from 1: address 0 is that of unused slots.
+/// The address of a wire. Addresses start at 1; address 0 is reserved for unused slots
+/// (spec: memory-check#addresses).
 fn address(wire: u32) -> u64 {
     u64::from(wire) + 1
 }

@@ -1,17 +1,20 @@
-//! Partitioned circuits: what an author writes to have a computation proven by Hekaton, and nothing more.
+//! Partitioned circuits: what an author writes to have Hekaton prove a computation.
 //!
-//! A circuit is three things, the methods of [`Circuit`]:
+//! A circuit implements three methods of [`Circuit`]:
 //!
-//! - a [`Layout`]: subcircuit types, their instances, and which shared wire sits in which slot of which instance;
-//! - [`execute`](Circuit::execute): all shared-wire values from the input, computed natively, and on demand the private
-//!   input of one instance;
-//! - [`synthesize`](Circuit::synthesize): the constraints of one type, written with ordinary arkworks gadgets.
+//! - [`layout`](Circuit::layout) describes the subcircuit types, their instances, and which shared
+//!   wire occupies which slot of which instance ([`Layout`]);
+//! - [`execute`](Circuit::execute) computes the values of all shared wires natively from the input,
+//!   and [`private_input`](Circuit::private_input) the private input of one instance on demand;
+//! - [`synthesize`](Circuit::synthesize) lays down the constraints of one type with ordinary
+//!   arkworks gadgets.
 //!
-//! [`check`] runs all subcircuits without proving and names the constraint that fails. [`prover`] is for proof systems:
-//! the variables of a subcircuit's R1CS, its matrices and its witness.
+//! [`check`](check()) runs all subcircuits without proving and names the constraints that fail. The
+//! module [`prover`] is for proof systems: the variables of a subcircuit's R1CS, its matrices and
+//! its witness.
 //!
-//! Without the default feature `synthesis` only [`MemoryChallenges`], [`SlotAccess`], [`PublicWire`] and [`Masking`] are
-//! built, which is what a verifier needs.
+//! Without the default feature `synthesis`, the crate contains only what a verifier needs:
+//! [`MemoryChallenges`], [`SlotAccess`], [`PublicWire`] and [`Masking`].
 
 mod memory;
 

@@ -1,12 +1,12 @@
-//! The public interface of the memory check: the challenges, a slot's access, and the public wires that the verifier
-//! accounts for itself (spec: memory-check#variables).
+//! The public interface of the memory check: its challenges, the access of a slot, and the public
+//! wires that the verifier accounts for (spec: memory-check#addresses, memory-check#rows).
 
 use hekaton_arith::Fr;
 
 /// The challenges of the memory check (a LogUp argument with static addresses).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryChallenges {
-    /// Added to every fingerprint (the first challenge in the paper).
+    /// Added to every fingerprint; the first challenge in the paper.
     pub g: Fr,
     /// Multiplies the address in a fingerprint.
     pub b: Fr,
@@ -15,17 +15,18 @@ pub struct MemoryChallenges {
 /// How one slot of a subcircuit accesses the shared memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotAccess {
-    /// Address of the shared wire, from 1; 0 for an unused slot.
+    /// The address of the shared wire, from 1; 0 for an unused slot.
     pub address: u64,
-    /// The number of readers in the slot that writes the wire, -1 in a slot that reads it, 0 in an unused slot.
+    /// The number of readers for the slot that writes the wire, -1 for a slot that reads it, 0 for
+    /// an unused slot.
     pub multiplicity: i64,
 }
 
 impl SlotAccess {
-    /// A slot that holds no wire.
+    /// A slot without a wire.
     pub const UNUSED: Self = Self { address: 0, multiplicity: 0 };
 
-    /// A slot that writes the wire at an address for `readers` readers.
+    /// A slot that writes the wire at an address, which `readers` slots read.
     pub const fn write(address: u64, readers: i64) -> Self {
         Self { address, multiplicity: readers }
     }
@@ -36,27 +37,29 @@ impl SlotAccess {
     }
 }
 
-/// A public wire as the verifier sees it: an access that the verifier makes itself.
+/// A public wire as the verifier sees it: an access that the verifier makes itself
+/// (spec: memory-check#addresses, verifier#public-sum).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicWire {
-    /// Its address in the shared memory.
+    /// The address in the shared memory.
     pub address: u64,
-    /// Its multiplicity: the number of readers for a public input, -1 for a public output.
+    /// The number of readers for a public input, -1 for a public output.
     pub multiplicity: i64,
 }
 
-/// Whether subcircuits have the mask slots that make proofs zero-knowledge (spec: zero-knowledge#masks).
+/// Whether subcircuits have the mask slots that make proofs zero-knowledge
+/// (spec: zero-knowledge#masks).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Masking {
     /// Two mask slots in every subcircuit: proofs are zero-knowledge.
     #[default]
     Masked,
-    /// No mask slots: proofs leak each subcircuit's share of the memory check.
+    /// No mask slots: proofs leak each subcircuit's term of the LogUp sum.
     Unmasked,
 }
 
 impl Masking {
-    /// [`Masking::Masked`] where `zero_knowledge` holds.
+    /// [`Masking::Masked`] if `zero_knowledge`, otherwise [`Masking::Unmasked`].
     pub const fn new(zero_knowledge: bool) -> Self {
         if zero_knowledge { Self::Masked } else { Self::Unmasked }
     }
@@ -66,7 +69,8 @@ impl Masking {
         matches!(self, Self::Masked)
     }
 
-    /// The number of mask slots in each subcircuit: one to read the previous mask, one to write the next.
+    /// The number of mask slots per subcircuit: one to read the previous mask, one to write the
+    /// next.
     pub const fn slots(self) -> usize {
         if self.is_masked() { 2 } else { 0 }
     }

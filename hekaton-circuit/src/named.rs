@@ -1,4 +1,5 @@
-//! Circuits that a program can offer by name: parameters from the command line, inputs from files, public values as text.
+//! Circuits that a program offers by name: parameters as numbers, inputs from files, public values
+//! as text.
 
 use crate::circuit::{Circuit, CircuitError};
 use hekaton_arith::Fr;
@@ -7,116 +8,116 @@ use std::collections::BTreeMap;
 /// A parameter of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub name: &'static str,
-    /// What it is.
+    /// A short description.
     pub help: &'static str,
-    /// Its value unless given; `None` when it must be given or follows from the file.
+    /// The default; `None` if the parameter is required or derived from the input file.
     pub default: Option<u64>,
 }
 
-/// Values of parameters.
+/// Values of parameters, by name.
 pub type Parameters = BTreeMap<String, u64>;
 
-/// What is wrong with a circuit's name or parameters.
+/// Why a circuit's name or parameters are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// No such circuit.
-    #[error("there is no circuit '{name}'; there are {known}")]
+    /// The program has no circuit of this name.
+    #[error("there is no circuit '{name}'; available: {known}")]
     NoSuchCircuit {
-        /// The name given.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The available names.
         known: String,
     },
-    /// No such parameter.
-    #[error("circuit '{circuit}' has no parameter '{name}'; it has {known}")]
+    /// The circuit has no parameter of this name.
+    #[error("circuit '{circuit}' has no parameter '{name}'; its parameters are {known}")]
     NoSuchParameter {
         /// The circuit.
         circuit: &'static str,
-        /// The name given.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The available names.
         known: String,
     },
-    /// A parameter is missing.
+    /// A required parameter is missing.
     #[error("circuit '{circuit}' needs the parameter '{name}' ({help})")]
     Missing {
         /// The circuit.
         circuit: &'static str,
         /// The parameter.
         name: &'static str,
-        /// What it is.
+        /// Its description.
         help: &'static str,
     },
-    /// A parameter has an impossible value.
+    /// A parameter is out of range.
     #[error("parameter '{name}' of circuit '{circuit}' is {value}: it must be in {range}")]
     Range {
         /// The circuit.
         circuit: &'static str,
         /// The parameter.
         name: &'static str,
-        /// The value given.
+        /// The given value.
         value: u64,
-        /// The values it can have.
+        /// The allowed values.
         range: &'static str,
     },
 }
 
-/// A circuit that a program can offer by name.
+/// A circuit that a program offers by name.
 pub trait NamedCircuit: Circuit + Sized {
-    /// Its name.
+    /// The name of the circuit.
     const NAME: &'static str;
-    /// One sentence.
+    /// A description in one sentence.
     const ABOUT: &'static str;
-    /// What the file given to `prove` is.
+    /// What the input file contains.
     const INPUT: &'static str;
-    /// What the public values are, and how they are written.
+    /// What the public values are, and their text form.
     const PUBLIC: &'static str;
-    /// Its parameters.
+    /// The parameters of the circuit.
     const PARAMETERS: &'static [Parameter];
 
-    /// The circuit with these parameters; all are present.
+    /// Creates the circuit from its parameters, all of which are present.
     ///
     /// # Errors
-    /// When one is out of range.
+    /// If a parameter is out of range.
     fn with(parameters: &Parameters) -> Result<Self, ParameterError>;
 
-    /// Fills in parameters that follow from an input file.
+    /// Adds parameters that can be derived from an input file; given ones stay as they are.
     fn fit(parameters: &mut Parameters, file: &[u8]);
 
-    /// The bytes of some file of the right size, for estimates.
+    /// Returns the bytes of an input file of the right size, for estimates.
     fn sample(&self) -> Vec<u8>;
 
-    /// The input from the bytes of a file.
+    /// Parses an input file.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file is not a valid input.
     fn input<'f>(&self, file: &'f [u8]) -> Result<std::borrow::Cow<'f, Self::Input>, CircuitError>
     where
         Self::Input: ToOwned;
 
-    /// The public values computed from a file without any proving, as text.
+    /// Computes the public values of a file natively, without proving, as text.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// If the file is not a valid input.
     fn hash(&self, file: &[u8]) -> Result<String, CircuitError>;
 
-    /// Public values as text.
+    /// Formats public values as text.
     fn show(values: &[Fr]) -> String;
 
-    /// Public values from text.
+    /// Parses public values from text.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// If the text is malformed.
     fn read(text: &str) -> Result<Vec<Fr>, CircuitError>;
 }
 
-/// All parameters of a circuit: those given, defaults, and those that follow from the file.
+/// Completes the given parameters of a circuit with defaults and those derived from the file.
 ///
 /// # Errors
-/// When a name is unknown or a parameter is missing.
+/// If a name is unknown or a required parameter is missing.
 pub fn complete<C: NamedCircuit>(
     given: &Parameters,
     file: Option<&[u8]>,
@@ -144,22 +145,22 @@ pub fn complete<C: NamedCircuit>(
     }
 }
 
-/// What a program says about a circuit.
+/// A circuit's description for users.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Its name.
+    /// The name of the circuit.
     pub name: &'static str,
-    /// One sentence.
+    /// A description in one sentence.
     pub about: &'static str,
-    /// What its input file is.
+    /// What the input file contains.
     pub input: &'static str,
-    /// What its public values are.
+    /// What the public values are.
     pub public: &'static str,
-    /// Its parameters.
+    /// The parameters of the circuit.
     pub parameters: &'static [Parameter],
 }
 
-/// The description of a circuit.
+/// Returns the description of a circuit.
 pub fn describe<C: NamedCircuit>() -> Description {
     Description {
         name: C::NAME,
@@ -170,10 +171,10 @@ pub fn describe<C: NamedCircuit>() -> Description {
     }
 }
 
-/// The value of a parameter, checked.
+/// Returns the value of a parameter after checking it against `range`, which `text` describes.
 ///
 /// # Errors
-/// When it is out of `range`; `text` describes the range.
+/// If the value is out of range.
 pub fn in_range(
     circuit: &'static str,
     parameters: &Parameters,
@@ -182,9 +183,8 @@ pub fn in_range(
     text: &'static str,
 ) -> Result<usize, ParameterError> {
     let value = parameters.get(name).copied().unwrap_or_default();
-    if range.contains(&value) {
-        Ok(value as usize)
-    } else {
-        Err(ParameterError::Range { circuit, name, value, range: text })
+    match usize::try_from(value) {
+        Ok(size) if range.contains(&value) => Ok(size),
+        _ => Err(ParameterError::Range { circuit, name, value, range: text }),
     }
 }

@@ -1,49 +1,57 @@
-//! The values of the memory check's variables in one subcircuit.
+//! The values of the memory check's variables in one subcircuit (spec: memory-check#variables).
 
 use crate::memory::{MemoryChallenges, SlotAccess};
 use crate::wiring::Wiring;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
 
-/// The values that the memory check puts in front of an author's variables, in the order of
+/// The values of the variables that precede the author's, in the order of
 /// [`VariableLayout`](crate::prover::VariableLayout).
 #[derive(Clone, Debug)]
 pub struct Prefix {
-    /// The public variables: 1, g, addresses, multiplicities.
+    /// The public variables: the constant 1, `g`, scaled addresses, multiplicities.
     pub public: Vec<Fr>,
     /// The values of the slots.
     pub committed: Vec<Fr>,
-    /// The sum of the inverses, `e`.
+    /// The subcircuit's term `e` of the LogUp sum: the sum of the scaled inverses.
     pub sum: Fr,
-    /// The inverses, scaled by the multiplicities.
+    /// The inverses of the fingerprints, scaled by the multiplicities.
     pub inverses: Vec<Fr>,
 }
 
-/// A fingerprint is zero: the challenges hit a pole of the LogUp sum (spec: memory-check#pole).
+/// The challenges hit a pole (zero denominator) of the LogUp sum: a fingerprint is zero
+/// (spec: memory-check#pole).
 #[derive(Clone, Copy, Debug)]
 pub struct Pole;
 
 impl Prefix {
-    /// The values for a subcircuit's slots under the challenges.
+    /// Computes the values for a subcircuit's slots under the challenges.
     ///
     /// # Errors
-    /// When a fingerprint is zero, with a probability of about s / 2^255.
+    /// If a fingerprint is zero, which has probability at most s / r for s slots.
     ///
     /// # Panics
-    /// When there are not as many values as slots.
+    /// If the numbers of slots and values differ.
     pub fn new(
         slots: &[SlotAccess],
         values: &[Fr],
         memory: &MemoryChallenges,
     ) -> Result<Self, Pole> {
-        assert_eq!(slots.len(), values.len(), "as many values as slots");
+        assert_eq!(slots.len(), values.len(), "slots and values must have the same length");
+        // The addresses come from the layout, never from the prover, who only multiplies them by
+        // the challenge b (spec: memory-check#preprocessed).
         let (addresses, multiplicities) = Wiring::preprocessed(slots);
         let x: Vec<Fr> = addresses.iter().map(|a| memory.b * a).collect();
         let mut inverses: Vec<Fr> = x.iter().zip(values).map(|(x, v)| memory.g + v + x).collect();
+        // At a pole, row j has no solution if mu_j != 0 and leaves u_j unconstrained if mu_j = 0.
+        // It must be noticed here: the batch inversion below passes zeros through
+        // (spec: memory-check#pole).
         if inverses.iter().any(Zero::is_zero) {
             return Err(Pole);
         }
         hekaton_arith::batch_invert(&mut inverses);
+        // The unique values that satisfy the rows of the fingerprints, and `sum` the one that
+        // satisfies row 0 (spec: memory-check#rows, memory-check#ledger-sum).
         inverses.iter_mut().zip(&multiplicities).for_each(|(u, m)| *u *= m);
         let mut public = vec![Fr::ONE, memory.g];
         public.extend(x);

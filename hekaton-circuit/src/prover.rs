@@ -1,5 +1,5 @@
-//! What a proof system needs of a circuit: the order of the variables, the wiring, matrices and witnesses. Authors of
-//! circuits never call these.
+//! What a proof system needs from a circuit: the order of the variables, the wiring, the matrices
+//! and the witnesses. Circuit authors never use this module.
 
 pub use crate::execution::Execution;
 pub use crate::prefix::{Pole, Prefix};

@@ -1,4 +1,5 @@
-//! From an author's gadgets to one R1CS per type, and to the witness of an instance.
+//! From an author's gadgets to one R1CS per type, and to the witness of an instance
+//! (spec: memory-check#variables, memory-check#rows).
 
 use crate::circuit::Circuit;
 use crate::layout::TypeId;
@@ -12,48 +13,50 @@ use ark_relations::gr1cs::{
 };
 use hekaton_arith::Fr;
 
-/// What went wrong in an author's `synthesize`.
+/// Why an author's `synthesize` failed or its result was rejected.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SynthesizeError {
-    /// The gadgets failed.
+    /// A gadget failed.
     #[error("synthesis of type '{kind}' failed: {source}")]
     Gadget {
         /// The type.
         kind: String,
-        /// What arkworks says.
+        /// The error from arkworks.
         source: SynthesisError,
     },
-    /// A public input was allocated.
+    /// The author's gadgets allocated a public input.
     #[error(
-        "type '{kind}' allocates public inputs of its own: make public values shared wires of the layout"
+        "type '{kind}' allocates public inputs of its own: declare public values as shared wires \
+         of the layout"
     )]
     PublicInput {
         /// The type.
         kind: String,
     },
-    /// A predicate other than R1CS.
-    #[error("type '{kind}' uses constraints other than R1CS")]
+    /// The author's gadgets used a predicate other than R1CS.
+    #[error("type '{kind}' uses constraints other than R1CS: use R1CS gadgets only")]
     Predicate {
         /// The type.
         kind: String,
     },
-    /// The witness has another shape than at setup.
+    /// The number of variables differs from that at setup.
     #[error(
-        "type '{kind}' has {found} variables with this witness and {expected} at setup: synthesize must not depend on values"
+        "type '{kind}' has {found} variables with this witness, but had {expected} at setup: \
+         synthesize must not depend on values"
     )]
     Shape {
         /// The type.
         kind: String,
-        /// At setup.
+        /// The number of variables at setup.
         expected: usize,
-        /// Now.
+        /// The number of variables now.
         found: usize,
     },
 }
 
-/// One subcircuit as an ordinary arkworks circuit with the public inputs `g, x_1..x_s, mu_1..mu_s`: for other provers
-/// and for debugging tools. Masks are not part of it.
+/// One subcircuit as an ordinary arkworks circuit, for other provers and debugging tools. Its
+/// public inputs are `g, x_1..x_s, mu_1..mu_s`; it has no mask slots.
 #[derive(Debug)]
 pub struct StandAlone<'a, C: Circuit> {
     circuit: &'a C,
@@ -64,12 +67,13 @@ pub struct StandAlone<'a, C: Circuit> {
 }
 
 impl<'a, C: Circuit> StandAlone<'a, C> {
-    /// The constraints alone.
+    /// Creates the circuit without values.
     pub fn setup(circuit: &'a C, kind: TypeId, slots: usize) -> Self {
         Self { circuit, kind, prefix: None, slots, private: None }
     }
 
-    /// With the values of its slots and their accesses; `None` if the challenges hit a pole.
+    /// Creates the circuit from the accesses and values of its slots; `None` if the challenges hit
+    /// a pole (zero denominator).
     pub fn with_values(
         circuit: &'a C,
         kind: TypeId,
@@ -102,7 +106,7 @@ impl<C: Circuit> ConstraintSynthesizer<Fr> for StandAlone<'_, C> {
 pub(crate) struct Synthesis<'a, C> {
     pub(crate) circuit: &'a C,
     pub(crate) kind: TypeId,
-    /// the name of the type, for errors
+    /// The name of the type, for errors.
     pub(crate) name: &'a str,
     pub(crate) variables: VariableLayout,
 }
@@ -112,7 +116,7 @@ impl<C: Circuit> Synthesis<'_, C> {
         SynthesizeError::Gadget { kind: self.name.to_owned(), source }
     }
 
-    /// Runs the author's synthesis in a mode.
+    /// Adds the memory check, runs the author's `synthesize`, and checks what it allocated.
     pub(crate) fn run(
         &self,
         mode: SynthesisMode,
@@ -125,10 +129,12 @@ impl<C: Circuit> Synthesis<'_, C> {
         let subcircuit = Subcircuit::begin(&cs, self.kind, &self.variables, prefix)
             .map_err(|source| self.gadget(source))?;
         self.circuit.synthesize(&subcircuit, private).map_err(|source| self.gadget(source))?;
-        // The verifier computes all public variables: it would not know one that the author allocates.
+        // A public variable of the author's would shift all variables after it, and no key commits
+        // to it: the public variables are those of the memory check (spec: memory-check#variables).
         if cs.num_instance_variables() != self.variables.public().len() {
             return Err(SynthesizeError::PublicInput { kind: self.name.to_owned() });
         }
+        // The keys have queries for R1CS rows only: rows of other predicates would not be proven.
         if cs.num_predicates() != 1 {
             return Err(SynthesizeError::Predicate { kind: self.name.to_owned() });
         }
@@ -136,16 +142,16 @@ impl<C: Circuit> Synthesis<'_, C> {
     }
 }
 
-/// The R1CS of a type: three sparse matrices over the variables of a [`VariableLayout`] and the author's.
+/// The R1CS of a type: three sparse matrices over the variables of a [`VariableLayout`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct R1cs {
     /// The name of the type.
     pub name: String,
-    /// The order of the variables.
+    /// The order of the variables and rows.
     pub layout: VariableLayout,
     /// The number of variables, the author's included.
     pub variables: usize,
-    /// The matrices A, B and C: rows of (coefficient, variable).
+    /// The matrices A, B and C, each a list of rows of (coefficient, variable).
     pub rows: [Vec<Vec<(Fr, usize)>>; 3],
 }
 
@@ -156,10 +162,10 @@ impl R1cs {
     }
 }
 
-/// The matrices of a type. `name` is its name for errors.
+/// Returns the R1CS of a type. `name` is the type's name.
 ///
 /// # Errors
-/// When the author's gadgets fail or break a rule of the protocol.
+/// If the author's gadgets fail, allocate public inputs or use constraints other than R1CS.
 pub fn synthesize_r1cs<C: Circuit>(
     circuit: &C,
     kind: TypeId,
@@ -176,10 +182,11 @@ pub fn synthesize_r1cs<C: Circuit>(
     Ok(R1cs { name: name.to_owned(), layout, variables, rows })
 }
 
-/// The full assignment of one instance, without building any matrix. `expected` is the type's number of variables.
+/// Returns the full assignment of one instance, without building matrices. `expected` is the number
+/// of variables that the type had at setup.
 ///
 /// # Errors
-/// When the author's gadgets fail, or allocate another number of variables than at setup.
+/// If the author's gadgets fail, or allocate a different number of variables than at setup.
 pub fn synthesize_witness<C: Circuit>(
     circuit: &C,
     kind: TypeId,
@@ -196,6 +203,8 @@ pub fn synthesize_witness<C: Circuit>(
     let inner = cs.into_inner().ok_or_else(|| shape(0))?;
     let mut z = inner.assignments.instance_assignment;
     z.extend(inner.assignments.witness_assignment);
+    // The assignment must have the length of the queries: a multi-scalar multiplication over fewer
+    // elements would silently drop variables (spec: memory-check#variables).
     if z.len() != expected {
         return Err(shape(z.len()));
     }

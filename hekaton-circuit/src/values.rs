@@ -1,15 +1,15 @@
-//! The values of all shared wires of a run.
+//! The values of all shared wires in a run.
 
-use crate::layout::{InstanceId, Layout, WireId, WireName};
+use crate::layout::{InstanceId, Layout, WireId, WireName, to_index};
 use ark_ff::Zero;
 use hekaton_arith::Fr;
 use std::collections::HashMap;
 
-/// What is wrong with the values that `execute` left.
+/// Why the values set by `execute` cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValuesError {
-    /// A wire without a value.
+    /// A wire has no value.
     #[error("execute set no value for wire {0}")]
     Missing(WireName),
 }
@@ -29,7 +29,7 @@ impl WireValues {
     /// Sets the value of a wire.
     ///
     /// # Panics
-    /// When the wire is of another layout.
+    /// If the wire belongs to another layout.
     pub fn set(&mut self, wire: WireId, value: Fr) {
         self.values[wire.index()] = Some(value);
     }
@@ -39,24 +39,25 @@ impl WireValues {
         self.values.get(wire.index()).copied().flatten()
     }
 
-    /// Sets what an instance finds in a slot that holds no wire; zero unless set.
+    /// Sets the value that an instance reads from a slot without a wire. The default is zero.
     pub fn set_unused(&mut self, instance: InstanceId, slot: usize, value: Fr) {
         self.unused.insert((instance.0, slot), value);
     }
 
     pub(crate) fn check_complete(&self, layout: &Layout) -> Result<(), ValuesError> {
         match self.values.iter().position(Option::is_none) {
-            Some(i) => Err(ValuesError::Missing(layout.wire_name(WireId(i as u32)))),
+            Some(i) => Err(ValuesError::Missing(layout.wire_name(WireId(to_index(i))))),
             None => Ok(()),
         }
     }
 
-    /// The public values in order.
+    /// The public values, in the order of their declaration.
     pub(crate) fn public(&self, layout: &Layout) -> Vec<Fr> {
         layout.public_wires().map(|w| self.get(w).unwrap_or_default()).collect()
     }
 
-    /// All values, for binding randomness to an execution.
+    /// All values in the order of the wires, to bind randomness to an execution. Wires that have no
+    /// value count as zero.
     pub fn all(&self) -> Vec<Fr> {
         self.values.iter().map(|v| v.unwrap_or_default()).collect()
     }
@@ -70,9 +71,9 @@ impl WireValues {
         layout.wires_of(instance).enumerate().map(value).collect()
     }
 
-    /// [`Self::slots`], and the values of the two mask slots (spec: zero-knowledge#masks): the mask that the previous
-    /// subcircuit wrote, and the one that this one writes. `mask(i)` is the mask between instances i and i + 1; the
-    /// chain begins and ends with zero.
+    /// [`Self::slots`] followed by the values of the two mask slots (spec: zero-knowledge#masks):
+    /// the mask that the previous instance wrote, and the one that this instance writes. `mask(i)`
+    /// is the mask between instances i and i + 1; the chain starts and ends with zero.
     pub fn masked_slots(
         &self,
         layout: &Layout,
@@ -80,6 +81,9 @@ impl WireValues {
         mask: impl Fn(u64) -> Fr,
     ) -> Vec<Fr> {
         let mut slots = self.slots(layout, instance);
+        // Neighbors must agree on the mask between them, so it depends on its position alone. It
+        // must not depend on g or b either: a mask chosen after them could repair any sum
+        // (spec: zero-knowledge#masks-before-challenges).
         let i = u64::from(instance.0);
         slots.push(if i == 0 { Fr::zero() } else { mask(i - 1) });
         slots.push(if instance.index() + 1 == layout.instances() { Fr::zero() } else { mask(i) });

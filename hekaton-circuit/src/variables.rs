@@ -1,19 +1,26 @@
-//! The order of the variables and rows of one subcircuit's R1CS, described once (spec: memory-check#variables).
+//! The order of the variables and rows of one subcircuit's R1CS (spec: memory-check#variables).
 //!
 //! | range | variables | count |
 //! |---|---|---|
 //! | [`ONE`](VariableLayout::ONE) | the constant 1 | 1 |
-//! | [`challenges`](VariableLayout::challenges) | `g` | 1 |
-//! | [`addresses`](VariableLayout::addresses) | `x_j = b a_j` | s |
-//! | [`multiplicities`](VariableLayout::multiplicities) | `mu_j` | s |
-//! | [`committed`](VariableLayout::committed) | `v_j`, the values of the slots, masks last | s |
-//! | [`sum`](VariableLayout::sum) | `e`, the subcircuit's share of the LogUp sum | 1 |
-//! | [`inverses`](VariableLayout::inverses) | `u_j = mu_j / (g + v_j + x_j)` | s |
-//! | [`author`](VariableLayout::author) | what the author's gadgets allocate | the rest |
+//! | [`challenges`](VariableLayout::challenges) | the challenge `g` | 1 |
+//! | [`addresses`](VariableLayout::addresses) | the scaled addresses `x_j = b a_j` | s |
+//! | [`multiplicities`](VariableLayout::multiplicities) | the multiplicities `mu_j` | s |
+//! | [`committed`](VariableLayout::committed) | the slot values `v_j`, masks last | s |
+//! | [`sum`](VariableLayout::sum) | the subcircuit's term `e` of the LogUp sum | 1 |
+//! | [`inverses`](VariableLayout::inverses) | the terms `u_j = mu_j / (g + v_j + x_j)` | s |
+//! | [`author`](VariableLayout::author) | the variables of the author's gadgets | the rest |
 //!
-//! The first four are public, the others are the witness. Row [`SUM_ROW`](VariableLayout::SUM_ROW) is
-//! `(sum u_j) 1 = e`, [`fingerprint_row`](VariableLayout::fingerprint_row)`(j)` is `(g + v_j + x_j) u_j = mu_j`, and
-//! [`author_rows`](VariableLayout::author_rows) follow. Everything that depends on this order asks this type.
+//! The first four ranges are public, the others form the witness. The rows
+//! (spec: memory-check#rows):
+//!
+//! | rows | constraint |
+//! |---|---|
+//! | [`SUM_ROW`](VariableLayout::SUM_ROW) | `(sum u_j) 1 = e` |
+//! | [`fingerprint_row`](VariableLayout::fingerprint_row) of each slot | `(g + v_j + x_j) u_j = mu_j` |
+//! | [`author_rows`](VariableLayout::author_rows) | the constraints of the author's gadgets |
+//!
+//! Setup cuts its queries by these ranges, so no other module computes an offset of its own.
 
 use crate::memory::Masking;
 use std::ops::Range;
@@ -26,42 +33,43 @@ pub struct VariableLayout {
 }
 
 impl VariableLayout {
-    /// The constant 1.
+    /// The variable that is constantly 1.
     pub const ONE: usize = 0;
-    /// The row `(sum u_j) 1 = e`.
+    /// The first row, `(sum u_j) 1 = e`.
     pub const SUM_ROW: usize = 0;
 
-    /// The variables of a subcircuit with `slots` slots, its mask slots included.
+    /// Describes a subcircuit with `slots` slots, mask slots included.
     ///
     /// # Panics
-    /// When `slots` is smaller than the number of mask slots.
+    /// If `slots` is smaller than the number of mask slots.
     pub const fn new(slots: usize, masking: Masking) -> Self {
         let masks = masking.slots();
-        assert!(masks <= slots, "mask slots are among the slots");
+        assert!(masks <= slots, "the slots include the mask slots");
         Self { slots, masks }
     }
 
-    /// The number of slots, masks included.
+    /// The number of slots, mask slots included.
     pub const fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The number of mask slots, the last ones.
+    /// The number of mask slots, which are the last slots.
     pub const fn mask_slots(&self) -> usize {
         self.masks
     }
 
-    /// The number of slots that the author sees.
+    /// The number of slots that the author sees: all but the mask slots.
     pub const fn author_slots(&self) -> usize {
         self.slots - self.masks
     }
 
-    /// The challenges that are public variables themselves: `g`.
+    /// The challenges that are public variables of their own: only `g`, since `b` enters through
+    /// the scaled addresses (spec: memory-check#preprocessed).
     pub const fn challenges(&self) -> Range<usize> {
         Self::ONE + 1..Self::ONE + 2
     }
 
-    /// `g`, which every fingerprint contains.
+    /// The challenge `g`, which every fingerprint contains.
     pub const fn g(&self) -> usize {
         self.challenges().start
     }
@@ -83,12 +91,12 @@ impl VariableLayout {
         Self::ONE..self.multiplicities().end
     }
 
-    /// The public variables that the verifier computes: all but the constant 1.
+    /// The public variables that are fixed by setup and the challenges: all but the constant 1.
     pub const fn preprocessed(&self) -> Range<usize> {
         Self::ONE + 1..self.public().end
     }
 
-    /// The committed variables `v_j`: the values of the slots.
+    /// The committed variables `v_j`, the values of the slots.
     pub const fn committed(&self) -> Range<usize> {
         let start = self.public().end;
         start..start + self.slots
@@ -100,53 +108,54 @@ impl VariableLayout {
         end - self.masks..end
     }
 
-    /// `e`, the subcircuit's share of the LogUp sum.
+    /// The variable `e`, the subcircuit's term of the LogUp sum.
     pub const fn sum(&self) -> usize {
         self.committed().end
     }
 
-    /// The inverses `u_j`, scaled by the multiplicities.
+    /// The inverses of the fingerprints, scaled by the multiplicities: `u_j`.
     pub const fn inverses(&self) -> Range<usize> {
         let start = self.sum() + 1;
         start..start + self.slots
     }
 
-    /// The number of variables of the memory check, which come before the author's.
+    /// The number of variables of the memory check, which precede the author's.
     pub const fn len(&self) -> usize {
         self.inverses().end
     }
 
-    /// Never: the constant 1 is always there.
+    /// Always false: the constant 1 is always present.
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// The author's variables, of `variables` in all.
+    /// The author's variables, out of `variables` in total.
     pub const fn author(&self, variables: usize) -> Range<usize> {
         self.len()..variables
     }
 
-    /// What is neither public, committed nor the sum: the inverses and the author's variables, of `variables` in all.
+    /// The variables that are neither public, committed nor the sum: the inverses and the author's
+    /// variables, out of `variables` in total.
     pub const fn auxiliary(&self, variables: usize) -> Range<usize> {
         self.sum() + 1..variables
     }
 
-    /// The row `(g + v_j + x_j) u_j = mu_j` of slot j.
+    /// The row `(g + v_j + x_j) u_j = mu_j` of a slot.
     pub const fn fingerprint_row(&self, slot: usize) -> usize {
         Self::SUM_ROW + 1 + slot
     }
 
-    /// The number of rows of the memory check, which come before the author's.
+    /// The number of rows of the memory check, which precede the author's.
     pub const fn rows(&self) -> usize {
         self.fingerprint_row(self.slots)
     }
 
-    /// The author's rows, of `constraints` in all.
+    /// The author's rows, out of `constraints` in total.
     pub const fn author_rows(&self, constraints: usize) -> Range<usize> {
         self.rows()..constraints
     }
 
-    /// The slot whose value is a variable, if it is one.
+    /// The slot whose value a variable holds; `None` for a variable that is not committed.
     pub fn slot_of(&self, variable: usize) -> Option<usize> {
         self.committed().contains(&variable).then(|| variable - self.committed().start)
     }
@@ -156,7 +165,7 @@ impl VariableLayout {
 mod tests {
     use super::*;
 
-    /// Each variable has one role, and the roles follow each other without a gap.
+    /// The ranges are disjoint and follow each other without gaps.
     #[test]
     fn the_ranges_are_a_partition_in_order() {
         for (slots, masking) in [(0, Masking::Unmasked), (2, Masking::Masked), (5, Masking::Masked)]

@@ -1,4 +1,5 @@
-//! A layout as the protocol sees it: addresses and multiplicities of all slots.
+//! A layout as the protocol sees it: the addresses and multiplicities of all slots
+//! (spec: memory-check#addresses).
 
 use crate::memory::{Masking, PublicWire, SlotAccess};
 use crate::variables::VariableLayout;
@@ -8,31 +9,33 @@ use std::collections::BTreeMap;
 /// A subcircuit type of a wiring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WiringType {
-    /// Its name.
+    /// The name of the type.
     pub name: String,
     /// The number of slots, mask slots included.
     pub slots: usize,
 }
 
-/// Addresses and multiplicities of the memory check (spec: memory-check#stars).
+/// The addresses and multiplicities of the memory check (spec: memory-check#addresses,
+/// memory-check#stars).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wiring {
     /// Whether every subcircuit has mask slots.
     pub masking: Masking,
-    /// The types in the order of the layout.
+    /// The types, in the order of the layout.
     pub types: Vec<WiringType>,
     /// The type of each instance.
     pub type_of: Vec<u32>,
-    /// The accesses of all slots, instance after instance.
+    /// The accesses of all slots, instance by instance.
     pub slots: Vec<SlotAccess>,
-    /// The verifier's own accesses.
+    /// The verifier's accesses.
     pub public: Vec<PublicWire>,
 }
 
-/// What is wrong with a wiring: the star condition does not hold at an address.
+/// The accesses to an address do not form a star (spec: memory-check#stars).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "address {address}: {why}; a shared wire needs one writer whose multiplicity is its number of readers, each reader -1"
+    "address {address}: {why}; a shared wire needs one writer, whose multiplicity is the number of \
+     readers, and readers of multiplicity -1"
 )]
 pub struct StarError {
     /// The address.
@@ -57,7 +60,7 @@ impl Wiring {
         VariableLayout::new(self.slots_of_type(kind), self.masking)
     }
 
-    /// The slots of each instance in order.
+    /// The type and the slots of each instance, in order.
     pub fn by_instance(&self) -> impl Iterator<Item = (u32, &[SlotAccess])> {
         let mut rest = self.slots.as_slice();
         self.type_of.iter().map(move |kind| {
@@ -67,7 +70,7 @@ impl Wiring {
         })
     }
 
-    /// Start of each instance's slots.
+    /// The index of each instance's first slot in [`slots`](Self::slots).
     pub fn starts(&self) -> Vec<usize> {
         let mut at = 0;
         self.type_of
@@ -80,14 +83,19 @@ impl Wiring {
             .collect()
     }
 
-    /// The preprocessed public wires of an instance as field elements: addresses, multiplicities.
+    /// The addresses and multiplicities of slots as field elements, which setup preprocesses
+    /// (spec: memory-check#preprocessed).
     pub fn preprocessed(slots: &[SlotAccess]) -> (Vec<Fr>, Vec<Fr>) {
         slots.iter().map(|slot| (Fr::from(slot.address), Fr::from(slot.multiplicity))).unzip()
     }
 
-    /// Setup assert: at each address exactly one positive entry over subcircuits and verifier together; it equals the
-    /// number of readers, all others are -1. Any other pattern may have a proper subset that sums to zero, and then two
-    /// values could live at one address.
+    /// Asserts that the accesses to each address form a star, over the subcircuits and the verifier
+    /// together (spec: memory-check#stars): exactly one entry is positive and equals the number of
+    /// the others, which are all -1. Any other pattern may have a proper subset that sums to zero,
+    /// and then two values could live at one address.
+    ///
+    /// # Errors
+    /// An address whose accesses do not form a star.
     pub fn check_stars(&self) -> Result<(), StarError> {
         let mut writers: BTreeMap<u64, i64> = BTreeMap::new();
         let mut readers: BTreeMap<u64, i64> = BTreeMap::new();
@@ -99,6 +107,7 @@ impl Wiring {
                 (0, 0) => {}
                 (0, m) => return error(format!("an unused slot has multiplicity {m}")),
                 (_, -1) => *readers.entry(address).or_default() += 1,
+                // Far below r, so multiplicities that cancel modulo r cancel as integers, too.
                 (_, m) if m >= 1 << 32 => {
                     return error(format!("multiplicity {m} is 2^32 or more"));
                 }
@@ -125,7 +134,7 @@ impl Wiring {
         }
     }
 
-    /// Digest of the map from instances to types.
+    /// The digest of the map from instances to types.
     pub fn type_map_digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 type map");
         for kind in &self.type_of {
@@ -134,7 +143,7 @@ impl Wiring {
         *hasher.finalize().as_bytes()
     }
 
-    /// Digest of everything.
+    /// The digest of the whole wiring, which keys and proofs are bound to.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 wiring");
         hasher.update(&[u8::from(self.masking.is_masked())]);

@@ -1,4 +1,4 @@
-//! Circuits behind one object-safe interface, so that the commands need not know which one they run.
+//! Circuits behind one object-safe interface, so that commands work with any of them.
 
 use hekaton_circuit::named::{
     Description, NamedCircuit, ParameterError, Parameters, complete, describe,
@@ -14,43 +14,44 @@ use hekaton_storage::{KeyStore, KeyStoreError};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
-/// A circuit that the program offers, without its parameters.
+/// A circuit that the program offers, before its parameters are known.
 pub(crate) trait Application: Sync {
-    /// What the program says about it.
+    /// Its name, parameters, and help texts.
     fn description(&self) -> Description;
 
-    /// The circuit with these parameters. Those not given have their defaults or follow from the file; all of them are
-    /// returned.
+    /// The circuit with these parameters, and all parameters: those not given have their defaults
+    /// or follow from the file.
     fn open(
         &self,
         given: &Parameters,
         file: Option<&[u8]>,
     ) -> Result<(Box<dyn OpenCircuit>, Parameters), ParameterError>;
 
-    /// Public values as text.
+    /// Formats public values as text.
     fn show_public(&self, values: &[Fr]) -> String;
 
-    /// Public values from text.
+    /// Parses public values.
     fn read_public(&self, text: &str) -> Result<Vec<Fr>, CircuitError>;
 }
 
-/// Who proves.
+/// Where proofs are made: on the threads of this process, or on many ranks.
 #[derive(Clone, Copy)]
 pub(crate) enum AnyEngine<'a> {
     Local(&'a LocalEngine),
     Ranks(&'a RankEngine),
 }
 
-/// Why nothing was made of a file: the file does not fit, or what was done with it failed.
+/// Why an operation on a file failed: the file is not an input of the circuit, or the operation
+/// itself failed.
 #[derive(Debug)]
 pub(crate) enum OnFile<E> {
     Input(CircuitError),
     Failed(E),
 }
 
-/// A circuit with its parameters. Files are the bytes of an input.
+/// A circuit with its parameters. A `file` is the content of an input file.
 pub(crate) trait OpenCircuit: Sync {
-    /// Whether a file is an input of the circuit.
+    /// Checks that a file is an input of the circuit.
     fn check_input(&self, file: &[u8]) -> Result<(), CircuitError>;
 
     /// Runs the setup into a key store.
@@ -90,10 +91,10 @@ pub(crate) trait OpenCircuit: Sync {
     /// The public values of a file as text, computed without proving.
     fn hash(&self, file: &[u8]) -> Result<String, CircuitError>;
 
-    /// What a rank with these keys says about itself.
+    /// What a rank with these keys reports about itself in the handshake.
     fn hello(&self, keys: &ProverKeys, provers: usize) -> Result<Hello, LayoutError>;
 
-    /// Serves as a worker rank until rank 0 says that there is nothing more to do.
+    /// Serves as a worker rank until rank 0 ends the run.
     fn serve(
         &self,
         endpoint: &Endpoint,
@@ -104,7 +105,7 @@ pub(crate) trait OpenCircuit: Sync {
     ) -> Result<(), RankError>;
 }
 
-/// A type of circuit as an application.
+/// The application for a circuit type.
 pub(crate) struct OfType<C>(pub(crate) PhantomData<fn() -> C>);
 
 impl<C: NamedCircuit + 'static> Application for OfType<C>

@@ -1,4 +1,4 @@
-//! Files of events: one JSON object a line (docs/events.md).
+//! Event files: one JSON object per line (docs/guide/events.md).
 
 use crate::exit::{self, Failure};
 use crate::terminal::output;
@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Writes each event to all files. Files that come later get what happened before.
+/// Writes each event to all attached files, and earlier events to files attached later.
 #[derive(Debug, Default)]
 pub(crate) struct EventFiles {
     state: Mutex<State>,
@@ -17,7 +17,7 @@ pub(crate) struct EventFiles {
 
 #[derive(Debug, Default)]
 struct State {
-    /// what happened until the last file was attached
+    /// all events so far, until no more files will be attached
     backlog: Option<Vec<String>>,
     files: Vec<Target>,
 }
@@ -26,7 +26,7 @@ struct State {
 struct Target {
     path: PathBuf,
     file: File,
-    /// the run whose lease is needed to write
+    /// the run whose lease this process must hold to write
     run: Option<Arc<RunDirectory>>,
 }
 
@@ -36,7 +36,7 @@ impl EventFiles {
         Self { state: Mutex::new(State { backlog: Some(Vec::new()), files: Vec::new() }) }
     }
 
-    /// Adds a file; with `append` it keeps what it has.
+    /// Adds a file; with `append`, after its existing content.
     pub(crate) fn attach(
         &self,
         path: &Path,
@@ -44,7 +44,7 @@ impl EventFiles {
         run: Option<Arc<RunDirectory>>,
     ) -> Result<(), Failure> {
         let failure = |e: std::io::Error| {
-            Failure::new(exit::BAD_FILE, format!("can't write events to {}: {e}", path.display()))
+            Failure::new(exit::BAD_FILE, format!("cannot write events to {}: {e}", path.display()))
         };
         let file = open(path, append).map_err(failure)?;
         if let Ok(mut state) = self.state.lock() {
@@ -56,14 +56,14 @@ impl EventFiles {
         Ok(())
     }
 
-    /// No file follows.
+    /// Declares that no more files will be attached, and drops the backlog.
     pub(crate) fn start(&self) {
         if let Ok(mut state) = self.state.lock() {
             state.backlog = None;
         }
     }
 
-    /// Takes an event; called from many threads.
+    /// Writes an event; called from many threads.
     pub(crate) fn event(&self, record: &Record) {
         let Ok(mut line) = serde_json::to_string(record) else { return };
         line.push('\n');
@@ -71,14 +71,14 @@ impl EventFiles {
         let State { backlog, files } = &mut *state;
         files.retain_mut(|target| {
             if target.run.as_ref().is_some_and(|run| run.check_lease().is_err()) {
-                return false; // the file is another process's now
+                return false; // another process took the run over, and the file with it
             }
-            // A run is worth more than its events: without room for them it goes on.
+            // A run is worth more than its events: if they cannot be written, it continues.
             match target.file.write_all(line.as_bytes()) {
                 Ok(()) => true,
                 Err(e) => {
                     output::say(format!(
-                        "warning: {}: {e}: no more events are written there",
+                        "warning: {}: {e}; no more events are written to it",
                         target.path.display()
                     ));
                     false
@@ -96,7 +96,7 @@ fn open(path: &Path, append: bool) -> std::io::Result<File> {
         return File::create(path);
     }
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-    // A process that was killed may have left half a line: ours must not continue it.
+    // A killed process may have left an incomplete line: the next event must not continue it.
     if file.metadata()?.len() > 0 {
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;

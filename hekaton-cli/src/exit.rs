@@ -5,44 +5,55 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Done; for `verify`: the proof holds.
+/// Done; for `verify`: the proof is valid.
 pub(crate) const OK: u8 = 0;
-/// `verify`: the proof does not hold for these public values; `check`: a constraint does not hold.
+/// `verify`: the proof is not valid for these public values; `check`: a constraint is not
+/// satisfied.
 pub(crate) const REFUSED: u8 = 1;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 2;
-/// A file or its content can't be used: missing, damaged, of another version, of another setup.
+/// A file or its content cannot be used: missing, damaged, or of another version or setup.
 pub(crate) const BAD_FILE: u8 = 3;
 /// The run failed: the input does not fit, a witness is wrong, the disk is full.
 pub(crate) const FAILED: u8 = 4;
-/// Asked to stop by Ctrl-C or SIGTERM; what was done is in the run directory.
+/// Asked to stop by Ctrl-C or SIGTERM; completed work is in the run directory.
 pub(crate) const STOPPED: u8 = 5;
-/// A rank was lost or fell silent; what was answered before is in the run directory.
+/// A rank was lost or fell silent; all answers received are in the run directory.
 pub(crate) const LOST: u8 = 6;
-/// Ended at once by Ctrl-C or SIGTERM.
+/// Ended immediately by Ctrl-C or SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// For `--help`.
+/// The last part of `--help`: exit codes and environment variables.
 pub(crate) const HELP: &str = "Exit codes:
-  0  done; for verify: the proof holds
-  1  verify: the proof does not hold, or the keys are test keys; check: a constraint does not hold
-  2  the command line is wrong, public values included
-  3  a file or directory can't be used: missing, damaged, in the way, of another version or another setup
-  4  the run failed: the input does not fit, a witness is wrong, a disk is full
-  5  interrupted; what was done is in the run directory, go on with --resume
-  6  a rank was lost or fell silent; what was done is in the run directory, go on with --resume
-  130  interrupted at once; no result was written
+  0    done; for verify: the proof holds
+  1    verify: the proof does not hold, or the keys are test keys;
+       check: a constraint is not satisfied
+  2    the command line is wrong, including public values that cannot be read
+  3    a file or directory cannot be used: missing, damaged, in the way, or of
+       another version or setup
+  4    the run failed: the input does not fit, a witness is wrong, a disk is full
+  5    interrupted; completed work is in the run directory, continue with
+       --resume
+  6    a rank was lost or fell silent; completed work is in the run directory,
+       continue with --resume
+  130  interrupted immediately; no result was written
 
 Environment:
-  HEKATON_ARITH  portable, avx2, ifma or auto (the default): which arithmetic kernels run; proofs are the same bytes
+  HEKATON_ARITH  arithmetic kernels: portable, avx2, ifma, or auto (the
+                 default); the bytes of a proof do not depend on them
   RUST_LOG       which warnings go to standard error, for example off or debug";
+
+/// [`HELP`] after the examples of a command.
+pub(crate) fn help_after(examples: &str) -> String {
+    format!("{examples}\n\n{HELP}")
+}
 
 /// Why the program ends, with its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// More for `--json`.
+    /// Additional fields for `--json`.
     pub(crate) details: Value,
 }
 
@@ -52,9 +63,9 @@ impl Failure {
     }
 }
 
-/// Shorthands for results.
+/// Turns errors into failures with an exit code.
 pub(crate) trait OrFail<T> {
-    /// Fails with this code and the error's message.
+    /// Fails with `code` and the error's message.
     fn or_fail(self, code: u8) -> Result<T, Failure>;
 }
 
@@ -64,9 +75,9 @@ impl<T, E: ToString> OrFail<T> for Result<T, E> {
     }
 }
 
-/// The largest verifying key and proof that are read.
+/// The largest verifying key that is read, in bytes.
 pub(crate) const KEY_LIMIT: u64 = 512 << 20;
-/// See [`KEY_LIMIT`].
+/// The largest proof that is read, in bytes.
 pub(crate) const PROOF_LIMIT: u64 = 1 << 20;
 
 /// Reads a file; errors name it.
@@ -74,7 +85,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read_at_most(path, u64::MAX)
 }
 
-/// Reads a file that can't be longer than `limit`.
+/// Reads a file of at most `limit` bytes.
 pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
     if path.is_dir() {
@@ -86,14 +97,14 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
         .read_to_end(&mut bytes)
         .map_err(|e| failure(e.to_string()))?;
     if bytes.len() as u64 > limit {
-        return Err(failure(format!("has more than {limit} bytes: that is none of our files")));
+        return Err(failure(format!("has more than {limit} bytes: not a Hekaton file")));
     }
     Ok(bytes)
 }
 
 static FINISHING: AtomicBool = AtomicBool::new(false);
 
-/// From here on an interrupt comes too late.
+/// From here on an interrupt comes too late: the result is being written.
 pub(crate) fn finish() {
     FINISHING.store(true, Ordering::SeqCst);
 }

@@ -1,5 +1,7 @@
-//! What to type next: hints that the program adds to the errors of its libraries, which know no command line.
+//! What to type next: hints that the program adds to errors of its libraries, which do not know the
+//! command line.
 
+use hekaton_circuit::named::ParameterError;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::worker::WorkerError;
@@ -7,7 +9,7 @@ use hekaton_core::{ProveError, SetupError};
 use hekaton_storage::{KeyStoreError, RunError};
 use std::error::Error;
 
-/// An error's text, and the hint for it if there is one.
+/// The error's text, with a hint if there is one.
 pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     match hint(error) {
         Some(hint) => format!("{error}; {hint}"),
@@ -15,7 +17,7 @@ pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Looks through the errors that wrap others.
+/// The hint for an error, or for the error that it wraps.
 fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ProveError>() {
         return match error {
@@ -33,13 +35,14 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     let of_store = error.downcast_ref().and_then(of_key_store);
     of_store
+        .or_else(|| error.downcast_ref().and_then(of_parameter))
         .or_else(|| error.downcast_ref().and_then(of_key_file))
         .or_else(|| error.downcast_ref().and_then(of_run))
 }
 
 fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
     match error {
-        KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` makes one"),
+        KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` writes one"),
         KeyStoreError::KeyFile(error) => of_key_file(error),
         _ => None,
     }
@@ -49,6 +52,17 @@ fn of_key_file(error: &KeyFileError) -> Option<&'static str> {
     matches!(error, KeyFileError::Magic { .. }).then_some("`hekaton setup` writes such files")
 }
 
+fn of_parameter(error: &ParameterError) -> Option<&'static str> {
+    match error {
+        ParameterError::NoSuchCircuit { .. } => Some("`hekaton circuits` describes them"),
+        ParameterError::Missing { .. } => Some(
+            "pass it with -p NAME=VALUE, or let `setup` and `estimate` derive it from \
+                 --for FILE",
+        ),
+        _ => None,
+    }
+}
+
 fn of_run(error: &RunError) -> Option<&'static str> {
-    matches!(error, RunError::Exists { .. }).then_some("--resume resumes it")
+    matches!(error, RunError::Exists { .. }).then_some("`--resume` resumes it")
 }

@@ -36,7 +36,7 @@ pub fn run(registry: &Registry) -> ExitCode {
     let options = match Options::try_parse() {
         Ok(options) => options,
         Err(e) => {
-            // help and version are no errors
+            // clap reports --help and --version as errors, too
             let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
             if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
                 let text = e.render().to_string();

@@ -1,4 +1,4 @@
-//! Everything that comes from a key store.
+//! What a run takes from a key store.
 
 use crate::Registry;
 use crate::application::OpenCircuit;
@@ -13,12 +13,12 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Everything that comes from a key store.
+/// The circuit and keys of a key store, with the threads and the memory plan of this process.
 pub(crate) struct OpenedKeys {
     pub(crate) circuit: Box<dyn OpenCircuit>,
     /// the circuit's name
     pub(crate) name: String,
-    /// of all files of the store
+    /// one digest of all files in the store
     pub(crate) digest: String,
     pub(crate) keys: ProverKeys,
     pub(crate) engine: Arc<LocalEngine>,
@@ -26,7 +26,7 @@ pub(crate) struct OpenedKeys {
 }
 
 impl OpenedKeys {
-    /// Opens a key store, with threads and memory for a run.
+    /// Opens a key store for a run on this number of threads, within this memory limit.
     pub(crate) fn open(
         registry: &Registry,
         path: &Path,
@@ -51,7 +51,7 @@ impl OpenedKeys {
     }
 }
 
-/// One digest of all files of a key directory, as its manifest names them.
+/// One digest of all files in a key store, from the digests in its manifest.
 pub(crate) fn digest(manifest: &Manifest) -> String {
     let mut hasher = blake3::Hasher::new();
     let types = manifest.types.iter().map(|kind| kind.digest.as_str());

@@ -5,13 +5,15 @@ use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Proves computations that are too large for one prover, in parts, with one small proof.
+/// Proves computations that are too large for one prover: splits them into
+/// subcircuits, proves these in parallel, and aggregates them into one small proof.
 ///
 /// A first proof of a file's SHA-256 Merkle root, and its verification:
 ///
 ///   hekaton setup merkle --for FILE --keys FILE.keys
 ///   hekaton prove FILE --keys FILE.keys --proof FILE.proof
-///   hekaton verify FILE.proof --key FILE.keys/verifying.key --public $(hekaton hash FILE --keys FILE.keys)
+///   hekaton verify FILE.proof --key FILE.keys/verifying.key \
+///       --public $(hekaton hash FILE --keys FILE.keys)
 #[derive(Debug, Parser)]
 #[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
 pub(crate) struct Options {
@@ -26,60 +28,62 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// List the circuits and their parameters
     Circuits,
-    /// Make the keys of a circuit (whoever runs this could forge proofs under them)
+    /// Generate the keys of a circuit (anyone who runs this could forge proofs under them)
     Setup(Setup),
-    /// Say what proving will take on this machine: sizes, memory, time. Needs no keys
+    /// Estimate what proving takes on this machine: sizes, memory, time. Needs no keys
     Estimate(Estimate),
     /// Prove a file
     Prove(Prove),
-    /// Verify a proof: takes the proof, the public values and the small verifying key, nothing else
+    /// Verify a proof against the public values and the small verifying key
     Verify(Verify),
-    /// Run all subcircuits without proving and say which constraint fails
+    /// Run all subcircuits without proving, and name the constraint that fails
     Check(Check),
     /// Compute the public values of a file without proving
     Hash(Hash),
-    /// Show what is in a proof, a key file or a key directory
+    /// Show what is in a proof, a key file, or a key store
     Inspect(Inspect),
-    /// Look after key directories
+    /// Verify and list key stores
     #[command(subcommand)]
     Keys(Keys),
-    /// Print completions for a shell, for example: hekaton completions bash > /etc/bash_completion.d/hekaton
+    /// Print completions for a shell
     Completions(Completions),
-    /// Write the man pages into a directory, for example: hekaton man /usr/local/share/man/man1
+    /// Write the man pages into a directory
     Man(Man),
-    /// Show what the events of a run come to: phases, times, memory, slowest subcircuits
+    /// Summarize the events of a run: phases, times, memory, slowest subcircuits
     Report(Report),
-    /// Look at this machine and this job as a place to prove on, and say what to mend: MPI, SLURM, processor, limits
+    /// Check whether this machine and this job can prove, and report what to fix: MPI, SLURM,
+    /// processor, limits
     Doctor(Doctor),
 }
 
-/// Which circuit.
+/// A circuit and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct Circuit {
     /// Name of the circuit; `hekaton circuits` lists them
     pub(crate) circuit: String,
-    /// A parameter, for example -p leaf-bytes=1024; may be given several times
+    /// A parameter, for example -p leaf-bytes=1024; may be repeated
     #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, u64)>,
 }
 
 fn parameter(text: &str) -> Result<(String, u64), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
-    let value = value.parse().map_err(|_| format!("'{value}' is no number"))?;
+    let expected = "expected NAME=VALUE, for example leaf-bytes=1024";
+    let (name, value) = text.split_once('=').ok_or(expected)?;
+    let value = value.parse().map_err(|_| format!("'{value}' is not a whole number"))?;
     Ok((name.to_owned(), value))
 }
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
     let number = text.parse().ok().filter(|n: &NonZeroUsize| n.get() <= 4096);
-    number.ok_or_else(|| "a number of threads is in 1..=4096".to_owned())
+    number.ok_or_else(|| "expected a number in 1..=4096".to_owned())
 }
 
-/// 8G, 512M, 1.5GiB, 2GB in capitals or not; K, M, G, T alone are powers of 1024.
+/// Parses 8G, 512M, 1.5GiB or 2GB, in upper or lower case; K, M, G, T alone are powers of 1024.
 fn size(text: &str) -> Result<u64, String> {
     let text = &text.to_ascii_uppercase().replace('I', "i");
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    let powers = |unit: &str| "KMGT".find(unit).map(|i| i as i32 + 1);
+    let powers = |unit: &str| "KMGT".find(unit).and_then(|i| i32::try_from(i + 1).ok());
     let factor = match unit {
         "" | "B" => Some(1.0),
         _ => match (unit.strip_suffix("iB"), unit.strip_suffix('B')) {
@@ -95,33 +99,48 @@ fn size(text: &str) -> Result<u64, String> {
         .zip(factor)
         .map(|(n, f)| n * f)
         .filter(|v| (1.0..1e18).contains(v));
-    value.map(|v| v as u64).ok_or_else(|| {
-        "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9) or in bytes, and not zero".to_owned()
+    value.map(whole_bytes).ok_or_else(|| {
+        "a size is written as 8G, 512M (of 2^20 bytes), 1.5GB (of 10^9 bytes), or as a number of \
+         bytes, and is not zero"
+            .to_owned()
     })
+}
+
+/// Drops the fraction of a byte.
+#[allow(clippy::cast_possible_truncation, reason = "sizes are below 1e18")]
+fn whole_bytes(bytes: f64) -> u64 {
+    bytes as u64
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Threads {
-    /// Threads, one single-threaded prover each [default: the cores this process may use]
+    /// Number of threads, each with one single-threaded prover [default: the cores this process
+    /// may use]
     #[arg(long, value_parser = threads)]
     pub(crate) threads: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton setup merkle --for FILE --keys FILE.keys
+  hekaton setup merkle -p leaves=1024 -p leaf-bytes=512 --keys merkle.keys
+
+Setup draws secret trapdoors and forgets them. Those who run it could keep them
+and forge proofs, so run it where the verifiers trust it.")]
 pub(crate) struct Setup {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Take parameters that are not given from this file (for merkle: the number of leaves)
+    /// Derive parameters that are not given from this file (for merkle: the number of leaves)
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Directory for the keys; it must be new or empty
+    /// The key store to write; the directory must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// Make proofs that are not zero-knowledge: a guess of the witness can be confirmed from them. Saves two shared
-    /// wires a subcircuit
+    /// Generate keys for proofs that are not zero-knowledge: a guess of the witness can be
+    /// confirmed from such a proof. Saves two shared wires per subcircuit
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
-    /// FOR TESTS ONLY: derive the trapdoors from a number, so that everybody can forge
+    /// FOR TESTS ONLY: derive the trapdoors from a number, so that anyone can forge proofs
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
@@ -129,38 +148,54 @@ pub(crate) struct Setup {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = exit::help_after(
+    "Examples:
+  hekaton prove FILE --keys FILE.keys --proof FILE.proof
+  hekaton prove FILE --keys FILE.keys --run DIR           # can be interrupted
+  hekaton prove FILE --keys FILE.keys --run DIR --resume  # resumes it",
+))]
 pub(crate) struct Prove {
-    /// The input; `hekaton circuits` says what it is for each circuit
+    /// The input; `hekaton circuits` describes it for each circuit
     pub(crate) file: PathBuf,
-    /// Directory of the keys
+    /// The key store, written by `hekaton setup`
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// Where to write the proof [default: FILE.proof, with --run DIR: DIR/proof]
+    /// Where to write the proof [default: FILE.proof, or DIR/proof with --run DIR]
     #[arg(long, value_name = "FILE")]
     pub(crate) proof: Option<PathBuf>,
-    /// Keep what is done in this directory, so that an interrupted run can go on; new or empty unless --resume
+    /// Keep completed work in this directory, so that an interrupted run can be resumed; the
+    /// directory must be new or empty unless --resume is given
     #[arg(long, value_name = "DIR")]
     pub(crate) run: Option<PathBuf>,
-    /// Go on with the run in --run DIR, or begin it if none began there yet
+    /// Resume the run in --run DIR, or start it if DIR holds no run yet
     #[arg(long, requires = "run")]
     pub(crate) resume: bool,
-    /// Seconds without a sign of life after which a process on another machine counts as dead and its run is taken over, 1 to 600
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600), requires = "run")]
+    /// Seconds without a sign of life after which a process on another machine counts as dead and
+    /// its run is taken over; 1 to 600
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 30,
+        value_parser = clap::value_parser!(u64).range(1..=600),
+        requires = "run"
+    )]
     pub(crate) lease: u64,
-    /// Write what happens as JSON lines; docs/events.md has the schema. A file that exists is replaced, with
-    /// --resume appended to. DIR/events.jsonl gets the same with --run DIR
+    /// Write events to this file as JSON lines; docs/guide/events.md has the schema. An existing
+    /// file is replaced, or appended to with --resume. With --run DIR, the same events also go to
+    /// DIR/events.jsonl
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<PathBuf>,
-    /// Use at most so much memory (each rank, with --mpi), for example 8G or 512M (powers of 1024): fewer provers at once, and keys are dropped from memory after use
+    /// Use at most this much memory (per rank, with --mpi), for example 8G or 512M (powers of
+    /// 1024): runs fewer provers at once, and drops keys from memory after use
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
-    /// Don't let each prover check its witness first (a wrong witness is then found after the whole run)
+    /// Skip each prover's check of its witness (a wrong witness is then found only at the end of
+    /// the run)
     #[arg(long)]
     pub(crate) no_check: bool,
     #[command(flatten)]
     pub(crate) ranks: Ranks,
-    /// FOR TESTS ONLY: take all randomness from a number. The proof is then NOT zero-knowledge
+    /// FOR TESTS ONLY: derive all randomness from a number. The proof is then NOT zero-knowledge
     #[arg(long, value_name = "SEED", hide = true)]
     pub(crate) insecure_seed: Option<u64>,
     #[command(flatten)]
@@ -169,36 +204,50 @@ pub(crate) struct Prove {
 
 /// Proving on many ranks.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "On many ranks (docs/cluster.md)")]
+#[command(next_help_heading = "On many ranks (docs/guide/cluster.md)")]
 pub(crate) struct Ranks {
-    /// This process is a rank that mpirun or `srun --mpi=pmix` started; all ranks get the same arguments
+    /// This process is a rank that mpirun or `srun --mpi=pmix` started; all ranks take the same
+    /// arguments
     #[arg(long, conflicts_with = "threads")]
     pub(crate) mpi: bool,
-    /// Whether rank 0, which coordinates, also proves; auto: with up to 8 ranks
+    /// Whether rank 0, the coordinator, also proves; auto: with up to 8 ranks
     #[arg(long, value_enum, default_value_t = RootProves::Auto, requires = "mpi")]
     pub(crate) root_proves: RootProves,
-    /// Single-threaded provers a rank [default: the cores that SLURM or the affinity mask gives it]
+    /// Single-threaded provers per rank [default: the cores that SLURM or the affinity mask allows]
     #[arg(long, value_name = "N", value_parser = threads, requires = "mpi")]
     pub(crate) provers_per_rank: Option<NonZeroUsize>,
-    /// dynamic: ranks pull subcircuits as they get done with them; static: each has a fixed share, as in the paper
+    /// dynamic: ranks pull subcircuits as they finish others; static: each rank gets a fixed share,
+    /// as in the paper
     #[arg(long, value_enum, default_value_t = ScheduleOption::Dynamic, requires = "mpi")]
     pub(crate) schedule: ScheduleOption,
-    /// Seconds without a sign of life from a rank after which it is lost; 1 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600), requires = "mpi")]
+    /// Seconds without a sign of life after which a rank counts as lost; 1 to 3600
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=3600),
+        requires = "mpi"
+    )]
     pub(crate) silence: u64,
-    /// Seconds that a round, or a phase of the aggregation, may take: then the job ends as if a rank were lost, for ranks
-    /// that live and never answer [default: no limit]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..), requires = "mpi")]
+    /// Seconds that a round, or a phase of the aggregation, may take before the job ends as if a
+    /// rank were lost; for ranks that are alive but never answer [default: no limit]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u64).range(1..),
+        requires = "mpi"
+    )]
     pub(crate) round_timeout: Option<u64>,
-    /// Copy the keys once a node into this directory on its own disk, and use them there
+    /// Copy the keys once per node into this directory on its own disk, and use the copy
     #[arg(long, value_name = "DIR", requires = "mpi")]
     pub(crate) stage_keys: Option<PathBuf>,
-    /// Only rank 0 sees --keys: it sends them to each node, into --stage-keys DIR [default: the node's temporary directory]
+    /// Only rank 0 reads --keys: it sends them to each node, into --stage-keys DIR [default: the
+    /// node's temporary directory]
     #[arg(long, requires = "mpi")]
     pub(crate) keys_from_root: bool,
 }
 
-/// See [`Ranks::root_proves`].
+/// Whether rank 0 also proves; see [`Ranks::root_proves`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RootProves {
     /// With up to 8 ranks
@@ -209,32 +258,41 @@ pub(crate) enum RootProves {
     No,
 }
 
-/// See [`Ranks::schedule`].
+/// How subcircuits are assigned to ranks; see [`Ranks::schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ScheduleOption {
-    /// Ranks pull
+    /// Ranks pull subcircuits as they finish others
     Dynamic,
-    /// Fixed shares
+    /// Each rank gets a fixed share
     Static,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = exit::HELP)]
+#[command(after_help = exit::help_after(
+    "Example:
+  hekaton verify FILE.proof --key FILE.keys/verifying.key \\
+      --public $(hekaton hash FILE --keys FILE.keys)
+
+The proof may come from anyone. The verifying key must come from a setup that you
+trust: those who ran it could forge proofs under it.",
+))]
 pub(crate) struct Verify {
     /// The proof
     pub(crate) proof: PathBuf,
-    /// The verifying key, KEYS/verifying.key
+    /// The verifying key, verifying.key in the key store
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
     /// The public values, as `hekaton hash` prints them
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
-    /// Accept keys made for tests, under which anybody can forge
+    /// Accept keys made for tests, under which anyone can forge proofs
     #[arg(long, hide = true)]
     pub(crate) accept_test_keys: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton check merkle FILE -p leaf-bytes=512")]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
@@ -243,46 +301,65 @@ pub(crate) struct Check {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton hash FILE --keys FILE.keys
+  hekaton hash FILE --circuit merkle -p leaf-bytes=512")]
 pub(crate) struct Hash {
     /// The input
     pub(crate) file: PathBuf,
-    /// Circuit
+    /// Name of the circuit
     #[arg(long, default_value = "merkle")]
     pub(crate) circuit: String,
-    /// A parameter, for example -p leaf-bytes=1024; may be given several times
+    /// A parameter, for example -p leaf-bytes=1024; may be repeated
     #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, u64)>,
-    /// Take circuit and parameters from this key directory
+    /// Take the circuit and its parameters from this key store
     #[arg(long, value_name = "DIR", conflicts_with_all = ["circuit", "parameters"])]
     pub(crate) keys: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton inspect FILE.proof
+  hekaton inspect FILE.keys")]
 pub(crate) struct Inspect {
-    /// A proof, a verifying key, a proving key, an aggregation key, or a key directory
+    /// A proof, a verifying key, a proving key, an aggregation key, or a key store
     pub(crate) path: PathBuf,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton report DIR
+  hekaton report DIR --html report.html")]
 pub(crate) struct Report {
     /// A run directory, or a file written by `prove --events`
     pub(crate) path: PathBuf,
-    /// Write a page with a chart of phases and provers, memory over time and the slowest subcircuits
+    /// Also write a page with a chart of phases and provers, memory over time, and the slowest
+    /// subcircuits
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  hekaton keys verify FILE.keys
+  hekaton keys list DIR")]
 pub(crate) enum Keys {
-    /// Check keys from elsewhere: every digest, every point, and every pairing relation that needs no trapdoor
+    /// Check keys from elsewhere: every digest, every point, and every pairing relation that can be
+    /// checked without the trapdoors
     Verify(KeysVerify),
-    /// List key directories
+    /// List key stores
     List(KeysList),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton keys verify FILE.keys
+
+This does not show that the trapdoors were deleted: those who ran the setup may
+still be able to forge proofs.")]
 pub(crate) struct KeysVerify {
-    /// The key directory
+    /// The key store
     pub(crate) keys: PathBuf,
     #[command(flatten)]
     pub(crate) threads: Threads,
@@ -290,28 +367,32 @@ pub(crate) struct KeysVerify {
 
 #[derive(Debug, Args)]
 pub(crate) struct KeysList {
-    /// Key directories, or directories that hold some directly
+    /// Key stores, or directories that directly contain some
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton estimate merkle --for FILE
+  hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --ranks 4 --provers-per-rank 32")]
 pub(crate) struct Estimate {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Take parameters that are not given from this file, and count with its content
+    /// Derive parameters that are not given from this file, and execute on its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Count with at most so much memory (each rank), for example 8G or 512M (powers of 1024)
+    /// Assume at most this much memory (per rank), for example 8G or 512M (powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
-    /// Count with so many ranks that prove, on machines like this one and a network that takes no time
+    /// Assume this number of ranks that prove, on machines like this one and a network that takes
+    /// no time
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) ranks: Option<NonZeroUsize>,
-    /// Provers of each rank [default: the threads of this process]
+    /// Provers per rank [default: the threads of this process]
     #[arg(long, value_name = "N", value_parser = threads, requires = "ranks")]
     pub(crate) provers_per_rank: Option<NonZeroUsize>,
-    /// Count without the two mask wires a subcircuit
+    /// Estimate proofs that are not zero-knowledge, without the two mask wires per subcircuit
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
     #[command(flatten)]
@@ -319,19 +400,28 @@ pub(crate) struct Estimate {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton doctor FILE.keys DIR
+  srun -N2 --ntasks-per-node=1 --mpi=pmix hekaton doctor .
+
+Each line is ok, note, or BAD; exit code 4 means that something is BAD.")]
 pub(crate) struct Doctor {
-    /// Directories that a run will use (keys, run directory), to look at their file systems
+    /// Directories that a run will use (keys, run directory), to check their file systems
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton completions bash > /etc/bash_completion.d/hekaton")]
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton man /usr/local/share/man/man1")]
 pub(crate) struct Man {
     /// The directory; it must exist
     pub(crate) directory: PathBuf,

@@ -1,4 +1,4 @@
-//! Proving on many ranks, whatever the network: the handshake, the coordinator's side and the worker's.
+//! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure};
@@ -8,33 +8,36 @@ use hekaton_core::distributed::wire::Incoming;
 use hekaton_core::distributed::{Endpoint, Hello, RankEngine, RankError, Scheduling};
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// With so many ranks rank 0 still proves by itself, unless it is told.
+/// Up to this number of ranks, rank 0 also proves unless an option says otherwise.
 const FEW: usize = 8;
 
 /// A rank's place in the job.
 pub(crate) struct Place {
     pub(crate) endpoint: Endpoint,
-    /// single-threaded provers of this rank, before any limit of memory
+    /// single-threaded provers of this rank, before the memory limit reduces them
     pub(crate) provers: usize,
-    /// says why and ends all ranks at once; does not come back
+    /// reports the failure and ends all ranks immediately; does not return
     pub(crate) fail: Box<dyn Fn(&Failure) + Send + Sync>,
 }
 
-/// Many processes that don't know of each other would each prove everything, into the same files.
+/// Refuses a launch without `--mpi` under mpirun or srun: each of those processes would prove
+/// everything, into the same files.
 pub(crate) fn check_launch(command: &Prove) -> Result<(), Failure> {
     let ranks = Launch::of_environment().announced();
     if command.ranks.mpi || ranks == 1 {
         return Ok(());
     }
     let why = format!(
-        "this is one of {ranks} tasks that mpirun or srun started, and --mpi is missing: give it to all"
+        "this is one of {ranks} tasks that mpirun or srun started, and --mpi is missing: pass it \
+         to all of them"
     );
     Err(Failure::new(exit::USAGE, why))
 }
 
-/// What must be the same on all ranks beside keys and layout, and what may differ.
+/// What must agree on all ranks, in addition to keys and layout, and what may differ.
 fn hello(circuit: &dyn OpenCircuit, keys: &OpenedKeys, provers: usize) -> Result<Hello, Failure> {
     let hello = circuit.hello(&keys.keys, provers).map_err(|e| Failure::new(exit::FAILED, e))?;
     Ok(hello
@@ -43,7 +46,7 @@ fn hello(circuit: &dyn OpenCircuit, keys: &OpenedKeys, provers: usize) -> Result
         .note("processor", processor()))
 }
 
-/// Version and digest of this very program.
+/// The version of this program and the digest of its executable.
 pub(crate) fn build() -> String {
     let program = std::env::current_exe().and_then(|path| {
         let mut hasher = blake3::Hasher::new();
@@ -57,7 +60,7 @@ pub(crate) fn build() -> String {
     )
 }
 
-/// The processor's extensions that arithmetic cares about, and the kernels that it runs.
+/// The processor's extensions that the arithmetic can use, and the kernels that run.
 pub(crate) fn processor() -> String {
     let mut found: Vec<&str> = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -87,16 +90,8 @@ fn failure(error: RankError) -> Failure {
     Failure::new(code, error)
 }
 
-/// Rank 0: a worker of its own if it is to prove, and the coordinator over all ranks.
-pub(crate) fn coordinate<R>(
-    place: Place,
-    options: &Ranks,
-    keys: &OpenedKeys,
-    recorder: &Recorder<'_>,
-    run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    let Place { endpoint, provers, fail } = place;
-    let size = endpoint.size();
+/// Whether rank 0 also proves; with a single rank it must.
+fn root_proves(options: &Ranks, size: usize) -> Result<bool, Failure> {
     let root_proves = match options.root_proves {
         RootProves::Yes => true,
         RootProves::No => false,
@@ -105,15 +100,38 @@ pub(crate) fn coordinate<R>(
     if size == 1 && !root_proves {
         return Err(Failure::new(
             exit::USAGE,
-            "--root-proves no: there is no other rank that could prove",
+            "--root-proves no: there is no other rank that could prove; start more ranks",
         ));
     }
+    Ok(root_proves)
+}
+
+/// Rank 0's own worker. Its failure reaches the coordinator like the loss of any other rank.
+fn serve_on_root(worker: &Endpoint, keys: &OpenedKeys, hello: Hello, inbox: &Sender<Incoming>) {
+    let serve = || keys.circuit.serve(worker, &keys.keys, &keys.engine, hello, &|_| {});
+    let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "its worker panicked".to_owned(),
+    };
+    let _ = inbox.send(Incoming::Lost { rank: 0, why });
+}
+
+/// Runs rank 0: the coordinator over all ranks, and a worker of its own if it also proves.
+pub(crate) fn coordinate<R>(
+    place: Place,
+    options: &Ranks,
+    keys: &OpenedKeys,
+    recorder: &Recorder<'_>,
+    run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let Place { endpoint, provers, fail } = place;
+    let root_proves = root_proves(options, endpoint.size())?;
     let schedule = match options.schedule {
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
-    let circuit = &*keys.circuit;
-    let own = hello(circuit, keys, provers)?;
+    let own = hello(&*keys.circuit, keys, provers)?;
     let (endpoint, worker) = if root_proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
@@ -121,22 +139,12 @@ pub(crate) fn coordinate<R>(
         (endpoint, None)
     };
     std::thread::scope(|scope| {
+        // rank 0's own worker speaks the same protocol as the others, over a channel
         if let Some(worker) = worker {
-            let inbox = endpoint.inbox();
-            let (hello, pool, keys) = (own.clone(), &*keys.engine, &keys.keys);
-            let serving = move || {
-                let serve = || circuit.serve(&worker, keys, pool, hello, &|_| {});
-                let served = std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve));
-                let why = match served {
-                    Ok(Ok(())) => return,
-                    Ok(Err(error)) => error.to_string(),
-                    Err(_) => "its worker panicked".to_owned(),
-                };
-                let _ = inbox.send(Incoming::Lost { rank: 0, why });
-            };
+            let (inbox, hello) = (endpoint.inbox(), own.clone());
             std::thread::Builder::new()
                 .name("own worker".into())
-                .spawn_scoped(scope, serving)
+                .spawn_scoped(scope, move || serve_on_root(&worker, keys, hello, &inbox))
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
         let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, root_proves, schedule);
@@ -144,10 +152,10 @@ pub(crate) fn coordinate<R>(
         let engine = engine.round_deadline(options.round_timeout.map(Duration::from_secs));
         for note in engine.notes() {
             recorder.emit(Event::Notice {
-                message: format!("{note}; proofs do not depend on it, speed may"),
+                message: format!("{note}; this can affect speed, but not the proof"),
             });
         }
-        // on a failure nobody waits for what is under way, not even this rank's own worker
+        // after a failure nothing waits for the jobs in progress, not even this rank's own worker
         run(&engine).inspect_err(|failure| {
             if failure.code != exit::STOPPED {
                 fail(failure)
@@ -156,11 +164,11 @@ pub(crate) fn coordinate<R>(
     })
 }
 
-/// Every other rank: serves until rank 0 says that there is nothing more to do.
+/// Runs any other rank: serves until rank 0 ends the run.
 #[cfg(feature = "mpi")]
 pub(crate) fn work(place: &Place, keys: &OpenedKeys) -> Result<(), Failure> {
     let hello = hello(&*keys.circuit, keys, place.provers)?;
-    // nobody waits for what is under way
+    // a failed rank ends all others at once, because nothing waits for the jobs in progress
     let fail = &place.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
     keys.circuit.serve(&place.endpoint, &keys.keys, &keys.engine, hello, &failed).map_err(failure)

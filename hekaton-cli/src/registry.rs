@@ -22,7 +22,7 @@ impl std::fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// No circuits.
+    /// A registry without circuits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -37,12 +37,12 @@ impl Registry {
         self
     }
 
-    /// What there is, in the order of registration.
+    /// Descriptions of all circuits, in the order of registration.
     pub fn descriptions(&self) -> Vec<Description> {
         self.applications.iter().map(|application| application.description()).collect()
     }
 
-    /// A circuit by name.
+    /// Looks up a circuit by name.
     pub(crate) fn get(&self, name: &str) -> Option<&dyn Application> {
         self.applications
             .iter()
@@ -50,7 +50,8 @@ impl Registry {
             .map(|a| &**a)
     }
 
-    /// A circuit by name, with its parameters. Parameters that are not given have their defaults or follow from the file.
+    /// A circuit by name, with its parameters. Parameters that are not given have their defaults or
+    /// follow from the file.
     pub(crate) fn open(
         &self,
         name: &str,

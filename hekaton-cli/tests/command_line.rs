@@ -1,4 +1,5 @@
-//! The command line as a user would use it, wrong turns included.
+//! The command line as a user would use it, mistakes included.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A file with keys and a proof, made once.
+/// A file with keys and a proof, generated once.
 struct Fixture {
     dir: tempfile::TempDir,
 }
@@ -18,7 +19,7 @@ impl Fixture {
         self.dir.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// A copy of a file with a change.
+    /// Writes a changed copy of a file.
     fn changed(&self, name: &str, to: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
         let mut bytes = std::fs::read(self.path(name)).unwrap();
         change(&mut bytes);
@@ -27,7 +28,8 @@ impl Fixture {
     }
 }
 
-/// Leaves of 20 bytes: one SHA-256 block each, so that all of it is quick. Five leaves have all five types.
+/// Leaves of 20 bytes, one SHA-256 block each, so that everything is fast. Five leaves use all five
+/// types.
 fn fixture() -> &'static Fixture {
     static FIXTURE: OnceLock<Fixture> = OnceLock::new();
     FIXTURE.get_or_init(|| {
@@ -43,7 +45,7 @@ fn fixture() -> &'static Fixture {
         );
         let text = ok(&["prove", &file, "--keys", &keys, "--proof", &proof]);
         assert!(
-            text.contains("a core-second")
+            text.contains("per core-second")
                 && text.contains("peak memory")
                 && text.contains("zero knowledge   yes")
         );
@@ -81,7 +83,7 @@ fn a_proof_holds_elsewhere() {
     let object: Value = serde_json::from_str(&ok(&args(true))).unwrap();
     assert_eq!((&object["ok"], &object["subcircuits"]), (&Value::from(true), &Value::from(12)));
     assert!(object["trust"].as_str().unwrap().contains("forge"));
-    // the root from the key directory's parameters is the same
+    // the root from the key store's parameters is the same
     assert_eq!(ok(&["hash", &f.path("file"), "--keys", &f.path("keys")]).trim(), root());
 }
 
@@ -120,6 +122,7 @@ fn wrong_root_wrong_key_wrong_proof() {
     let other_root = String::from_utf8(other_root).unwrap();
     fails(1, "the proof does not hold", verify(&proof, &key, &other_root));
     fails(2, "64 hexadecimal digits", verify(&proof, &key, "abc"));
+    fails(2, "`hekaton hash FILE --keys KEYS` prints", verify(&proof, &key, "abc"));
     fails(
         3,
         "proof for this key has",
@@ -148,7 +151,7 @@ fn wrong_root_wrong_key_wrong_proof() {
     fails(3, "No such file", verify(&proof, &f.path("nowhere"), &root));
     fails(3, "is a directory", verify(&f.path("keys"), &key, &root));
     fails(3, "perhaps", verify(&proof, &f.path("keys"), &root));
-    // every error is an object with --json, too
+    // with --json, every error is an object, too
     let mut args = verify(&proof, &key, &other_root);
     args.push("--json".into());
     let output = hekaton(&args.iter().map(String::as_str).collect::<Vec<_>>());
@@ -184,7 +187,7 @@ fn wrong_turns_before_proving() {
     fails(3, "is a directory", &["prove", &file, "--keys", &keys, "--proof", &keys]);
     fails(
         3,
-        "does not exist: make it first",
+        "does not exist: create it first",
         &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")],
     );
     let other = f.changed("file", "other", |b| b.extend([0; 50]));
@@ -192,10 +195,10 @@ fn wrong_turns_before_proving() {
     fails(3, "that is the input", &["prove", &file, "--keys", &keys, "--proof", &file]);
     fails(
         3,
-        "inside the key directory",
+        "inside the key store",
         &["prove", &file, "--keys", &keys, "--proof", &format!("{keys}/verifying.key")],
     );
-    fails(3, "no regular file", &["prove", &file, "--keys", &keys, "--proof", "/dev/null"]);
+    fails(3, "not a regular file", &["prove", &file, "--keys", &keys, "--proof", "/dev/null"]);
     fails(2, "1..=4096", &["prove", &file, "--keys", &keys, "--threads", "100000"]);
     let output = hekaton(&["prove", "--json"]);
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -238,21 +241,21 @@ fn a_damaged_key_is_named() {
 }
 
 #[test]
-fn inspect_knows_all_our_files() {
+fn inspect_recognizes_all_files() {
     let f = fixture();
     assert!(ok(&["inspect", &f.path("keys")]).contains("forge"));
     assert!(ok(&["inspect", &f.path("keys/verifying.key")]).contains("forge"));
     assert!(ok(&["inspect", &f.path("keys/aggregation.key")]).contains("section phi"));
     assert!(ok(&["inspect", &f.path("keys/types/leaf.pk")]).contains("proving key"));
     assert!(ok(&["inspect", &f.path("proof")]).contains("9 to 16 subcircuits"));
-    fails(3, "is none of our files", &["inspect", &f.path("file")]);
-    assert!(ok(&["inspect", &f.path("keys/manifest.json")]).contains("key directory"));
+    fails(3, "is not a Hekaton file", &["inspect", &f.path("file")]);
+    assert!(ok(&["inspect", &f.path("keys/manifest.json")]).contains("key store"));
     fails(
         3,
         "no proof has this length",
         &["inspect", &f.changed("proof", "cut", |b| b.truncate(999))],
     );
-    fails(3, "none of our files", &["verify", "/dev/zero", "--key", "/dev/zero", "--public", ""]);
+    fails(3, "not a Hekaton file", &["verify", "/dev/zero", "--key", "/dev/zero", "--public", ""]);
     for name in ["keys", "keys/verifying.key", "keys/aggregation.key", "proof"] {
         let object: Value =
             serde_json::from_str(&ok(&["inspect", "--json", &f.path(name)])).unwrap();
@@ -274,7 +277,8 @@ fn circuits_check_and_help() {
     assert!(ok(&["--version"]).starts_with("hekaton "));
 }
 
-/// The other circuit, without zero knowledge, with the keys and proofs of tests, which are not taken for real ones.
+/// The other circuit, without zero knowledge, with keys and proofs for tests, which are not
+/// accepted as real ones.
 #[test]
 fn chain_and_test_keys() {
     let f = fixture();
@@ -323,7 +327,7 @@ fn chain_and_test_keys() {
     ok(&seeded);
     assert_eq!(std::fs::read(&proof).unwrap(), first);
     std::fs::write(&x, "not a number").unwrap();
-    fails(4, "no decimal number", &["prove", &x, "--keys", &keys]);
+    fails(4, "not a decimal number", &["prove", &x, "--keys", &keys]);
     fails(
         2,
         "public values",
@@ -345,7 +349,7 @@ fn completions_and_man_pages() {
     let page = std::fs::read_to_string(f.path("man/hekaton-prove.1")).unwrap();
     assert!(page.contains(".TH") && page.contains("resume"));
     assert!(std::fs::read_to_string(f.path("man/hekaton.1")).unwrap().contains("Exit codes"));
-    fails(3, "is no directory", &["man", &f.path("nowhere")]);
+    fails(3, "is not a directory", &["man", &f.path("nowhere")]);
 }
 
 #[test]
@@ -397,7 +401,7 @@ fn estimates() {
     let manifest: Value =
         serde_json::from_str(&std::fs::read_to_string(f.path("keys/manifest.json")).unwrap())
             .unwrap();
-    // counted, so exact
+    // these are counted, so they are exact
     for (estimated, made) in
         found["types"].as_array().unwrap().iter().zip(manifest["types"].as_array().unwrap())
     {
@@ -434,7 +438,7 @@ fn keys_are_verified_and_listed() {
     let f = fixture();
     let keys = f.path("keys");
     let text = ok(&["keys", "verify", &keys]);
-    assert!(text.contains("74 pairing relations are right"), "{text}");
+    assert!(text.contains("74 pairing relations are correct"), "{text}");
     let list = ok(&["keys", "list", &f.path("")]);
     assert!(list.contains("/keys: ") && list.contains("merkle"), "{list}");
     let object: Value = serde_json::from_str(&ok(&["keys", "list", &keys, "--json"])).unwrap();
@@ -442,11 +446,11 @@ fn keys_are_verified_and_listed() {
     fails(3, "No such file", &["keys", "list", &f.path("nowhere")]);
     fails(
         3,
-        "is not empty (it has",
+        "is not empty (it contains",
         &["setup", "merkle", "--for", &f.path("file"), "--keys", &f.path("")],
     );
     fails(3, "it does not exist", &["keys", "verify", &f.path("nowhere")]);
-    // points that lie where they should and digests that are right, of another setup
+    // valid points and matching digests, but from another setup
     let other = f.path("mixed-keys");
     ok(&["setup", "merkle", "-p", "leaf-bytes=20", "--for", &f.path("file"), "--keys", &other]);
     let manifest = std::fs::read_to_string(format!("{other}/manifest.json")).unwrap();
@@ -480,10 +484,12 @@ fn kernels_are_chosen_by_the_environment() {
     }
     let (code, says) = with("sse");
     assert!(
-        code == Some(2) && says.contains("HEKATON_ARITH=sse is not a backend: use portable, avx2, ifma or auto"),
+        code == Some(2)
+            && says
+                .contains("HEKATON_ARITH=sse is not a backend: use portable, avx2, ifma or auto"),
         "{says}"
     );
-    // what the processor has not is an error, not another choice
+    // kernels that the processor cannot run are an error; no other kernels replace them
     for kernels in [hekaton_core::Backend::Avx2, hekaton_core::Backend::Ifma] {
         let (code, says) = with(&kernels.to_string());
         if kernels.is_available() {

@@ -1,16 +1,16 @@
-//! What can happen to a run that is left alone overnight. One scenario a test:
+//! What can happen to a run that is left alone overnight. One test per scenario:
 //!
 //! | scenario | what must happen |
 //! |---|---|
-//! | SIGKILL at any moment | `--resume` ends with a verified proof; what was done is not done again |
-//! | SIGINT, SIGTERM | subcircuits under way are kept, exit code 5; a second one ends at once with 130 |
-//! | the disk is full, in each phase | exit code 4 or 3 and the file's name; with room again the run goes on |
+//! | SIGKILL at any moment | `--resume` ends with a verified proof; completed work is not repeated |
+//! | SIGINT, SIGTERM | subcircuits in progress are kept, exit code 5; a second signal ends with 130 |
+//! | the disk is full, in each phase | exit code 4 or 3 and the file's name; the run can be resumed |
 //! | the directory is read-only | exit code 3, nothing changes |
 //! | the clock is set back | nothing |
-//! | two processes | the second is refused while the first lives |
+//! | two processes | the second is refused while the first is alive |
 //! | a holder on another machine dies | its lease is taken over after the deadline |
 //! | a run is taken over | the old holder stops and writes nothing more |
-//! | another key, input or layout | refused, with what differs |
+//! | another key, input or layout | refused, with the difference |
 
 mod common;
 
@@ -22,10 +22,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Of each subcircuit of [`chain`].
+/// Steps per subcircuit of [`chain`].
 const STEPS: usize = 2000;
 
-/// 64 subcircuits, half a second's work with the fastest kernels: what is to happen meanwhile must not come too late.
+/// 64 subcircuits, half a second's work with the fastest kernels: long enough for a test to
+/// interfere with the run.
 fn chain() -> &'static Chain {
     static CHAIN: OnceLock<Chain> = OnceLock::new();
     CHAIN.get_or_init(|| Chain::new(64, STEPS))
@@ -43,7 +44,7 @@ fn signal(child: &Child, signal: &str) {
     assert!(status.success());
 }
 
-/// Waits until all threads are stopped: the signal alone does not.
+/// Waits until all threads are stopped, which they are not yet when `kill` returns.
 fn until_stopped(child: &Child) {
     let stopped = |task: std::io::Result<std::fs::DirEntry>| {
         // "ID (NAME) STATE ..."; a thread may have ended meanwhile
@@ -57,7 +58,7 @@ fn until_stopped(child: &Child) {
     }
 }
 
-/// Waits; gives the exit code and standard error.
+/// Waits for the end; returns the exit code and standard error.
 fn wait(child: Child) -> (Option<i32>, String) {
     let output = child.wait_with_output().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -68,7 +69,7 @@ fn events(run: &str) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Waits until the events of a run say something.
+/// Waits for an event of a run.
 fn until(run: &str, what: &str, holds: impl Fn(&Value) -> bool) {
     let since = Instant::now();
     while !events(run).iter().any(&holds) {
@@ -81,7 +82,7 @@ fn phase_started(phase: &'static str) -> impl Fn(&Value) -> bool {
     move |e| e["event"] == "phase_start" && e["phase"] == phase
 }
 
-/// How often subcircuits were done more than once, over all processes of a run.
+/// How many times subcircuits were done again, over all processes of a run.
 fn done_again(run: &str) -> usize {
     let mut times: BTreeMap<(String, u64), usize> = BTreeMap::new();
     for e in events(run).iter().filter(|e| e["event"] == "subcircuit") {
@@ -91,8 +92,8 @@ fn done_again(run: &str) -> usize {
     times.values().map(|n| n - 1).sum()
 }
 
-/// After a kill and a resume: a verified proof, and of what was reported done nothing was done again but what two
-/// provers had in flight.
+/// Checks a run after a kill: it can be resumed to a verified proof, and of the subcircuits
+/// reported done, only those that two provers had in flight are done again.
 fn check_resumed(run: &str) {
     chain().finish(run);
     assert!(done_again(run) <= 2, "{} subcircuits were done again", done_again(run));
@@ -152,7 +153,7 @@ fn killed_in_each_phase_and_again() {
     assert!(
         events(&run)
             .iter()
-            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("finished already")))
+            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("already finished")))
     );
 }
 
@@ -184,10 +185,11 @@ fn signals() {
     }
 }
 
-/// The second one ends at once, and the run goes on from what was kept; without a run directory the first one does.
+/// The second signal ends the process immediately, and the run can be resumed; without a run
+/// directory, the first signal ends it.
 #[test]
 fn a_second_signal_ends_at_once() {
-    // subcircuits that take seconds, with the fastest kernels, too
+    // subcircuits that take seconds even with the fastest kernels
     let chain = Chain::new(2, 300_000);
     let run = chain.path("twice");
     let mut child = start(chain.prove(&run, &["--json"]));
@@ -197,12 +199,12 @@ fn a_second_signal_ends_at_once() {
     while !err.contains("stopping") {
         assert_ne!(stderr.read_line(&mut err).unwrap(), 0, "{err}");
     }
-    // sooner it would be the same wish
+    // sooner, it would count as the same request
     std::thread::sleep(Duration::from_millis(400));
     signal(&child, "TERM");
     stderr.read_to_string(&mut err).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{err}");
-    assert!(err.contains("ended at once"), "{err}");
+    assert!(err.contains("ended immediately"), "{err}");
     chain.finish(&run);
     let (x, keys, proof) = (chain.path("x"), chain.path("keys"), chain.path("proof"));
     let child = start(common::command(&[
@@ -241,7 +243,7 @@ fn two_processes() {
         assert!(err.contains(&format!("held by process {}", first.id())), "{err}");
     }
     assert_eq!(wait(first).0, Some(0), "the first is not disturbed");
-    // a frozen process is no dead one
+    // a frozen process is not dead
     let run = chain.path("frozen");
     let first = start(chain.prove(&run, &[]));
     until(&run, "the prove round", phase_started("prove"));
@@ -265,7 +267,7 @@ fn foreign_lease(run: &str, heartbeat: u64) {
 #[test]
 fn a_lease_of_another_machine() {
     let chain = chain();
-    // alive: its heart beats
+    // alive: its heartbeat changes
     let run = chain.path("foreign");
     let child = start(chain.prove(&run, &[]));
     until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
@@ -308,7 +310,8 @@ fn an_old_holder_stops() {
     let (code, err) = wait(child);
     assert_eq!(code, Some(4), "{err}");
     assert!(err.contains("taken over by process 1 on elsewhere"), "{err}");
-    // who had looked at the lease just before the stop writes that one record, to a file that is this process's own
+    // a thread that checked the lease just before the stop may write that one record, to a segment
+    // that belongs to this process
     let (after, most) = (sizes(), [1 << 10, 0, 1 << 10]);
     let grown: [u64; 3] = std::array::from_fn(|i| after[i] - before[i]);
     assert!(
@@ -335,7 +338,7 @@ fn another_run_is_refused() {
     std::fs::write(chain.path("y"), "8\n").unwrap();
     fails(
         3,
-        "its input is another one",
+        "its input differs",
         &["prove", &chain.path("y"), "--keys", &keys, "--run", &run, "--resume"],
     );
     let other = chain.path("other-keys");
@@ -344,12 +347,13 @@ fn another_run_is_refused() {
     let other = chain.path("shorter-keys");
     ok(&["setup", "chain", "-p", "links=63", "-p", &format!("steps={STEPS}"), "--keys", &other]);
     fails(3, "its layout: ", &["prove", &x, "--keys", &other, "--run", &run, "--resume"]);
-    fails(3, "no run directory and not empty", &["prove", &x, "--keys", &keys, "--run", &keys]);
+    fails(3, "neither empty nor a run directory", &["prove", &x, "--keys", &keys, "--run", &keys]);
     fails(2, "--run", &["prove", &x, "--keys", &keys, "--resume"]);
     chain.finish(&run);
 }
 
-/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR` mounted.
+/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR`
+/// mounted.
 fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     let chain = chain();
     let mount = tempfile::tempdir().unwrap();
@@ -362,7 +366,7 @@ fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     command.env("X", chain.path("x")).env("KEYS", chain.path("keys"));
     let output = command.output().unwrap();
     let code = output.status.code();
-    assert_ne!(code, Some(99), "can't mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
+    assert_ne!(code, Some(99), "cannot mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
     (
         code,
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -370,11 +374,12 @@ fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     )
 }
 
-/// The disk is full after so many pages more: wherever that is, the error names the file, and with room again the run goes on.
+/// The disk is full after a varying number of pages: wherever that happens, the error names the
+/// file, and the run can be resumed once there is room.
 #[test]
 fn disk_full_in_each_phase() {
     let mut phases = std::collections::BTreeSet::new();
-    // each file takes whole pages: the failure moves through all phases as there is more room
+    // files take whole pages, so with more room the failure moves through all phases
     for pages in (1..12).chain([16, 22]) {
         let script = format!(
             "mount -o remount,size={}k $DIR; \
@@ -417,7 +422,7 @@ fn read_only_directory() {
     assert!(!out.contains("panicked"), "{out}");
 }
 
-/// Under a clock that is set back by a week between two processes.
+/// The clock is set back by a week between two processes.
 #[test]
 fn clock_set_back() {
     let chain = chain();
@@ -433,7 +438,7 @@ fn clock_set_back() {
     };
     let child = start(faked("+3d", chain.prove(&run, &[])));
     until(&run, "a proof", |e| e["event"] == "subcircuit" && e["phase"] == "prove");
-    // faketime executes the program in its own place
+    // faketime replaces itself by the program, so this kills the program
     signal(&child, "KILL");
     wait(child);
     let output = faked("-4d", chain.prove(&run, &["--resume"]))
@@ -451,7 +456,7 @@ fn clock_set_back() {
     assert!((0.0..600.0).contains(&report["seconds"].as_f64().unwrap()), "{report}");
 }
 
-/// Events that can't be written don't end a run; a file that is no event file is refused by `report`.
+/// `prove --events` writes all events; `report` refuses a file that is not an event file.
 #[test]
 fn events_and_reports() {
     let chain = chain();
@@ -477,15 +482,15 @@ fn events_and_reports() {
     );
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("prover-1") && html.contains("<svg") && !html.contains("<script"));
-    fails(3, "no events of a run", &["report", &x]);
+    fails(3, "does not contain the events of a run", &["report", &x]);
     fails(3, "No such file", &["report", &keys]);
     fails(3, "that is the input", &["report", &file, "--html", &file]);
     fails(3, "that is the input", &[&args[..], &[&x]].concat());
-    fails(3, "no regular file", &[&args[..], &["/dev/full"]].concat());
+    fails(3, "not a regular file", &[&args[..], &["/dev/full"]].concat());
     assert!(hekaton(&["report", &file, "--json"]).status.success());
 }
 
-/// The page in a real browser: no message on its console, every bar drawn.
+/// The page in a real browser: its console stays empty, and every bar is drawn.
 #[test]
 fn the_report_in_a_browser() {
     let chain = chain();
@@ -523,9 +528,10 @@ fn the_report_in_a_browser() {
     assert!(std::fs::metadata(&shot).unwrap().len() > 20_000, "the page is not empty");
 }
 
-/// A pipe whose reader is gone: neither progress nor a signal's message ends the run.
+/// Standard error is a pipe whose reader is gone: neither progress nor the message after a signal
+/// ends the run.
 #[test]
-fn nobody_listens() {
+fn a_closed_standard_error() {
     let chain = chain();
     let run = chain.path("deaf");
     let mut child = start(chain.prove(&run, &[]));
@@ -539,7 +545,7 @@ fn nobody_listens() {
     chain.verify(&format!("{run}/proof"));
 }
 
-/// Under nohup a hangup is no reason to stop; without, it stops as SIGTERM does.
+/// Under nohup, SIGHUP is ignored; otherwise it stops the run like SIGTERM.
 #[test]
 fn hangups() {
     let chain = chain();
@@ -555,7 +561,7 @@ fn hangups() {
     }
 }
 
-/// Some wrappers send a signal twice at once: that is one wish.
+/// Some wrappers deliver every signal twice; signals within 300 ms count as one request.
 #[test]
 fn two_signals_at_once_are_one() {
     let chain = chain();
@@ -568,7 +574,7 @@ fn two_signals_at_once_are_one() {
     assert_eq!(wait(child).0, Some(5));
 }
 
-/// Outputs can't be pointed at what a run lives from.
+/// Outputs cannot overwrite the files of a run directory.
 #[test]
 fn a_run_is_not_overwritten() {
     let chain = chain();
@@ -601,7 +607,7 @@ fn a_run_is_not_overwritten() {
         fails(3, says, &["report", &run, "--html", &path]);
     }
     assert_eq!(std::fs::read(format!("{run}/seed")).unwrap(), before);
-    // its own name for the proof is no other file, and names of one's own are free
+    // DIR/proof is where the proof goes anyway, and other names in the directory are allowed
     let (proof, page) = (format!("{run}/proof"), format!("{run}/page.html"));
     ok(&[
         "prove",
@@ -618,7 +624,7 @@ fn a_run_is_not_overwritten() {
     ]);
     chain.verify(&proof);
     ok(&["report", &run, "--html", &page]);
-    // a refused run leaves an older file of events alone
+    // a refused run leaves an older event file alone
     let events = chain.path("older-events");
     std::fs::write(&events, "precious").unwrap();
     fails(
@@ -627,7 +633,7 @@ fn a_run_is_not_overwritten() {
         &["prove", &x, "--keys", &keys, "--run", &run, "--events", &events],
     );
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "precious");
-    fails(3, "is a file: a run directory is wanted", &["prove", &x, "--keys", &keys, "--run", &x]);
+    fails(3, "is a file, not a run directory", &["prove", &x, "--keys", &keys, "--run", &x]);
     fails(
         3,
         "where the proof goes",
@@ -641,10 +647,10 @@ fn a_run_is_not_overwritten() {
     let (new, sub) = (chain.path("new-run"), chain.path("new-run/sub/proof"));
     fails(
         3,
-        "does not exist: make it first",
+        "does not exist: create it first",
         &["prove", &x, "--keys", &keys, "--run", &new, "--proof", &sub],
     );
-    // a finished run of another input says so
+    // a finished run of another input is refused
     std::fs::write(chain.path("z"), "9\n").unwrap();
     fails(
         3,
@@ -653,7 +659,7 @@ fn a_run_is_not_overwritten() {
     );
     fails(
         3,
-        "does not exist: make it first",
+        "does not exist: create it first",
         &["report", &run, "--html", &chain.path("no/where.html")],
     );
 }

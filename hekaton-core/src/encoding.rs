@@ -1,4 +1,5 @@
-//! Reading canonical bytes that come from outside: every read is bounded and checked.
+//! Reading canonical bytes from outside: every read is bounded and checked (spec:
+//! verifier#encoding).
 
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt};
 
@@ -15,13 +16,13 @@ pub enum DecodeError {
         at: usize,
         /// Its length.
         need: usize,
-        /// Bytes that are left.
+        /// Bytes left.
         left: usize,
     },
     /// Bytes follow the last item.
     #[error("{0} bytes follow after the end")]
     Trailing(usize),
-    /// The item has a value that it can't have.
+    /// The item has a value that is not allowed.
     #[error("{what} at byte {at}: {why}")]
     Invalid {
         /// The item.
@@ -33,7 +34,7 @@ pub enum DecodeError {
     },
 }
 
-/// A cursor over bytes from outside.
+/// A cursor over bytes from outside. It allocates nothing by a number that it has read.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -45,7 +46,9 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// Returns the next `n` bytes.
     pub(crate) fn take(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+        // Compared with what is left: `at + n` could overflow.
         let left = self.bytes.len() - self.at;
         if n > left {
             return Err(DecodeError::Truncated { what, at: self.at, need: n, left });
@@ -76,6 +79,7 @@ impl<'a> Reader<'a> {
         self.array(what).map(u64::from_le_bytes)
     }
 
+    /// The error for the item of `size` bytes that was read last.
     pub(crate) fn invalid(
         &self,
         what: &'static str,
@@ -85,37 +89,35 @@ impl<'a> Reader<'a> {
         DecodeError::Invalid { what, at: self.at - size, why: why.to_string() }
     }
 
+    /// Reads a compressed point; checks that it is canonical, on the curve and in the subgroup.
     pub(crate) fn point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
         let bytes = self.take(G::COMPRESSED, what)?;
         G::from_compressed(bytes).map_err(|e| self.invalid(what, G::COMPRESSED, e))
     }
 
-    /// A length-prefixed string of at most `max` bytes.
+    /// Reads a length-prefixed string of at most `max` bytes.
     pub(crate) fn string(&mut self, max: usize, what: &'static str) -> Result<String, DecodeError> {
         let len = self.u32(what)? as usize;
         if len > max {
-            return Err(self.invalid(
-                what,
-                4,
-                format_args!("{len} bytes, at most {max} are allowed"),
-            ));
+            return Err(self.invalid(what, 4, format_args!("{len} bytes, expected at most {max}")));
         }
         let bytes = self.take(len, what)?;
         let text =
             String::from_utf8(bytes.to_vec()).map_err(|_| self.invalid(what, len, "not UTF-8"))?;
-        // it is printed: nothing in it may move a cursor or begin a line
+        // These strings are printed: nothing in them may move the cursor or start a new line.
         match text.chars().any(char::is_control) {
-            true => Err(self.invalid(what, len, "control characters")),
+            true => Err(self.invalid(what, len, "control characters are not allowed")),
             false => Ok(text),
         }
     }
 
-    /// Bytes that are not read yet.
+    /// Number of bytes not yet read.
     #[cfg(feature = "prover")]
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
+    /// Checks that nothing follows: every value has one encoding only.
     pub(crate) fn finish(self) -> Result<(), DecodeError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),
@@ -125,12 +127,16 @@ impl<'a> Reader<'a> {
 }
 
 /// Appends a length-prefixed string.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "strings of keys and messages are short; readers bound them"
+)]
 pub(crate) fn put_string(out: &mut Vec<u8>, s: &str) {
     out.extend_from_slice(&(s.len() as u32).to_le_bytes());
     out.extend_from_slice(s.as_bytes());
 }
 
-/// A field, GT or group element as it goes into proofs, keys and the transcript.
+/// The encoding of a field, GT or group element in proofs, keys and the transcript.
 pub(crate) trait Encode {
     fn encode(&self) -> Vec<u8>;
 }

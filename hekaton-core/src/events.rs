@@ -1,8 +1,9 @@
-//! What happens in a run, as values: progress bars, tables, event files and reports are all made from them.
+//! What happens in a run, as values. Progress bars, tables, event files and reports are all made
+//! from these events.
 //!
-//! `docs/events.md` is the schema of their JSON lines. Times are seconds of the process's monotonic clock since its
-//! [`Recorder`] was made, so a clock that is set back changes nothing; the wall clock is told once, by
-//! [`Event::ProcessStart`].
+//! `docs/guide/events.md` is the schema of their JSON lines. Times are seconds of the process's
+//! monotonic clock since its [`Recorder`] was created, so setting the wall clock does not affect
+//! them; [`Event::ProcessStart`] reports the wall clock once.
 
 use crate::system;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Version of the schema; the first line of each process names it.
 pub const SCHEMA: u32 = 1;
 
-/// Memory is told at most this often.
+/// Memory is reported at most this often.
 const MEMORY_EVERY: Duration = Duration::from_millis(500);
 
 /// A phase of a run.
@@ -21,13 +22,13 @@ const MEMORY_EVERY: Duration = Duration::from_millis(500);
 pub enum Phase {
     /// Opening the keys.
     LoadKeys,
-    /// All shared-wire values from the input.
+    /// Computing all shared-wire values from the input.
     Execute,
-    /// Commitments to all subtraces.
+    /// Committing to all subtraces.
     Commit,
-    /// Proofs of all subcircuits.
+    /// Proving all subcircuits.
     Prove,
-    /// One proof of them all, and its verification.
+    /// Aggregating the proofs into one, and verifying it.
     Aggregate,
 }
 
@@ -36,7 +37,7 @@ impl Phase {
     pub const ALL: [Self; 5] =
         [Self::LoadKeys, Self::Execute, Self::Commit, Self::Prove, Self::Aggregate];
 
-    /// Its name.
+    /// Returns the name of the phase, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::LoadKeys => "load keys",
@@ -65,9 +66,9 @@ pub enum Outcome {
 pub struct TypeSummary {
     /// Its name.
     pub name: String,
-    /// Constraints of a subcircuit.
+    /// Constraints per subcircuit.
     pub constraints: u64,
-    /// Number of its instances.
+    /// Number of instances of the type.
     pub instances: u64,
 }
 
@@ -82,21 +83,22 @@ pub struct RankAccount {
     pub phase: Phase,
     /// The rank.
     pub rank: u64,
-    /// Its machine.
+    /// Name of its machine.
     pub host: String,
-    /// Its provers.
+    /// Number of its provers.
     pub provers: u64,
-    /// Answers that came from it in this phase.
+    /// Number of answers received from it in this phase.
     pub subcircuits: u64,
-    /// Seconds that its provers worked, added up.
+    /// Seconds that its provers worked, summed over provers.
     pub busy_seconds: f64,
-    /// Seconds that its provers waited, added up, from the phase's first message to this rank on.
+    /// Seconds that its provers waited, summed over provers, since the phase's first message to
+    /// this rank.
     pub idle_seconds: f64,
     /// Bytes that the coordinator sent to it, headers included.
     pub sent_bytes: u64,
-    /// Bytes that the coordinator got from it, headers included.
+    /// Bytes that the coordinator received from it, headers included.
     pub received_bytes: u64,
-    /// The most memory that it had resident so far, mapped keys included.
+    /// Its peak resident memory so far in bytes, mapped keys included.
     pub peak_memory: u64,
 }
 
@@ -118,7 +120,7 @@ pub enum Event {
         /// The wall clock: seconds since 1970.
         unix_time: f64,
     },
-    /// A run begins or goes on; all its parameters.
+    /// A run starts or is resumed; all its parameters.
     RunStart {
         /// Name of the circuit.
         circuit: String,
@@ -128,7 +130,7 @@ pub enum Event {
         verifying_key: String,
         /// Digest of the layout.
         layout: String,
-        /// n.
+        /// Number of subcircuits, n.
         subcircuits: u64,
         /// Constraints of all subcircuits.
         constraints: u64,
@@ -136,28 +138,28 @@ pub enum Event {
         types: Vec<TypeSummary>,
         /// Threads of the engine.
         threads: u64,
-        /// Subcircuits that are proven at once, at most.
+        /// Maximum number of subcircuits proven at once.
         provers: u64,
-        /// Ranks that take part; 1 where only this process does.
+        /// Number of ranks that take part; 1 if only this process does.
         #[serde(default = "one")]
         ranks: u64,
         /// Whether the proof is zero-knowledge.
         zero_knowledge: bool,
         /// Whether each prover checks its witness.
         check_constraints: bool,
-        /// Whether an earlier process began this run.
+        /// Whether an earlier process started this run.
         resumed: bool,
     },
-    /// A phase begins.
+    /// A phase starts.
     PhaseStart {
         /// The phase.
         phase: Phase,
-        /// Its steps.
+        /// Number of its steps.
         total: u64,
-        /// Steps that earlier processes did.
+        /// Number of steps that earlier processes did.
         done: u64,
     },
-    /// One subcircuit is done, and in the run directory's log if there is one.
+    /// One subcircuit is done and, if there is a run directory, in its log.
     Subcircuit {
         /// The phase.
         phase: Phase,
@@ -166,14 +168,14 @@ pub enum Event {
         /// Name of its type.
         #[serde(rename = "type")]
         kind: String,
-        /// When it began.
+        /// When work on it started.
         start: f64,
         /// How long it took.
         seconds: f64,
-        /// Bytes to and from the prover: between ranks what was sent, private inputs included; in one process what would
-        /// be, without them.
+        /// Bytes to and from the prover: between ranks, the bytes sent, private inputs included;
+        /// within one process, the bytes that would be sent, without private inputs.
         bytes: u64,
-        /// Who did it: the thread, or the rank and the thread.
+        /// The prover that did it: the thread, or the rank and the thread.
         prover: String,
     },
     /// A phase ends.
@@ -182,7 +184,8 @@ pub enum Event {
         phase: Phase,
         /// Its wall-clock time in this process.
         seconds: f64,
-        /// Bytes that it is about: key bytes for loading, values, points and proofs for the rounds, the proof in the end.
+        /// Bytes that the phase handled: key bytes for loading; values, points and proofs for the
+        /// rounds; the proof for the aggregation.
         bytes: u64,
     },
     /// What one rank did in a phase.
@@ -191,39 +194,39 @@ pub enum Event {
     Memory {
         /// Resident bytes, mapped keys included.
         resident: u64,
-        /// The most so far.
+        /// Peak resident bytes so far.
         peak: u64,
     },
-    /// All begins again with new randomness: the challenges met a pole, or a machine gave a wrong commitment. A notice
-    /// before it says which.
+    /// Everything restarts with new randomness: the challenges hit a pole (zero denominator), or a
+    /// machine returned a wrong commitment. The notice before it says which.
     Restart {
-        /// Number of the attempt that begins, from 2.
+        /// Number of the attempt that starts, from 2.
         attempt: u32,
     },
-    /// Something a user should know that stops nothing.
+    /// Something that a user should know and that does not stop the run.
     Notice {
-        /// What.
+        /// The text.
         message: String,
     },
     /// Why the run ends without a proof.
     Error {
-        /// What.
+        /// The text.
         message: String,
     },
-    /// The proof is in its place.
+    /// The proof file is in place.
     ProofWritten {
         /// The file.
         path: String,
         /// Its length.
         bytes: u64,
-        /// The public values as `verify` takes them.
+        /// The public values as text, in the form that the verifying program reads.
         public: String,
         /// The verifying key's file.
         key: String,
     },
     /// The process ends.
     RunEnd {
-        /// How.
+        /// How the run ended.
         outcome: Outcome,
         /// Seconds since the process started.
         seconds: f64,
@@ -233,18 +236,18 @@ pub enum Event {
 /// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Seconds since the process's recorder was made.
+    /// Seconds since the process's recorder was created.
     pub at: f64,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// Gives events their time and hands them to an observer. Safe to share between threads.
+/// Adds the time to events and passes them to an observer. Safe to share between threads.
 pub struct Recorder<'a> {
     observer: Box<dyn Fn(&Record) + Send + Sync + 'a>,
     start: Instant,
-    /// milliseconds after `start` at which memory is told again
+    /// Milliseconds after `start` at which memory is reported next; `u64::MAX` means never.
     next_memory: AtomicU64,
 }
 
@@ -255,8 +258,9 @@ impl std::fmt::Debug for Recorder<'_> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder whose clock starts now; the observer gets [`Event::ProcessStart`] at once. `program` is the name and
-    /// version of the program. The observer is called from several threads.
+    /// Creates a recorder whose clock starts now; the observer receives [`Event::ProcessStart`] at
+    /// once. `program` is the name and version of the program. The observer is called from several
+    /// threads.
     pub fn new(program: &str, observer: impl Fn(&Record) + Send + Sync + 'a) -> Self {
         let recorder = Self {
             observer: Box::new(observer),
@@ -274,7 +278,7 @@ impl<'a> Recorder<'a> {
         recorder
     }
 
-    /// A recorder that nobody listens to.
+    /// Creates a recorder without an observer.
     pub fn silent() -> Self {
         Self {
             observer: Box::new(|_| {}),
@@ -283,12 +287,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Seconds since the recorder was made.
+    /// Returns the seconds since the recorder was created.
     pub fn now(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Tells an event, and how much memory is used when that was not told for a while.
+    /// Reports an event, and the memory in use at the start and end of phases and when the last
+    /// report is a while ago.
+    #[allow(clippy::cast_possible_truncation, reason = "2^64 milliseconds are 580 million years")]
     pub fn emit(&self, event: Event) {
         let around_phase = matches!(
             event,
@@ -296,6 +302,7 @@ impl<'a> Recorder<'a> {
         );
         let last = matches!(event, Event::RunEnd { .. });
         let now = self.start.elapsed().as_millis() as u64;
+        // Two threads may both find a report due: one report too many does no harm.
         let next = self.next_memory.load(Ordering::Relaxed);
         let due = next != u64::MAX && (around_phase || now >= next);
         let memory = if due {
@@ -304,24 +311,24 @@ impl<'a> Recorder<'a> {
         } else {
             None
         };
-        let tell = |event| (self.observer)(&Record { at: self.now(), event });
-        // nothing follows the end
+        let report = |event| (self.observer)(&Record { at: self.now(), event });
+        // Nothing follows RunEnd, so that readers can stop there.
         if last && let Some((resident, peak)) = memory {
-            tell(Event::Memory { resident, peak });
+            report(Event::Memory { resident, peak });
         }
-        tell(event);
+        report(event);
         if !last && let Some((resident, peak)) = memory {
-            tell(Event::Memory { resident, peak });
+            report(Event::Memory { resident, peak });
         }
     }
 
-    /// [`Event::PhaseStart`]; gives the time for [`Self::phase_end`].
+    /// Reports [`Event::PhaseStart`]; returns the time for [`Self::phase_end`].
     pub fn phase_start(&self, phase: Phase, total: usize, done: usize) -> Instant {
         self.emit(Event::PhaseStart { phase, total: total as u64, done: done as u64 });
         Instant::now()
     }
 
-    /// [`Event::PhaseEnd`].
+    /// Reports [`Event::PhaseEnd`].
     pub fn phase_end(&self, phase: Phase, since: Instant, bytes: u64) {
         self.emit(Event::PhaseEnd { phase, seconds: since.elapsed().as_secs_f64(), bytes });
     }
@@ -342,18 +349,18 @@ mod tests {
         recorder.emit(Event::RunEnd { outcome: Outcome::Finished, seconds: 1.0 });
         drop(recorder);
         let lines = lines.into_inner().unwrap();
-        assert!(
-            matches!(&lines[0].event, Event::ProcessStart { schema: SCHEMA, program, .. } if program == "test 1")
-        );
+        assert!(matches!(
+            &lines[0].event,
+            Event::ProcessStart { schema: SCHEMA, program, .. } if program == "test 1"
+        ));
         assert!(
             matches!(lines.last().unwrap().event, Event::RunEnd { .. }),
             "nothing follows the end"
         );
-        assert!(
-            lines
-                .iter()
-                .any(|r| matches!(r.event, Event::Memory { resident, peak } if 0 < resident && resident <= peak))
-        );
+        assert!(lines.iter().any(|r| matches!(
+            r.event,
+            Event::Memory { resident, peak } if 0 < resident && resident <= peak
+        )));
         assert!(lines.windows(2).all(|w| w[0].at <= w[1].at));
         for record in &lines {
             let text = serde_json::to_string(record).unwrap();

@@ -7,20 +7,22 @@ use crate::verifier::proof;
 use std::ops::Range;
 use std::path::Path;
 
-/// The fields of a proof with `rounds` GIPA rounds: places in the file, by their kind: 48, 96 or 288 bytes.
+/// Returns the byte range of each field of a proof with `rounds` GIPA rounds; a field has 48, 96 or
+/// 288 bytes.
 pub fn fields(rounds: usize) -> Vec<Range<usize>> {
     proof::ranges(rounds)
 }
 
-/// Opens a key file of either kind with whatever digest it has, and builds the key.
+/// Opens a key file of either kind, whatever its digest, and builds the key.
 ///
 /// # Errors
-/// What is wrong with it.
+/// See [`KeyFileError`].
 pub fn key_file(path: &Path) -> Result<(), KeyFileError> {
     let (kind, digest, sections) = inspect_sections(path)?;
     if kind == AggregationKey::KIND {
         let st = sections.iter().find(|section| section.name == "st");
-        let instances = st.map_or(1, |section| section.bytes as usize / 96).max(1);
+        let bytes = st.and_then(|section| usize::try_from(section.bytes).ok());
+        let instances = bytes.map_or(1, |bytes| bytes / 96).max(1);
         AggregationKey::new(Sections::open(path, AggregationKey::KIND, digest)?, instances, 2)
             .map(drop)
     } else {
@@ -28,12 +30,12 @@ pub fn key_file(path: &Path) -> Result<(), KeyFileError> {
     }
 }
 
-/// A good message of each kind that goes between ranks, or its content.
+/// Returns a valid message, or its content, of each kind that ranks exchange.
 pub fn good_rank_messages() -> Vec<Vec<u8>> {
     fuzzing::good()
 }
 
-/// Decodes bytes as every message between ranks; panics when something has two encodings.
+/// Decodes bytes as each message that ranks exchange; panics when a value has two encodings.
 pub fn rank_message(bytes: &[u8]) {
     fuzzing::decode(bytes);
 }

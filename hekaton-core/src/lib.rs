@@ -1,30 +1,100 @@
 //! Hekaton: a zero-knowledge prover for computations that are too large for one machine.
 //!
-//! A computation is written as a [partitioned circuit](circuit::Circuit): a few *types* of subcircuits, each one R1CS,
-//! and any number of *instances* of them that share wires through a checked memory (a LogUp argument with static
-//! addresses). Every instance is proven by itself with Mirage (Groth16 with a commitment), in two rounds; the proofs are
-//! aggregated by TIPP and MIPP into one proof of logarithmic size.
+//! A computation is written as a [partitioned circuit](circuit::Circuit): a few *types* of
+//! subcircuits, each one R1CS, and any number of *instances* of them that share wires through a
+//! checked memory (a LogUp argument with static addresses). Every instance is proven separately
+//! with Mirage (Groth16 with a commitment) in two rounds, and the proofs are aggregated by TIPP and
+//! MIPP (inner pairing products) into one proof of logarithmic size.
 //!
 //! Three ways in:
 //!
-//! - **Prove:** [`setup`], [`prove`] on a [`LocalEngine`] or on a [`RankEngine`](distributed::RankEngine).
-//! - **Verify:** [`VerifyingKey::from_bytes`] and [`verify`]. Without the default feature `prover` this is all that is
-//!   built.
-//! - **Write a circuit:** the crate [`circuit`], which is all that the circuit needs.
+//! - **Prove:** [`setup`], [`prove`] on a [`LocalEngine`] or on a
+//!   [`RankEngine`](distributed::RankEngine).
+//! - **Verify:** [`VerifyingKey::from_bytes`] and [`verify()`]. Without the default feature `prover`,
+//!   nothing else is built.
+//! - **Write a circuit:** the crate [`circuit`], the only one that a circuit depends on.
+//!   `docs/guide/library.md` in the repository builds one step by step.
 //!
-//! @@EXAMPLE@@
+//! ```
+//! use ark_r1cs_std::eq::EqGadget;
+//! use ark_relations::gr1cs::SynthesisError;
+//! use hekaton_core::circuit::{
+//!     Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+//! };
+//! use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
 //!
-//! | module | what lives there |
+//! /// y = x^4, in two subcircuits that square what they read.
+//! struct FourthPower;
+//!
+//! impl Circuit for FourthPower {
+//!     type Input = Fr;
+//!     type Trace = ();
+//!     type Private = ();
+//!
+//!     fn layout(&self) -> Result<Layout, LayoutError> {
+//!         let mut layout = Layout::builder();
+//!         let square = layout.subcircuit_type("square", 2);
+//!         let (x, y) = (layout.public_input("x", 0), layout.public_output("y", 0));
+//!         let wires = [x, layout.wire("x^2", 0), y];
+//!         for pair in wires.windows(2) {
+//!             let instance = layout.instance(square);
+//!             layout.read(instance, 0, pair[0]);
+//!             layout.write(instance, 1, pair[1]);
+//!         }
+//!         layout.build()
+//!     }
+//!
+//!     fn execute(&self, x: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
+//!         let layout = self.layout()?;
+//!         let mut x = *x;
+//!         for instance in layout.instance_ids() {
+//!             let wires: Vec<_> = layout.wires_of(instance).flatten().collect();
+//!             values.set(wires[0], x);
+//!             x *= x;
+//!             values.set(wires[1], x);
+//!         }
+//!         Ok(())
+//!     }
+//!
+//!     fn private_input(&self, _: &Fr, _: &(), _: InstanceId) -> Result<(), CircuitError> {
+//!         Ok(())
+//!     }
+//!
+//!     fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError>
+//!     {
+//!         let x = subcircuit.slot(0)?;
+//!         (x * x).enforce_equal(subcircuit.slot(1)?)
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Once: whoever runs the setup could forge proofs under its keys.
+//! let keys = setup(&FourthPower, &SetupOptions::new("fourth power"))?;
+//!
+//! // The prover: one single-threaded prover per core of this machine.
+//! let engine = LocalEngine::new(None)?;
+//! let run = prove(&FourthPower, &Fr::from(3u64), &keys, &engine, &ProveOptions::new())?;
+//!
+//! // The verifier: the verifying key, the public values and the proof.
+//! verify(&keys.verifying, &[Fr::from(3u64), Fr::from(81u64)], run.proof.as_bytes())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | contents |
 //! |---|---|
 //! | [`circuit`] | the circuit API: layouts, synthesis, the development check |
 //! | [`verifier`] | transcript, verifying key, proof, verification |
 //! | [`mirage`], [`aggregation`], [`keys`] | the proof system and its keys |
 //! | [`protocol`] | coordinator, worker and their messages; engines |
-//! | [`distributed`] | the same over ranks |
-//! | [`events`], [`system`], [`files`] | what happens in a run, as values; the machine; files that appear whole or not at all |
+//! | [`distributed`] | the same protocol over ranks |
+//! | [`events`], [`system`], [`files`] | what happens in a run, as values; the machine; atomically written files |
 //!
-//! Key stores and run directories on disk are in `hekaton-storage`, estimates and memory budgets in `hekaton-plan`. The
-//! specification is `docs/spec/` in the repository.
+//! Key stores and run directories on disk are in `hekaton-storage`, estimates and memory budgets in
+//! `hekaton-plan`. The specification is `docs/spec/` in the repository, with the security argument
+//! in `docs/spec/soundness.md`.
+
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests use small numbers"))]
 
 mod encoding;
 pub mod verifier;

@@ -1,28 +1,29 @@
-//! The threads of this machine: [`Pool`], and [`LocalEngine`], a pool that is also an engine of its own.
+//! The threads of this machine: [`Pool`], and [`LocalEngine`], a pool that is also an engine.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Runs a function over many values, with threads; the results come in the order of the values.
+/// Runs a function over many values on threads; results are in the order of the values.
 pub trait Pool: Sync {
-    /// Threads that work at once, at least 1.
+    /// Number of threads that work at once, at least 1.
     fn threads(&self) -> usize;
 
-    /// `f` of each value.
+    /// Returns `f` of each value.
     fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R>;
 }
 
-/// One single-threaded prover a core of this machine.
+/// One single-threaded prover per core of this machine.
 #[derive(Debug)]
 pub struct LocalEngine {
     pool: rayon::ThreadPool,
 }
 
 impl LocalEngine {
-    /// An engine of so many threads; `None` takes the number of cores that this process may use.
+    /// Creates an engine with `threads` threads; `None` means one per core that this process may
+    /// use.
     ///
     /// # Errors
-    /// When the operating system gives no threads.
+    /// When the operating system cannot start the threads.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self, std::io::Error> {
         let threads = threads
             .or_else(|| std::thread::available_parallelism().ok())
@@ -46,13 +47,15 @@ impl Pool for LocalEngine {
 
     fn map<T: Send, R: Send>(&self, values: Vec<T>, f: impl Fn(T) -> R + Sync) -> Vec<R> {
         use rayon::prelude::*;
+        // One value per task: values are few and large, and splitting must not bundle them.
         self.pool.install(|| values.into_par_iter().with_max_len(1).map(&f).collect())
     }
 }
 
 impl LocalEngine {
-    /// Runs `job(i)` for each of `order`, each on one thread, at most `provers` at once, pulled dynamically by idle
-    /// threads. The first error stops the round: jobs under way are finished, no more are started.
+    /// Runs `job(i)` for each `i` of `order`, each on one thread and at most `provers` at once;
+    /// idle threads take the next job. The first error stops the round: running jobs finish, no
+    /// more are started.
     ///
     /// # Errors
     /// The error of the failed job with the lowest place in `order`.
@@ -62,7 +65,8 @@ impl LocalEngine {
         provers: usize,
         job: impl Fn(usize) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
-        // A shared counter is the queue: who is idle takes the next job, so unequal subcircuits keep all threads busy.
+        // A shared counter is the queue: an idle thread takes the next job, so subcircuits of
+        // unequal size keep all threads busy.
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let worker = |context: rayon::BroadcastContext<'_>| {
@@ -93,12 +97,12 @@ mod tests {
         LocalEngine::new(NonZeroUsize::new(threads)).unwrap()
     }
 
-    /// The queue gives out each job once, and the answers come in order; also run under ThreadSanitizer.
+    /// The queue deals each job once, and the answers are in order; also run under ThreadSanitizer.
     #[test]
     fn each_job_is_done_once() {
         for threads in [1, 2, 8] {
             let done: Vec<AtomicUsize> = (0..5000).map(|_| AtomicUsize::new(0)).collect();
-            // what a job writes without any lock, others read after the round
+            // Jobs write without a lock; the writes are visible to other threads after the round.
             let order: Vec<usize> = (0..5000).rev().collect();
             let results = engine(threads).each(&order, usize::MAX, |i| {
                 done[i].fetch_add(1, Ordering::Relaxed);
@@ -126,7 +130,8 @@ mod tests {
         }
     }
 
-    /// An error stops the round: what is under way ends, nothing else begins, and the first in order is told.
+    /// An error stops the round: running jobs finish, no others start, and the first error in order
+    /// is returned.
     #[test]
     fn an_error_stops_the_round() {
         for threads in [1, 4] {

@@ -1,9 +1,10 @@
 //! The secret randomness of a run: one seed, and a pseudorandom function of subcircuit and purpose.
 //!
-//! Every random scalar is `PRF(seed, attempt, context, purpose, index)`, so a job gives the same result wherever and
-//! however often it is done. The context is what the scalar hides: masks depend on the key and all shared values, k_D on
-//! the subcircuit's values, s and x on the challenges and the whole assignment besides. So even a seed that is used for two runs by mistake gives
-//! them different randomness, unless the runs are the same.
+//! Every random scalar is `PRF(seed, attempt, context, purpose, index)`, so a job has the same
+//! result wherever and however often it is done (spec: zero-knowledge#randomness). The context is
+//! what the scalar hides: masks depend on the key and all shared values, k_D also on the
+//! subcircuit's values, s and x also on the challenges and the whole assignment. So even if a seed
+//! is used for two runs by mistake, they draw different randomness, unless the runs are identical.
 
 use hekaton_arith::{Fr, fr_from_uniform};
 use zeroize::Zeroizing;
@@ -11,17 +12,17 @@ use zeroize::Zeroizing;
 /// What a random scalar is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// k_D, which hides a commitment
+    /// The scalar k_D that hides a commitment.
     Commitment,
-    /// s, the additive randomiser of B
+    /// The additive randomizer s of B.
     ProofAdditive,
-    /// x, the multiplicative randomiser of A and B
+    /// The multiplicative randomizer x of A and B.
     ProofMultiplicative,
-    /// the mask wires of the ledger
+    /// The mask wires of the ledger sum.
     Mask,
 }
 
-/// Scalars that are hashed at once.
+/// Number of scalars copied into the buffer per call of the hash.
 const CHUNK: usize = 512;
 
 /// The seed of a run's randomness.
@@ -40,35 +41,37 @@ impl std::fmt::Debug for Randomness {
 }
 
 impl Randomness {
-    /// Fresh randomness from the operating system. Use it for one run only.
+    /// Draws fresh randomness from the operating system. Use it for one run only.
     ///
     /// # Errors
-    /// When the operating system gives no randomness.
+    /// When the operating system returns no randomness.
     pub fn fresh() -> Result<Self, getrandom::Error> {
         let mut seed = Zeroizing::new([0; 32]);
         getrandom::fill(seed.as_mut())?;
         Ok(Self { seed, attempt: 0, context: [0; 32], seeded: false })
     }
 
-    /// **For tests only: proofs made with it are NOT zero-knowledge**, because whoever knows the seed can undo the
-    /// blinding, and two runs with one seed share it. The same seed gives the same proof bytes, whatever the number of
-    /// threads or ranks.
+    /// **For tests only: proofs made with it are NOT zero-knowledge**, because anyone who knows the
+    /// seed can undo the blinding, and two runs with one seed share it. The same seed always
+    /// produces the same proof bytes, whatever the number of threads or ranks.
     pub fn seeded_not_zero_knowledge(seed: u64) -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         Self { seed: bytes, attempt: 0, context: [0; 32], seeded: true }
     }
 
-    /// The randomness of a run that goes on.
+    /// Restores the randomness of a run that is resumed.
     pub fn from_seed(seed: &[u8; 32], seeded: bool) -> Self {
         Self { seed: Zeroizing::new(*seed), attempt: 0, context: [0; 32], seeded }
     }
 
-    /// Length of [`Self::to_secret_bytes`].
+    /// Length of [`Self::to_secret_bytes`]: seed, attempt, context, flag.
     pub(crate) const SECRET_BYTES: usize = 69;
 
-    /// All of it, for a worker of the same run on another machine.
+    /// Encodes everything, for a worker of the same run on another machine. The bytes are a secret.
     pub(crate) fn to_secret_bytes(&self) -> Vec<u8> {
+        // Room for one byte that the caller appends: reallocating would leave a copy of the seed in
+        // freed memory.
         let mut out = Vec::with_capacity(Self::SECRET_BYTES + 1);
         out.extend_from_slice(self.seed.as_ref());
         out.extend_from_slice(&self.attempt.to_le_bytes());
@@ -77,7 +80,7 @@ impl Randomness {
         out
     }
 
-    /// The inverse of [`Self::to_secret_bytes`]; what is missing is zero.
+    /// Decodes [`Self::to_secret_bytes`]; missing bytes count as zero.
     pub(crate) fn from_secret_bytes(bytes: &[u8]) -> Self {
         let mut all = Zeroizing::new([0; Self::SECRET_BYTES]);
         all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
@@ -93,24 +96,26 @@ impl Randomness {
         out
     }
 
-    /// The seed itself: a secret, for run directories.
+    /// Returns the seed itself, a secret, for run directories.
     pub fn seed(&self) -> &[u8; 32] {
         &self.seed
     }
 
-    /// Whether this is the mode for tests.
+    /// Whether this is [`Self::seeded_not_zero_knowledge`].
     pub fn is_seeded(&self) -> bool {
         self.seeded
     }
 
-    /// Randomness independent of all that was used so far, for starting over after a pole.
+    /// Returns randomness independent of all that was used so far, for the restart after a pole
+    /// (spec: zero-knowledge#restart).
     pub(crate) fn next_attempt(&self) -> Self {
         Self { attempt: self.attempt + 1, ..self.clone() }
     }
 
-    /// The same randomness in a narrower context.
+    /// Returns the same randomness in a narrower context.
     pub(crate) fn bound_to(&self, label: &'static str, values: &[Fr]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 randomness context");
+        // Chained and length-prefixed, so that no two sequences of contexts collide.
         hasher
             .update(&self.context)
             .update(&(label.len() as u64).to_le_bytes())
@@ -118,7 +123,7 @@ impl Randomness {
         let mut bytes = Zeroizing::new(Vec::with_capacity(32 * values.len().min(CHUNK)));
         for chunk in values.chunks(CHUNK) {
             bytes.clear();
-            // the limbs in memory are as good as a canonical encoding, and need no conversion
+            // The Montgomery limbs are as unique as a canonical encoding and need no conversion.
             chunk
                 .iter()
                 .flat_map(|value| value.0.0)
@@ -128,6 +133,7 @@ impl Randomness {
         Self { context: *hasher.finalize().as_bytes(), ..self.clone() }
     }
 
+    /// Returns the scalar for a purpose and index in this context.
     pub(crate) fn scalar(&self, purpose: Purpose, index: u64) -> Fr {
         let mut hasher = blake3::Hasher::new_keyed(&self.seed);
         hasher.update(b"hekaton-v1 randomness");
@@ -135,6 +141,7 @@ impl Randomness {
         hasher.update(&self.context);
         hasher.update(&[purpose as u8]);
         hasher.update(&index.to_le_bytes());
+        // 512 bits, so that the reduction mod r is uniform up to 2^-256.
         let mut bytes = Zeroizing::new([0; 64]);
         hasher.finalize_xof().fill(bytes.as_mut());
         fr_from_uniform(&bytes)

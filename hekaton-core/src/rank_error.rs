@@ -1,41 +1,43 @@
-//! Why a run on several ranks ends: the engine of ranks reports it, the coordinator passes it on.
+//! Why a run on several ranks ends early: the engine for ranks reports it, the coordinator passes
+//! it on.
 
-/// Why the ranks can't go on.
+/// Why the ranks cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankError {
-    /// A rank is gone or silent. What was answered before is kept in the run directory.
+    /// A rank is gone or silent. Answers received before are kept in the run directory.
     #[error("rank {rank} is lost: {why}")]
     Lost {
         /// The rank.
         rank: usize,
-        /// What makes it seem so.
+        /// What indicates the loss.
         why: String,
     },
-    /// A rank can't do a job.
+    /// A rank could not do a job.
     #[error("rank {rank} on {host}: {message}")]
     Failed {
         /// The rank.
         rank: usize,
         /// Its machine.
         host: String,
-        /// What it said.
+        /// Its error message.
         message: String,
     },
-    /// A rank sent something wrong.
+    /// A rank sent an invalid message.
     #[error(
-        "rank {rank} sent a wrong message: {why}; its machine is broken, or it runs another program"
+        "rank {rank} sent a wrong message: {why}; its machine is faulty \
+         or it runs a different program"
     )]
     Message {
         /// The rank.
         rank: usize,
-        /// What is wrong with it.
+        /// What is wrong with the message.
         why: String,
     },
-    /// Ranks do not fit together.
-    #[error("the ranks do not fit together: {}", .differences.join("; "))]
+    /// The ranks differ in program, keys or layout.
+    #[error("the ranks are incompatible: {}", .differences.join("; "))]
     Handshake {
-        /// Which rank differs in what.
+        /// One sentence per rank and difference.
         differences: Vec<String>,
     },
 }

@@ -1,6 +1,6 @@
 //! What the operating system reports about this machine and process.
 
-/// Name of this machine.
+/// Returns the name of this machine, or `unknown`.
 pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .ok()
@@ -8,7 +8,8 @@ pub fn host() -> String {
     name.map_or_else(|| "unknown".to_owned(), |n| n.trim().to_owned())
 }
 
-/// Resident memory of this process and its peak, in bytes; on Linux.
+/// Returns the resident memory of this process and its peak, in bytes; `None` where there is no
+/// `/proc`.
 pub fn memory() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let field = |name: &str| {

@@ -1,7 +1,9 @@
-//! Golden files: a proof and its verifying key of each format version must keep verifying, byte for byte.
+//! Golden files: a proof and its verifying key of each format version must keep verifying, byte for
+//! byte.
 //!
-//! A change of the protocol or of an encoding breaks this test; then the version must change and new files are added
-//! beside the old ones: `HEKATON_WRITE_GOLDEN=1 cargo test -p hekaton-core --test golden`.
+//! A change of the protocol or of an encoding breaks this test. The version must then change, and
+//! new files are added next to the old ones: `HEKATON_WRITE_GOLDEN=1 cargo test -p hekaton-core
+//! --test golden`.
 
 use hekaton_core::{
     Fr, LocalEngine, ProveOptions, Randomness, SetupOptions, VerifyingKey, prove, setup, verify,
@@ -27,14 +29,15 @@ fn version_1() {
         std::fs::write(&key_file, keys.verifying.to_bytes()).unwrap();
         std::fs::write(&proof_file, run.proof.as_bytes()).unwrap();
     }
-    // what was written then must verify now; the first one was made before the blinding depended on the whole assignment
+    // Old proofs must verify today; the first one predates blinding that depends on the whole
+    // assignment.
     let old_key = VerifyingKey::from_bytes(&std::fs::read(&key_file).unwrap()).unwrap();
     for file in [golden("v1.proof"), proof_file.clone()] {
         let old_proof = std::fs::read(&file).unwrap();
         assert_eq!(verify(&old_key, &public, &old_proof), Ok(()));
         assert!(verify(&old_key, &[public[0], Fr::from(82u64)], &old_proof).is_err());
     }
-    // .. and what is made now from the same seeds must be the same bytes
+    // Today's keys and proof from the same seeds must have the same bytes.
     assert_eq!(keys.verifying, old_key);
     assert_eq!(run.proof.as_bytes(), std::fs::read(&proof_file).unwrap());
 }

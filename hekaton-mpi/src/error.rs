@@ -1,27 +1,27 @@
-//! Why MPI can't be used.
+//! Why MPI cannot be used.
 
 use crate::launch::SingletonLaunch;
 use std::path::PathBuf;
 
-/// Why MPI can't be used.
+/// Why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
     /// Not all ranks were started as one job.
     #[error(transparent)]
     Launch(#[from] SingletonLaunch),
-    /// MPI does not start.
-    #[error("MPI does not start: {0}")]
+    /// MPI cannot be started.
+    #[error("cannot start MPI: {0}")]
     Start(&'static str),
-    /// Files could not be given to all nodes.
+    /// A file could not be copied or sent to a node.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The first rank of some node could not prepare its files; it says why itself.
-    #[error("a node could not prepare the keys; its first rank says why")]
+    /// The first rank of some node could not prepare its files; that rank reports the reason.
+    #[error("a node could not prepare the keys; its first rank reports why")]
     Leader,
 }

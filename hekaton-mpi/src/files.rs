@@ -1,4 +1,5 @@
-//! Giving a directory of files to all nodes: copied from a shared file system by one rank a node, or sent by rank 0.
+//! Distributes a directory of files to all nodes: copied from a shared file system by one rank per
+//! node, or sent by rank 0.
 
 use crate::{Mpi, MpiError};
 use mpi::collective::{CommunicatorCollectives, Root, SystemOperation};
@@ -8,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes that are sent at once.
+/// The most bytes per broadcast.
 const PIECE: usize = 16 << 20;
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> MpiError + '_ {
@@ -16,20 +17,21 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> MpiError + '_ {
 }
 
 impl Mpi {
-    /// Copies files below `from`, which all nodes see, to `to` on each node, unless it is there. All ranks must call it.
+    /// Copies files below `from`, which all nodes see, to `to` on each node, unless `to` exists
+    /// there. All ranks must call it.
     ///
     /// # Errors
-    /// When a node's first rank can't copy.
+    /// If the first rank of a node cannot copy.
     pub fn stage(&self, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
         let copied = if self.node.rank() == 0 { copy_all(from, to, files) } else { Ok(()) };
         self.agree(copied)
     }
 
-    /// Sends files below `from`, which only rank 0 sees, to `to` on each node, unless they are there. All ranks must call it;
-    /// `files` counts on rank 0. Where rank 0's node has them already, nothing is written.
+    /// Sends files below `from`, which only rank 0 sees, to `to` on each node; a node where `to`
+    /// exists writes nothing. All ranks must call it; only rank 0's `files` matters.
     ///
     /// # Errors
-    /// When rank 0 can't read or a node's first rank can't write.
+    /// If rank 0 cannot read, or the first rank of a node cannot write.
     pub fn send_files(&self, from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
         let sent = match self.leaders() {
             Some(leaders) => send_all(&leaders, from, to, files),
@@ -38,12 +40,14 @@ impl Mpi {
         self.agree(sent)
     }
 
-    /// Gives bytes of rank 0 to all ranks. All ranks must call it.
+    /// Sends rank 0's bytes to all ranks, which must all call it.
     pub fn broadcast(&self, bytes: &mut Vec<u8>) {
         broadcast(&self.world, bytes);
     }
 
-    /// All ranks wait for each other, and fail if one failed: nobody begins to watch the others before all are ready.
+    /// Waits for all ranks, and fails if one failed. Ranks start to watch each other only when all
+    /// are ready, because copying can take longer than the silence after which a rank counts as
+    /// lost.
     fn agree(&self, own: Result<(), MpiError>) -> Result<(), MpiError> {
         let (mine, mut all) = (u8::from(own.is_ok()), 0u8);
         self.world.all_reduce_into(&mine, &mut all, SystemOperation::min());
@@ -56,11 +60,11 @@ fn broadcast(communicator: &SimpleCommunicator, bytes: &mut Vec<u8>) {
     let root = communicator.process_at_rank(0);
     let mut length = bytes.len() as u64;
     root.broadcast_into(&mut length);
-    bytes.resize(length as usize, 0);
+    bytes.resize(whole(length), 0);
     bytes.chunks_mut(PIECE).for_each(|piece| root.broadcast_into(piece));
 }
 
-/// A directory beside the one to be made, which gets its name when it is whole.
+/// Creates a directory next to the final one, to be renamed when it is complete.
 fn building(to: &Path) -> Result<tempfile::TempDir, MpiError> {
     let parent = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent).map_err(io(parent))?;
@@ -73,18 +77,24 @@ fn finish(building: tempfile::TempDir, to: &Path) -> Result<(), MpiError> {
             let _ = building.keep();
             Ok(())
         }
-        // another job on this node was quicker
+        // another job on this node was faster
         Err(_) if to.is_dir() => Ok(()),
         Err(e) => Err(io(to)(e)),
     }
+}
+
+/// A length or count from rank 0, which runs the same program on the same kind of machine.
+#[allow(clippy::cast_possible_truncation, reason = "64-bit machines only")]
+fn whole(length: u64) -> usize {
+    length as usize
 }
 
 fn make_parent(path: &Path) -> Result<(), MpiError> {
     path.parent().map_or(Ok(()), |parent| std::fs::create_dir_all(parent).map_err(io(parent)))
 }
 
-/// Whether a copy is there already. One that somebody else made, or could change, is refused: nobody may put keys of
-/// their own under our eyes.
+/// Whether there is a copy already. Refuses one that another user created or could change, because
+/// that user could replace the keys with their own.
 fn is_there(to: &Path) -> Result<bool, MpiError> {
     let found = match std::fs::symlink_metadata(to) {
         Ok(found) => found,
@@ -95,7 +105,8 @@ fn is_there(to: &Path) -> Result<bool, MpiError> {
     if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
         return Ok(true);
     }
-    let why = "it exists and is not a directory that only you can change: remove it, or stage the keys elsewhere";
+    let why = "it exists, and is not a directory that only you can change: remove it, or stage the \
+               keys elsewhere";
     Err(io(to)(std::io::Error::other(why)))
 }
 
@@ -114,7 +125,9 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
     finish(building, to)
 }
 
-/// Every leader takes part in every broadcast, whatever went wrong with it: the error comes in the end.
+/// Sends all files from rank 0 to the first ranks of all nodes. Every leader takes part in every
+/// broadcast even after an error of its own, because the others would wait for it forever; errors
+/// are returned at the end.
 fn send_all(
     leaders: &SimpleCommunicator,
     from: &Path,
@@ -128,13 +141,14 @@ fn send_all(
     let mut count = (files.len() as u64).to_le_bytes().to_vec();
     broadcast(leaders, &mut count);
     let count = count.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    for i in 0..count as usize {
+    for i in 0..whole(count) {
         let mut name =
             files.get(i).map(|f| f.to_string_lossy().into_owned().into_bytes()).unwrap_or_default();
         broadcast(leaders, &mut name);
         let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+        // a name from rank 0 must not lead out of the directory
         if !name.components().all(|part| matches!(part, Component::Normal(_))) {
-            trouble = Some(io(&name)(std::io::Error::other("no name for a key file")));
+            trouble = Some(io(&name)(std::io::Error::other("not a valid name for a key file")));
         }
         let source = from.join(&name);
         let mut reading = if root {
@@ -149,6 +163,7 @@ fn send_all(
                 make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
             writing = made.map_err(|e| trouble = Some(e)).ok().map(|file| (file, target));
         }
+        // an empty piece ends the file, also one that rank 0 could not read
         loop {
             let mut piece = Vec::new();
             if let Some(file) = &mut reading {
@@ -175,7 +190,7 @@ fn send_all(
             }
         }
     }
-    // what rank 0 could not read is whole nowhere
+    // if rank 0 could not read a file, no node has all of it
     let mut whole = vec![u8::from(trouble.is_none())];
     broadcast(leaders, &mut whole);
     if whole != [1] && trouble.is_none() {

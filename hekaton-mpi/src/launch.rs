@@ -1,37 +1,38 @@
-//! How this process was started, as far as its environment tells.
+//! How this process was started, as far as its environment shows.
 
 use std::num::NonZeroUsize;
 
-/// Tasks that don't know of each other.
+/// srun started several tasks without MPI between them: each would be a job of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "srun started {tasks} tasks that don't know of each other: each would be rank 0 of 1. Start them with `srun --mpi=pmix` (`srun --mpi=list` says what the cluster has), or with mpirun"
+    "srun started {tasks} tasks that are not connected by MPI: each would be rank 0 of 1. Use \
+     `srun --mpi=pmix` (`srun --mpi=list` prints what the cluster supports) or mpirun"
 )]
 pub struct SingletonLaunch {
-    /// How many srun started.
+    /// The number of tasks that srun started.
     pub tasks: usize,
 }
 
-/// What the environment says of the launch.
+/// What the environment reveals about the launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// Tasks of SLURM's step, if `srun` started this process.
+    /// Number of tasks in SLURM's step, if `srun` started this process.
     pub slurm_tasks: Option<usize>,
-    /// Whether a process manager that MPI understands is there (PMIx, or mpirun's own).
+    /// Whether there is a process manager that MPI understands (PMIx, or mpirun's own).
     pub managed: bool,
-    /// Ranks that mpirun or PMIx announces.
+    /// Number of ranks that mpirun announces.
     pub ranks: Option<usize>,
 }
 
 impl Launch {
-    /// Of this process.
+    /// Reads the environment of this process.
     pub fn of_environment() -> Self {
         Self::of(|name| std::env::var(name).ok())
     }
 
     fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name: &str| variable(name)?.parse().ok();
-        // SLURM_NTASKS belongs to the job, these to the step
+        // SLURM_NTASKS also exists in a batch script without srun; these exist only in a step
         let step = variable("SLURM_PROCID").is_some() && variable("SLURM_STEP_ID").is_some();
         let managed = ["PMIX_RANK", "PMIX_NAMESPACE", "OMPI_COMM_WORLD_RANK"]
             .iter()
@@ -43,15 +44,17 @@ impl Launch {
         }
     }
 
-    /// How many ranks there seem to be, without asking MPI; 1 for a process that somebody started by hand.
+    /// The number of ranks that the launcher announces, without asking MPI; 1 for a process started
+    /// by hand.
     pub fn announced(&self) -> usize {
         self.ranks.or(self.slurm_tasks).unwrap_or(1)
     }
 
-    /// Before MPI starts, which without a process manager would end the process in its own words.
+    /// Checks the launch before MPI starts, because without a process manager MPI would end the
+    /// process with a message of its own.
     ///
     /// # Errors
-    /// When srun started tasks without a process manager.
+    /// If srun started several tasks without a process manager.
     pub fn check_before(&self) -> Result<(), SingletonLaunch> {
         match self.slurm_tasks {
             Some(tasks) if tasks > 1 && !self.managed => Err(SingletonLaunch { tasks }),
@@ -59,10 +62,10 @@ impl Launch {
         }
     }
 
-    /// When MPI has said how many ranks there are.
+    /// Checks the launch against the number of ranks that MPI reports.
     ///
     /// # Errors
-    /// When there is one where srun started several.
+    /// If there is only one rank, but srun started several tasks.
     pub fn check_after(&self, size: usize) -> Result<(), SingletonLaunch> {
         match self.slurm_tasks {
             Some(tasks) if tasks > 1 && size == 1 && self.ranks != Some(1) => {
@@ -73,8 +76,8 @@ impl Launch {
     }
 }
 
-/// Provers for a rank when nobody says how many: the cores that SLURM gives a task, or else those of the affinity mask,
-/// divided among the ranks of the node where the mask is that of the whole node.
+/// The default number of provers per rank: the cores per task that SLURM allows, or else those of
+/// the affinity mask, divided among the ranks of the node if the mask covers the whole node.
 pub fn default_provers(ranks_on_node: usize) -> usize {
     let slurm = std::env::var("SLURM_CPUS_PER_TASK").ok().and_then(|text| text.parse().ok());
     let bound = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -117,7 +120,7 @@ mod tests {
         assert!(pmix.check_before().is_ok() && pmix.check_after(4).is_ok());
         assert!(pmix.check_after(1).is_err());
 
-        // mpirun within sbatch: the job's own variables are there, and mean nothing
+        // mpirun within sbatch: the job's own variables exist, and mean nothing here
         let mpirun = launch(&[
             ("SLURM_NTASKS", "4"),
             ("OMPI_COMM_WORLD_SIZE", "2"),

@@ -1,5 +1,6 @@
-//! Moving messages: one thread that sends, receives, and watches for signs of life. It never waits in MPI: every call here
-//! comes back at once, so that a rank whose partner froze in the middle of a message still notices.
+//! Moves messages: one thread that sends, receives, and watches for signs of life. It never blocks
+//! in MPI: every call here returns immediately, so a rank whose partner froze in the middle of a
+//! message still notices.
 
 #![allow(unsafe_code)] // MPI is a C library; each block says why it is sound
 
@@ -15,46 +16,51 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Bytes that go at once: MPI counts in C ints, and signs of life must get in between.
+/// The most bytes per part of a message: MPI counts in C ints, and signs of life must get in
+/// between.
 const PART: usize = 4 << 20;
-/// The longest message that is taken: more is a broken header.
+/// The longest message that is accepted: a larger length means a damaged header.
 const LONGEST: u64 = 1 << 40;
 
-/// The beginning of a message, header included.
+/// Tag of the first part of a message, which includes the header.
 const FIRST: c_int = 1;
-/// What follows of it.
+/// Tag of all further parts.
 const MORE: c_int = 2;
-/// Nothing but a sign of life.
+/// Tag of an empty message that is only a sign of life.
 const ALIVE: c_int = 3;
 
-/// Between two looks for messages: short while there are some, longer when there have been none for a while.
+// Between two polls for messages: short while there are some, longer when there have been none for
+// a while. 20 us keep the latency of a job small against its proof; 1 ms costs an idle rank no
+// core.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
 const NAP_WHILE_BUSY: Duration = Duration::from_micros(80);
 const LONGEST_NAP: Duration = Duration::from_micros(1000);
 const BUSY_FOR: Duration = Duration::from_millis(20);
 
-/// How long a rank whose partner is lost may take to end by itself.
+/// How long a rank may take to end in order after its partner is lost.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// No exit code was given.
+/// Stands for "no exit code yet".
 const NONE: u16 = u16::MAX;
 
 /// How ranks watch each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// A rank that says nothing for so long is lost.
+    /// A rank without a sign of life for this long is lost.
     pub silence: Duration,
-    /// Called when another rank is lost and this one does not end by itself within some seconds; gives the exit code.
+    /// Called with a lost rank and the reason if this rank does not end within some seconds after
+    /// the loss; returns the exit code.
     pub stuck: fn(usize, &str) -> u8,
 }
 
-/// Ends all ranks at once, from any thread.
+/// Ends all ranks immediately, from any thread.
 #[derive(Clone, Debug)]
 pub struct Abort(Arc<AtomicU16>);
 
 impl Abort {
-    /// Ends all ranks with this exit code. Does not come back.
+    /// Ends all ranks with this exit code. Does not return.
     pub fn now(&self, code: u8) -> ! {
+        // only the thread that started MPI may call MPI_Abort: it looks at the code in each turn
         self.0.store(code.into(), Ordering::SeqCst);
         loop {
             std::thread::park();
@@ -68,14 +74,14 @@ struct Moving<B> {
     buffer: B,
 }
 
-/// What comes from one rank.
+/// What is being received from one rank.
 struct Coming {
     /// parts that are being received, in the order in which they were sent
     parts: VecDeque<(c_int, Moving<Vec<u8>>)>,
-    /// what has come of a message, and its length
+    /// the parts of a message received so far, and its whole length
     partial: Option<(Vec<u8>, usize)>,
     heard: Instant,
-    /// what it says no longer counts
+    /// the rank is lost; its messages are dropped
     lost: bool,
 }
 
@@ -92,12 +98,12 @@ pub(crate) fn run<R: Send>(
     watch: &Watch,
     rank: impl FnOnce(Endpoint, Abort) -> R + Send,
 ) -> R {
-    // SAFETY: `world` is a live communicator, and the handler is a constant of the library. The calls below look at their
-    // return codes.
+    // SAFETY: `world` is a live communicator, and the handler is a constant of the library. The
+    // calls below check their return codes.
     unsafe { ffi::MPI_Comm_set_errhandler(raw(world), ffi::RSMPI_ERRORS_RETURN) };
     let (outgoing, to_send) = channel::<(usize, Vec<u8>)>();
     let post = move |to: usize, bytes: Vec<u8>| {
-        // the transport ends after the rank
+        // cannot fail before the rank has ended, because the transport ends after it
         let _ = outgoing.send((to, bytes));
     };
     let (endpoint, inbox) = Endpoint::new(world.rank() as usize, world.size() as usize, post);
@@ -117,7 +123,7 @@ pub(crate) fn run<R: Send>(
                 result
             });
         let Ok(handle) = spawned else { abort(world, 4) };
-        // with a panic behind it nothing can be put in order with the other ranks: all end
+        // after a panic this rank cannot end in order with the others: end all of them
         if catch_unwind(AssertUnwindSafe(|| transport.pump(&to_send, watch, ended, &code))).is_err()
         {
             abort(world, 4);
@@ -127,39 +133,39 @@ pub(crate) fn run<R: Send>(
             _ => abort(world, 4),
         }
     });
-    // SAFETY: as above. What follows is rsmpi's, which looks at no codes.
+    // SAFETY: as above. Later calls are those of rsmpi, which does not check return codes.
     unsafe { ffi::MPI_Comm_set_errhandler(raw(world), ffi::RSMPI_ERRORS_ARE_FATAL) };
     out
 }
 
 /// Ends all ranks.
 pub(crate) fn abort(world: &SimpleCommunicator, code: u8) -> ! {
-    // MPI_Abort talks to a daemon that may be out of reach
+    // MPI_Abort talks to a daemon that may be unreachable: exit after three seconds in any case
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(3));
         leave(code);
     });
-    // SAFETY: `world` is a live communicator; whatever this does, the process leaves behind it.
+    // SAFETY: `world` is a live communicator, and the process exits right after the call.
     unsafe { ffi::MPI_Abort(raw(world), c_int::from(code)) };
     leave(code)
 }
 
-/// Leaves the process at once: no core file, which would hold the witness.
+/// Exits immediately, without a core file, which would contain the witness.
 pub(crate) fn leave(code: u8) -> ! {
-    // SAFETY: `_exit` takes any code and does not come back.
+    // SAFETY: `_exit` accepts any code and does not return.
     unsafe { libc::_exit(c_int::from(code)) }
 }
 
 fn is_done(request: &mut ffi::MPI_Request) -> Result<bool, c_int> {
     let mut done: c_int = 0;
-    // SAFETY: the request came from MPI_Isend or MPI_Imrecv and was not completed: completed ones are dropped with their
-    // `Moving`.
+    // SAFETY: the request came from MPI_Isend or MPI_Imrecv and was not completed: completed ones
+    // are dropped with their `Moving`.
     let code = unsafe { ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE) };
     if code == ffi::MPI_SUCCESS as c_int { Ok(done != 0) } else { Err(code) }
 }
 
 impl Drop for Transport<'_> {
-    /// What MPI may still read or write is never freed.
+    /// Leaks the buffers that MPI may still read or write.
     fn drop(&mut self) {
         self.sending.drain(..).for_each(std::mem::forget);
         self.coming.iter_mut().flat_map(|coming| coming.parts.drain(..)).for_each(std::mem::forget);
@@ -167,7 +173,7 @@ impl Drop for Transport<'_> {
 }
 
 impl Transport<'_> {
-    /// Moves messages until the rank has ended and all that it sent is away.
+    /// Moves messages until the rank has ended and everything that it sent has left.
     fn pump(
         &mut self,
         to_send: &Receiver<(usize, Vec<u8>)>,
@@ -176,6 +182,7 @@ impl Transport<'_> {
         code: &AtomicU16,
     ) {
         let mut nap = SHORTEST_NAP;
+        // several signs per silence, so that one late sign loses no rank
         let between = (watch.silence / 5).clamp(Duration::from_millis(50), Duration::from_secs(2));
         let (mut sign, mut last_look, mut last_moved) =
             (Instant::now(), Instant::now(), Instant::now());
@@ -190,7 +197,8 @@ impl Transport<'_> {
                     moved = true;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // the rank has said all that it will, and the others may leave; what comes must still be taken
+                // the rank sends nothing more, and the others may leave; what they still send must
+                // be received, or their sends would never complete
                 Err(RecvTimeoutError::Disconnected) => {
                     silent_end = true;
                     std::thread::sleep(nap);
@@ -199,9 +207,9 @@ impl Transport<'_> {
             if let Ok(code) = u8::try_from(code.load(Ordering::SeqCst)) {
                 abort(self.world, code);
             }
-            self.forget_what_is_away();
+            self.drop_sent();
             moved |= self.receive();
-            // what is under way moves only while somebody looks
+            // parts in flight progress only while this thread calls MPI: poll at the short interval
             moved |= !self.sending.is_empty()
                 || self.coming.iter().any(|coming| !coming.parts.is_empty());
             if moved {
@@ -216,31 +224,22 @@ impl Transport<'_> {
             }
             if over && over_since.get_or_insert_with(Instant::now).elapsed() > watch.silence {
                 let rank = self.partners().start;
-                abort(self.world, (watch.stuck)(rank, "it does not take what was sent to it"));
+                abort(self.world, (watch.stuck)(rank, "it does not receive what was sent to it"));
             }
             if silent_end || over {
-                // the others may have left already: nobody is watched any more
+                // the others may have left already: their silence no longer means anything
                 continue;
             }
-            // a machine that slept or was frozen must not blame the others for it
+            // a machine that slept or was frozen must not blame the others for its own silence
             if last_look.elapsed() > watch.silence / 2 {
                 self.coming.iter_mut().for_each(|coming| coming.heard = Instant::now());
             }
             last_look = Instant::now();
             if sign.elapsed() >= between {
                 sign = Instant::now();
-                for rank in self.partners() {
-                    if !self.coming[rank].lost {
-                        self.start_send(rank, ALIVE, Arc::new(Vec::new()), 0, 0);
-                    }
-                    if self.coming[rank].heard.elapsed() > watch.silence {
-                        self.is_lost(
-                            rank,
-                            format!("no sign of life for {:.0} s", watch.silence.as_secs_f64()),
-                        );
-                    }
-                }
+                self.exchange_signs(watch.silence);
             }
+            // the rank was told of the loss and should end in order; if it hangs, end it
             if let Some((since, rank, why)) = &self.first_lost
                 && since.elapsed() > GRACE
             {
@@ -249,7 +248,20 @@ impl Transport<'_> {
         }
     }
 
-    /// Whom this rank talks with: rank 0 with all, the others with rank 0.
+    /// Sends a sign of life to all partners, and declares those lost that have been silent too
+    /// long.
+    fn exchange_signs(&mut self, silence: Duration) {
+        for rank in self.partners() {
+            if !self.coming[rank].lost {
+                self.start_send(rank, ALIVE, Arc::new(Vec::new()), 0, 0);
+            }
+            if self.coming[rank].heard.elapsed() > silence {
+                self.is_lost(rank, format!("no sign of life for {:.0} s", silence.as_secs_f64()));
+            }
+        }
+    }
+
+    /// The ranks that this rank communicates with: rank 0 with all, the others with rank 0.
     fn partners(&self) -> std::ops::Range<usize> {
         match self.world.rank() {
             0 => 1..self.coming.len(),
@@ -257,7 +269,7 @@ impl Transport<'_> {
         }
     }
 
-    /// The rank is told, once.
+    /// Reports to this rank that another one is lost, once.
     fn is_lost(&mut self, rank: usize, why: String) {
         if !std::mem::replace(&mut self.coming[rank].lost, true) {
             self.first_lost.get_or_insert_with(|| (Instant::now(), rank, why.clone()));
@@ -278,6 +290,10 @@ impl Transport<'_> {
         }
     }
 
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a part has at most PART = 2^22 bytes, and ranks are C ints"
+    )]
     fn start_send(
         &mut self,
         to: usize,
@@ -289,9 +305,10 @@ impl Transport<'_> {
         let part = &message[start..end];
         // SAFETY: a constant of the library.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-        // SAFETY: MPI reads `part` until the request is complete. The bytes are on the heap, nobody writes to them, and the
-        // `Arc` beside the request keeps them until `is_done` says so, or for ever. The length is at most PART, which is a
-        // C int; the communicator lives as long as `self`; only the thread that started MPI gets here.
+        // SAFETY: MPI reads `part` until the request is complete. The bytes are on the heap,
+        // nothing writes to them, and the `Arc` next to the request keeps them until `is_done`
+        // reports completion, or forever. The length is at most PART, which fits a C int; the
+        // communicator lives as long as `self`; only the thread that started MPI gets here.
         let code = unsafe {
             ffi::MPI_Isend(
                 part.as_ptr().cast(),
@@ -306,30 +323,32 @@ impl Transport<'_> {
         if code == ffi::MPI_SUCCESS as c_int {
             self.sending.push_back(Moving { request, buffer: message });
         } else {
-            self.is_lost(to, format!("MPI can't send to it (error {code})"));
+            self.is_lost(to, format!("MPI cannot send to it (error {code})"));
         }
     }
 
-    /// Lets go of messages that are away.
-    fn forget_what_is_away(&mut self) {
+    /// Drops messages that have been sent.
+    fn drop_sent(&mut self) {
         self.sending.retain_mut(|sending| match is_done(&mut sending.request) {
             Ok(done) => !done,
             Err(_) => {
-                // MPI may still read it; that the rank is lost its silence tells
+                // MPI may still read the buffer, so leak it; the silence of the rank will show its
+                // loss
                 std::mem::forget(sending.buffer.clone());
                 false
             }
         });
     }
 
-    /// Begins to receive what is there, and takes what has come; whether anything has.
+    /// Starts to receive what has arrived, and takes the parts that are complete. Returns whether
+    /// anything new arrived.
     fn receive(&mut self) -> bool {
         let mut moved = false;
         while self.begin_receive() {
             moved = true;
         }
         for from in 0..self.coming.len() {
-            // in the order in which they were sent
+            // only from the front: parts must be joined in the order in which they were sent
             while let Some((_, part)) = self.coming[from].parts.front_mut() {
                 match is_done(&mut part.request) {
                     Ok(false) => break,
@@ -340,7 +359,7 @@ impl Transport<'_> {
                     }
                     Err(code) => {
                         self.coming[from].parts.pop_front().into_iter().for_each(std::mem::forget);
-                        self.is_lost(from, format!("MPI can't receive from it (error {code})"));
+                        self.is_lost(from, format!("MPI cannot receive from it (error {code})"));
                     }
                 }
             }
@@ -348,13 +367,13 @@ impl Transport<'_> {
         moved
     }
 
-    /// Begins to receive one part, if there is one.
+    /// Starts to receive one part, if one has arrived.
     fn begin_receive(&mut self) -> bool {
         let mut found: c_int = 0;
-        // SAFETY: plain integers and pointers, for which zero is a value.
+        // SAFETY: plain integers and pointers, for which zero is a valid value.
         let (mut message, mut status): (ffi::MPI_Message, ffi::MPI_Status) =
             unsafe { (ffi::RSMPI_MESSAGE_NULL, std::mem::zeroed()) };
-        // SAFETY: all three outputs are initialised and live; the constants are the library's.
+        // SAFETY: all three outputs are initialized and live; the constants are the library's.
         let code = unsafe {
             ffi::MPI_Improbe(
                 ffi::RSMPI_ANY_SOURCE,
@@ -370,13 +389,13 @@ impl Transport<'_> {
         }
         let (from, tag) = (status.MPI_SOURCE as usize, status.MPI_TAG);
         let mut length: c_int = 0;
-        // SAFETY: the status is of the message that was found.
+        // SAFETY: the status is that of the message that was found.
         unsafe { ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut length) };
         let mut buffer = vec![0u8; length.max(0) as usize];
         // SAFETY: a constant of the library.
         let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
-        // SAFETY: MPI writes to the buffer, which has as many bytes as the message, until the request is complete; it stays on
-        // the heap beside the request until then, or for ever.
+        // SAFETY: MPI writes to the buffer, which has as many bytes as the message, until the
+        // request is complete; it stays on the heap next to the request until then, or forever.
         let code = unsafe {
             ffi::MPI_Imrecv(
                 buffer.as_mut_ptr().cast(),
@@ -391,13 +410,15 @@ impl Transport<'_> {
         if code == ffi::MPI_SUCCESS as c_int {
             coming.parts.push_back((tag, Moving { request, buffer }));
         } else {
+            // MPI may still write to it
             std::mem::forget(buffer);
-            self.is_lost(from, format!("MPI can't receive from it (error {code})"));
+            self.is_lost(from, format!("MPI cannot receive from it (error {code})"));
         }
         true
     }
 
-    /// A part has come. Its length must be what the message's header says: the last one the rest, the others full.
+    /// Takes a part that has arrived. Its length must follow from the message's header: the last
+    /// part has the rest, all others are full.
     fn took(&mut self, from: usize, tag: c_int, bytes: Vec<u8>) {
         let coming = &mut self.coming[from];
         coming.heard = Instant::now();
@@ -406,7 +427,7 @@ impl Transport<'_> {
             (FIRST, None) => {
                 let total = message_length(&bytes)
                     .filter(|length| *length <= LONGEST)
-                    .map(|length| length as usize);
+                    .and_then(|length| usize::try_from(length).ok());
                 let fits = total
                     .is_some_and(|total| bytes.len() >= HEADER && bytes.len() == total.min(PART));
                 coming.partial = total.map(|total| (bytes, total));
@@ -421,7 +442,7 @@ impl Transport<'_> {
         };
         if !fits {
             coming.partial = None;
-            self.is_lost(from, "it sent something that is no message".into());
+            self.is_lost(from, "it sent something that is not a message".into());
         } else if let Some((bytes, _)) = coming.partial.take_if(|(all, total)| all.len() == *total)
             && !coming.lost
         {

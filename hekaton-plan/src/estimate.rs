@@ -1,8 +1,9 @@
-//! What a run will take, before its keys are made: sizes, memory and time.
+//! What a run will require, before its keys exist: sizes, memory and time.
 //!
-//! Sizes are counted from the constraints. Times come from a calibration of this machine's kernels, from one witness of
-//! each type (how many of its values are 0, 1, short or long decides what a multi-scalar multiplication costs), and from
-//! going through the rounds' queue as the engine does.
+//! Sizes are counted from the constraints. Times come from a calibration of this machine's kernels,
+//! from one witness per type (the cost of a multi-scalar multiplication depends on how many values
+//! are 0, 1, short or long), and from a simulation of the queue from which provers take
+//! subcircuits.
 
 use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
@@ -17,33 +18,37 @@ use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
 use hekaton_core::{Pool, Proof};
 use std::time::{Duration, Instant};
 
-/// What the aggregation takes for each element of its padded vectors, in Miller loops of one pair; and once, in final
-/// exponentiations. Fitted to n = 64 .. 512 with the portable kernels (`benches --bin aggregation`).
+/// The cost of the aggregation per element of its padded vectors, in Miller loops of one pair.
+/// Fitted, like `AGGREGATE_ONCE`, to n = 64 .. 512 with the portable kernels (`benches --bin
+/// aggregation`).
 const AGGREGATE_EACH: f64 = 17.0;
+/// The fixed cost of the aggregation, in final exponentiations.
 const AGGREGATE_ONCE: f64 = 250.0;
-/// Products of single points in a proof, in final exponentiations: neither is done in batches.
+/// The cost of the products of single points per proof, in final exponentiations. Neither is done
+/// in batches, so both scale alike between machines.
 const SINGLE_PRODUCTS: f64 = 2.5;
-/// Loading a key takes its digest, page faults and a look at the matrices: so many times the digest alone.
+/// The time to load a key (digest, page faults, check of the matrices) over that of the digest
+/// alone.
 const LOAD: f64 = 3.0;
 
-/// How fast this machine's kernels are: seconds for each unit, on one thread while all of them work.
+/// The speed of this machine's kernels, in seconds per unit on one thread while all threads work.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
-    /// An addition in a bucket method in G1, and of a plain sum.
+    /// An addition in G1: in the bucket method, and in a plain sum.
     g1: [f64; 2],
     /// The same in G2.
     g2: [f64; 2],
-    /// `to_coset` of N values is N log2 N of these.
+    /// A butterfly: `to_coset` of N values takes N log2 N of them.
     butterfly: f64,
     /// A pair in a product of Miller loops.
     miller: f64,
     /// A final exponentiation.
     finish: f64,
-    /// A byte of a digest.
+    /// One byte of a digest.
     hash: f64,
 }
 
-/// The median time of a function that is called three times.
+/// The median time of three calls of a function.
 fn time<R>(mut f: impl FnMut() -> R) -> f64 {
     let mut times = [0.0; 3];
     for t in &mut times {
@@ -55,7 +60,7 @@ fn time<R>(mut f: impl FnMut() -> R) -> f64 {
     times[1]
 }
 
-/// Long scalars that are quick to make.
+/// Full-size scalars that are quick to generate.
 fn long_scalars(n: usize) -> Vec<Fr> {
     let step = Fr::from(u64::MAX).square().square() + Fr::from(12345u64);
     let mut x = Fr::from(3u64);
@@ -67,7 +72,7 @@ fn long_scalars(n: usize) -> Vec<Fr> {
     .collect()
 }
 
-/// Distinct points: sums of a few.
+/// Distinct points that are quick to generate: each step doubles their number by adding a shift.
 fn points<G: Group>(n: usize) -> Vec<G> {
     let step = G::generator().mul(&Fr::from(0x1234_5678_9abcu64));
     let mut out = vec![G::generator()];
@@ -81,6 +86,7 @@ fn points<G: Group>(n: usize) -> Vec<G> {
     out
 }
 
+/// Seconds per addition in the bucket method and in a plain sum, from vectors of 2^`log` points.
 fn group<G: Group>(log: u32) -> [f64; 2] {
     let n = 1 << log;
     let points = points::<G>(n);
@@ -92,7 +98,8 @@ fn group<G: Group>(log: u32) -> [f64; 2] {
 }
 
 impl Calibration {
-    /// Measures for about two seconds, on all threads at once.
+    /// Measures for about two seconds, on all threads at once: memory bandwidth and clock are then
+    /// those of a run.
     pub fn measure(pool: &impl Pool) -> Self {
         let all = pool.map(vec![(); pool.threads()], |()| Self::one_thread());
         let mean = |f: &dyn Fn(&Self) -> f64| all.iter().map(f).sum::<f64>() / all.len() as f64;
@@ -127,56 +134,57 @@ impl Calibration {
     }
 }
 
-/// What subcircuits of a type take.
+/// The estimate for one type of subcircuits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TypeEstimate {
-    /// Sizes.
+    /// Sizes of the type.
     pub size: TypeSize,
-    /// Seconds of the commit round's part.
+    /// Seconds per subcircuit in the commit round.
     pub commit_seconds: f64,
-    /// Seconds of the prove round's part, synthesis included.
+    /// Seconds per subcircuit in the prove round, synthesis included.
     pub prove_seconds: f64,
 }
 
-/// What a run takes.
+/// The estimate for a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// The types.
+    /// The estimate for each type, in the order of the layout.
     pub types: Vec<TypeEstimate>,
-    /// n.
+    /// The number of subcircuits.
     pub subcircuits: u64,
-    /// Constraints of all subcircuits.
+    /// The total number of constraints.
     pub constraints: u64,
-    /// Bytes of all keys on disk.
+    /// The size of all keys on disk, in bytes.
     pub key_bytes: u64,
-    /// Bytes of the proof.
+    /// The size of the proof, in bytes.
     pub proof_bytes: u64,
-    /// Provers and memory.
+    /// The number of provers and the memory.
     pub memory: MemoryPlan,
-    /// Seconds of each phase: loading keys (from the page cache), execution, commit round, prove round, aggregation.
+    /// Seconds per phase: loading keys (from the page cache), execution, commit round, prove round,
+    /// aggregation.
     pub phases: [f64; 5],
 }
 
 impl Estimate {
-    /// Seconds in all.
+    /// The total time in seconds.
     pub fn seconds(&self) -> f64 {
         self.phases.iter().sum()
     }
 }
 
-/// Why there is no estimate.
+/// Why a run cannot be estimated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EstimateError {
-    /// The circuit can't be laid out or synthesized.
+    /// The circuit has no valid layout or cannot be synthesized.
     #[error(transparent)]
     Circuit(#[from] CheckError),
-    /// The circuit can't be executed.
+    /// The circuit cannot be executed.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// One subcircuit can't be synthesized.
+    /// The witness of a subcircuit cannot be synthesized.
     #[error("instance {instance}: {why}")]
     Witness {
         /// The instance.
@@ -189,20 +197,21 @@ pub enum EstimateError {
     Memory(#[from] NotEnoughMemory),
 }
 
-/// Who will prove.
+/// The machines that will prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
-    /// Ranks that prove; 1 for one process.
+    /// The number of ranks that prove; 1 for a single process.
     pub ranks: usize,
-    /// Threads of each.
+    /// The number of threads per rank.
     pub threads: usize,
 }
 
-/// Estimates a run on an input (any input of the same size does) with one prover on each thread of each rank, or fewer
-/// within `memory_limit` bytes per rank, on machines like the one that was measured and a network that takes no time.
+/// Estimates a run on an input; any input of the same size will do. Assumes one prover per thread
+/// of each rank, or fewer to stay within `memory_limit` bytes per rank, on machines like the one
+/// that was measured and with a network that takes no time.
 ///
 /// # Errors
-/// When the circuit can't be executed or synthesized, or the limit is too small.
+/// If the circuit cannot be executed or synthesized, or the limit is too small.
 pub fn estimate<C: Circuit>(
     circuit: &C,
     input: &C::Input,
@@ -225,7 +234,8 @@ pub fn estimate<C: Circuit>(
     let n = wiring.instances();
     let padded = n.next_power_of_two();
     let key_bytes = sizes.iter().map(|s| s.key_bytes).sum::<u64>() + aggregation_key_bytes(n);
-    // The rounds hand out the largest subcircuits first.
+    // The engine hands out the largest subcircuits first, so that no rank starts a long one at the
+    // end.
     let mut order: Vec<&TypeEstimate> =
         wiring.type_of.iter().map(|kind| &types[*kind as usize]).collect();
     order.sort_by_key(|t| std::cmp::Reverse(t.size.constraints));
@@ -252,14 +262,14 @@ pub fn estimate<C: Circuit>(
     })
 }
 
-/// Bytes of the aggregation key: two powers per padded instance in each group, and two points and the type of each
-/// instance. The few points per type are not counted.
+/// The size of the aggregation key: two powers per padded instance in each group, and two points
+/// and the type of each instance. The few points per type are not counted.
 fn aggregation_key_bytes(n: usize) -> u64 {
     let (g1, g2) = (size_of::<G1Point>(), size_of::<G2Point>());
     (2 * (g1 + g2) * n.next_power_of_two() + (2 * g1 + size_of::<u32>()) * n) as u64
 }
 
-/// One execution, from which a witness of each type is taken.
+/// One execution, which provides a witness per type.
 struct Sample<'a, C: Circuit> {
     circuit: &'a C,
     layout: &'a Layout,
@@ -269,8 +279,9 @@ struct Sample<'a, C: Circuit> {
 }
 
 impl<C: Circuit> Sample<'_, C> {
-    /// What a subcircuit of a type takes, from its constraints and the witness of its first instance.
+    /// Estimates a type from its constraints and the witness of its first instance.
     fn estimate(&self, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
+        #[allow(clippy::cast_possible_truncation, reason = "a layout has at most 2^31 types")]
         let index = kind.index() as u32;
         let (variables, name) = (self.wiring.variables(index), self.layout.type_name(kind));
         let r1cs =
@@ -283,7 +294,7 @@ impl<C: Circuit> Sample<'_, C> {
             return Ok(TypeEstimate { size, commit_seconds: 0.0, prove_seconds: 0.0 });
         };
         let values = self.values(first);
-        // The faster of two runs: the first one fills caches and page tables.
+        // Takes the faster of two runs, because the first one fills caches and page tables.
         let ((z, a), (_, b)) =
             (self.witness(first, &r1cs, &values)?, self.witness(first, &r1cs, &values)?);
         let rows = time_rows(&matrices, &table.values, &z);
@@ -298,7 +309,7 @@ impl<C: Circuit> Sample<'_, C> {
         })
     }
 
-    /// The values in the slots of an instance. Masks are long scalars, as those of a run are.
+    /// The values in the slots of an instance. Masks are full-size scalars, as in a run.
     fn values(&self, instance: usize) -> Vec<Fr> {
         let id = self.layout.instance_ids().nth(instance);
         let values = &self.execution.values;
@@ -310,7 +321,7 @@ impl<C: Circuit> Sample<'_, C> {
         })
     }
 
-    /// The witness of an instance, and how long its synthesis took.
+    /// The witness of an instance, and the time of its synthesis.
     fn witness(
         &self,
         instance: usize,
@@ -323,13 +334,15 @@ impl<C: Circuit> Sample<'_, C> {
             .layout
             .instance_ids()
             .nth(instance)
-            .ok_or_else(|| error(&"there is no such instance"))?;
+            .ok_or_else(|| error(&"the layout has no such instance"))?;
+        // Any challenges that are not poles (zero denominators) cost the same.
         let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
         let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
         let kind = self.layout.type_of(id);
         let start = Instant::now();
         let private = self.execution.private_input(id)?;
-        let prefix = Prefix::new(slots, values, &memory).map_err(|_| error(&"a pole"))?;
+        let prefix =
+            Prefix::new(slots, values, &memory).map_err(|_| error(&"the challenges hit a pole"))?;
         let z = synthesize_witness(
             self.circuit,
             kind,
@@ -343,7 +356,7 @@ impl<C: Circuit> Sample<'_, C> {
     }
 }
 
-/// The three sparse products, done as a prover does them.
+/// Times the three sparse products, computed as a prover does.
 fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 {
     let start = Instant::now();
     for owned in matrices {
@@ -354,7 +367,8 @@ fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 
     start.elapsed().as_secs_f64()
 }
 
-/// Transforms and multi-scalar multiplications of one proof.
+/// Seconds of the transforms and multi-scalar multiplications of one proof (spec: mirage#prove).
+#[allow(clippy::cast_possible_truncation, reason = "a type has at most 2^28 rows and variables")]
 fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) -> f64 {
     let auxiliary = r1cs.layout.auxiliary(z.len());
     let used = |m: usize, end: usize| -> Scalars {
@@ -367,7 +381,7 @@ fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) ->
         Scalars::new(&z[auxiliary.clone()]).work(),
         used(0, z.len()).work(),
         used(2, auxiliary.start).work(),
-        // the products on the coset are long
+        // values on the coset are full-size
         MsmWork::of_long(size.domain as usize),
     ];
     let n = size.domain as f64;
@@ -377,14 +391,15 @@ fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) ->
     transforms + g1 + g2 + SINGLE_PRODUCTS * calibration.finish
 }
 
-/// When the last of some jobs ends that are pulled in order by `workers` workers.
+/// The time at which the last job ends when `workers` workers take jobs in order.
 fn queue(jobs: impl Iterator<Item = f64>, workers: usize) -> f64 {
-    // times in nanoseconds order as integers do
+    // Integers of nanoseconds have a total order, which the heap needs.
     let mut free: std::collections::BinaryHeap<_> =
         (0..workers.max(1)).map(|_| std::cmp::Reverse(0u64)).collect();
     let mut end = 0;
     for seconds in jobs {
         let std::cmp::Reverse(at) = free.pop().unwrap_or(std::cmp::Reverse(0));
+        #[allow(clippy::cast_possible_truncation, reason = "nanoseconds; a fraction is dropped")]
         let done = at + (seconds * 1e9) as u64;
         end = end.max(done);
         free.push(std::cmp::Reverse(done));
@@ -407,7 +422,8 @@ mod tests {
         assert_eq!(queue(std::iter::empty(), 3), 0.0);
     }
 
-    /// No test fails on a clock: what is counted must be exact, what is timed must be there.
+    /// Counts must be exact; of times the test only demands that they exist, so no clock can fail
+    /// it.
     #[test]
     fn counts_are_exact() {
         let (circuit, engine) = (Squares::new(&[0, 1, 1, 0, 1]), LocalEngine::new(None).unwrap());
@@ -435,7 +451,7 @@ mod tests {
             None,
         )
         .unwrap();
-        assert!(more.phases[4] < found.phases[4], "the aggregation is shared out");
+        assert!(more.phases[4] < found.phases[4], "the aggregation is distributed");
         let small =
             estimate(&circuit, &Fr::from(2u64), Masking::Masked, &calibration, workers, Some(1));
         assert!(matches!(small, Err(EstimateError::Memory(NotEnoughMemory { limit: 1, .. }))));

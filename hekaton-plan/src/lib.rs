@@ -1,4 +1,6 @@
-//! What a Hekaton run will take, before it starts: sizes, memory and time.
+//! Predicts what a Hekaton run requires before it starts: sizes, memory and time.
+
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 
 mod estimate;
 mod memory;

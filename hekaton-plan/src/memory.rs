@@ -1,8 +1,9 @@
-//! What a run needs of a machine: sizes of types and keys, and memory.
+//! The sizes of types and keys, and the memory that a run requires.
 //!
-//! Measured (`cargo run --release -p benches --bin prover`): beside its key a prover takes 160 to 170 bytes for each
-//! element of its type's domain and up to 4 MB that do not grow. A key keeps 72 bytes an element of its domain for the
-//! Fourier transforms. Key sections are mapped, and count while they are resident.
+//! Measured (`cargo run --release -p benches --bin prover`): in addition to its key, a prover takes
+//! 160 to 170 bytes per element of its type's domain and a constant of up to 4 MB. A key keeps 72
+//! bytes per element of its domain for the Fourier transforms. Key sections are memory-mapped and
+//! count while they are resident.
 
 use hekaton_arith::{G1Point, G2Point};
 use hekaton_circuit::prover::R1cs;
@@ -10,45 +11,45 @@ use hekaton_core::ProverKeys;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{Elements, ProvingKey};
 
-/// Private bytes of a prover for each element of the domain.
+/// Private bytes of a prover per element of the domain.
 const PROVER: u64 = 172;
-/// Private bytes of a prover that do not grow.
+/// Private bytes of a prover that do not depend on the domain.
 const PROVER_FIXED: u64 = 4 << 20;
-/// The Fourier transform's tables, for each element of the domain: 72 in lanes, 64 otherwise.
+/// Bytes of the Fourier transform's tables per element of the domain: 72 in lanes, 64 otherwise.
 const TABLES: u64 = 72;
-/// The section `shape` of a proving key: four numbers.
+/// Bytes of the section `shape` of a proving key: four numbers.
 const SHAPE: u64 = 32;
-/// Program, stacks, allocator.
+/// Bytes of the program, stacks and allocator.
 const PROCESS: u64 = 16 << 20;
-/// For each shared wire of each subcircuit: its value, address and multiplicity, and the layout's entries.
+/// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
 const SLOT: u64 = 160;
-/// For each subcircuit: answers, and the aggregation's vectors with their folds.
+/// Bytes per subcircuit: answers, and the aggregation's vectors with their folds.
 const INSTANCE: u64 = 4096;
 
-/// What a subcircuit type takes.
+/// The sizes of a subcircuit type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TypeSize {
-    /// Its name.
+    /// The name of the type.
     pub name: String,
-    /// Constraints of a subcircuit, those of the memory check included.
+    /// Constraints per subcircuit, those of the memory check included.
     pub constraints: u64,
-    /// Variables of a subcircuit.
+    /// Variables per subcircuit.
     pub variables: u64,
-    /// Elements of its domain, the next power of two.
+    /// The size of the domain: the number of constraints rounded up to a power of two.
     pub domain: u64,
-    /// Shared wires of a subcircuit, masks included.
+    /// Slots per subcircuit, mask slots included.
     pub slots: u64,
-    /// Number of instances.
+    /// The number of instances.
     pub instances: u64,
-    /// Bytes of its proving key.
+    /// The size of the proving key, in bytes.
     pub key_bytes: u64,
-    /// The most bytes of the key that a prover reads at a time.
+    /// The largest part of the key that a prover reads at a time, in bytes.
     pub largest_part: u64,
 }
 
 impl TypeSize {
-    /// From a key.
+    /// Reads the sizes from a key.
     pub(crate) fn of_key(key: &ProvingKey, instances: u64) -> Self {
         Self {
             name: key.name().to_owned(),
@@ -62,7 +63,7 @@ impl TypeSize {
         }
     }
 
-    /// From the constraints, without a key: counts what setup would write.
+    /// Counts from the constraints what setup would write.
     pub(crate) fn of_r1cs(r1cs: &R1cs, coefficients: usize, instances: u64) -> Self {
         let (layout, variables) = (&r1cs.layout, r1cs.variables as u64);
         let slots = layout.slots() as u64;
@@ -77,7 +78,8 @@ impl TypeSize {
         let [a, b, c] = [0, 1, 2].map(columns);
         let entries: u64 = r1cs.rows.iter().flatten().map(|row| row.len() as u64).sum();
         let matrices = 8 * entries + 3 * 4 * (constraints + 1) + 32 * coefficients as u64;
-        // the sizes in a key file: coordinates of 48 bytes, two per point of G1 and four per point of G2, and indices of 4
+        // The sizes in a key file: two coordinates of 48 bytes per point of G1, four per point of
+        // G2, and indices of 4 bytes (spec: mirage#queries).
         const G1: u64 = size_of::<G1Point>() as u64;
         const G2: u64 = size_of::<G2Point>() as u64;
         const INDEX: u64 = size_of::<u32>() as u64;
@@ -103,16 +105,16 @@ impl TypeSize {
         }
     }
 
-    /// Private memory of a prover of this type.
+    /// The private memory of a prover of this type, in bytes.
     pub fn prover_bytes(&self) -> u64 {
         PROVER * self.domain + PROVER_FIXED
     }
 }
 
-/// The sizes of all types of a set of keys.
+/// Returns the sizes of all types of a set of keys.
 ///
 /// # Errors
-/// When the aggregation key is damaged.
+/// If the aggregation key is damaged.
 pub fn type_sizes(keys: &ProverKeys) -> Result<Vec<TypeSize>, KeyFileError> {
     let type_of = keys.aggregation.type_of()?;
     let instances = |kind: usize| type_of.iter().filter(|k| **k as usize == kind).count() as u64;
@@ -124,35 +126,36 @@ pub fn type_sizes(keys: &ProverKeys) -> Result<Vec<TypeSize>, KeyFileError> {
         .collect())
 }
 
-/// How a run stays within a limit of memory.
+/// How a run stays within a memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Subcircuits that are proven at once.
+    /// The number of subcircuits that are proven at once.
     pub provers: usize,
-    /// Whether parts of keys are dropped as soon as they were used. They are read again for the next subcircuit, from the
-    /// page cache where there is room for it.
+    /// Whether parts of keys are dropped from memory after use. They are read again for the next
+    /// subcircuit, from the page cache if there is room for it.
     pub release: bool,
-    /// Resident memory that the run needs at most, in bytes.
+    /// The maximum resident memory of the run, in bytes.
     pub peak: u64,
 }
 
-/// A limit that no run can keep to.
+/// A memory limit that is too small for one prover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{limit} bytes of memory are too few: the smallest workable limit for these keys is {smallest} bytes"
+    "a memory limit of {limit} bytes is too small: the smallest workable limit for these keys is \
+     {smallest} bytes"
 )]
 pub struct NotEnoughMemory {
-    /// The limit given.
+    /// The given limit.
     pub limit: u64,
-    /// The smallest that works.
+    /// The smallest limit that works.
     pub smallest: u64,
 }
 
 impl MemoryPlan {
-    /// As many provers as `threads` allows, within `limit` bytes of resident memory if there is one.
+    /// Plans up to `threads` provers, within `limit` bytes of resident memory if there is a limit.
     ///
     /// # Errors
-    /// When one prover needs more.
+    /// If a single prover needs more than the limit.
     pub fn new(
         types: &[TypeSize],
         threads: usize,
@@ -162,7 +165,7 @@ impl MemoryPlan {
         let plan =
             |provers, release| Self { provers, release, peak: peak(types, provers, release) };
         let Some(limit) = limit else { return Ok(plan(threads, false)) };
-        // Dropping costs less than a prover: it comes first.
+        // Rereading keys costs less than one prover fewer, so dropping is tried first.
         let plans =
             (1..=threads).rev().flat_map(|provers| [plan(provers, false), plan(provers, true)]);
         let fits = |plan: &Self| plan.peak <= limit;
@@ -171,11 +174,11 @@ impl MemoryPlan {
     }
 }
 
-/// Resident memory of a run at its peak.
+/// The resident memory of a run at its peak, in bytes.
 fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
     let sum = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).fold(0, u64::saturating_add);
     let most = |f: &dyn Fn(&TypeSize) -> u64| types.iter().map(f).max().unwrap_or_default();
-    // The order is largest first: all provers work on the largest type at some time.
+    // Largest subcircuits come first, so at some time all provers work on the largest type.
     let provers = (provers as u64).min(sum(&|t| t.instances).max(1));
     let keys = if release { provers * most(&|t| t.largest_part) } else { sum(&|t| t.key_bytes) };
     PROCESS
@@ -191,7 +194,7 @@ mod tests {
     use hekaton_core::{SetupOptions, setup};
     use hekaton_testing::Squares;
 
-    /// What is foreseen from the constraints is what setup writes.
+    /// The sizes counted from the constraints are those that setup writes.
     #[test]
     fn key_sizes_are_exact() {
         use hekaton_circuit::prover::synthesize_r1cs;

@@ -1,90 +1,99 @@
-//! What can be wrong with a run directory.
+//! Errors of run directories.
 
 use hekaton_core::protocol::journal::{JournalError, JournalErrorKind};
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a run directory.
+/// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A file can't be read or written.
+    /// A file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A directory with other things in it.
-    #[error("{path} is no run directory and not empty (it has '{found}'): give a new or empty one")]
+    /// The directory holds other files.
+    #[error(
+        "{path} is neither empty nor a run directory (it contains '{found}'): use a new or empty \
+         directory"
+    )]
     NotEmpty {
         /// The directory.
         path: PathBuf,
-        /// One of the things in it.
+        /// The name of one of them.
         found: String,
     },
-    /// Something else than a directory.
-    #[error("{path} is a file: a run directory is wanted")]
+    /// The path is not a directory.
+    #[error("{path} is a file, not a run directory")]
     File {
         /// The path.
         path: PathBuf,
     },
-    /// A run began there already.
+    /// A run was already started in the directory.
     #[error("{path} already holds a run: resume it, or use another directory")]
     Exists {
         /// The directory.
         path: PathBuf,
     },
-    /// The run in the directory is another one.
-    #[error("the run in {path} is another one: {}; give what it was begun with, or another directory", .differences.join("; "))]
+    /// The run in the directory is of something else.
+    #[error(
+        "{path} holds a different run: {}; resume it with what it was started with, or use another \
+         directory", .differences.join("; ")
+    )]
     Different {
         /// The directory.
         path: PathBuf,
-        /// What differs, one sentence each.
+        /// The differences, one clause each.
         differences: Vec<String>,
     },
-    /// Finished, with another result.
+    /// The run is finished, and its proof is not valid for this input.
     #[error(
-        "the run in {path} is finished, and its proof does not hold for these public values: the input is another one, or the proof was damaged; begin a new run in another directory"
+        "the run in {path} is finished, and its proof does not hold for these public values: the \
+         input differs or the proof is damaged; start a new run in another directory"
     )]
     Finished {
         /// The directory.
         path: PathBuf,
     },
-    /// Another version.
+    /// A file has another format version.
     #[error(
-        "{path} has format version {found}, this program reads version {expected}: go on with the program that began the run"
+        "{path} has format version {found}, but this program reads version {expected}: resume with \
+         the program that started the run"
     )]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         found: u32,
-        /// The version of this program.
+        /// The version that this program reads.
         expected: u32,
     },
-    /// A file that can't be mended.
-    #[error("{path} is damaged ({why}): begin a new run in another directory")]
+    /// A file is damaged beyond repair.
+    #[error("{path} is damaged ({why}): start a new run in another directory")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         why: String,
     },
-    /// An intact log of other work.
+    /// An intact log belongs to another execution.
     #[error(
-        "{path} belongs to another execution: the circuit does not execute this input as it did when the run began, or another version of it does; begin a new run in another directory"
+        "{path} belongs to another execution: the circuit or its version no longer executes this \
+         input as it did when the run started; start a new run in another directory"
     )]
     OtherLog {
         /// The file.
         path: PathBuf,
     },
-    /// Another process works in the directory.
+    /// Another process is working in the directory.
     #[error("{path}: the run is held by {holder}, which is alive: wait for it, or stop it")]
     Held {
         /// The lease.
         path: PathBuf,
-        /// Who holds it.
+        /// The holder.
         holder: String,
     },
     /// Another process took the lease over.
@@ -94,12 +103,12 @@ pub enum RunError {
     Lost {
         /// The lease.
         path: PathBuf,
-        /// Who holds it now.
+        /// The holder now.
         holder: String,
     },
 }
 
-/// An I/O error of a file or directory.
+/// Adds the path to an I/O error.
 pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RunError + '_ {
     move |source| RunError::Io { path: path.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! `run.json` and `seed`.
+//! The files `run.json` and `seed` of a run directory.
 
 use crate::error::{RunError, io};
 use crate::identity::PublicIdentity;
@@ -11,22 +11,23 @@ use zeroize::Zeroizing;
 
 pub(crate) const VERSION: u32 = 1;
 const SEED_MAGIC: &[u8; 8] = b"HEKATNSD";
-/// The largest `run.json`, seed or proof that is read.
+/// The maximum number of bytes read from `run.json`, the seed or the proof.
 pub(crate) const LIMIT: u64 = 1 << 20;
 
-/// `run.json`.
+/// The contents of `run.json`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunFile {
     pub(crate) format_version: u32,
     #[serde(flatten)]
     pub(crate) identity: PublicIdentity,
-    /// keyed with the seed
+    /// The digest of the input, keyed with the seed.
     pub(crate) input_digest: String,
     pub(crate) seed_digest: String,
     pub(crate) insecure_seed: bool,
     pub(crate) written_by: String,
 }
 
+/// Reads a file of at most [`LIMIT`] bytes; `None` if it does not exist.
 pub(crate) fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
     use std::io::Read;
     let file = match std::fs::File::open(path) {
@@ -45,11 +46,14 @@ pub(crate) fn read_at_most(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
     Ok(Some(bytes))
 }
 
+/// Reads `run.json`; `None` if it does not exist.
 pub(crate) fn read_run(path: &Path) -> Result<Option<RunFile>, RunError> {
     let Some(bytes) = read_at_most(path)? else { return Ok(None) };
     parse_run(&bytes, path).map(Some)
 }
 
+/// Parses `run.json`; the path is for errors. The version is checked first, since other versions
+/// may have other fields.
 pub(crate) fn parse_run(bytes: &[u8], path: &Path) -> Result<RunFile, RunError> {
     #[derive(Deserialize)]
     struct OnlyVersion {
@@ -64,13 +68,15 @@ pub(crate) fn parse_run(bytes: &[u8], path: &Path) -> Result<RunFile, RunError> 
     serde_json::from_slice(bytes).map_err(damaged)
 }
 
+/// The digest by which `run.json` recognizes its seed.
 pub(crate) fn seed_digest(seed: &[u8; 32]) -> String {
     hex::encode(blake3::derive_key("hekaton-v1 run seed", seed))
 }
 
+/// Writes the seed so that no reader ever sees half a file.
 pub(crate) fn write_seed(path: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    // temporary files are made with mode 0600, and it stays
+    // Temporary files are created with mode 0600 and keep it, so no other user ever sees the seed.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(SEED_MAGIC)?;
     file.write_all(&VERSION.to_le_bytes())?;
@@ -78,7 +84,7 @@ pub(crate) fn write_seed(path: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
     persist(file, path, 0o600)
 }
 
-/// The seed; `None` when the run is finished.
+/// Reads the seed; `None` if the run is finished. `notices` receives warnings.
 pub(crate) fn read_seed(
     path: &Path,
     run: &RunFile,
@@ -99,7 +105,8 @@ pub(crate) fn read_seed(
         let mode = std::fs::metadata(&file).map_err(io(&file))?.permissions().mode();
         if mode & 0o077 != 0 {
             notices.push(format!(
-                "{} is readable for others (mode {:o}): whoever read it can undo the proof's zero knowledge",
+                "{} is readable for others (mode {:o}): anyone who has read it can undo the zero \
+                 knowledge of the proof",
                 file.display(),
                 mode & 0o777
             ));
@@ -108,14 +115,15 @@ pub(crate) fn read_seed(
     let head = [&SEED_MAGIC[..], &VERSION.to_le_bytes()].concat();
     let seed: Option<[u8; 32]> =
         bytes.strip_prefix(&head[..]).and_then(|seed| seed.try_into().ok());
-    let seed = Zeroizing::new(seed.ok_or_else(|| damaged("it is no seed of this version"))?);
+    let seed = Zeroizing::new(seed.ok_or_else(|| damaged("not a seed file of this version"))?);
+    // A different seed would break the logs and, after half a run, zero knowledge.
     if seed_digest(&seed) != run.seed_digest {
-        return Err(damaged("it is not the seed that the run was begun with"));
+        return Err(damaged("not the seed that the run was started with"));
     }
     Ok(Some(Randomness::from_seed(&seed, run.insecure_seed)))
 }
 
-/// Makes renames in a directory outlive a power failure, where the file system can.
+/// Makes renames in a directory survive a power failure, if the file system supports that.
 pub(crate) fn sync_directory(path: &Path) {
     let _ = std::fs::File::open(path).and_then(|directory| directory.sync_all());
 }

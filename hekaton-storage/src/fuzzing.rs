@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: parsers that are not part of the API. May change at any time.
+//! Entry points for fuzzing: parsers that are not part of the API and may change at any time.
 
 use crate::error::RunError;
 use crate::files::parse_run;
@@ -8,12 +8,12 @@ use hekaton_core::protocol::messages::{Commitment, Message};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// `manifest.json`.
+/// Parses `manifest.json`.
 pub fn manifest(text: &[u8]) -> Option<Manifest> {
     Manifest::parse(text, Path::new("manifest.json")).ok()
 }
 
-/// `run.json`.
+/// Parses `run.json`, and returns whether it is valid.
 pub fn run_file(text: &[u8]) -> bool {
     parse_run(text, Path::new("run.json")).is_ok()
 }
@@ -21,7 +21,7 @@ pub fn run_file(text: &[u8]) -> bool {
 /// Opens a log of commitments in a directory and returns its answers and notices.
 ///
 /// # Errors
-/// When it belongs to something else.
+/// If the log belongs to something else.
 pub fn open_log(
     directory: &Path,
     binding: [u8; 32],
@@ -44,7 +44,7 @@ pub fn open_log(
 /// Appends to a log, in a new segment.
 ///
 /// # Errors
-/// When it can't be written.
+/// If the log cannot be written.
 pub fn append(directory: &Path, binding: [u8; 32], answers: &[Commitment]) -> Result<(), RunError> {
     let (log, _) = log(directory, binding, &mut |_| 0)?;
     answers.iter().try_for_each(|answer| log.append(&answer.to_bytes()).map(drop))

@@ -1,9 +1,10 @@
-//! What a run is of.
+//! The identity of a run: its keys and its input.
 
 use hekaton_core::VerifyingKey;
 use serde::{Deserialize, Serialize};
 
-/// What a run is of. Two runs with the same identity have the same proof but for their seeds.
+/// The keys and the input of a run. Runs with the same identity and the same seed have the same
+/// proof.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RunIdentity {
     pub(crate) public: PublicIdentity,
@@ -12,12 +13,13 @@ pub struct RunIdentity {
 
 impl std::fmt::Debug for RunIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // whoever has the input's digest can confirm a guess of the input
+        // The plain digest of the input would let a reader of the output confirm a guess of the
+        // input.
         f.debug_struct("RunIdentity").field("public", &self.public).finish_non_exhaustive()
     }
 }
 
-/// What everybody may know of a run.
+/// The part of the identity that may be public.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PublicIdentity {
     circuit: String,
@@ -28,8 +30,9 @@ pub(crate) struct PublicIdentity {
 }
 
 impl RunIdentity {
-    /// The identity of a run under a key. `input` is a digest of **everything** that the run's witness depends on, for
-    /// example BLAKE3 of the input file: going on with another input under the same seed would not be zero-knowledge.
+    /// Creates the identity of a run under a key. `input` is a digest of **everything** that the
+    /// witness depends on, for example BLAKE3 of the input file: resuming with another input under
+    /// the same seed would not be zero-knowledge.
     pub fn new(key: &VerifyingKey, input: [u8; 32]) -> Self {
         let public = PublicIdentity {
             circuit: key.circuit.clone(),
@@ -41,7 +44,8 @@ impl RunIdentity {
         Self { public, input }
     }
 
-    /// The input's digest as `run.json` has it: nobody can confirm a guess of the input without the seed.
+    /// The digest of the input as stored in `run.json`, keyed so that nobody can confirm a guess of
+    /// the input without the seed.
     pub(crate) fn hidden_input(&self, seed: &[u8; 32]) -> String {
         let key = blake3::derive_key("hekaton-v1 run input", seed);
         hex::encode(blake3::keyed_hash(&key, &self.input).as_bytes())
@@ -49,11 +53,12 @@ impl RunIdentity {
 }
 
 impl PublicIdentity {
+    /// Whether the run is under this key.
     pub(crate) fn is_for(&self, key: &VerifyingKey) -> bool {
         self.verifying_key_digest == hex::encode(key.digest())
     }
 
-    /// What differs, as sentences.
+    /// The differences from `now`, one clause each.
     pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
         let fields = [
             ("circuit", &self.circuit, &now.circuit),
@@ -62,7 +67,7 @@ impl PublicIdentity {
             ("verifying key", &self.verifying_key_digest, &now.verifying_key_digest),
         ];
         let differ = fields.into_iter().filter(|(_, then, now)| then != now);
-        // the begin of a digest is enough to tell two apart
+        // The first digits of a digest suffice to tell two apart.
         let short = |text: &str| match text.len() {
             64 => format!("{}..", &text[..12]),
             _ => text.to_owned(),
@@ -74,7 +79,7 @@ impl PublicIdentity {
             .collect();
         if self.subcircuits != now.subcircuits {
             out.push(format!(
-                "it has {} subcircuits, now there are {}",
+                "its number of subcircuits: {} then, {} now",
                 self.subcircuits, now.subcircuits
             ));
         }

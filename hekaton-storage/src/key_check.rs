@@ -1,11 +1,13 @@
-//! A closer look at keys from elsewhere: every point in its group, and every pairing relation that can be checked
-//! without the trapdoors (spec: soundness#keys-verify).
+//! A thorough check of keys from elsewhere: group membership of every point, and every pairing
+//! relation that can be checked without the trapdoors (spec: soundness#keys-verify).
 //!
-//! Opening keys checks digests: that they are what somebody wrote. This checks that what was written can be keys.
-//! Relations between vectors are checked by one random combination each, with 2^-64 for a false one to pass.
+//! Opening keys checks digests, that is, that the files are as they were written. This check shows
+//! that what was written can be keys. A relation between vectors is checked by one random
+//! combination, which a false relation passes with probability at most 2^-64.
 //!
-//! What it can't show: the powers of tau are not published, so that the queries hold the columns of *this* circuit is
-//! checked through HQ for B and C, through LQ and DQ for A where the C column is zero, and not for the rest.
+//! Limits: the powers of tau are not published. That the queries hold the columns of *this* circuit
+//! is therefore checked through HQ for B and C, through LQ and DQ for A where the C column is zero,
+//! and not at all for the rest.
 
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
@@ -14,11 +16,11 @@ use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{Pool, ProverKeys};
 
-/// What is wrong with keys.
+/// Why keys are rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyCheckError {
-    /// A section can't be read.
+    /// A section cannot be read.
     #[error(transparent)]
     Key(#[from] KeyFileError),
     /// A point is not in its group.
@@ -26,37 +28,37 @@ pub enum KeyCheckError {
     Point {
         /// The key.
         key: String,
-        /// Its section.
+        /// The section of the key.
         section: &'static str,
-        /// Index of the first bad point.
+        /// The index of the first bad point.
         index: usize,
     },
     /// A relation does not hold.
-    #[error("{key}: {relation} does not hold: these keys come from no honest setup")]
+    #[error("{key}: '{relation}' does not hold: these keys do not come from an honest setup")]
     Relation {
         /// The key.
         key: String,
         /// The relation.
         relation: String,
     },
-    /// No randomness.
-    #[error("the operating system gives no randomness: {0}")]
+    /// The operating system provides no randomness.
+    #[error("the operating system provides no randomness: {0}")]
     Randomness(#[from] getrandom::Error),
 }
 
-/// What was checked.
+/// The extent of a successful check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyCheckReport {
-    /// Points whose membership was checked.
+    /// The number of points whose group membership was checked.
     pub points: u64,
-    /// Relations that hold.
+    /// The number of relations that were checked.
     pub relations: u64,
 }
 
-/// Checks all points and relations of keys. `step` hears what is checked next.
+/// Checks all points and relations of keys. `step` receives the name of each step before it starts.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first point or relation that is wrong.
 pub fn check_keys(
     keys: &ProverKeys,
     pool: &impl Pool,
@@ -86,13 +88,16 @@ pub fn check_keys(
     Ok(check.report)
 }
 
+/// Checks one key and counts what it has checked.
 struct Checker<'p, P> {
     pool: &'p P,
     report: KeyCheckReport,
+    /// The name of the key, for errors.
     key: String,
 }
 
-/// Unpredictable scalars of 64 bits: short ones cost a quarter, and whoever made the keys could not know them.
+/// Random scalars of 64 bits, unpredictable for the maker of the keys. Short ones cost a quarter of
+/// full-size ones.
 fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)?;
@@ -106,6 +111,7 @@ fn randoms(n: usize) -> Result<Vec<Fr>, getrandom::Error> {
 }
 
 impl<P: Pool> Checker<'_, P> {
+    /// Counts a relation, or returns it as an error if it does not hold.
     fn relation(&mut self, holds: bool, relation: impl ToString) -> Result<(), KeyCheckError> {
         if !holds {
             return Err(KeyCheckError::Relation {
@@ -117,7 +123,7 @@ impl<P: Pool> Checker<'_, P> {
         Ok(())
     }
 
-    /// `sum e(a_i, b_i) = sum e(c_i, d_i)`.
+    /// Checks that `sum e(a_i, b_i) = sum e(c_i, d_i)`.
     fn equal(
         &mut self,
         left: &[(G1Point, G2Point)],
@@ -129,6 +135,7 @@ impl<P: Pool> Checker<'_, P> {
         self.relation(MillerLoop::of_pairs(pairs).finish().is_identity(), relation)
     }
 
+    /// Checks that all points of a section are reduced and in the subgroup.
     fn points<G: Group>(
         &mut self,
         section: &'static str,
@@ -136,7 +143,7 @@ impl<P: Pool> Checker<'_, P> {
     ) -> Result<(), KeyCheckError> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
-        // a part for each thread, large enough for the batches to pay
+        // One part per thread, large enough for batched checks to pay off.
         let part = points.len().div_ceil(self.pool.threads()).max(1 << 15);
         let parts: Vec<(usize, &[G])> =
             points.chunks(part).enumerate().map(|(i, p)| (i * part, p)).collect();
@@ -157,6 +164,7 @@ impl<P: Pool> Checker<'_, P> {
         Ok(())
     }
 
+    /// Checks the points of the aggregation key.
     fn aggregation_points(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
         self.key = "aggregation key".into();
         let key = &keys.aggregation;
@@ -170,6 +178,7 @@ impl<P: Pool> Checker<'_, P> {
         self.points("elements", key.elements()?.as_flattened())
     }
 
+    /// Checks the points of a proving key.
     fn type_points(&mut self, key: &ProvingKey) -> Result<(), KeyCheckError> {
         self.key = format!("key of type '{}'", key.name());
         let e = key.elements();
@@ -188,11 +197,14 @@ impl<P: Pool> Checker<'_, P> {
         self.points("b", key.b_query()?.points)
     }
 
-    /// `[phi^i]_1` and `[psi^i]_2` are powers, of the phi and psi of the verifying key.
+    /// Checks that `[phi^i]_1` and `[psi^i]_2` are powers of the phi and psi of the verifying key
+    /// (spec: aggregation#srs).
     fn powers(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let (phi, psi) = (keys.aggregation.phi()?, keys.aggregation.psi()?);
-        self.relation(phi[0] == g && psi[0] == h, "the powers begin with the generators")?;
+        self.relation(phi[0] == g && psi[0] == h, "the powers start with the generators")?;
+        // One random combination each: shifting the vector by one place multiplies it by phi or
+        // psi.
         let r = randoms(phi.len() - 1)?;
         let (low, high) = (G1Point::msm(&phi[..r.len()], &r), G1Point::msm(&phi[1..], &r));
         self.equal(&[(high, h)], &[(low, keys.verifying.phi_2)], "[phi^(i+1)]_1 = phi [phi^i]_1")?;
@@ -200,7 +212,8 @@ impl<P: Pool> Checker<'_, P> {
         self.equal(&[(g, high)], &[(keys.verifying.psi_1, low)], "[psi^(i+1)]_2 = psi [psi^i]_2")
     }
 
-    /// The verifying key commits to the elements of the aggregation key.
+    /// Checks that the verifying key commits to the elements of the aggregation key
+    /// (spec: aggregation#commitments, verifier#key).
     fn commitments(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
         let (key, vk) = (&keys.aggregation, &keys.verifying);
         let (phi, psi, n, k) = (key.phi()?, key.psi()?, key.instances(), key.types());
@@ -221,7 +234,8 @@ impl<P: Pool> Checker<'_, P> {
         let (cm_st, cm_sb) = (commit(st), commit(sb));
         self.relation(cm_st == vk.cm_st, "cm_St commits to St")?;
         self.relation(cm_sb == vk.cm_sb, "cm_Sb commits to Sb")?;
-        // what is the same for all instances of a type pairs with the sum of their keys
+        // An element that all instances of a type share is paired once, with the sum of their
+        // commitment keys.
         let mut of_type: Vec<(Vec<G1Point>, Vec<G2Point>)> = vec![(Vec::new(), Vec::new()); k];
         for (i, kind) in type_of.iter().enumerate() {
             of_type[*kind as usize].0.push(w[i]);
@@ -247,7 +261,8 @@ impl<P: Pool> Checker<'_, P> {
                 format!("cm_{name} commits to {name}"),
             )?;
         }
-        // delta and eta of all types and gamma: one that is shared is a total break
+        // If two of delta, eta and gamma were equal, over all types, anyone could forge proofs
+        // (spec: mirage#asserts).
         let mut all: Vec<Vec<u8>> =
             key.elements()?.iter().flat_map(|e| [e[0], e[1]]).map(|p| p.to_compressed()).collect();
         all.push(key.gamma()?.to_compressed());
@@ -266,7 +281,8 @@ impl<P: Pool> Checker<'_, P> {
         )
     }
 
-    /// alpha, beta, delta and eta in both groups, and in the verifying key.
+    /// Checks that alpha, beta, delta and eta agree between groups, types and files
+    /// (spec: mirage#setup).
     fn elements(
         &mut self,
         keys: &ProverKeys,
@@ -282,7 +298,7 @@ impl<P: Pool> Checker<'_, P> {
         )?;
         self.relation(
             pairing(&e.alpha_1, &e.beta_2) == keys.verifying.alpha_beta,
-            "e(alpha, beta) is the verifying key's",
+            "e(alpha, beta) is that of the verifying key",
         )?;
         let first = keys.types[0].elements();
         self.relation(
@@ -294,7 +310,7 @@ impl<P: Pool> Checker<'_, P> {
         self.equal(&[(e.eta_1, h)], &[(g, eta)], "eta is the same in G1 and G2")
     }
 
-    /// The queries against each other and against the matrices (spec: mirage#setup).
+    /// Checks the queries against each other and against the matrices (spec: mirage#queries).
     fn queries(
         &mut self,
         keys: &ProverKeys,
@@ -306,7 +322,7 @@ impl<P: Pool> Checker<'_, P> {
         let [ma, mb, mc] = key.matrices()?;
         let layout = key.layout();
         let (a, b, x) = (key.a_query()?, key.b_query()?, key.x_query()?);
-        // A query has exactly the variables whose column is not zero.
+        // A query lists exactly the variables whose column is not zero.
         let [used_a, used_b, used_c] = [&ma, &mb, &mc].map(|m| {
             let mut used = vec![false; variables];
             m.entries.iter().for_each(|[variable, _]| used[*variable as usize] = true);
@@ -320,7 +336,8 @@ impl<P: Pool> Checker<'_, P> {
             && listed(&used_c, 0..layout.sum() + 1, x.variables);
         self.relation(same, "each query has the variables of its matrix")?;
 
-        // sum_j p(s w^j) HQ_j = -p(tau) t/(2 delta), for the column polynomials p of B and C
+        // For the column polynomials p of B and C, HQ evaluates p in the exponent:
+        // sum_j p(s w^j) HQ_j = -p(tau) t/(2 delta) (spec: mirage#coset).
         let through_h = |values: Vec<Fr>| -> Result<G1Point, KeyFileError> {
             let mut values = values;
             values.resize(key.domain().size(), Fr::zero());
@@ -337,12 +354,14 @@ impl<P: Pool> Checker<'_, P> {
         )?;
         let b_part = through_h((0..rows).map(|i| mb.row(i, &r)).collect())?;
         let one = G1Point::sum(key.h_query()?);
-        // else the relations below say nothing
+        // Otherwise the relation below would hold trivially.
         self.relation(!one.is_identity(), "the sum of HQ is not zero")?;
         let b_sum = b.evaluate(&r);
         self.equal(&[(one, b_sum)], &[(b_part, h2)], "BQ holds the columns of B that HQ makes")?;
 
-        // delta LQ_j = beta a_j + alpha b_j where c_j = 0, and the same for DQ with eta
+        // Where c_j = 0: delta LQ_j = beta a_j + alpha b_j, and the same for DQ with eta
+        // (spec: mirage#queries). Elsewhere this cannot be checked, since the powers of
+        // tau are not published.
         let [delta, eta, _] = keys.aggregation.elements()?[kind];
         let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
         for (range, points, element, name) in [

@@ -1,4 +1,5 @@
-//! The key store: `manifest.json`, `verifying.key`, `aggregation.key`, `types/NAME.pk`.
+//! The key store: a directory with `manifest.json`, `verifying.key`, `aggregation.key` and one
+//! `types/NAME.pk` per type (docs/formats.md).
 
 use hekaton_core::files::write_file;
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
@@ -7,58 +8,58 @@ use hekaton_core::{KeySink, ProverKeys, VerifyingKey, VerifyingKeyError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Version of the manifest.
+/// The version of the manifest.
 const FORMAT_VERSION: u32 = 1;
 const CURVE: &str = "BLS12-381";
 
-/// A type in the manifest.
+/// The entry of a type in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TypeEntry {
-    /// Its name; the file is `types/NAME.pk`.
+    /// The name of the type; its file is `types/NAME.pk`.
     pub name: String,
-    /// Shared wires of a subcircuit, masks included.
+    /// Slots per subcircuit, mask slots included.
     pub slots: usize,
-    /// Constraints of a subcircuit, those of the memory check included.
+    /// Constraints per subcircuit, those of the memory check included.
     pub constraints: usize,
-    /// Number of instances.
+    /// The number of instances.
     pub instances: usize,
-    /// Bytes of the proving key.
+    /// The size of the proving key, in bytes.
     pub bytes: u64,
-    /// Digest of the proving key file.
+    /// The digest of the proving key file.
     pub digest: String,
 }
 
-/// `manifest.json`: what the keys in a directory are for, and how to recognise them.
+/// The contents of `manifest.json`: what the keys in a directory are for, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the key store's format.
+    /// The version of the key store's format.
     pub format_version: u32,
-    /// The curve.
+    /// The name of the curve.
     pub curve: String,
-    /// Name of the circuit.
+    /// The name of the circuit.
     pub circuit: String,
-    /// Parameters of the circuit.
+    /// The parameters of the circuit.
     pub parameters: serde_json::Value,
-    /// Number of subcircuits.
+    /// The number of subcircuits.
     pub instances: usize,
     /// Whether proofs are zero-knowledge.
     pub zero_knowledge: bool,
-    /// Digest of the wiring.
+    /// The digest of the wiring.
     pub layout_digest: String,
-    /// Digest of `verifying.key`.
+    /// The digest of `verifying.key`.
     pub verifying_key_digest: String,
-    /// Digest of `aggregation.key`.
+    /// The digest of `aggregation.key`.
     pub aggregation_key_digest: String,
-    /// The subcircuit types in the order of the layout.
+    /// The subcircuit types, in the order of the layout.
     pub types: Vec<TypeEntry>,
-    /// Who must be trusted.
+    /// Who must be trusted for the keys to be sound.
     pub trust: String,
     /// The program that wrote the directory.
     pub written_by: String,
 }
 
 impl Manifest {
-    /// Constraints of all subcircuits together.
+    /// The total number of constraints in all subcircuits.
     pub fn total_constraints(&self) -> u64 {
         let each =
             self.types.iter().map(|t| (t.constraints as u64).saturating_mul(t.instances as u64));
@@ -66,35 +67,35 @@ impl Manifest {
     }
 }
 
-/// Why a key store can't be used.
+/// Why a key store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyStoreError {
-    /// A file can't be read or written.
+    /// A file cannot be read or written.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Not a key store.
+    /// The path is not a key store.
     #[error("{path} is not a key store ({why})")]
     NotAKeyStore {
-        /// The path given.
+        /// The given path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// A directory that is already used.
-    #[error("{path} {what}: give a new or empty directory")]
+    /// The directory for new keys is not empty.
+    #[error("{path} {what}: use a new or empty directory")]
     Occupied {
         /// The directory.
         path: PathBuf,
         /// What it holds.
         what: String,
     },
-    /// A bad manifest.
+    /// The manifest is invalid.
     #[error("{path} is damaged: {why}; copy the key store again or run setup again")]
     Manifest {
         /// The file.
@@ -102,20 +103,21 @@ pub enum KeyStoreError {
         /// What is wrong.
         why: String,
     },
-    /// A manifest of another version.
+    /// The manifest has another format version.
     #[error(
-        "{path} has format version {found}, this program reads version {FORMAT_VERSION}: use the program that wrote it, or run setup again"
+        "{path} has format version {found}, but this program reads version {FORMAT_VERSION}: use \
+         the program that wrote it, or run setup again"
     )]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         found: u32,
     },
-    /// A bad key file.
+    /// A key file is invalid.
     #[error(transparent)]
     KeyFile(#[from] KeyFileError),
-    /// A bad verifying key.
+    /// The verifying key is invalid.
     #[error("{path}: {source}")]
     VerifyingKey {
         /// The file.
@@ -123,31 +125,33 @@ pub enum KeyStoreError {
         /// What is wrong.
         source: VerifyingKeyError,
     },
-    /// Key files that do not belong together.
+    /// Key files do not belong together.
     #[error(
-        "{path} belongs to another setup than {manifest}: its digest is {found}, the manifest says {expected}; copy the key store again as a whole, or run setup again"
+        "{path} belongs to another setup than {manifest}: its digest is {found}, expected \
+         {expected}; copy the whole key store again, or run setup again"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
         /// The manifest.
         manifest: PathBuf,
-        /// Digest in the manifest.
+        /// The digest in the manifest.
         expected: String,
-        /// Digest of the file.
+        /// The digest of the file.
         found: String,
     },
 }
 
 /// A key store on disk.
 ///
-/// While a setup runs, everything lies in a temporary directory beside it; only a finished one gets the name.
+/// A setup writes to a temporary directory next to it, which gets the final name only when the
+/// setup is complete.
 #[derive(Debug)]
 pub struct KeyStore {
     path: PathBuf,
-    /// the keys of a setup that were written
+    /// The proving keys that a setup has written so far.
     types: Vec<TypeEntry>,
-    /// present while a setup writes
+    /// The temporary directory, while a setup writes.
     building: Option<tempfile::TempDir>,
 }
 
@@ -156,12 +160,12 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyStoreError + '_ {
 }
 
 impl KeyStore {
-    /// A new directory for a setup to write into. It must not exist, or be empty.
+    /// Creates a key store for a setup to write. The directory must be empty or not exist.
     ///
     /// # Errors
-    /// When it holds something already, or can't be made.
+    /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        // A link or "." stands for the directory behind it, which is what gets replaced in the end.
+        // A link or "." is resolved, because the directory itself is replaced in the end.
         let resolved =
             if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
         let path = resolved.as_path();
@@ -171,7 +175,7 @@ impl KeyStore {
                 let name = entry.map_err(io(path))?.file_name();
                 let what = match path.join("manifest.json").exists() {
                     true => "already holds keys".to_owned(),
-                    false => format!("is not empty (it has '{}')", name.to_string_lossy()),
+                    false => format!("is not empty (it contains '{}')", name.to_string_lossy()),
                 };
                 return Err(KeyStoreError::Occupied { path: path.to_owned(), what });
             }
@@ -186,15 +190,15 @@ impl KeyStore {
         Ok(Self { path: path.to_owned(), types: Vec::new(), building: Some(building) })
     }
 
-    /// Where a setup writes before its directory gets its name; to be removed by whoever ends the process early.
+    /// The temporary directory that a setup writes to. A program that exits early must remove it.
     pub fn unfinished_path(&self) -> Option<PathBuf> {
         self.building.as_ref().map(|dir| dir.path().to_owned())
     }
 
-    /// Reads the manifest of a directory.
+    /// Reads the manifest of a key store.
     ///
     /// # Errors
-    /// When there is none, or it is damaged or of another version.
+    /// If there is none, or it is damaged or of another version.
     pub fn manifest(path: &Path) -> Result<Manifest, KeyStoreError> {
         let not = |why| KeyStoreError::NotAKeyStore { path: path.to_owned(), why };
         if !path.exists() {
@@ -210,10 +214,11 @@ impl KeyStore {
         Manifest::parse(&std::fs::read(&file).map_err(io(&file))?, &file)
     }
 
-    /// Opens all keys of a directory. Every digest is checked against the manifest; sections are memory-mapped.
+    /// Opens all keys of a key store. Checks every digest against the manifest; sections are
+    /// memory-mapped.
     ///
     /// # Errors
-    /// Which file is damaged, foreign or missing, where, and what to do.
+    /// If a file is missing or damaged, or does not belong to the manifest.
     pub fn open(path: &Path) -> Result<(Manifest, ProverKeys), KeyStoreError> {
         let manifest = Self::manifest(path)?;
         let manifest_path = path.join("manifest.json");
@@ -221,7 +226,7 @@ impl KeyStore {
             let bytes = hex::decode(text).ok().and_then(|b| b.try_into().ok());
             bytes.ok_or_else(|| KeyStoreError::Manifest {
                 path: manifest_path.clone(),
-                why: format!("'{text}' is no digest of 64 hexadecimal digits"),
+                why: format!("'{text}' is not a digest of 64 hexadecimal digits"),
             })
         };
         let verifying = Self::read_verifying_key(&path.join("verifying.key"))?;
@@ -234,18 +239,8 @@ impl KeyStore {
                 found,
             });
         }
-        let parameters =
-            serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);
-        let same = manifest.types.len() == verifying.types as usize
-            && manifest.instances as u64 == verifying.instances
-            && manifest.circuit == verifying.circuit
-            && manifest.parameters == parameters
-            && manifest.zero_knowledge == verifying.zero_knowledge
-            && manifest.curve == CURVE
-            && manifest.layout_digest == hex::encode(verifying.layout)
-            && manifest.trust == verifying.trust.statement();
-        if !same {
-            let why = "what it says is not what verifying.key says".to_owned();
+        if !manifest.agrees_with(&verifying) {
+            let why = "its contents contradict verifying.key".to_owned();
             return Err(KeyStoreError::Manifest { path: manifest_path, why });
         }
         let mut types = Vec::with_capacity(manifest.types.len());
@@ -256,7 +251,7 @@ impl KeyStore {
             if (entry.slots, entry.constraints, entry.bytes)
                 != (key.slots(), key.constraints(), key.bytes())
             {
-                let why = format!("sizes of type '{}' are not those of its key", entry.name);
+                let why = format!("the sizes of type '{}' are not those of its key", entry.name);
                 return Err(KeyStoreError::Manifest { path: manifest_path, why });
             }
             types.push(key);
@@ -264,7 +259,8 @@ impl KeyStore {
         let file = path.join("aggregation.key");
         let sections =
             Sections::open(&file, AggregationKey::KIND, digest(&manifest.aggregation_key_digest)?)?;
-        let aggregation = AggregationKey::new(sections, verifying.instances as usize, types.len())?;
+        let aggregation = AggregationKey::new(sections, manifest.instances, types.len())?;
+        // The only claim of the manifest that is left: instances per type.
         for (kind, entry) in manifest.types.iter().enumerate() {
             let count = aggregation.type_of()?.iter().filter(|k| **k as usize == kind).count();
             if count != entry.instances {
@@ -279,7 +275,7 @@ impl KeyStore {
     /// Reads a verifying key file.
     ///
     /// # Errors
-    /// When it can't be read or is damaged.
+    /// If the file cannot be read or is damaged.
     pub fn read_verifying_key(path: &Path) -> Result<VerifyingKey, KeyStoreError> {
         let bytes = std::fs::read(path).map_err(io(path))?;
         VerifyingKey::from_bytes(&bytes)
@@ -322,6 +318,8 @@ impl KeySink for KeyStore {
             KeyStoreError::Manifest { path: dir.join("manifest.json"), why: e.to_string() }
         })?;
         write_file(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
+        // Renaming the complete directory is the only step that makes the keys visible. An empty
+        // directory may be in the way; `remove_dir` removes nothing else.
         if self.path.exists() {
             std::fs::remove_dir(&self.path).map_err(io(&self.path))?;
         }
@@ -333,7 +331,7 @@ impl KeySink for KeyStore {
                 .map_err(io(&self.path))?;
         }
         if let Some(building) = self.building.take() {
-            // it has the final name now: nothing to remove
+            // It has the final name now, so there is nothing to remove on drop.
             let _ = building.keep();
         }
         Ok(())
@@ -357,7 +355,7 @@ impl Manifest {
             return Err(KeyStoreError::Version { path: path.to_owned(), found });
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
-        // they become names of files
+        // Names become file names, so they must not lead to another directory.
         match manifest
             .types
             .iter()
@@ -365,12 +363,32 @@ impl Manifest {
         {
             None => Ok(manifest),
             Some(entry) => {
-                let why = format!("'{}' can't name a type", entry.name);
+                let why = format!("'{}' cannot name a type", entry.name);
                 Err(KeyStoreError::Manifest { path: path.to_owned(), why })
             }
         }
     }
 
+    /// Whether the manifest repeats what the verifying key contains. That key is authoritative; an
+    /// edited manifest must not misstate what the keys are for or who must be trusted.
+    fn agrees_with(&self, verifying: &VerifyingKey) -> bool {
+        let parameters =
+            serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);
+        self.types.len() == verifying.types as usize
+            && self.instances as u64 == verifying.instances
+            && self.circuit == verifying.circuit
+            && self.parameters == parameters
+            && self.zero_knowledge == verifying.zero_knowledge
+            && self.curve == CURVE
+            && self.layout_digest == hex::encode(verifying.layout)
+            && self.trust == verifying.trust.statement()
+    }
+
+    /// The manifest of keys that a setup has made.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the key was just made from a layout, which has at most 2^31 instances"
+    )]
     pub(crate) fn new(verifying: &VerifyingKey, types: Vec<TypeEntry>) -> Self {
         Self {
             format_version: FORMAT_VERSION,

@@ -1,10 +1,11 @@
 //! The lease on a run directory: at most one process works in it.
 //!
-//! `lease.json` names its holder: host, machine, process, a random token, and a heartbeat that the holder counts up in
-//! place. Nothing here reads a wall clock. Whether a holder lives is told by its process, on the same machine, or by
-//! watching the heartbeat for the whole deadline, from another one. Who takes a lease over renames a new file into the
-//! place of the old one; the old holder still writes its heartbeat into the old file, where it harms nobody, and sees
-//! before its next record that the name is not its own any more.
+//! `lease.json` names the holder: host, machine, process, a random token, and a heartbeat that the
+//! holder counts up in place. Nothing here reads a wall clock. On the same machine, a holder is
+//! alive if its process is; from another machine, a contender watches the heartbeat for the whole
+//! deadline. To take a lease over, a contender renames a new file over the old one. The former
+//! holder still writes its heartbeat into the old file, where it does no harm, and notices before
+//! its next record that the name is no longer its own.
 
 use crate::error::RunError;
 use hekaton_core::system::host;
@@ -17,30 +18,30 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 const VERSION: u32 = 1;
-/// How often a contender looks.
+/// The interval at which a contender looks at the lease.
 const POLL: Duration = Duration::from_millis(100);
-/// How often a look at the lease is tried when it fails.
+/// The number of attempts to read the lease before an error counts.
 const ATTEMPTS: u32 = 50;
-/// The longest file that is read as a lease.
+/// The maximum number of bytes read from a lease.
 const LIMIT: u64 = 4096;
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeaseHolder {
     format_version: u32,
-    /// Name of the machine.
+    /// The name of the machine.
     host: String,
-    /// Identity of the running machine or container.
+    /// The identity of the running machine or container.
     machine: String,
-    /// Process identifier.
+    /// The process identifier.
     pid: u32,
-    /// When the process started, in the machine's own count; identifiers are used again.
+    /// The start time of the process in clock ticks since boot: process identifiers are reused.
     process_start: u64,
-    /// Random, of this lease alone.
+    /// Random and unique to this lease.
     token: String,
-    /// Seconds without a heartbeat after which the holder counts as dead.
+    /// The number of seconds without a heartbeat after which the holder counts as dead.
     deadline_seconds: u64,
-    /// Counts up; 20 digits, so that it is written in place.
+    /// A counter with 20 digits, a fixed width so that it can be overwritten in place.
     heartbeat: String,
 }
 
@@ -50,17 +51,18 @@ impl std::fmt::Display for LeaseHolder {
     }
 }
 
-/// Two processes with the same one see each other's process identifiers.
+/// The identity of this machine or container: two processes for which it is equal see each other's
+/// process identifiers.
 fn machine() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
-/// When a live process started; `None` when there is none (a zombie is none).
+/// The start time of a live process; `None` if there is none. A zombie is not alive.
 fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // the name may hold anything but ends with the last parenthesis
+    // The process name may contain anything, but it ends at the last parenthesis.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     if matches!(*fields.first()?, "Z" | "X") {
         return None;
@@ -68,6 +70,7 @@ fn process_start(pid: u32) -> Option<u64> {
     fields.get(19)?.parse().ok()
 }
 
+/// Reads a lease; `None` if there is none.
 fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     use std::io::Read;
     match File::open(path) {
@@ -81,28 +84,30 @@ fn read(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Files that are synced, and the first error of it: the system tells an error once, so it is kept. Two locks: who asks
-/// for the error does not wait for a slow disk.
+/// Files to sync, and the first error in doing so, which is kept because the operating system
+/// reports an error only once. There are two locks so that asking for the error does not wait for a
+/// slow disk.
 #[derive(Debug, Default)]
 struct Synced {
     files: Mutex<Vec<File>>,
     error: Mutex<Option<(std::io::ErrorKind, String)>>,
 }
 
-/// A lease that this process holds; given back when it is dropped.
+/// A lease that this process holds and releases on drop.
 #[derive(Debug)]
 pub(crate) struct Lease {
     path: PathBuf,
     token: String,
     lost: Arc<AtomicBool>,
-    /// what the heart makes safe against a power failure with each beat
+    /// Files that the heartbeat thread syncs, so that they survive a power failure.
     synced: Arc<Synced>,
     stop: Option<mpsc::Sender<()>>,
     heart: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Lease {
-    /// Takes the lease on a directory, or says who holds it. `notices` gets what was taken over.
+    /// Takes the lease on a directory, or returns an error that names the holder. `notices`
+    /// receives what was taken over.
     pub(crate) fn acquire(
         directory: &Path,
         deadline: Duration,
@@ -126,7 +131,7 @@ impl Lease {
             let Some(found) = read(&path).map_err(io)? else {
                 match place(&path, &holder, false) {
                     Ok(file) => return Self::hold(path, holder, file),
-                    // somebody was quicker
+                    // another process was faster
                     Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => continue,
                     Err(e) => return Err(io(e)),
                 }
@@ -135,9 +140,10 @@ impl Lease {
             if !is_stale(&path, &found, other.as_ref(), deadline)? {
                 continue;
             }
-            // Of several contenders one takes over: the others find its lease under the lock.
+            // Only one of several contenders takes over: the others find its lease under the lock.
             let lock = File::create(directory.join("lease.lock")).map_err(io)?;
-            // A file system without locks leaves the last one to rename: the others see that before they write.
+            // On a file system without locks the last rename wins; the other contenders notice
+            // before they write a record.
             let _ = lock.lock();
             if found == read(&path).map_err(io)?.unwrap_or_default() {
                 let whose = other.map_or_else(
@@ -151,6 +157,7 @@ impl Lease {
         }
     }
 
+    /// Starts the heartbeat.
     fn hold(path: PathBuf, holder: LeaseHolder, file: File) -> Result<Self, RunError> {
         let (stop, stopped) = mpsc::channel();
         let lost = Arc::new(AtomicBool::new(false));
@@ -162,20 +169,21 @@ impl Lease {
             std::thread::Builder::new().name("lease".into()).spawn(move || {
                 let (mut file, mut holder, mut count) = (file, holder, 0);
                 while stopped.recv_timeout(period) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    // an error says nothing about whose it is
+                    // An error does not mean that the lease was lost.
                     if is_mine(&path, &holder.token).is_ok_and(|mine| !mine) {
                         lost.store(true, Ordering::SeqCst);
                         return;
                     }
                     count += 1;
                     holder.heartbeat = beat(count);
-                    // In place, in our own file: a full disk does not stop it, and it can't touch another's lease.
+                    // Written in place into our own file: a full disk does not stop it, and it
+                    // cannot touch the lease of another process.
                     let _ = file
                         .seek(SeekFrom::Start(0))
                         .and_then(|_| file.write_all(&encode(&holder)));
-                    // else a file server may not hear of it for longer than the deadline
+                    // Otherwise the beat might not reach a file server before the deadline.
                     let _ = file.sync_data();
-                    // after the beat: a slow disk must not look like a dead holder
+                    // After the beat, so that a slow disk does not look like a dead holder.
                     let failed = synced
                         .files
                         .lock()
@@ -191,14 +199,15 @@ impl Lease {
         Ok(Self { path, token, lost, synced, stop: Some(stop), heart: Some(heart) })
     }
 
-    /// From now on a file outlives a power failure but for what was written since the last beat.
+    /// Syncs a file with every beat from now on: a power failure then costs at most what was
+    /// written since the last beat.
     pub(crate) fn keep_synced(&self, file: File) {
         if let Ok(mut files) = self.synced.files.lock() {
             files.push(file);
         }
     }
 
-    /// Fails when what was written did not reach the disk.
+    /// Fails if data could not be written to disk.
     pub(crate) fn check_synced(&self) -> Result<(), RunError> {
         match self.synced.error.lock().ok().and_then(|error| error.clone()) {
             None => Ok(()),
@@ -209,14 +218,15 @@ impl Lease {
         }
     }
 
-    /// Fails when another process took the lease over, or when it can't be told for a while.
+    /// Fails if another process took the lease over, or if the lease cannot be read for several
+    /// seconds.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         if !self.lost.load(Ordering::SeqCst) {
             for attempt in 1.. {
                 match is_mine(&self.path, &self.token) {
                     Ok(true) => return Ok(()),
                     Ok(false) => break,
-                    // a file server that hiccups has not given the lease away
+                    // A transient error of a file server does not mean that the lease was lost.
                     Err(_) if attempt < ATTEMPTS => std::thread::sleep(POLL),
                     Err(source) => return Err(RunError::Io { path: self.path.clone(), source }),
                 }
@@ -238,7 +248,7 @@ impl Drop for Lease {
         if let Some(heart) = self.heart.take() {
             let _ = heart.join();
         }
-        // nobody takes it over between the look and the removal
+        // Under the lock, nobody can take the lease over between the check and the removal.
         let lock = self
             .path
             .parent()
@@ -260,7 +270,7 @@ fn encode(holder: &LeaseHolder) -> Vec<u8> {
     bytes
 }
 
-/// Puts a lease in its place: over another one, or only where none is.
+/// Writes a lease: over the existing one if `replace`, otherwise only if there is none.
 fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -273,13 +283,18 @@ fn place(path: &Path, holder: &LeaseHolder, replace: bool) -> std::io::Result<Fi
     }
 }
 
+/// Whether the lease at the path still has our token.
 fn is_mine(path: &Path, token: &str) -> std::io::Result<bool> {
-    // A new open, not the file we have: that is what asks a file server what the name stands for now.
+    // Opens the path again instead of using our file, so that a file server looks the name up
+    // again.
     let content = read(path)?.unwrap_or_default();
     Ok(content.windows(token.len()).any(|w| w == token.as_bytes()))
 }
 
-/// Whether a found lease has no live holder; `false` when it changed or went away meanwhile.
+/// Whether a lease has no live holder; `false` if it changed or disappeared in the meantime.
+///
+/// # Errors
+/// If the holder is alive.
 fn is_stale(
     path: &Path,
     found: &[u8],
@@ -298,7 +313,7 @@ fn is_stale(
     }
     let wait = other.map_or(deadline, |o| Duration::from_secs(o.deadline_seconds.clamp(1, 600)));
     let who = other.map_or_else(|| "an unreadable lease".to_owned(), ToString::to_string);
-    // said at once: this takes a while
+    // Logged up front, because this takes a while.
     tracing::warn!(
         "the run is held by {who}: watching its heartbeat for up to {} s",
         wait.as_secs()
@@ -313,7 +328,7 @@ fn is_stale(
             continue;
         }
         return match serde_json::from_slice::<LeaseHolder>(&now) {
-            // it beats
+            // the heartbeat changed: the holder is alive
             Ok(holder) if other.is_some_and(|o| o.token == holder.token) => Err(held(&holder)),
             _ => Ok(false),
         };

@@ -1,11 +1,12 @@
 //! Key stores and run directories of the Hekaton prover on disk.
 //!
-//! - [`KeyStore`]: a directory with all keys of a circuit. A setup writes into it, a prover maps it. [`check_keys`] takes
-//!   a closer look at keys from elsewhere.
-//! - [`RunDirectory`]: what an interrupted run needs to be resumed: identity, secret seed, logs of answers, proof. It is
-//!   the [`Journal`](hekaton_core::protocol::journal::Journal) of [`prove`](hekaton_core::prove()).
+//! - [`KeyStore`]: a directory with all keys of a circuit. A setup writes it, a prover maps it into
+//!   memory. [`check_keys`] examines keys from elsewhere more closely.
+//! - [`RunDirectory`]: what is needed to resume an interrupted run: identity, secret seed, logs of
+//!   answers, proof. It is a [`Journal`](hekaton_core::protocol::journal::Journal) for
+//!   [`prove`](hekaton_core::prove()).
 //!
-//! `docs/formats.md` in the repository describes all files, byte by byte.
+//! `docs/formats.md` in the repository describes all files byte by byte.
 
 mod error;
 mod files;

@@ -1,7 +1,9 @@
-//! Append-only logs of answers (docs/formats.md, "Run directory"). A log is a row of segments, one for each process that
-//! wrote to it: nobody ever writes into a segment of another process, so an old holder of the lease that wakes up late can
-//! harm nothing. A segment is a header, and records of one length, each with its own checksum, so that damage costs the
-//! records it hits and nothing else.
+//! Append-only logs of answers (docs/formats.md, "Run directory").
+//!
+//! A log is a sequence of segments, one per process that wrote to it. No process writes into the
+//! segment of another, so a former holder of the lease that wakes up late cannot do any harm. A
+//! segment is a header followed by records of equal length, each with its own checksum, so that
+//! damage costs only the records that it hits.
 //!
 //! ```text
 //! 0   magic "HEKATNRL"                     8 bytes
@@ -11,8 +13,10 @@
 //! 48  checksum of the above                16 bytes
 //! 64  records: message, checksum (16)
 //! ```
-//! The header's checksum is the first half of BLAKE3 keyed with the binding; a record's that of BLAKE3 keyed with a secret
-//! of the run, which nobody else can make. A later record of an instance replaces an earlier one.
+//!
+//! The checksum of the header is the first half of BLAKE3 keyed with the binding. The checksum of a
+//! record is the first half of BLAKE3 keyed with a secret of the run, so nobody else can produce
+//! one. A later record of an instance replaces an earlier one.
 
 use crate::error::{RunError, io};
 use crate::files::sync_directory;
@@ -26,15 +30,15 @@ const MAGIC: &[u8; 8] = b"HEKATNRL";
 const VERSION: u32 = 1;
 const HEADER: usize = 64;
 const CHECKSUM: usize = 16;
-/// Records that are read at once.
+/// The number of records read at once.
 const BATCH: usize = 4096;
 
-/// What a log belongs to.
+/// The keys that bind a log to its run, round, attempt and context.
 #[derive(Clone)]
 pub(crate) struct Binding {
-    /// told in the header
+    /// Written in the header.
     pub(crate) public: [u8; 32],
-    /// keys the records' checksums
+    /// Keys the checksums of the records.
     pub(crate) secret: [u8; 32],
 }
 
@@ -44,31 +48,37 @@ fn checksum(key: &[u8; 32], bytes: &[u8]) -> [u8; CHECKSUM] {
     out
 }
 
+/// The length of a record as stored in the header.
+#[allow(clippy::cast_possible_truncation, reason = "records have a few hundred bytes")]
+const fn record_length(record: usize) -> u32 {
+    record as u32
+}
+
 fn header(binding: &[u8; 32], record: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&(record as u32).to_le_bytes());
+    out.extend_from_slice(&record_length(record).to_le_bytes());
     out.extend_from_slice(binding);
     out.extend_from_slice(&checksum(binding, &out));
     out
 }
 
-/// An open log, to which this process appends.
+/// An open log, to which this process can append.
 pub(crate) struct Log {
     directory: PathBuf,
     name: String,
     binding: Binding,
-    /// number behind the last segment
+    /// The number after that of the last segment.
     next: u32,
     segment: Mutex<Segment>,
 }
 
 enum Segment {
-    /// nothing was appended yet
+    /// This process has not appended anything yet.
     None,
-    /// this process's own
+    /// The segment of this process.
     Open(File, PathBuf),
-    /// a write failed and half a record could not be cut off
+    /// A write failed, and the partial record could not be cut off.
     Broken(PathBuf),
 }
 
@@ -76,7 +86,8 @@ fn segment_path(directory: &Path, name: &str, number: u32) -> PathBuf {
     directory.join(format!("{name}.{number}.log"))
 }
 
-/// The segments of a log by number, in order. A number may be missing: whoever took it could not make the file.
+/// The numbers of a log's segments, in order. A number may be missing, if the process that took it
+/// could not create the file.
 fn segments(directory: &Path, name: &str) -> Result<Vec<u32>, RunError> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(io(directory))? {
@@ -91,8 +102,8 @@ fn segments(directory: &Path, name: &str) -> Result<Vec<u32>, RunError> {
 }
 
 impl Log {
-    /// Reads all segments of a log and passes intact messages to `accept`. Also returns notices about torn and damaged
-    /// records, which are left out.
+    /// Reads all segments of a log and passes intact messages to `accept`. Also returns notices
+    /// about torn and damaged records, which are skipped.
     pub(crate) fn open(
         directory: &Path,
         name: &str,
@@ -112,7 +123,8 @@ impl Log {
         Ok((Self { directory, name, binding, next, segment: Mutex::new(Segment::None) }, notices))
     }
 
-    /// Appends a message. After an error the log keeps what it had. Returns the file when it is new, for syncing it.
+    /// Appends a message. After an error, the log keeps what it had. Returns the file if it is new,
+    /// so that the caller can have it synced.
     pub(crate) fn append(&self, message: &[u8]) -> Result<Option<File>, RunError> {
         let record = [message, &checksum(&self.binding.secret, message)].concat();
         let mut segment = self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -124,7 +136,7 @@ impl Log {
             Segment::Open(file, path) => {
                 if let Err(source) = file.write_all(&record) {
                     let path = path.clone();
-                    // Half a record must not shift the ones behind it.
+                    // A partial record would shift all records after it.
                     if cut_half_record(file, record.len() as u64).is_err() {
                         *segment = Segment::Broken(path.clone());
                     }
@@ -139,14 +151,15 @@ impl Log {
         }
     }
 
-    /// A segment of this process's own.
+    /// Creates a segment for this process.
     fn begin(&self, record: usize) -> Result<Segment, RunError> {
         let mut number = self.next;
         loop {
             let path = segment_path(&self.directory, &self.name, number);
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Ok(mut file) => {
-                    // a torn header harms nobody: the file stays, so that its number is not taken twice
+                    // If this fails, the file stays, so that its number is not taken twice. A torn
+                    // header does no harm.
                     file.write_all(&header(&self.binding.public, record)).map_err(io(&path))?;
                     sync_directory(&self.directory);
                     return Ok(Segment::Open(file, path));
@@ -157,7 +170,7 @@ impl Log {
         }
     }
 
-    /// Makes sure that all records outlive a power failure.
+    /// Makes sure that all records survive a power failure.
     pub(crate) fn sync(&self) -> Result<(), RunError> {
         match &*self.segment.lock().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Segment::Open(file, path) => file.sync_data().map_err(io(path)),
@@ -166,11 +179,13 @@ impl Log {
     }
 }
 
+/// Cuts off a partial record at the end of a segment.
 fn cut_half_record(file: &File, record: u64) -> std::io::Result<()> {
     let length = file.metadata()?.len();
     file.set_len(length - length.saturating_sub(HEADER as u64) % record)
 }
 
+/// Reads a segment, passes intact messages to `accept`, and adds notices about what is damaged.
 fn read_segment(
     mut file: File,
     path: &Path,
@@ -183,7 +198,7 @@ fn read_segment(
     let record = message_length + CHECKSUM;
     let length = file.metadata().map_err(io(path))?.len();
     if length < HEADER as u64 {
-        notices.push(format!("{name}: its header was torn: there is nothing in it"));
+        notices.push(format!("{name}: the header is torn, so it holds no records"));
         return Ok(());
     }
     let mut head = [0; HEADER];
@@ -192,16 +207,19 @@ fn read_segment(
         if is_foreign(path, &head, record)? {
             return Err(RunError::OtherLog { path: path.to_owned() });
         }
-        // Not a header that anybody wrote: records are checked one by one all the same.
+        // A header that no process wrote. Records have checksums of their own, so they can still be
+        // used.
         notices.push(format!("{name}: the header is damaged"));
     }
     let torn = (length - HEADER as u64) % record as u64;
     if torn > 0 {
         notices.push(format!(
-            "{name}: the last record was torn ({torn} of {record} bytes) and is cut off"
+            "{name}: the last record is torn ({torn} of {record} bytes) and is ignored"
         ));
     }
-    let mut left = (length - HEADER as u64) as usize / record;
+    let mut left = usize::try_from((length - HEADER as u64) / record as u64).map_err(|_| {
+        RunError::Damaged { path: path.to_owned(), why: format!("it has {length} bytes") }
+    })?;
     let mut damaged = 0usize;
     while left > 0 {
         let mut bytes = vec![0; record * left.min(BATCH)];
@@ -221,13 +239,16 @@ fn read_segment(
     if damaged > 0 {
         let what = if damaged == 1 { "record is" } else { "records are" };
         notices.push(format!(
-            "{name}: {damaged} {what} damaged; subcircuits without an intact one are done again"
+            "{name}: {damaged} {what} damaged; subcircuits without an intact record are repeated"
         ));
     }
     Ok(())
 }
 
-/// Whether a header is intact and says something else.
+/// Whether a header is intact and belongs to another log.
+///
+/// # Errors
+/// If it is intact and of another kind, record length or version.
 fn is_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<bool, RunError> {
     let mut binding = [0; 32];
     binding.copy_from_slice(&head[16..48]);
@@ -237,13 +258,13 @@ fn is_foreign(path: &Path, head: &[u8; HEADER], record: usize) -> Result<bool, R
     let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let path = path.to_owned();
     if &head[..8] != MAGIC {
-        return Err(RunError::Damaged { path, why: "it is no log of a run".into() });
+        return Err(RunError::Damaged { path, why: "not a log of a run".into() });
     }
     match (word(8), word(12)) {
         (VERSION, length) if length as usize == record => Ok(true),
         (VERSION, length) => Err(RunError::Damaged {
             path,
-            why: format!("records of {length} bytes, expected {record}"),
+            why: format!("it has records of {length} bytes, expected {record}"),
         }),
         (found, _) => Err(RunError::Version { path, found, expected: VERSION }),
     }

@@ -1,9 +1,12 @@
-//! The run directory: what an interrupted run needs to go on (docs/formats.md, "Run directory").
+//! The run directory: what is needed to resume an interrupted run (docs/formats.md, "Run
+//! directory").
 //!
-//! It keeps the run's identity (`run.json`: digests of verifying key, layout and input), its secret seed (`seed`, mode
-//! 0600, removed with the last step), append-only logs of commitments and proofs, and the proof. Every answer is a
-//! function of key, input and seed, so what is in the logs need not be done again, and what is done twice is the same.
-//! One process at a time works in it: it holds the lease.
+//! It keeps the run's identity (`run.json`: digests of the verifying key, layout and input), its
+//! secret seed (`seed`, mode 0600, removed by the last step), append-only logs of commitments and
+//! proofs, and the proof. Every answer is a function of the key, input and seed, so answers in the
+//! logs need not be repeated, and an answer that is repeated is the same
+//! (spec: zero-knowledge#randomness, zero-knowledge#resume). Only one process at a time works in
+//! the directory: it holds the lease.
 
 use crate::error::{RunError, io};
 use crate::files::{
@@ -19,10 +22,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Files of a run, in a directory where none has begun.
+/// Files that a directory may contain before its run has started: those of a start that was
+/// interrupted.
 const OURS: [&str; 5] = ["seed", "lease.json", "lease.lock", "events.jsonl", "report.json"];
 
-/// How a run directory is opened.
+/// Options for opening a run directory.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RunDirectoryOptions {
@@ -37,36 +41,38 @@ impl Default for RunDirectoryOptions {
 }
 
 impl RunDirectoryOptions {
-    /// A lease of 30 seconds and a fresh seed.
+    /// The defaults: a lease deadline of 30 seconds and a fresh seed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// After how long without a heartbeat a holder on another machine counts as dead; whole seconds, 1 to 600.
-    /// Default: 30 s.
+    /// The time without a heartbeat after which a holder on another machine counts as dead: whole
+    /// seconds from 1 to 600. Default: 30 s.
     pub fn lease_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline.clamp(Duration::from_secs(1), Duration::from_secs(600));
         self
     }
 
-    /// **For tests only: proofs made with it are NOT zero-knowledge.** The seed of a run that begins.
+    /// Sets the seed of a new run. **For tests only: proofs made with it are NOT zero-knowledge.**
     pub fn insecure_seed(mut self, seed: u64) -> Self {
         self.insecure_seed = Some(seed);
         self
     }
 
-    /// Begins a run in a new or empty directory.
+    /// Starts a run in a new or empty directory.
     ///
     /// # Errors
-    /// When a run began there, another process holds it, or it can't be written.
+    /// If a run was already started there, another process holds it, or the directory cannot be
+    /// written.
     pub fn begin(&self, path: &Path, identity: &RunIdentity) -> Result<RunDirectory, RunError> {
         self.open(path, identity, false)
     }
 
-    /// Goes on with the run in a directory, or begins it if none began there yet.
+    /// Resumes the run in a directory, or starts it if there is none yet.
     ///
     /// # Errors
-    /// When the run is another one, another process holds it, or it can't be read or written.
+    /// If the directory holds a different run, another process holds it, or it cannot be read or
+    /// written.
     pub fn resume(&self, path: &Path, identity: &RunIdentity) -> Result<RunDirectory, RunError> {
         self.open(path, identity, true)
     }
@@ -81,7 +87,7 @@ impl RunDirectoryOptions {
         if path.exists() && !path.is_dir() {
             return Err(RunError::File { path: path.to_owned() });
         }
-        // Refused before anything is written into a directory that is not ours.
+        // Errors come before anything is written into a directory that is not ours.
         let mut found = read_run(&file)?;
         if found.is_some() && !resume {
             return Err(RunError::Exists { path: path.to_owned() });
@@ -92,40 +98,71 @@ impl RunDirectoryOptions {
         }
         let mut notices = Vec::new();
         let lease = Lease::acquire(path, self.deadline, &mut notices)?;
-        // Whoever held the lease before may have begun the run meanwhile.
+        // The previous holder of the lease may have started the run in the meantime.
         if found.is_none() {
             found = read_run(&file)?;
             if found.is_some() && !resume {
                 return Err(RunError::Exists { path: path.to_owned() });
             }
         }
-        if let Some(found) = found {
-            let mut differences = found.identity.differences(&identity.public);
-            if found.insecure_seed != self.insecure_seed.is_some() {
-                let (then, now) = if found.insecure_seed {
-                    ("a test's", "is not")
-                } else {
-                    ("random", "is a test's")
-                };
-                differences.push(format!("its seed is {then}, the one asked for {now}"));
+        match found {
+            Some(found) => self.reopen(path, identity, found, lease, notices),
+            None => {
+                if resume {
+                    notices.push(format!(
+                        "{} does not hold a run yet: starting a new one",
+                        path.display()
+                    ));
+                }
+                self.start(path, identity, lease, notices)
             }
-            let randomness =
-                if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
-            // Of a finished run the seed is gone: then its proof holds for these public values or it does not.
-            if randomness
-                .as_ref()
-                .is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest)
-            {
-                differences.push("its input is another one".to_owned());
-            }
-            if !differences.is_empty() {
-                return Err(RunError::Different { path: path.to_owned(), differences });
-            }
-            return Ok(RunDirectory::new(path, found, randomness, lease, notices, true));
         }
-        if resume {
-            notices.push(format!("no run began in {} yet: it begins now", path.display()));
+    }
+
+    /// Opens the run that a directory already holds, if it is the expected one.
+    fn reopen(
+        &self,
+        path: &Path,
+        identity: &RunIdentity,
+        found: RunFile,
+        lease: Lease,
+        mut notices: Vec<String>,
+    ) -> Result<RunDirectory, RunError> {
+        let mut differences = found.identity.differences(&identity.public);
+        if found.insecure_seed != self.insecure_seed.is_some() {
+            let (then, now) = if found.insecure_seed {
+                ("a test's", "is not")
+            } else {
+                ("random", "is a test's")
+            };
+            differences.push(format!("its seed is {then}, the requested one {now}"));
         }
+        let randomness =
+            if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
+        // Resuming with another input under the same seed would not be zero-knowledge
+        // (spec: zero-knowledge#resume). A finished run has no seed any more: `prove` checks
+        // whether its proof is valid for these public values instead.
+        if randomness
+            .as_ref()
+            .is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest)
+        {
+            differences.push("its input differs".to_owned());
+        }
+        if !differences.is_empty() {
+            return Err(RunError::Different { path: path.to_owned(), differences });
+        }
+        Ok(RunDirectory::new(path, found, randomness, lease, notices, true))
+    }
+
+    /// Starts a run in a directory that holds none.
+    fn start(
+        &self,
+        path: &Path,
+        identity: &RunIdentity,
+        lease: Lease,
+        notices: Vec<String>,
+    ) -> Result<RunDirectory, RunError> {
+        let file = path.join("run.json");
         let randomness = match self.insecure_seed {
             Some(seed) => Randomness::seeded_not_zero_knowledge(seed),
             None => Randomness::fresh().map_err(|e| io(path)(std::io::Error::other(e)))?,
@@ -138,16 +175,17 @@ impl RunDirectoryOptions {
             insecure_seed: randomness.is_seeded(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
         };
+        // The seed comes first: a `run.json` without its seed could never be resumed.
         write_seed(&path.join("seed"), randomness.seed()).map_err(io(&path.join("seed")))?;
         let text = serde_json::to_string_pretty(&run).map_err(|e| io(&file)(e.into()))?;
-        // With this name the run has begun.
+        // The run exists from the moment that this file has its name.
         write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
         sync_directory(path);
         Ok(RunDirectory::new(path, run, Some(randomness), lease, notices, false))
     }
 }
 
-/// An open run directory. The lease is held until it is dropped.
+/// An open run directory. It holds the lease until it is dropped.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -179,31 +217,32 @@ impl RunDirectory {
         }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the events of its processes are kept, one process after the other; written by whoever records them.
+    /// The path of the file for events, which the processes of the run append to one after the
+    /// other. Programs that record events write it; this crate does not.
     pub fn events_path(&self) -> PathBuf {
         self.path.join("events.jsonl")
     }
 
-    /// Where the proof of a finished run is.
+    /// The path of the proof of a finished run.
     pub fn proof_path(&self) -> PathBuf {
         self.path.join("proof")
     }
 
-    /// Fails when another process has taken the run over. Every write below checks it.
+    /// Fails if another process has taken the run over. Every write to the directory checks this.
     ///
     /// # Errors
-    /// Who has it now.
+    /// If the lease is lost; the error names the new holder.
     pub fn check_lease(&self) -> Result<(), RunError> {
         self.lease.check()
     }
 
-    /// Everything in a log comes from the seed: nobody else can make records, and nobody can confirm a guess of the
-    /// context.
+    /// The keys of a log. They are derived from the seed, so that nobody else can produce records
+    /// or confirm a guess of the context, which depends on the witness.
     fn binding(&self, key: &LogKey<'_>) -> Result<Binding, RunError> {
         let Some(randomness) = &self.randomness else {
             return Err(RunError::Finished { path: self.path.clone() });
@@ -220,6 +259,7 @@ impl RunDirectory {
         })
     }
 
+    /// Removes the seed, if it is still there.
     fn forget_seed(&self) -> Result<(), RunError> {
         self.lease.check()?;
         let seed = self.path.join("seed");
@@ -291,6 +331,7 @@ impl Journal for RunDirectory {
         let path = self.proof_path();
         write_file(&path, proof.as_bytes()).map_err(io(&path))?;
         sync_directory(&self.path);
+        // Only after the proof is safely on disk: without proof and seed the run would be lost.
         Ok(self.forget_seed()?)
     }
 
@@ -307,6 +348,8 @@ struct LeasedLog<'a> {
 
 impl RoundLog for LeasedLog<'_> {
     fn append(&self, message: &[u8]) -> Result<(), JournalError> {
+        // A former holder must not write. After a failed sync, earlier records may be lost: stop at
+        // once.
         self.lease.check()?;
         self.lease.check_synced()?;
         if let Some(file) = self.log.append(message)? {
@@ -321,7 +364,7 @@ impl RoundLog for LeasedLog<'_> {
     }
 }
 
-/// A directory that only its owner may look into; one that exists stays as it is.
+/// Creates a directory that only its owner may read; an existing one stays as it is.
 fn create_private(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -333,7 +376,7 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// A directory in which a run may begin holds nothing but what a run that never got its name left.
+/// Fails if a directory contains anything but the files of a start that was interrupted.
 fn check_empty(path: &Path) -> Result<(), RunError> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,

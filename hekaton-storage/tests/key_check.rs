@@ -1,4 +1,4 @@
-//! The closer look at keys: every changed point is found, and honest keys pass.
+//! The check of keys from elsewhere: honest keys pass, and every changed point is found.
 
 use ark_ff::Zero;
 use hekaton_arith::{G1Point, G2Point, Group};
@@ -30,7 +30,7 @@ fn honest_keys_pass() {
     assert!(report.points > 100 && report.relations == 14 + 2 * 12, "{report:?}");
 }
 
-/// Each section with one point moved within its group.
+/// One point of each section is changed within its group.
 #[test]
 fn every_changed_point_is_found() {
     let changed = |section: &'static str| {
@@ -51,7 +51,7 @@ fn every_changed_point_is_found() {
     for section in ["b", "h", "x", "d"] {
         assert!(changed(section).contains("does not hold"), "{section}");
     }
-    // A and L are bound to each other where C has no entry, which is so for some variables
+    // A and L are only checked against each other where the C column is zero: some points are found
     for section in ["l", "a"] {
         let found = (0..bench().keys.types[1].l_query().unwrap().len()).filter(|at| {
             let mut bench = bench();
@@ -86,7 +86,7 @@ fn every_changed_point_is_found() {
     }
 }
 
-/// Points of the curve outside the subgroup, where every digest is right.
+/// Points on the curve but outside the subgroup are found, although every digest is right.
 #[test]
 fn points_outside_the_subgroup_are_found() {
     // (0, 2) is on the curve and has order 3

@@ -1,5 +1,6 @@
-//! Key directories: written, opened, and refused when damaged, foreign, newer or in the way, with an error that says
-//! which file, where, and what to do.
+//! Key stores: written, opened, and refused when damaged, foreign, newer or in the way, with an
+//! error that names the file, the place, and what to do.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_into, verify};
@@ -33,7 +34,7 @@ fn written_keys_prove_and_verify() {
     let run = prove(&Readers(3), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap();
     let vk = KeyStore::read_verifying_key(&path.join("verifying.key")).unwrap();
     assert_eq!(verify(&vk, &[Fr::from(4u64)], run.proof.as_bytes()), Ok(()));
-    // the same keys for another layout
+    // the same keys are refused for another layout
     let error =
         prove(&Readers(2), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap_err();
     assert!(error.to_string().contains("another layout"), "{error}");
@@ -50,14 +51,14 @@ fn a_directory_in_use_or_in_the_way_is_refused() {
     assert!(refused(&file).contains("it is a file"));
     assert!(refused(&dir.path().join("nowhere")).contains("it does not exist"));
     assert!(refused(dir.path()).contains("no manifest.json"));
-    // an unfinished setup leaves nothing under the name, and nothing behind
+    // an unfinished setup leaves neither the directory nor temporary files behind
     let unfinished = dir.path().join("unfinished");
     drop(KeyStore::create(&unfinished).unwrap());
     assert!(!unfinished.exists());
     let left: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "{left:?}");
-    // an empty directory is fine, also behind a link
+    // an empty directory is accepted, also through a link
     std::fs::create_dir(&unfinished).unwrap();
     make(dir.path(), "unfinished", 1, 1);
     #[cfg(unix)]
@@ -69,7 +70,8 @@ fn a_directory_in_use_or_in_the_way_is_refused() {
     }
 }
 
-/// Every byte of the header and table, and a byte of each section: a flipped bit is noticed, and the file is named.
+/// A flipped bit is noticed and the error names the file, for every byte of the header and table
+/// and several bytes of each section.
 #[test]
 fn flipped_bits_are_noticed() {
     let dir = tempfile::tempdir().unwrap();
@@ -119,8 +121,8 @@ fn files_of_another_setup_are_refused() {
     }
     // a proving key where an aggregation key is expected
     std::fs::copy(a.join("types/reader.pk"), a.join("aggregation.key")).unwrap();
-    assert!(refused(&a).contains("proving key instead of aggregation key"));
-    // a newer file, and one that is something else
+    assert!(refused(&a).contains("found proving key, expected aggregation key"));
+    // a newer file, and a file of another kind
     let mut newer = std::fs::read(b.join("aggregation.key")).unwrap();
     newer[8] = 2;
     std::fs::write(b.join("aggregation.key"), &newer).unwrap();
@@ -141,24 +143,24 @@ fn manifests_are_checked() {
         refused(&path)
     };
     assert!(with("\"format_version\": 1", "\"format_version\": 7").contains("format version 7"));
-    assert!(with("\"name\": \"reader\"", "\"name\": \"../reader\"").contains("can't name a type"));
+    assert!(with("\"name\": \"reader\"", "\"name\": \"../reader\"").contains("cannot name a type"));
     assert!(
         with("\"circuit\": \"readers\"", "\"circuit\": \"others\"")
-            .contains("not what verifying.key says")
+            .contains("contradict verifying.key")
     );
     assert!(
         with("\"zero_knowledge\": true", "\"zero_knowledge\": false")
-            .contains("not what verifying.key says")
+            .contains("contradict verifying.key")
     );
     assert!(
         with("\"instances\": 2,\n  \"zero", "\"instances\": 3,\n  \"zero")
-            .contains("not what verifying.key says")
+            .contains("contradict verifying.key")
     );
-    assert!(with("BLS12-381", "secp256k1").contains("not what verifying.key says"));
-    assert!(with("TEST KEYS", "a ceremony").contains("not what verifying.key says"));
+    assert!(with("BLS12-381", "secp256k1").contains("contradict verifying.key"));
+    assert!(with("TEST KEYS", "a ceremony").contains("contradict verifying.key"));
     assert!(
         with("\"layout_digest\": \"", "\"layout_digest\": \"00")
-            .contains("not what verifying.key says")
+            .contains("contradict verifying.key")
     );
     assert!(with("\"slots\": 3", "\"slots\": 4").contains("sizes of type 'reader'"));
     assert!(

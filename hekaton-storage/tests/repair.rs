@@ -1,4 +1,4 @@
-//! A run directory with an intact record of a wrong answer, as a faulty machine would leave it.
+//! A run directory with an intact record of a wrong answer, as a faulty machine could leave it.
 
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::Masking;
@@ -33,7 +33,7 @@ fn open(bench: &Bench, path: &std::path::Path) -> RunDirectory {
     RunDirectoryOptions::new().insecure_seed(1).resume(path, &identity).unwrap()
 }
 
-/// A process that stops when a phase begins, if one is given.
+/// Runs a process that stops when `stop_at` begins, if given.
 fn process(
     bench: &Bench,
     path: &std::path::Path,
@@ -52,7 +52,7 @@ fn process(
     prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options)
 }
 
-/// All commitments in the run's log, and the log.
+/// Passes all commitments in the run's log to `append`, and appends the ones it returns.
 fn commitments(
     bench: &Bench,
     run: &RunDirectory,
@@ -114,8 +114,9 @@ fn with_logs(bench: &Bench, path: &std::path::Path, wrong_commitment: bool) {
     log.append(&ProofResponse { proof: wrong, ..right }.to_bytes()).unwrap();
 }
 
-/// A wrong proof is made again. After a wrong commitment, with proofs under its challenges, everything is, with other
-/// randomness: masks must not be used under two challenges.
+/// A wrong proof is repeated. After a wrong commitment, with proofs under its challenges,
+/// everything is repeated with new randomness: masks must not be used under two pairs of challenges
+/// (spec: distributed#repair, zero-knowledge#restart).
 #[test]
 fn wrong_answers_in_a_log_are_found_and_made_again() {
     let bench = squares();
@@ -129,7 +130,7 @@ fn wrong_answers_in_a_log_are_found_and_made_again() {
         assert!(matches!(process(&bench, &path, Some(Phase::Prove)), Err(ProveError::Cancelled)));
         with_logs(&bench, &path, wrong_commitment);
         if wrong_commitment {
-            // interrupted in the second attempt, it finds its way there again
+            // interrupted in the second attempt, it resumes there
             assert!(matches!(
                 process(&bench, &path, Some(Phase::Aggregate)),
                 Ok(_) | Err(ProveError::Cancelled)
@@ -142,7 +143,8 @@ fn wrong_answers_in_a_log_are_found_and_made_again() {
     }
 }
 
-/// When the same comes out again, it is the key or the circuit: the subcircuits are named, nothing is made up.
+/// An answer that is wrong again after it was repeated is the fault of the key or the circuit: the
+/// error names the subcircuits.
 #[test]
 fn what_is_wrong_every_time_is_named() {
     let mut bench = squares();

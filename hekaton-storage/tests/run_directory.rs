@@ -1,5 +1,5 @@
-//! Run directories through the library: damage to any file of one, and going on after it. Runs are seeded, so a
-//! run that goes on must end with the bytes of one that was never interrupted.
+//! Run directories through the library: damage to any of their files, and resuming afterwards. Runs
+//! are seeded, so a resumed run must produce the same bytes as one that was never interrupted.
 
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
@@ -27,7 +27,7 @@ struct Bench {
 /// What a process did.
 struct Process {
     result: Result<Vec<u8>, ProveError>,
-    /// subcircuits done in each round
+    /// The number of subcircuits done in each round.
     done: [usize; 2],
     notices: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Bench {
         RunDirectoryOptions::new().insecure_seed(5).resume(path, &self.identity())
     }
 
-    /// One process; it is cancelled after so many subcircuits.
+    /// Runs one process, which is cancelled after `cancel_after` subcircuits.
     fn process(&self, path: &Path, circuit: &Doublings, cancel_after: usize) -> Process {
         let (stop, seen) = (Cancellation::new(), Mutex::new(([0, 0], Vec::new())));
         let recorder = Recorder::new("test", |record| {
@@ -82,7 +82,7 @@ impl Bench {
         Process { result, done, notices }
     }
 
-    /// A run that was cancelled with all commitments and all but one proof in its logs.
+    /// A run that was cancelled with all commitments and all proofs but one in its logs.
     fn interrupted(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         let process = self.process(&path, &CIRCUIT, 2 * N - 1);
@@ -91,9 +91,17 @@ impl Bench {
         path
     }
 
-    /// The bytes of a run that nothing happened to.
+    /// The proof of an undisturbed run.
     fn undisturbed(&self) -> Vec<u8> {
         self.process(&self.path("undisturbed"), &CIRCUIT, usize::MAX).result.unwrap()
+    }
+}
+
+/// The error of the run directory that ended a process, if one did.
+fn run_error(process: &Process) -> Option<&RunError> {
+    match &process.result {
+        Err(ProveError::Journal(error)) => error.downcast_ref(),
+        _ => None,
     }
 }
 
@@ -104,7 +112,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_cancelled_run_goes_on_to_the_same_bytes() {
+fn a_cancelled_run_resumes_to_the_same_bytes() {
     let bench = Bench::new();
     let expected = bench.undisturbed();
     for cancel_after in [0, 1, N - 1, N, N + 1, 2 * N - 1] {
@@ -116,9 +124,9 @@ fn a_cancelled_run_goes_on_to_the_same_bytes() {
         assert_eq!(
             [first.done[0] + second.done[0], first.done[1] + second.done[1]],
             [N, N],
-            "nothing is done twice"
+            "no subcircuit is done twice"
         );
-        // a third time there is nothing to do
+        // a third process has nothing to do
         let third = bench.process(&path, &CIRCUIT, usize::MAX);
         assert_eq!((third.result.unwrap(), third.done), (expected.clone(), [0, 0]));
     }
@@ -185,16 +193,16 @@ fn torn_records_and_headers_are_cut_off() {
             assert_eq!(
                 std::fs::read(path.join(name)).unwrap().len(),
                 cut,
-                "nobody writes into another's segment"
+                "a segment of another process is never written"
             );
             let second = std::fs::read(path.join(name.replace(".1.", ".2."))).unwrap();
             assert_eq!(
                 second.len(),
                 HEADER + record * again[log],
-                "what was done again is in a segment of its own"
+                "repeated subcircuits are in a new segment"
             );
         }
-        // zeros at the end, as after a power failure: a whole record of them is a damaged one
+        // zeros at the end, as after a power failure: a whole record of zeros counts as damaged
         let path = bench.interrupted(&format!("{name}-zeros"));
         change(&path.join(name), |bytes| bytes.resize(full + record + 5, 0));
         let process = bench.process(&path, &CIRCUIT, usize::MAX);
@@ -206,7 +214,7 @@ fn torn_records_and_headers_are_cut_off() {
 fn records_of_another_run_or_place_are_not_taken() {
     let bench = Bench::new();
     let path = bench.interrupted("one");
-    // a swapped index keeps the checksum of its own record wrong
+    // a swapped index makes the checksum of its record wrong
     change(&path.join("commitments.1.log"), |bytes| {
         let (a, b) = (bytes[HEADER..HEADER + 8].to_vec(), bytes[HEADER + 72..HEADER + 80].to_vec());
         bytes[HEADER..HEADER + 8].copy_from_slice(&b);
@@ -214,7 +222,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     });
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
     assert_eq!((process.result.unwrap(), process.done), (bench.undisturbed(), [2, 1]));
-    // a log of another run, whole
+    // the whole log of another run
     let path = bench.interrupted("two");
     let other = bench.path("other");
     let run = RunDirectoryOptions::new().insecure_seed(6).begin(&other, &bench.identity()).unwrap();
@@ -222,15 +230,11 @@ fn records_of_another_run_or_place_are_not_taken() {
     prove(&CIRCUIT, &Fr::from(3u64), &bench.keys, &bench.engine, &options).unwrap();
     std::fs::copy(other.join("commitments.1.log"), path.join("commitments.1.log")).unwrap();
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
-    assert!(
-        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::OtherLog { .. })))
-    );
-    // a circuit that does not execute as it did
+    assert!(matches!(run_error(&process), Some(RunError::OtherLog { .. })));
+    // a circuit that executes the input differently
     let path = bench.interrupted("three");
     let process = bench.process(&path, &Doublings { links: N, extra: 1 }, usize::MAX);
-    assert!(
-        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::OtherLog { .. })))
-    );
+    assert!(matches!(run_error(&process), Some(RunError::OtherLog { .. })));
     // a log of a later version
     let path = bench.interrupted("four");
     change(&path.join("proofs.1.log"), |bytes| {
@@ -241,9 +245,7 @@ fn records_of_another_run_or_place_are_not_taken() {
         bytes[48..64].copy_from_slice(&sum[..16]);
     });
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
-    assert!(
-        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::Version { found: 2, .. })))
-    );
+    assert!(matches!(run_error(&process), Some(RunError::Version { found: 2, .. })));
 }
 
 #[test]
@@ -255,8 +257,8 @@ fn identity_seed_and_proof_are_guarded() {
     let other = RunIdentity::new(&bench.keys.verifying, [8; 32]);
     let error =
         RunDirectoryOptions::new().insecure_seed(5).resume(&path, &other).unwrap_err().to_string();
-    assert!(error.contains("its input is another one"), "{error}");
-    // a test's seed is none of a real run, and the other way round
+    assert!(error.contains("its input differs"), "{error}");
+    // a run with a test's seed is not resumed as a real one
     let error =
         RunDirectoryOptions::new().resume(&path, &bench.identity()).unwrap_err().to_string();
     assert!(error.contains("its seed is a test's"), "{error}");
@@ -264,7 +266,7 @@ fn identity_seed_and_proof_are_guarded() {
         RunDirectoryOptions::new().begin(&path, &bench.identity()),
         Err(RunError::Exists { .. })
     ));
-    // every byte of the seed counts, and of run.json no cut is taken
+    // any changed byte of the seed and any truncated run.json is refused
     let seed = std::fs::read(path.join("seed")).unwrap();
     for at in [0, 8, 12, 43] {
         change(&path.join("seed"), |bytes| bytes[at] ^= 1);
@@ -287,7 +289,7 @@ fn identity_seed_and_proof_are_guarded() {
     std::fs::write(path.join("run.json"), text).unwrap();
     assert!(matches!(refused(&path), RunError::Version { found: 2, .. }));
     std::fs::write(path.join("run.json"), &run).unwrap();
-    // a seed that others could read is said
+    // a seed that others could read is reported
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -304,15 +306,13 @@ fn identity_seed_and_proof_are_guarded() {
         );
         mode(0o600);
     }
-    // finished: the seed goes; a proof that was changed afterwards is not given out
+    // a finished run has no seed, and a proof that was changed afterwards is not returned
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
     assert_eq!(process.result.unwrap(), bench.undisturbed());
     assert!(!path.join("seed").exists());
     change(&path.join("proof"), |bytes| bytes[100] ^= 1);
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
-    assert!(
-        matches!(process.result, Err(ProveError::Journal(e)) if matches!(e.downcast_ref(), Some(RunError::Finished { .. })))
-    );
+    assert!(matches!(run_error(&process), Some(RunError::Finished { .. })));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn one_holder_at_a_time() {
     assert!(matches!(error, RunError::Held { .. }), "{error}");
     assert!(error.to_string().contains(&std::process::id().to_string()));
     drop(first);
-    // a process that is gone, on this machine: at once
+    // the lease of a dead process on this machine is taken over at once
     let lease = path.join("lease.json");
     let second = bench.open(&path).unwrap();
     let text = std::fs::read_to_string(&lease).unwrap();
@@ -333,17 +333,17 @@ fn one_holder_at_a_time() {
         .replace(&format!("\"pid\":{}", std::process::id()), &format!("\"pid\":{}", child.id()));
     assert_ne!(dead, text);
     std::fs::write(&lease, &dead).unwrap();
-    // even before it is waited for
+    // even while it is a zombie
     std::thread::sleep(std::time::Duration::from_millis(200));
     let third = bench.open(&path).unwrap();
     assert!(third.check_lease().is_ok());
     assert!(matches!(second.check_lease(), Err(RunError::Lost { .. })));
     child.wait().unwrap();
     drop(second);
-    assert!(third.check_lease().is_ok(), "who lost a lease does not remove it");
+    assert!(third.check_lease().is_ok(), "a process that lost the lease does not remove it");
     drop(third);
     assert!(!lease.exists());
-    // a directory of something else is left alone
+    // a directory with other files is left alone
     let other = bench.path("something");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("thesis.tex"), "x").unwrap();
@@ -351,7 +351,7 @@ fn one_holder_at_a_time() {
     assert_eq!(std::fs::read_dir(&other).unwrap().count(), 1);
 }
 
-/// A run directory that was opened for other keys than those that prove.
+/// A run directory is refused if it was opened for other keys than those that prove.
 #[test]
 fn a_directory_for_other_keys() {
     let (bench, other) = (Bench::new(), Bench::new());
@@ -364,7 +364,7 @@ fn a_directory_for_other_keys() {
     ));
 }
 
-/// Killed between the last two steps: the seed goes all the same.
+/// A run that was killed between its last two steps still loses its seed.
 #[test]
 fn a_finished_run_keeps_no_seed() {
     let bench = Bench::new();
@@ -377,9 +377,10 @@ fn a_finished_run_keeps_no_seed() {
     assert!(!path.join("seed").exists());
 }
 
-/// Nothing that stays in a run directory can confirm a guess of the witness: two runs of one input share no digest of it.
+/// Nothing that stays in a run directory can confirm a guess of the witness: two runs of one input
+/// share no digest of it.
 #[test]
-fn files_do_not_tell_the_input() {
+fn files_do_not_reveal_the_input() {
     let bench = Bench::new();
     let files = |seed: u64| {
         let path = bench.path(&format!("guess-{seed}"));
@@ -405,7 +406,7 @@ fn files_do_not_tell_the_input() {
     }
 }
 
-/// A number that somebody took and could not use is no end of the log.
+/// A gap in the numbers of segments does not end the log.
 #[test]
 fn a_missing_segment_hides_nothing() {
     let bench = Bench::new();

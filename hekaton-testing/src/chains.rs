@@ -6,7 +6,7 @@ use hekaton_circuit::{
     Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
 };
 
-/// Three subcircuits of two types: x -> x^2 -> x^4 -> copy of it.
+/// Three subcircuits of two types: x -> x^2 -> x^4 -> a copy of x^4.
 #[derive(Clone, Copy, Debug)]
 pub struct Squarings;
 
@@ -60,12 +60,13 @@ impl Circuit for Squarings {
     }
 }
 
-/// x, 2x, 4x, ..; the execution can be told to go another way.
+/// The chain x, 2x, 4x, ..; the execution can be made to start from another value.
 #[derive(Clone, Copy, Debug)]
 pub struct Doublings {
-    /// Number of subcircuits.
+    /// The number of subcircuits.
     pub links: usize,
-    /// Added to the input by the execution.
+    /// What the execution adds to the input: a circuit with another value here has the same keys
+    /// but executes differently.
     pub extra: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One wire with many readers.
+//! Circuits in which one wire has many readers.
 
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
@@ -6,7 +6,7 @@ use hekaton_circuit::{
     Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
 };
 
-/// One wire from a public input to `readers` subcircuits.
+/// A public input that as many subcircuits read as the field says.
 #[derive(Clone, Copy, Debug)]
 pub struct Readers(pub usize);
 
@@ -40,12 +40,12 @@ impl Circuit for Readers {
     }
 }
 
-/// One writer; readers spread over subcircuits of many slots.
+/// One wire with one writer and `readers` readers, spread over subcircuits of `slots` slots.
 #[derive(Clone, Copy, Debug)]
 pub struct FanOut {
-    /// Number of readers.
+    /// The number of readers.
     pub readers: usize,
-    /// Slots of each reading subcircuit.
+    /// The number of slots per reading subcircuit; slots that are left over are unused.
     pub slots: usize,
 }
 

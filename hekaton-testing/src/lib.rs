@@ -1,4 +1,4 @@
-//! Small circuits for the tests of the Hekaton crates. Not published.
+//! Toy circuits for the tests of the Hekaton crates. This crate is not published.
 
 mod chains;
 mod fan;

@@ -11,20 +11,22 @@ use hekaton_circuit::{
     Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
 };
 
-/// A chain: subcircuit i of type t reads w_i and writes w_{i+1} = w_i^2 + 3 + t; every subcircuit but the first reads w_1 once
-/// more. Types differ in that constant, and odd ones have padding rows, so that their domains differ in size.
+/// A chain in which subcircuit i of type t reads w_i and writes w_{i+1} = w_i^2 + 3 + t. Every
+/// subcircuit but the first also reads w_1. Types differ in the constant, and odd ones have
+/// additional rows, so that their domains differ in size.
 #[derive(Clone, Debug)]
 pub struct Squares {
-    /// Type of each instance.
+    /// The type of each instance.
     pub kinds: Vec<usize>,
     /// Whether w_0 is a public input and w_n a public output.
     pub public: bool,
-    /// Whether there is an instance of a type without shared wires, which knows a square root of 49.
+    /// Whether there is also an instance of a type without shared wires, which knows a square root
+    /// of 49.
     pub lonely: bool,
 }
 
 impl Squares {
-    /// A chain of instances of these types.
+    /// Creates a chain of instances of these types, with public ends.
     pub fn new(kinds: &[usize]) -> Self {
         Self { kinds: kinds.to_vec(), public: true, lonely: false }
     }
@@ -33,7 +35,7 @@ impl Squares {
         self.kinds.iter().max().map_or(0, |k| k + 1)
     }
 
-    /// What an instance of a type makes of its input.
+    /// The output of an instance of type `kind` for the input `w`.
     pub fn step(kind: usize, w: Fr) -> Fr {
         w.square() + Fr::from(3 + kind as u64)
     }

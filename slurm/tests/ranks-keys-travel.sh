@@ -22,4 +22,4 @@ done
 HEKATON=$T/program ranks 2 --keys-from-root --stage-keys "$T/sent" --insecure-seed 5 --proof "$T/p" >"$T/3.log" 2>&1
 expect 3 "damaged" "$T/3.log"
 HEKATON=$T/program ranks 2 --insecure-seed 5 --proof "$T/p" >"$T/4.log" 2>&1
-expect 3 "is no key directory" "$T/4.log"
+expect 3 "is not a key store" "$T/4.log"

@@ -1,9 +1,9 @@
-//! The aggregation: time a proof, verification, proof size.
+//! The aggregation: time per proof, verification, proof size.
 //!
 //! `cargo run --release -p benches --bin aggregation -- --json`
 //!
-//! There is no other implementation of this aggregation to run: the rivals are the figures measured for the research
-//! code of the paper on a comparable core, and the limits that we hold ourselves to.
+//! There is no other implementation of this aggregation to run: the rivals are the figures measured
+//! for the research code of the paper on a comparable core, and the project's own limits.
 #![allow(clippy::print_stdout)]
 
 use benches::{Line, Run, median, time};
@@ -22,10 +22,10 @@ type Error = Box<dyn std::error::Error>;
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// log2 of the number of subcircuits; may be given several times.
+    /// log2 of the number of subcircuits; may be repeated.
     #[arg(long, default_values_t = [6, 8, 10])]
     log_size: Vec<u32>,
-    /// Threads.
+    /// Number of threads.
     #[arg(long, default_value = "1")]
     threads: NonZeroUsize,
 }
@@ -59,7 +59,7 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         let round = committed.prove_round();
         let responses = engine.each(&order, usize::MAX, |i| worker.resume(job(i)).prove(&round))?;
         let proven = committed.proven(responses)?;
-        // verification of the result is part of it
+        // includes verification of the result, as in every run
         let (second, proof) = time(|| proven.aggregate());
         let proof = proof?;
         times.push(first + second);
@@ -72,6 +72,7 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
         }
     }
     let threads = options.threads.get();
+    // ms per proof of the research code: by number of proofs on one thread, and on two
     let paper = match (n, threads) {
         (64, 1) => 16.8,
         (256, 1) => 17.7,

@@ -1,10 +1,13 @@
-//! Many ranks under mpirun on this machine: efficiency, what distribution costs, messages, schedules, orchestration.
+//! Many ranks under mpirun on this machine: efficiency, the cost of distribution, messages,
+//! schedules, orchestration.
 //!
 //! `cargo build --release -p hekaton-cli --features mpi && cargo run --release -p benches --bin distribution -- --json`
 //!
-//! Worker ranks have one prover each and are pinned to a core; rank 0 only coordinates and shares a core with a worker. Every
-//! pair of measurements is taken in turn, medians are printed. The paper's figures stand beside ours where it has some.
+//! Worker ranks have one prover each and are pinned to a core; rank 0 only coordinates and shares a
+//! core with a worker. Pairs of measurements alternate, and medians are printed. Where the paper
+//! has a figure, it is the rival.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
 use benches::{Line, Run};
 use clap::Parser;
@@ -19,10 +22,10 @@ type Error = Box<dyn std::error::Error>;
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// Only this part: efficiency, schedules, aggregation or orchestration.
+    /// Run only this part: efficiency, schedules, aggregation or orchestration.
     #[arg(long)]
     only: Option<String>,
-    /// The program, built with --features mpi.
+    /// The program `hekaton`, built with --features mpi.
     #[arg(long, default_value = "target/release/hekaton")]
     program: PathBuf,
 }
@@ -65,7 +68,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// The sum of a field over the accounts of a phase.
+/// The sum of a field over all ranks' accounts of a phase.
 fn accounts(report: &Value, phase: &str, field: &str) -> f64 {
     let all = report["rank_accounts"].as_array().map(Vec::as_slice).unwrap_or_default();
     all.iter().filter(|a| a["phase"] == phase).map(|a| number(&a[field])).sum()
@@ -97,7 +100,7 @@ impl Bench {
         if status.success() { Ok(case) } else { Err(format!("setup {name}: {status}").into()) }
     }
 
-    /// A run with so many worker ranks; gives the report.
+    /// Proves with this number of worker ranks and returns the report.
     fn run(&self, case: &Case, workers: usize, more: &[&str]) -> Result<Value, Error> {
         let mut command = Command::new("mpirun");
         command
@@ -159,7 +162,8 @@ impl Bench {
         .print(self.options.run.json);
     }
 
-    /// One and two workers on the same 64 subcircuits: what they gain, what is no arithmetic, and what goes over the wire.
+    /// One and two workers on the same 64 subcircuits: the gain, the time outside arithmetic, and
+    /// the traffic.
     fn efficiency(&self, case: &Case) -> Result<(), Error> {
         const PHASES: [&str; 3] = ["commit", "prove", "aggregate"];
         let (mut one, mut two, mut overhead, mut last) =
@@ -226,7 +230,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Fixed shares and pulling: with uneven subcircuits, and with another program on one worker's core.
+    /// Static and dynamic scheduling, with uneven subcircuits, and with another program on one
+    /// worker's core.
     fn schedules(&self, case: &Case) -> Result<(), Error> {
         for (bench, slow) in [("uneven subcircuits", false), ("one slow rank", true)] {
             let mut times = [Vec::new(), Vec::new()];
@@ -251,7 +256,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The aggregation of 1,024 proofs, and the messages around it.
+    /// The aggregation of 1,024 proofs, and the size of all messages.
     fn aggregation(&self, case: &Case) -> Result<(), Error> {
         let (mut one, mut two, mut last) = (Vec::new(), Vec::new(), Value::Null);
         for _ in 0..self.options.run.repetitions {
@@ -270,7 +275,8 @@ impl Bench {
             "times the rate",
             true,
         );
-        // the commit phase's bytes hold those of the aggregation's phase A, the prove phase's of nothing else
+        // the commit round's bytes include phase A of the aggregation, 96 bytes per subcircuit;
+        // those of the prove round include nothing else
         let own = |phase: &str, field: &str| accounts(&last, phase, field);
         let request = (own("commit", "sent_bytes") - 96.0 * n) / n / 4.0;
         self.print(
@@ -297,7 +303,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Subcircuits with next to nothing in them: how fast jobs go round.
+    /// Nearly empty subcircuits: how fast the coordinator deals jobs.
     fn orchestration(&self, case: &Case) -> Result<(), Error> {
         let (mut gaps, mut rates, mut n) = (Vec::new(), Vec::new(), 0.0);
         for _ in 0..self.options.run.repetitions {
@@ -315,7 +321,7 @@ impl Bench {
             "ms",
             false,
         );
-        // two rounds a subcircuit, each at 86,000 constraints a core-second
+        // two rounds per subcircuit, at 86,000 constraints per core-second for both
         let cores = middle(rates.clone()) / 2.0 * f64::from(1 << 20) / 86_000.0;
         self.print(
             "jobs through one coordinator",
@@ -339,13 +345,13 @@ impl Bench {
     }
 }
 
-/// The median.
+/// The median of some figures.
 fn middle(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Something else that wants a core.
+/// Another program that keeps a core busy, until dropped.
 struct Busy(Child);
 
 impl Busy {

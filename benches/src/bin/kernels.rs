@@ -1,9 +1,11 @@
-//! The arithmetic kernels against arkworks and blst, on the same inputs in one process, in alternation.
+//! The arithmetic kernels against arkworks and blst, on the same inputs in one process, in
+//! alternation.
 //!
 //! `cargo run --release -p benches --bin kernels -- --json`; `HEKATON_ARITH=portable` measures the portable backend.
-//! With two threads each thread runs the kernel by itself, as provers do, and the time of all is
-//! taken; one row has one MSM on both.
+//! With two threads, each thread runs the kernel on its own, as provers do, and the time until both
+//! have finished counts; one row has a single MSM on both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
 use ark_bls12_381::{Bls12_381, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::pairing::{Pairing, PairingOutput};
@@ -30,13 +32,13 @@ const BLST: &str = "blst 0.3.17";
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// Only rows whose name contains this.
+    /// Run only rows whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Threads; may be given several times.
+    /// Number of threads; may be repeated.
     #[arg(long, default_values_t = [1, 2])]
     threads: Vec<usize>,
-    /// Halve the sizes of MSMs, transforms and tables so many times.
+    /// Halve the sizes of MSMs, transforms and tables this many times.
     #[arg(long, default_value_t = 0)]
     smaller: u32,
 }
@@ -50,7 +52,7 @@ impl Options {
         1 << log.saturating_sub(self.smaller)
     }
 
-    /// One row a number of threads, each of which runs the kernel by itself.
+    /// Measures one row per number of threads, each of which runs the kernel on its own.
     fn row<A, B>(
         &self,
         bench: &str,
@@ -66,7 +68,7 @@ impl Options {
         }
     }
 
-    /// One row.
+    /// Measures and prints one row.
     #[allow(clippy::too_many_arguments)]
     fn line(
         &self,
@@ -107,7 +109,7 @@ fn microseconds_each(of: usize) -> Unit {
     Unit { name: "us", scale: 1e6, of }
 }
 
-/// Runs the function on each of some threads at once.
+/// Runs the function on `threads` threads at once.
 fn on<R>(threads: usize, f: &(impl Fn() -> R + Sync)) {
     std::thread::scope(|scope| {
         for _ in 1..threads {
@@ -240,16 +242,16 @@ fn fft(options: &Options, scalars: &[Fr]) {
     let ours = Domain::new(n).expect("a power of two");
     let theirs = Radix2EvaluationDomain::<Fr>::new(n).expect("a power of two");
     let coset = theirs.get_coset(ours.shift()).expect("the shift is not zero");
-    // in place, as provers do it: a vector a thread, which each transform changes
+    // in place, as in provers: one vector per thread, which each transform overwrites
     let vectors =
         Mutex::new(vec![scalars.to_vec(); options.threads.iter().copied().max().unwrap_or(1)]);
     let run = |f: &(dyn Fn(&mut Vec<Fr>) + Sync)| {
         let pool = || vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut values = pool().pop().expect("a vector a thread");
+        let mut values = pool().pop().expect("one vector per thread");
         f(&mut values);
         pool().push(values);
     };
-    // the first one makes the shift's powers, which arkworks multiplies up each time
+    // the first one computes the table of the shift's powers, which arkworks recomputes each time
     run(&|v| ours.coset_fft(v));
     let (fft, coset_fft) =
         (|v: &mut Vec<Fr>| theirs.fft_in_place(v), |v: &mut Vec<Fr>| coset.fft_in_place(v));
@@ -333,7 +335,7 @@ fn multiply<P: AffineRepr<ScalarField = Fr>>(points: &[P], scalars: &[Fr]) -> Ve
     P::Group::normalize_batch(&points.iter().zip(scalars).map(|(p, x)| *p * x).collect::<Vec<_>>())
 }
 
-/// blst through its C interface, on one thread.
+/// blst through its C interface, on one thread each.
 #[allow(unsafe_code)]
 mod blst_rival {
     use ark_bls12_381::{Fr, G1Affine, G2Affine};
@@ -372,8 +374,8 @@ mod blst_rival {
                         [scalars.as_ptr().cast(), std::ptr::null()],
                     ),
                 );
-                // SAFETY: as many points and scalars as said, one after the other (a null second entry), and as much
-                // scratch space as asked for.
+                // SAFETY: both lists have as many contiguous elements as the length passed (their
+                // second entry is null), and the scratch space is as large as blst asks for.
                 unsafe {
                     let mut scratch = vec![0u64; $scratch(points.len()) / 8 + 1];
                     $pippenger(
@@ -397,7 +399,7 @@ mod blst_rival {
                     .zip(scalars)
                     .map(|((p, add), x)| {
                         let (mut base, mut out) = ($projective::default(), $projective::default());
-                        // SAFETY: valid points, and scalars of as many bits as said.
+                        // SAFETY: the points are valid, and the scalar has at least `bits` bits.
                         unsafe {
                             $from(&mut base, &$point(p));
                             $mult(&mut out, &base, x.as_ptr(), bits);
@@ -411,7 +413,7 @@ mod blst_rival {
                     .collect();
                 let mut out = vec![$affine::default(); products.len()];
                 let list = [products.as_ptr(), std::ptr::null()];
-                // SAFETY: as many as said, one after the other.
+                // SAFETY: input and output have `products.len()` contiguous elements.
                 unsafe { $to_affines(out.as_mut_ptr(), list.as_ptr(), products.len()) };
                 out
             }
@@ -474,7 +476,7 @@ mod blst_rival {
         let (a, b): (Vec<_>, Vec<_>) = (a.iter().map(g1).collect(), b.iter().map(g2).collect());
         let lists = ([b.as_ptr(), std::ptr::null()], [a.as_ptr(), std::ptr::null()]);
         let mut out = blst_fp12::default();
-        // SAFETY: as many pairs as said, one after the other.
+        // SAFETY: both lists have `a.len()` contiguous elements: `a` and `b` are equally long.
         unsafe { blst_miller_loop_n(&mut out, lists.0.as_ptr(), lists.1.as_ptr(), a.len()) };
         out
     }

@@ -1,7 +1,8 @@
-//! What running a prover for real costs: events and logs, going on after an interruption, a verifier's process.
+//! What operation costs: events and logs, resuming after an interruption, starting a verifier.
 //!
 //! `cargo build --release -p hekaton-cli && cargo run --release -p benches --bin operations -- --json`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
 use benches::{Line, Run, median, time};
 use clap::Parser;
@@ -25,7 +26,7 @@ type Error = Box<dyn std::error::Error>;
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// The program, for the verifier's process.
+    /// The program `hekaton`, which is run as a verifier.
     #[arg(long, default_value = "target/release/hekaton")]
     program: std::path::PathBuf,
 }
@@ -41,7 +42,8 @@ fn keys<C: Circuit>(circuit: &C) -> Result<ProverKeys, Error> {
     Ok(setup(circuit, &SetupOptions::new("bench"))?)
 }
 
-/// A run with subcircuits of 2^15 constraints (26 k and 46 k) with and without run directory and events, in turn.
+/// A run of subcircuits with 26 k and 46 k constraints, with and without run directory and events,
+/// in alternation.
 fn overhead(options: &Options) -> Result<(), Error> {
     let circuit = Merkle { leaves: 12, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
     let file: Vec<u8> = (0..12 * 54).map(|i| (i * 31) as u8).collect();
@@ -83,7 +85,8 @@ fn overhead(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// A finished commit round of 1,000 subcircuits, from opening the run directory to the begin of the prove round.
+/// A finished commit round of 1,000 subcircuits, from opening the run directory to the start of the
+/// prove round.
 fn resume(options: &Options) -> Result<(), Error> {
     let circuit = Chain { links: 1000, steps: 2 };
     let (keys, engine, input) = (keys(&circuit)?, LocalEngine::new(None)?, Fr::from(3u64));
@@ -91,7 +94,7 @@ fn resume(options: &Options) -> Result<(), Error> {
     let mut times = Vec::new();
     for _ in 0..options.run.repetitions {
         let dir = tempfile::tempdir()?;
-        // the first process stops at its first proof, the second one is timed up to there
+        // the first process stops before its first proof, the second one is timed up to there
         for timed in [false, true] {
             let stop = Cancellation::new();
             let recorder = Recorder::new("bench", |record| {
@@ -130,7 +133,7 @@ fn resume(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// `hekaton verify` of a proof of 1,024 subcircuits, process start to exit.
+/// `hekaton verify` of a proof of 1,024 subcircuits, from process start to exit.
 fn verifier(options: &Options) -> Result<(), Error> {
     let dir = tempfile::tempdir()?;
     let path = |name: &str| dir.path().join(name);

@@ -1,7 +1,9 @@
-//! The prover against ark-groth16: worker part, setup, memory, and a whole run against the worker part.
+//! The prover against ark-groth16: worker part, setup, memory, and a whole run against the worker
+//! part.
 //!
 //! `cargo run --release -p benches --bin prover -- --json`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
 use ark_bls12_381::Bls12_381;
 use ark_groth16::Groth16;
@@ -33,13 +35,13 @@ const RIVAL: &str = "ark-groth16 0.6";
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// log2 of the constraints of the worker part's subcircuit.
+    /// log2 of the number of constraints of the worker part's subcircuit.
     #[arg(long, default_value_t = 17)]
     log_size: u32,
-    /// Only benchmarks whose name contains this.
+    /// Run only benchmarks whose name contains this.
     #[arg(long, default_value = "")]
     only: String,
-    /// Keys of the child process that measures memory.
+    /// Key store of the child process that measures memory.
     #[arg(long, hide = true)]
     memory_keys: Option<std::path::PathBuf>,
     /// What the child process measures.
@@ -54,7 +56,7 @@ const WHOLE: &str = "whole run: 64 merkle subcircuits";
 fn main() -> Result<(), Error> {
     let options = Options::parse();
     let size = 1usize << options.log_size;
-    // as many SHA-256 blocks as fit
+    // as many SHA-256 blocks, of about 26,200 constraints each, as fit
     let blocks = (size - 1000) / 26_300;
     let sha =
         Merkle { leaves: 1, leaf_bytes: (64 * blocks.max(1)) - 10, iterations: 1, extra_wires: 0 };
@@ -89,7 +91,8 @@ fn keys<C: Circuit>(
     Ok((elapsed, keys?))
 }
 
-/// Commit and prove of the first subcircuit, synthesis included, one thread, against ark-groth16 on the same R1CS.
+/// Commit and prove of the first subcircuit, synthesis included, on one thread, against ark-groth16
+/// on the same R1CS.
 fn worker<C: Circuit + Sync>(
     options: &Options,
     name: &str,
@@ -170,7 +173,8 @@ where
     Ok(())
 }
 
-/// Peak private memory of one prover in a process of its own, the key mapped from disk and not counted.
+/// Peak private memory of one prover in a process of its own, without the key, which is mapped from
+/// disk.
 fn memory(options: &Options, name: &str) -> Result<u64, Error> {
     let dir = tempfile::tempdir()?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -190,10 +194,11 @@ fn memory(options: &Options, name: &str) -> Result<u64, Error> {
             return Ok(bytes);
         }
     }
-    Err("no figure".into())
+    Err("the child process printed no figure".into())
 }
 
-/// The child process of [`memory`]: setup if there are no keys, else one proof; prints the peak.
+/// The child process of [`memory`]: runs setup if there are no keys, else one proof, and prints the
+/// peak.
 fn memory_child<C: Circuit>(
     path: &std::path::Path,
     circuit: &C,
@@ -223,8 +228,9 @@ fn memory_child<C: Circuit>(
     Ok(())
 }
 
-/// 64 `merkle` subcircuits on two threads, aggregation included, against the rate of the worker part alone for the same
-/// subcircuits: on one thread, and on two at once, which share caches, memory and the cores' clock.
+/// 64 `merkle` subcircuits on two threads, aggregation included, against the rate of the worker
+/// part alone for the same subcircuits: on one thread, and on two at once, which share caches,
+/// memory bandwidth and the cores' clock.
 fn whole_run(options: &Options) -> Result<(), Error> {
     let circuit = Merkle { leaves: 32, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
     let file: Vec<u8> = (0..32 * 54).map(|i| (i * 31) as u8).collect();
@@ -234,12 +240,12 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let round = ProveRound {
         memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
     };
-    // what all worker parts take on one thread, of so many at once
+    // the time of all worker parts on one thread, while as many threads run as the barrier has
     let workers = |start: &Barrier| -> Result<Duration, Error> {
         let coordinator = Coordinator::new(&circuit, &file, &keys)?;
         let worker =
             Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
-        // one subcircuit of each type, weighted by the number of its instances: order() is type by type
+        // one subcircuit per type, weighted by the number of its instances: order() is type by type
         let order = coordinator.order();
         let (mut at, mut all) = (0, Duration::ZERO);
         while at < order.len() {
@@ -252,12 +258,12 @@ fn whole_run(options: &Options) -> Result<(), Error> {
             let (t, result) =
                 time(|| worker.commit(job).and_then(|(committed, _)| committed.prove(&round)));
             result?;
-            all += t * same as u32;
+            all += t * u32::try_from(same)?;
             at += same;
         }
         Ok(all)
     };
-    let (mut alone, mut beside, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut alone, mut paired, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.run.repetitions {
         alone.push(workers(&Barrier::new(1))?);
         let start = Barrier::new(2);
@@ -267,7 +273,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
             let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             Ok::<_, Error>((one + other) / 2)
         });
-        beside.push(both?);
+        paired.push(both?);
         let prove_options = ProveOptions::new();
         let (t, run) = time(|| prove(&circuit, &file[..], &keys, &two, &prove_options));
         let run = run?;
@@ -280,7 +286,7 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let constraints = whole[0].1;
     let wall = median(whole.into_iter().map(|w| w.0).collect());
     for (rival, workers) in
-        [("own worker part, one thread", alone), ("own worker part, two threads at once", beside)]
+        [("own worker part, one thread", alone), ("own worker part, two threads at once", paired)]
     {
         let line = Line {
             bench: WHOLE,

@@ -1,7 +1,7 @@
-//! The smallest useful example: `x <- x^2 + 5`, many times, cut into links.
+//! The smallest useful example: `x <- x^2 + 5`, repeated many times and split into links.
 //!
-//! Subcircuit i reads `x_i`, squares it `steps` times and writes `x_(i+1)`. The first value is a public input, the last
-//! a public output.
+//! Subcircuit i reads `x_i`, applies `steps` steps and writes `x_(i+1)`. The first value is a
+//! public input, the last one a public output.
 //!
 //! ```
 //! use hekaton_standard::Chain;
@@ -14,7 +14,7 @@
 //! let engine = LocalEngine::new(None)?;
 //! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new())?;
 //!
-//! // Elsewhere: the verifying key, the public values and the proof are all it takes.
+//! // Elsewhere, with nothing but the verifying key, the public values and the proof:
 //! verify(&keys.verifying, &run.public_values, run.proof.as_bytes())?;
 //! assert_eq!(run.public_values[0], Fr::from(2u64));
 //! # Ok(())
@@ -31,12 +31,12 @@ use hekaton_circuit::{
 };
 use std::borrow::Cow;
 
-/// A chain of `links` subcircuits of `steps` squarings each.
+/// A chain of `links` subcircuits with `steps` squarings each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Number of subcircuits, at least 1.
+    /// The number of subcircuits, at least 1.
     pub links: usize,
-    /// Squarings a subcircuit, at least 1; one constraint each.
+    /// The number of squarings per subcircuit, at least 1; one constraint each.
     pub steps: usize,
 }
 
@@ -44,6 +44,7 @@ pub struct Chain {
 const STEP: u64 = 5;
 
 impl Chain {
+    /// The layout, and the wires `x_0` to `x_links`.
     fn wires(&self) -> Result<(Layout, Vec<hekaton_circuit::WireId>), LayoutError> {
         if self.links == 0 || self.steps == 0 {
             return Err(LayoutError::Empty);
@@ -61,6 +62,7 @@ impl Chain {
         Ok((layout.build()?, wires))
     }
 
+    /// The steps of one subcircuit, computed natively.
     fn link(&self, x: Fr) -> Fr {
         (0..self.steps).fold(x, |x, _| x.square() + Fr::from(STEP))
     }
@@ -96,7 +98,8 @@ impl Circuit for Chain {
         for _ in 1..self.steps {
             x = x.clone() * &x + Fr::from(STEP);
         }
-        // the last step's product is the next wire less the constant: its row is the equality
+        // The product of the last step equals the next wire minus the constant, so its row doubles
+        // as the equality.
         (x.clone() * &x + Fr::from(STEP)).enforce_equal(subcircuit.slot(1)?)
     }
 }
@@ -104,14 +107,14 @@ impl Circuit for Chain {
 impl NamedCircuit for Chain {
     const NAME: &'static str = "chain";
     const ABOUT: &'static str =
-        "x <- x^2 + 5, many times: the smallest example, and a benchmark with full-size values";
+        "x <- x^2 + 5, repeated: the smallest example, and a benchmark with full-size values";
     const INPUT: &'static str = "the first value as a decimal number";
-    const PUBLIC: &'static str = "FIRST,LAST: first and last value as decimal numbers";
+    const PUBLIC: &'static str = "FIRST,LAST: the first and last values as decimal numbers";
     const PARAMETERS: &'static [Parameter] = &[
         Parameter { name: "links", help: "number of subcircuits", default: Some(8) },
         Parameter {
             name: "steps",
-            help: "squarings a subcircuit, one constraint each",
+            help: "squarings per subcircuit, one constraint each",
             default: Some(1000),
         },
     ];
@@ -120,7 +123,7 @@ impl NamedCircuit for Chain {
         let links = in_range(Self::NAME, parameters, "links", 1..=1 << 24, "1..2^24")?;
         let steps = in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "1..2^26")?;
         if links * steps > 1 << 36 {
-            let range = "a range with at most 2^36 squarings in all";
+            let range = "a range with at most 2^36 squarings in total";
             return Err(ParameterError::Range {
                 circuit: Self::NAME,
                 name: "steps",
@@ -158,12 +161,12 @@ impl NamedCircuit for Chain {
     }
 }
 
-/// A decimal number below r.
+/// Parses a decimal number below r.
 fn number(text: &str) -> Result<Fr, CircuitError> {
     let digits = text.trim();
     if digits.is_empty() || digits.len() > 78 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!(
-            "'{}' is no decimal number below r",
+            "'{}' is not a decimal number below r",
             digits.chars().take(90).collect::<String>()
         )
         .into());
@@ -172,7 +175,7 @@ fn number(text: &str) -> Result<Fr, CircuitError> {
     for digit in digits.bytes() {
         value = value * Fr::from(10u64) + Fr::from(digit - b'0');
     }
-    // Canonical: what was written is what the value prints as.
+    // Reductions modulo r are refused: the value must print as it was written, up to leading zeros.
     let canonical = value.into_bigint().to_string();
     if canonical != digits.trim_start_matches('0')
         && !(canonical == "0" && digits.trim_start_matches('0').is_empty())
@@ -188,13 +191,14 @@ mod tests {
     use hekaton_circuit::check;
 
     #[test]
-    fn is_satisfied_and_gives_the_hash() {
+    fn is_satisfied_and_returns_the_hash() {
         let circuit = Chain { links: 3, steps: 7 };
         let report = check(&circuit, &Fr::from(9u64), |_, _| {}).unwrap();
         assert!(report.violations.is_empty());
         assert_eq!(report.instances, 3);
         assert_eq!(Chain::show(&report.public_values), circuit.hash(b"9\n").unwrap());
-        // one row a step and one for each shared wire and mask, the sum row, and the equality with the last wire
+        // per link: a row per step, shared wire and mask, the sum row, and one for the last
+        // equality
         assert_eq!(report.constraints, 3 * (7 + 2 + 2 + 1 + 1));
     }
 

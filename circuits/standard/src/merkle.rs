@@ -1,35 +1,40 @@
-//! The SHA-256 Merkle tree of a file, one subcircuit for each leaf and each inner node.
+//! The SHA-256 Merkle tree of a file, with one subcircuit per leaf and inner node.
 //!
 //! # The tree
 //!
-//! The file is cut into leaves of `leaf-bytes` bytes; the last one is filled up with zero bytes; an empty file has one
-//! leaf. With `H` = SHA-256 and `||` for concatenation:
+//! The file is split into leaves of `leaf-bytes` bytes; the last leaf is padded with zero bytes,
+//! and an empty file has one leaf. With `H` = SHA-256 and `||` for concatenation:
 //!
 //! ```text
-//! leaf          H(data || 00)                                 iterated: H(... H(H(data || 00) || 04) .. || 04)
-//! first parent  H(left || right || 01)                        of two leaves
-//! inner parent  H(left || right || 02)                        of two parents
-//! root          H(left || right || length || 03)              length of the file in bytes, 8 bytes big-endian
+//! leaf          H(data || 00)                      iterated: H(.. H(H(data || 00) || 04) .. || 04)
+//! first parent  H(left || right || 01)             of two leaves
+//! inner parent  H(left || right || 02)             of two parents
+//! root          H(left || right || length || 03)   file length in bytes, 8 bytes big-endian
 //! ```
 //!
-//! Levels are built from left to right; where a right child is missing, 32 zero bytes stand for it. Leaves are level
-//! 0; level 1 are first parents, the levels above inner parents, and the level with one node is the root. A tree of one
-//! or two leaves is a root over leaves. With `iterations` = t, a leaf is hashed t times in all. The tag at the end separates the kinds of nodes (all messages of one kind have
-//! one length), and it keeps the second block of a parent constant, which saves its message schedule. Ten lines of
-//! Python compute the same root: `docs/merkle.py`.
+//! Levels are built from left to right; 32 zero bytes stand in for a missing right child. Level 0
+//! holds the leaves, level 1 the first parents, the levels above the inner parents, and the level
+//! with one node is the root. A tree of one or two leaves is a root over leaves. With `iterations`
+//! = t, a leaf is hashed t times in total. The tag at the end separates the kinds of nodes (all
+//! messages of one kind have the same length). It also keeps the second block of a parent constant,
+//! which saves its message schedule. `docs/merkle.py` computes the same root in ten lines of
+//! Python.
 //!
-//! # What a proof says
+//! # What a proof shows
 //!
-//! The prover knows a file of the circuit's number of leaves with this root. The length in the root is the file's own: it
-//! is the leaves before the last and what the last one has, and behind that the last leaf is zero.
+//! The prover knows a file with this root and the circuit's number of leaves. The length in the
+//! root is that of the file: it is the sum of the bytes in all leaves, and the last leaf is zero
+//! after its last byte of the file.
 //!
 //! # The subcircuits
 //!
-//! Types `leaf`, `first-parent`, `inner-parent`, `root`, `padding`; the last is one subcircuit that supplies the 32 zero
-//! bytes and the number of bytes in a full leaf. A digest is two shared wires of 128 bits, the more significant half
-//! first; each leaf reads how many bytes of the file it has, the last one from the root, the others from the padding
-//! subcircuit. The public values are the two halves of the root. With `extra-wires` = x, each subcircuit but the last writes x more wires that the next one
-//! reads: for scaling experiments.
+//! The types are `leaf`, `first-parent`, `inner-parent`, `root` and `padding`; the last one has a
+//! single instance, which supplies the 32 zero bytes and the number of bytes in a full leaf. A
+//! digest is two shared wires of 128 bits, the more significant half first. Each leaf reads how
+//! many bytes of the file it has: the last one from the root, the others from the padding
+//! subcircuit. The public values are the two halves of the root. With `extra-wires` = x, each
+//! subcircuit but the last writes x additional wires that the next one reads, for scaling
+//! experiments.
 
 use crate::sha256::{DIGEST, Message, digest_from_wires, digest_halves, enforce_half};
 use ark_ff::Field;
@@ -43,45 +48,45 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::borrow::Cow;
 
-/// Digest that stands for a missing right child.
+/// The digest that stands in for a missing right child.
 const EMPTY: [u8; DIGEST] = [0; DIGEST];
 
-/// Ends the message of a leaf's later iterations; nodes end in the tags 0 to 3.
+/// The tag of a leaf's later iterations; messages of nodes end with the tags 0 to 3.
 const ITERATION_TAG: u8 = 4;
 
 /// The Merkle tree circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merkle {
-    /// Number of leaves, at least 1.
+    /// The number of leaves, at least 1.
     pub leaves: usize,
-    /// Bytes a leaf, at least 1.
+    /// The number of bytes per leaf, at least 1.
     pub leaf_bytes: usize,
-    /// SHA-256 iterations a leaf, at least 1.
+    /// The number of SHA-256 iterations per leaf, at least 1.
     pub iterations: usize,
-    /// Shared wires from each subcircuit to the next, beside the digests.
+    /// The number of shared wires from each subcircuit to the next, in addition to the digests.
     pub extra_wires: usize,
 }
 
-/// What a subcircuit knows beside its shared wires.
+/// The private input of a subcircuit, in addition to its shared wires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Private {
-    /// A leaf.
+    /// The private input of a leaf.
     Leaf {
-        /// Its bytes, filled up.
+        /// The bytes of the leaf, padded.
         bytes: Vec<u8>,
-        /// How many of them are of the file.
+        /// The number of bytes that belong to the file.
         used: usize,
     },
-    /// The children of a node.
+    /// The private input of an inner node.
     Node {
-        /// Left child.
+        /// The digest of the left child.
         left: [u8; DIGEST],
-        /// Right child.
+        /// The digest of the right child.
         right: [u8; DIGEST],
-        /// Length of the file in bytes, used by the root.
+        /// The length of the file in bytes, which only the root uses.
         length: u64,
     },
-    /// Nothing.
+    /// The padding subcircuit has no private input.
     Padding,
 }
 
@@ -118,7 +123,9 @@ impl Kind {
         }
     }
 
-    /// Slots: own digest, then left and right; or the bytes that a leaf has. The root has the last leaf's in the end.
+    /// The number of slots without extra wires: the digest of the node (2), then those of its
+    /// children (4), or for a leaf its number of bytes (1). The root also has the bytes of the last
+    /// leaf (1).
     fn own_slots(self) -> usize {
         match self {
             Self::Leaf | Self::Padding => 3,
@@ -128,7 +135,8 @@ impl Kind {
     }
 }
 
-/// One node of the tree: kind and, for parents, the positions of its children in the list of nodes.
+/// A node of the tree: its kind and, for parents, the positions of its children in the list of
+/// nodes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     kind: Kind,
@@ -136,7 +144,7 @@ struct Node {
 }
 
 impl Merkle {
-    /// A tree for a file of `length` bytes in leaves of `leaf_bytes`.
+    /// Creates the circuit for a file of `length` bytes, with leaves of `leaf_bytes` bytes.
     pub fn for_length(length: usize, leaf_bytes: usize) -> Self {
         let leaf_bytes = leaf_bytes.max(1);
         Self {
@@ -147,7 +155,8 @@ impl Merkle {
         }
     }
 
-    /// All nodes, children before parents, the root last; the padding subcircuit comes after it.
+    /// All nodes, children before parents, the root last. The padding subcircuit follows and is not
+    /// a node.
     fn nodes(&self) -> Vec<Node> {
         let mut nodes = vec![Node { kind: Kind::Leaf, children: None }; self.leaves];
         let mut level: Vec<usize> = (0..self.leaves).collect();
@@ -172,7 +181,7 @@ impl Merkle {
         }
     }
 
-    /// The kinds that occur, in order: the types of the layout.
+    /// The kinds that occur, in the order of the layout's types.
     fn kinds(&self) -> Vec<Kind> {
         let occurs = |kind| match kind {
             Kind::FirstParent => self.leaves > 2,
@@ -186,6 +195,7 @@ impl Merkle {
         kind.own_slots() + 2 * self.extra_wires
     }
 
+    /// The layout and its wires.
     fn build(&self) -> Result<(Layout, Wires), LayoutError> {
         if self.leaves == 0 || self.leaf_bytes == 0 || self.iterations == 0 {
             return Err(LayoutError::Empty);
@@ -196,6 +206,32 @@ impl Merkle {
             kinds.iter().map(|k| layout.subcircuit_type(k.name(), self.slots(*k))).collect();
         let kind_type = |kind: Kind| kinds.iter().position(|k| *k == kind).map(|i| types[i]);
         let nodes = self.nodes();
+        let wires = self.wires(&mut layout, &nodes);
+        // One instance per node, in the order of the nodes; `private_input` relies on it.
+        for (i, node) in nodes.iter().enumerate() {
+            let Some(kind) = kind_type(node.kind) else { continue };
+            let instance = layout.instance(kind);
+            self.place_node(&mut layout, &wires, i, node, instance);
+            self.place_extra(&mut layout, &wires, i, node.kind, instance);
+        }
+        // The padding subcircuit is the only writer of the constants, so no prover can choose them.
+        if let Some(kind) = kind_type(Kind::Padding) {
+            let instance = layout.instance(kind);
+            (0..2).for_each(|half| match wires.empty {
+                Some(empty) => layout.write(instance, half, empty[half]),
+                None => layout.unused(instance, half),
+            });
+            match wires.full {
+                Some(full) => layout.write(instance, 2, full),
+                None => layout.unused(instance, 2),
+            }
+            self.place_extra(&mut layout, &wires, nodes.len(), Kind::Padding, instance);
+        }
+        Ok((layout.build()?, wires))
+    }
+
+    /// Declares all wires. Their order determines their addresses, and so the keys.
+    fn wires(&self, layout: &mut LayoutBuilder, nodes: &[Node]) -> Wires {
         let last = nodes.len() - 1;
         let pair = |layout: &mut LayoutBuilder, name, i: usize| {
             [0, 1].map(|half| layout.wire(name, 2 * i as u64 + half))
@@ -205,11 +241,11 @@ impl Merkle {
             digests.push(if i == last {
                 [0, 1].map(|half| layout.public_output("root", half))
             } else {
-                pair(&mut layout, "digest", i)
+                pair(layout, "digest", i)
             });
         }
         let missing = nodes.iter().any(|n| matches!(n.children, Some((_, None))));
-        let empty = missing.then(|| pair(&mut layout, "empty", 0));
+        let empty = missing.then(|| pair(layout, "empty", 0));
         let full = (self.leaves > 1).then(|| layout.wire("bytes of a full leaf", 0));
         let rest = layout.wire("bytes of the last leaf", 0);
         let count = nodes.len() + 1;
@@ -220,56 +256,62 @@ impl Merkle {
                     .collect()
             })
             .collect();
-
-        let place_extra = |layout: &mut LayoutBuilder, i: usize, instance, first: usize| {
-            for j in 0..self.extra_wires {
-                match i.checked_sub(1) {
-                    Some(before) => layout.read(instance, first + j, extra[before][j]),
-                    None => layout.unused(instance, first + j),
-                }
-                match extra.get(i) {
-                    Some(wires) => layout.write(instance, first + self.extra_wires + j, wires[j]),
-                    None => layout.unused(instance, first + self.extra_wires + j),
-                }
-            }
-        };
-        for (i, node) in nodes.iter().enumerate() {
-            let Some(kind) = kind_type(node.kind) else { continue };
-            let instance = layout.instance(kind);
-            (0..2).for_each(|half| layout.write(instance, half, digests[i][half]));
-            match node.kind {
-                Kind::Leaf => {
-                    layout.read(instance, 2, full.filter(|_| i + 1 < self.leaves).unwrap_or(rest))
-                }
-                Kind::Root => layout.write(instance, 6, rest),
-                _ => {}
-            }
-            if let Some((left, right)) = node.children {
-                let right = right.map(|i| digests[i]).or(empty);
-                for half in 0..2 {
-                    layout.read(instance, 2 + half, digests[left][half]);
-                    if let Some(right) = right {
-                        layout.read(instance, 4 + half, right[half]);
-                    }
-                }
-            }
-            place_extra(&mut layout, i, instance, node.kind.own_slots());
-        }
-        if let Some(kind) = kind_type(Kind::Padding) {
-            let instance = layout.instance(kind);
-            (0..2).for_each(|half| match empty {
-                Some(empty) => layout.write(instance, half, empty[half]),
-                None => layout.unused(instance, half),
-            });
-            match full {
-                Some(full) => layout.write(instance, 2, full),
-                None => layout.unused(instance, 2),
-            }
-            place_extra(&mut layout, nodes.len(), instance, Kind::Padding.own_slots());
-        }
-        Ok((layout.build()?, Wires { digests, empty, full, rest, extra }))
+        Wires { digests, empty, full, rest, extra }
     }
 
+    /// Places the wires of a node, in the slots that `synthesize` expects.
+    fn place_node(
+        &self,
+        layout: &mut LayoutBuilder,
+        wires: &Wires,
+        i: usize,
+        node: &Node,
+        instance: InstanceId,
+    ) {
+        (0..2).for_each(|half| layout.write(instance, half, wires.digests[i][half]));
+        match node.kind {
+            Kind::Leaf => {
+                let full = wires.full.filter(|_| i + 1 < self.leaves);
+                layout.read(instance, 2, full.unwrap_or(wires.rest));
+            }
+            Kind::Root => layout.write(instance, 6, wires.rest),
+            _ => {}
+        }
+        if let Some((left, right)) = node.children {
+            let right = right.map(|i| wires.digests[i]).or(wires.empty);
+            for half in 0..2 {
+                layout.read(instance, 2 + half, wires.digests[left][half]);
+                if let Some(right) = right {
+                    layout.read(instance, 4 + half, right[half]);
+                }
+            }
+        }
+    }
+
+    /// Places the extra wires of subcircuit i after its other slots: those of its predecessor, then
+    /// its own.
+    fn place_extra(
+        &self,
+        layout: &mut LayoutBuilder,
+        wires: &Wires,
+        i: usize,
+        kind: Kind,
+        instance: InstanceId,
+    ) {
+        let first = kind.own_slots();
+        for j in 0..self.extra_wires {
+            match i.checked_sub(1) {
+                Some(before) => layout.read(instance, first + j, wires.extra[before][j]),
+                None => layout.unused(instance, first + j),
+            }
+            match wires.extra.get(i) {
+                Some(wires) => layout.write(instance, first + self.extra_wires + j, wires[j]),
+                None => layout.unused(instance, first + self.extra_wires + j),
+            }
+        }
+    }
+
+    /// The bytes of a leaf, padded.
     fn leaf<'f>(&self, file: &'f [u8], i: usize) -> Cow<'f, [u8]> {
         let start = (i * self.leaf_bytes).min(file.len());
         let bytes = &file[start..(start + self.leaf_bytes).min(file.len())];
@@ -281,12 +323,12 @@ impl Merkle {
         Cow::Owned(filled)
     }
 
-    /// Bytes of the file in a leaf.
+    /// The number of the file's bytes in a leaf.
     fn used(&self, file: &[u8], i: usize) -> usize {
         file.len().saturating_sub(i * self.leaf_bytes).min(self.leaf_bytes)
     }
 
-    /// Bytes of the leaves before the last.
+    /// The number of bytes in the leaves before the last.
     fn before_last(&self) -> u64 {
         (self.leaves as u64 - 1) * self.leaf_bytes as u64
     }
@@ -297,7 +339,8 @@ impl Merkle {
             return Ok(());
         }
         Err(format!(
-            "the file has {} bytes, that is {leaves} leaves of {} bytes; the circuit is for {} leaves: run setup for this file",
+            "the file has {} bytes, which is {leaves} leaves of {} bytes, but the circuit is for \
+             {} leaves: run setup for this file",
             file.len(),
             self.leaf_bytes,
             self.leaves
@@ -305,7 +348,7 @@ impl Merkle {
         .into())
     }
 
-    /// The tree of a file.
+    /// Computes the tree of a file natively.
     fn tree(&self, file: &[u8]) -> Result<Tree, CircuitError> {
         self.check_length(file)?;
         let nodes = self.nodes();
@@ -340,32 +383,33 @@ impl Merkle {
         Ok(Tree { nodes, digests })
     }
 
-    /// The root of a file's tree, computed natively.
+    /// Computes the root of a file's tree natively.
     ///
     /// # Errors
-    /// When the file has not the circuit's number of leaves.
+    /// If the file does not have the circuit's number of leaves.
     pub fn root(&self, file: &[u8]) -> Result<[u8; DIGEST], CircuitError> {
         Ok(self.tree(file)?.digests.last().copied().unwrap_or(EMPTY))
     }
 }
 
-/// The tree of a file: all nodes with their digests, the root last.
+/// The tree of a file: all nodes and their digests, the root last.
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
     digests: Vec<[u8; DIGEST]>,
 }
 
-/// The wires of a layout.
+/// The wires of the layout.
 struct Wires {
-    /// by node; the root's are public
+    /// The digests by node; those of the root are public.
     digests: Vec<[WireId; 2]>,
+    /// The digest of a missing right child, if one is missing.
     empty: Option<[WireId; 2]>,
-    /// leaf-bytes, if there are full leaves that are not the last
+    /// The number of bytes in a full leaf, if there are leaves before the last.
     full: Option<WireId>,
-    /// bytes of the file in the last leaf
+    /// The number of the file's bytes in the last leaf.
     rest: WireId,
-    /// from subcircuit i to i + 1
+    /// The extra wires from subcircuit i to i + 1.
     extra: Vec<Vec<WireId>>,
 }
 
@@ -392,7 +436,8 @@ impl Circuit for Merkle {
         }
         wires.full.into_iter().for_each(|wire| values.set(wire, Fr::from(self.leaf_bytes as u64)));
         values.set(wires.rest, Fr::from(self.used(file, self.leaves - 1) as u64));
-        // Any values do: nothing constrains them but being the same for writer and reader. Full-size ones are realistic.
+        // Any values will do, because only the memory check constrains them. Full-size ones are the
+        // realistic case for benchmarks.
         let mut x = Fr::from(3u64);
         for wire in wires.extra.iter().flatten() {
             x = x.square() + Fr::ONE;
@@ -433,6 +478,7 @@ impl Circuit for Merkle {
             FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
         };
         let digest = match (kind, private) {
+            // Constants: zero halves, and the number of bytes in a full leaf.
             (Kind::Padding, _) => {
                 for half in 0..2 {
                     let slot = wire(half)?;
@@ -455,6 +501,8 @@ impl Circuit for Merkle {
                     _ => (None, None),
                 };
                 let data = Message::new().witness(&cs, self.leaf_bytes, bytes)?;
+                // Ties the number of bytes to the padding, so that the length in the root is the
+                // file's. With several leaves none is empty: that file would have fewer leaves.
                 data.enforce_filling(&cs, wire(2)?, used, self.leaves > 1)?;
                 let mut digest = data.constant(&[0]).sha256(&cs)?;
                 for _ in 1..self.iterations {
@@ -475,6 +523,7 @@ impl Circuit for Merkle {
                 let mut message = Message::new().digest(&left).digest(&right);
                 if kind == Kind::Root {
                     message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+                    // The hashed length is that of the full leaves plus what the last leaf has.
                     message.enforce_number(&cs, 8, self.before_last(), wire(6)?)?;
                 }
                 message.constant(&[kind.tag()]).sha256(&cs)?

@@ -1,16 +1,18 @@
-//! SHA-256 as a gadget: about 26,200 constraints a block.
+//! SHA-256 as a gadget: about 26,200 constraints per block.
 //!
-//! Words are 32 bits, each bit a variable, its negation or a constant; constants fold, so a block of constant padding
-//! costs no message schedule. Additions are lazy: a sum of words is decomposed once, with as many carry bits as its
-//! number of terms needs. Values are computed natively, word by word, beside the constraints.
+//! A word has 32 bits, each of which is a variable, its negation or a constant. Constants fold, so
+//! a block of constant padding costs no message schedule. Additions are lazy: a sum of words is
+//! decomposed once, with as many carry bits as its number of terms requires. Values are computed
+//! natively, word by word, alongside the constraints.
 
 use ark_ff::{AdditiveGroup, Field};
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
 use hekaton_circuit::Fr;
 
-/// Length of a digest in bytes.
+/// The length of a digest in bytes.
 pub const DIGEST: usize = 32;
 
+/// The initial hash value (FIPS 180-4, section 5.3.3).
 const IV: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -22,6 +24,7 @@ const IV: [u32; 8] = [
     0x5be0_cd19,
 ];
 
+/// The round constants (FIPS 180-4, section 4.2.2).
 const K: [u32; 64] = [
     0x428a_2f98,
     0x7137_4491,
@@ -91,7 +94,7 @@ const K: [u32; 64] = [
 
 type Cs = ConstraintSystemRef<Fr>;
 
-/// A bit: a constant, a boolean variable, or its negation.
+/// A bit: a constant, a boolean variable, or the negation of one.
 #[derive(Clone, Copy, Debug)]
 enum Bit {
     Constant(bool),
@@ -125,7 +128,7 @@ fn combination(terms: &[(i64, Bit)]) -> LinearCombination<Fr> {
     LinearCombination(lc)
 }
 
-/// A 32-bit word, bit 0 first. The value is absent at setup.
+/// A 32-bit word, least significant bit first. It has no value at setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
     value: Option<u32>,
@@ -136,7 +139,7 @@ fn missing<T>(value: Option<T>) -> Result<T, SynthesisError> {
     value.ok_or(SynthesisError::AssignmentMissing)
 }
 
-/// A new boolean variable with its row `b (1 - b) = 0`.
+/// Allocates a boolean variable with its row `b (1 - b) = 0`.
 fn new_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
     let v = cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?;
     let not = || LinearCombination(vec![(Fr::ONE, Variable::One), (-Fr::ONE, v)]);
@@ -144,7 +147,7 @@ fn new_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
     Ok(Bit::Is(v))
 }
 
-/// A new variable whose booleanity follows from its defining row.
+/// Allocates a variable without a boolean row: the row that defines it must make it boolean.
 fn new_dependent_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
     Ok(Bit::Is(cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?))
 }
@@ -154,7 +157,7 @@ fn bit_of(value: Option<u32>, i: usize) -> Option<bool> {
 }
 
 impl Word {
-    /// A constant.
+    /// Creates a constant word.
     pub fn constant(value: u32) -> Self {
         Self {
             value: Some(value),
@@ -162,10 +165,10 @@ impl Word {
         }
     }
 
-    /// A witness: 32 boolean variables, 32 constraints.
+    /// Allocates a witness word: 32 boolean variables and as many constraints.
     ///
     /// # Errors
-    /// When a value is needed and absent.
+    /// If a value is required but absent.
     pub fn witness(cs: &Cs, value: Option<u32>) -> Result<Self, SynthesisError> {
         let mut bits = [Bit::Constant(false); 32];
         for (i, bit) in bits.iter_mut().enumerate() {
@@ -174,7 +177,7 @@ impl Word {
         Ok(Self { value, bits })
     }
 
-    /// The value, if all bits are constants; known at setup, too.
+    /// The value, if all bits are constants. Unlike `value`, it does not depend on the witness.
     fn as_constant(&self) -> Option<u32> {
         self.bits.iter().rev().try_fold(0, |w, bit| match bit {
             Bit::Constant(b) => Some(w << 1 | u32::from(*b)),
@@ -182,10 +185,10 @@ impl Word {
         })
     }
 
-    fn rotate_right(&self, n: usize) -> Self {
+    fn rotate_right(&self, n: u32) -> Self {
         Self {
-            value: self.value.map(|w| w.rotate_right(n as u32)),
-            bits: std::array::from_fn(|i| self.bits[(i + n) % 32]),
+            value: self.value.map(|w| w.rotate_right(n)),
+            bits: std::array::from_fn(|i| self.bits[(i + n as usize) % 32]),
         }
     }
 
@@ -197,7 +200,7 @@ impl Word {
         Self { value: self.value.map(|w| w >> n), bits }
     }
 
-    /// A word from a function of each bit; `value` is the result.
+    /// Builds a word bit by bit; `f` receives the index and the value of a bit.
     fn map(
         value: Option<u32>,
         mut f: impl FnMut(usize, Option<bool>) -> Result<Bit, SynthesisError>,
@@ -209,7 +212,7 @@ impl Word {
         Ok(Self { value, bits })
     }
 
-    /// `a xor b`: one row a bit, `2 a b = a + b - c`.
+    /// The word `a xor b`: one row per bit, `2 a b = a + b - c`.
     fn xor(cs: &Cs, a: &Self, b: &Self) -> Result<Self, SynthesisError> {
         let value = a.value.zip(b.value).map(|(a, b)| a ^ b);
         Self::map(value, |i, value| {
@@ -233,7 +236,7 @@ impl Word {
         Self::xor(cs, &Self::xor(cs, a, b)?, c)
     }
 
-    /// `(e and f) xor (not e and g)`: one row a bit, `e (f - g) = ch - g`.
+    /// The word `(e and f) xor (not e and g)`: one row per bit, `e (f - g) = ch - g`.
     fn choose(cs: &Cs, e: &Self, f: &Self, g: &Self) -> Result<Self, SynthesisError> {
         let value = e.value.zip(f.value).zip(g.value).map(|((e, f), g)| (e & f) ^ (!e & g));
         Self::map(value, |i, value| {
@@ -252,7 +255,8 @@ impl Word {
         })
     }
 
-    /// `maj(a, b, c)`: two rows a bit, `p = b c`, `a (b + c - 2 p) = maj - p`.
+    /// The majority of `a`, `b` and `c`: two rows per bit, `b c = p` and `a (b + c - 2 p) = maj -
+    /// p`.
     fn majority(cs: &Cs, a: &Self, b: &Self, c: &Self) -> Result<Self, SynthesisError> {
         let both = b.value.zip(c.value).map(|(b, c)| b & c);
         let value =
@@ -284,7 +288,8 @@ impl Word {
         })
     }
 
-    /// The sum modulo 2^32: 32 bits and carries, each boolean, and one row that adds up.
+    /// The sum modulo 2^32: 32 bits and the carries, each with a boolean row, and one row for the
+    /// sum.
     fn sum(cs: &Cs, words: &[&Self]) -> Result<Self, SynthesisError> {
         if let Some(total) =
             words.iter().try_fold(0u32, |sum, w| Some(sum.wrapping_add(w.as_constant()?)))
@@ -292,7 +297,9 @@ impl Word {
             return Ok(Self::constant(total));
         }
         let total = words.iter().try_fold(0u64, |sum, w| Some(sum + u64::from(w.value?)));
-        let width = 32 + (words.len() as u32).next_power_of_two().trailing_zeros() as usize;
+        // A sum of m words is below m 2^32, so it fits into these digits, far below r: it has
+        // exactly one decomposition.
+        let width = 32 + words.len().next_power_of_two().trailing_zeros() as usize;
         let mut digits = Vec::with_capacity(width);
         for i in 0..width {
             digits.push(new_bit(cs, total.map(|t| t >> i & 1 == 1))?);
@@ -306,11 +313,14 @@ impl Word {
             LinearCombination(lc)
         };
         cs.enforce_r1cs_constraint(left, || Variable::One.into(), LinearCombination::zero)?;
-        Ok(Self { value: total.map(|t| t as u32), bits: std::array::from_fn(|i| digits[i]) })
+        #[allow(clippy::cast_possible_truncation, reason = "modulo 2^32: the carries are dropped")]
+        let value = total.map(|t| t as u32);
+        Ok(Self { value, bits: std::array::from_fn(|i| digits[i]) })
     }
 }
 
-/// Adds `k sum 2^i bits_i`; constants are added up first, so that One occurs once.
+/// Adds `k sum 2^i bits_i` to a linear combination. Constants are added up first, so that the
+/// variable `One` occurs at most once.
 fn add_word(lc: &mut Vec<(Fr, Variable)>, bits: &[Bit], k: Fr) {
     let mut factor = k;
     let mut constant = Fr::ZERO;
@@ -331,12 +341,13 @@ fn add_word(lc: &mut Vec<(Fr, Variable)>, bits: &[Bit], k: Fr) {
     }
 }
 
-/// A digest: eight words, the first one most significant.
+/// A digest: eight words, the most significant one first.
 pub type Digest = [Word; 8];
 
-/// One compression of a 16-word block.
+/// Compresses a block of 16 words into the state.
 fn compress(cs: &Cs, state: &Digest, block: &[Word; 16]) -> Result<Digest, SynthesisError> {
     let _span = tracing::info_span!(target: "gr1cs", "sha256_compress").entered();
+    // message schedule
     let mut w = block.to_vec();
     for t in 16..64 {
         let (x, y) = (w[t - 15], w[t - 2]);
@@ -362,15 +373,15 @@ fn compress(cs: &Cs, state: &Digest, block: &[Word; 16]) -> Result<Digest, Synth
     Ok(out)
 }
 
-/// A message of whole bytes, some of them constant.
+/// A message of whole bytes, some of which may be constant.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    /// bytes, most significant bit first
+    /// The bits of all bytes with their values, most significant bit of each byte first.
     bits: Vec<(Option<bool>, Bit)>,
 }
 
 impl Message {
-    /// The empty message.
+    /// Creates an empty message.
     pub fn new() -> Self {
         Self::default()
     }
@@ -390,7 +401,7 @@ impl Message {
     /// Appends `len` witness bytes: 8 constraints each.
     ///
     /// # Errors
-    /// When a value is needed and absent, or has another length.
+    /// If a value is required but absent, or does not have `len` bytes.
     pub fn witness(
         mut self,
         cs: &Cs,
@@ -409,11 +420,12 @@ impl Message {
         Ok(self)
     }
 
-    /// Constrains a message of witness bytes to be `used` bytes of data filled up with zeros, where the wire `used` has
-    /// that number: three rows a byte and one or two more. With `some`, there is at least one byte of data.
+    /// Constrains a message of witness bytes to be data padded with zeros, where the wire `used`
+    /// holds the number of bytes of data and `value` is its value. With `some`, there must be at
+    /// least one byte of data. Costs three rows per byte and one or two more.
     ///
     /// # Errors
-    /// When a value is needed and absent.
+    /// If a value is required but absent.
     pub fn enforce_filling(
         &self,
         cs: &Cs,
@@ -422,7 +434,8 @@ impl Message {
         some: bool,
     ) -> Result<(), SynthesisError> {
         let _span = tracing::info_span!(target: "gr1cs", "enforce_filling").entered();
-        // flag j says that byte j is data; flags fall once, and their sum is the number of bytes of data
+        // Flag j is 1 if byte j is data. Flags are boolean and never rise, so their sum is the
+        // length of the data; bytes whose flag is 0 must be zero.
         let mut flags = Vec::with_capacity(self.bits.len() / 8);
         for (j, byte) in self.bits.chunks_exact(8).enumerate() {
             let flag = new_bit(cs, value.map(|used| j < used))?;
@@ -456,10 +469,11 @@ impl Message {
         Ok(())
     }
 
-    /// Constrains the last `len` bytes, as a big-endian number, to be `offset` plus the value of a wire: one row.
+    /// Constrains the last `len` bytes, as a big-endian number, to equal `offset` plus the value of
+    /// a wire: one row.
     ///
     /// # Errors
-    /// When the message is shorter.
+    /// If the message is shorter than `len` bytes.
     pub fn enforce_number(
         &self,
         cs: &Cs,
@@ -487,10 +501,10 @@ impl Message {
         self
     }
 
-    /// The SHA-256 digest, with the standard padding.
+    /// Computes the SHA-256 digest, with the standard padding.
     ///
     /// # Errors
-    /// When a value is needed and absent.
+    /// If a value is required but absent.
     pub fn sha256(self, cs: &Cs) -> Result<Digest, SynthesisError> {
         let bits = self.bits.len() as u64;
         let mut message = self.constant(&[0x80]);
@@ -515,17 +529,17 @@ impl Message {
     }
 }
 
-/// The two halves of a digest as field elements of 128 bits, the more significant half first.
+/// The two halves of a digest as field elements below 2^128, the more significant half first.
 pub fn digest_halves(digest: &[u8; DIGEST]) -> [Fr; 2] {
     let half =
         |bytes: &[u8]| Fr::from(bytes.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)));
     [half(&digest[..16]), half(&digest[16..])]
 }
 
-/// Constrains a shared wire to be one half of a digest: one row.
+/// Constrains a shared wire to equal one half of a digest: one row.
 ///
 /// # Errors
-/// What the constraint system says.
+/// If the constraint system refuses the row.
 pub fn enforce_half(cs: &Cs, words: &[Word], wire: Variable) -> Result<(), SynthesisError> {
     let _span = tracing::info_span!(target: "gr1cs", "enforce_half").entered();
     let left = || {
@@ -541,10 +555,11 @@ pub fn enforce_half(cs: &Cs, words: &[Word], wire: Variable) -> Result<(), Synth
     cs.enforce_r1cs_constraint(left, || Variable::One.into(), LinearCombination::zero)
 }
 
-/// The words of a digest whose halves are two shared wires: 256 boolean rows and two rows that add up.
+/// Decomposes a digest whose halves are two shared wires into words: 256 boolean rows and two rows
+/// for the halves.
 ///
 /// # Errors
-/// When a value is needed and absent.
+/// If a value is required but absent.
 pub fn digest_from_wires(
     cs: &Cs,
     wires: [Variable; 2],
@@ -576,11 +591,15 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(6))]
 
         #[test]
-        fn agrees_with_sha256_and_is_satisfied(bytes in prop::collection::vec(any::<u8>(), 0..140), split in 0usize..140) {
+        fn agrees_with_sha256_and_is_satisfied(
+            bytes in prop::collection::vec(any::<u8>(), 0..140),
+            split in 0usize..140,
+        ) {
             let split = split.min(bytes.len());
             let cs = ConstraintSystem::<Fr>::new_ref();
             let (constant, secret) = bytes.split_at(split);
-            let message = Message::new().constant(constant).witness(&cs, secret.len(), Some(secret)).unwrap();
+            let message = Message::new().constant(constant);
+            let message = message.witness(&cs, secret.len(), Some(secret)).unwrap();
             let digest = message.sha256(&cs).unwrap();
             prop_assert_eq!(value(&digest), Sha256::digest(&bytes).to_vec());
             cs.finalize();
@@ -588,7 +607,7 @@ mod tests {
         }
     }
 
-    /// Every bit of every variable is constrained: changing any one witness variable breaks a constraint.
+    /// Every variable is constrained: flipping any witness bit violates a constraint.
     #[test]
     fn no_variable_is_free() {
         let cs = ConstraintSystem::<Fr>::new_ref();
@@ -610,7 +629,7 @@ mod tests {
         let dot = |row: &[(Fr, usize)], z: &[Fr]| row.iter().map(|(k, v)| *k * z[*v]).sum::<Fr>();
         let mut z2 = z.clone();
         for v in 1..z.len() {
-            // flip a bit: the most plausible lie
+            // a flipped bit is the most plausible lie
             z2[v] = Fr::ONE - z[v];
             let broken = rows[v].iter().any(|i| {
                 dot(&matrices[0][*i], &z2) * dot(&matrices[1][*i], &z2)

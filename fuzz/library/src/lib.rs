@@ -1,8 +1,9 @@
-//! What fuzzers and property tests run: one function for each parser. Each takes any bytes and panics when the parser does
-//! something it must not.
+//! What fuzzers and property tests run: one function per parser, which takes any bytes and panics
+//! if the parser does something that it must not.
 //!
-//! The first byte chooses: even, and the rest is the file itself; odd, and the rest is a [`Program`] that changes a good
-//! file. `scripts/fuzz` runs them under libFuzzer with the seeds in `fuzz/seeds`; `tests/` runs them with proptest.
+//! If the first byte is even, the rest is the file itself; if it is odd, the rest is a [`Program`]
+//! that changes a valid file. `scripts/fuzz` runs the functions under libFuzzer with the seeds in
+//! `fuzz/seeds`; `tests/` runs them with proptest.
 
 mod program;
 
@@ -17,12 +18,12 @@ use hekaton_storage::{KeyStore, fuzzing as storage};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A proof that holds, its key and its public values: of three subcircuits.
+/// A valid proof of three subcircuits, with its [`KEY`] and its [`public_values`].
 pub const PROOF: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.proof");
-/// See [`PROOF`].
+/// The verifying key of [`PROOF`].
 pub const KEY: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.key");
 
-/// See [`PROOF`].
+/// The public values of [`PROOF`].
 pub fn public_values() -> Vec<Fr> {
     vec![Fr::from(3u64), Fr::from(81u64)]
 }
@@ -30,18 +31,20 @@ pub fn public_values() -> Vec<Fr> {
 fn key() -> &'static VerifyingKey {
     static KEY_PARSED: OnceLock<VerifyingKey> = OnceLock::new();
     KEY_PARSED.get_or_init(|| {
-        VerifyingKey::from_bytes(KEY).unwrap_or_else(|e| panic!("the golden key is good: {e}"))
+        VerifyingKey::from_bytes(KEY)
+            .unwrap_or_else(|e| panic!("the golden key must be valid: {e}"))
     })
 }
 
-/// The file that the input stands for: itself, or a good one after a program that knows where its elements are.
+/// The file that the input encodes: the input itself, or a valid file changed by a program, which
+/// knows where the file's group elements are.
 fn file(data: &[u8], good: &[u8], elements: &[Range<usize>]) -> Vec<u8> {
     let Some((first, rest)) = data.split_first() else { return Vec::new() };
     if first % 2 == 0 {
         return rest.to_vec();
     }
     let (mut program, mut file) = (Program::new(rest), good.to_vec());
-    // a program is short: errors lie in single steps and pairs of them
+    // few steps suffice: defects show after single changes and pairs of them
     for _ in 0..8 {
         if program.mutate_elements(&mut file, elements).is_none() {
             break;
@@ -50,14 +53,15 @@ fn file(data: &[u8], good: &[u8], elements: &[Range<usize>]) -> Vec<u8> {
     file
 }
 
-/// A proof for a fixed key: only the proof itself verifies, for its own public values alone.
+/// Checks a proof against a fixed key: only the golden proof may verify, and only for its own
+/// public values.
 pub fn proof(data: &[u8]) {
     let fields = fuzzing::fields(key().rounds());
     let bytes = file(data, PROOF, &fields);
     check_proof(key(), &public_values(), PROOF, &bytes);
 }
 
-/// Any other proof than the good one must be refused, and the good one with other public values.
+/// Checks that any proof other than `good` is refused, and `good` too with other public values.
 pub fn check_proof(key: &VerifyingKey, public: &[Fr], good: &[u8], bytes: &[u8]) {
     let verdict = verify(key, public, bytes);
     assert_eq!(verdict.is_ok(), bytes == good, "{verdict:?}");
@@ -69,7 +73,7 @@ pub fn check_proof(key: &VerifyingKey, public: &[Fr], good: &[u8], bytes: &[u8])
     }
 }
 
-/// The places of the elements at the end of the golden verifying key.
+/// The ranges of the group elements at the end of the golden verifying key.
 fn key_fields() -> Vec<Range<usize>> {
     let lengths = [[288; 8].as_slice(), &[48, 48, 96]].concat();
     let mut at = KEY.len() - lengths.iter().sum::<usize>();
@@ -80,7 +84,8 @@ fn key_fields() -> Vec<Range<usize>> {
     lengths.into_iter().map(place).collect()
 }
 
-/// A verifying key: what is accepted has one encoding, and under a changed key the proof does not hold.
+/// Checks a verifying key: an accepted key has one encoding, and the proof is refused under a
+/// changed key.
 pub fn verifying_key(data: &[u8]) {
     let bytes = file(data, KEY, &key_fields());
     if let Ok(key) = VerifyingKey::from_bytes(&bytes) {
@@ -89,7 +94,7 @@ pub fn verifying_key(data: &[u8]) {
     }
 }
 
-/// `manifest.json` and `run.json`.
+/// Checks `manifest.json` and `run.json`: an accepted manifest reads back as the same.
 pub fn manifest(data: &[u8]) {
     let bytes = file(data, MANIFEST.as_bytes(), &[]);
     if let Some(manifest) = storage::manifest(&bytes) {
@@ -101,15 +106,15 @@ pub fn manifest(data: &[u8]) {
     let _ = storage::run_file(&bytes);
 }
 
-/// A good manifest.
+/// A valid `manifest.json`.
 pub const MANIFEST: &str = r#"{"format_version":1,"curve":"BLS12-381","circuit":"golden","parameters":{},"instances":3,
 "zero_knowledge":true,"layout_digest":"00","verifying_key_digest":"00","aggregation_key_digest":"00","types":[{"name":"square",
 "slots":4,"constraints":7,"instances":2,"bytes":4000,"digest":"00"}],"trust":"nobody","written_by":"hekaton"}"#;
-/// A good `run.json`.
+/// A valid `run.json`.
 pub const RUN: &str = r#"{"format_version":1,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
 "layout_digest":"00","input_digest":"00","seed_digest":"00","insecure_seed":false,"written_by":"hekaton"}"#;
 
-/// Commitments of the log that is changed.
+/// The commitments in the valid [`log`].
 pub fn answers() -> Vec<Commitment> {
     (0..5)
         .map(|i| Commitment { instance: i, d: G1Point::generator().mul(&Fr::from(i as u64 + 2)) })
@@ -119,7 +124,7 @@ pub fn answers() -> Vec<Commitment> {
 const BINDING: [u8; 32] = [7; 32];
 const SEGMENT: &str = "commitments.1.log";
 
-/// A good log.
+/// A valid log, the first segment of five commitments.
 pub fn log() -> &'static [u8] {
     static LOG: OnceLock<Vec<u8>> = OnceLock::new();
     LOG.get_or_init(|| {
@@ -130,7 +135,7 @@ pub fn log() -> &'static [u8] {
 }
 
 fn scratch() -> (tempfile::TempDir, std::path::PathBuf) {
-    // in memory where there is such a place
+    // in memory if possible: a fuzzer creates thousands of directories per second
     let shm = std::path::Path::new("/dev/shm");
     let dir = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() };
     let dir = dir.unwrap_or_else(|e| panic!("no temporary directory: {e}"));
@@ -138,7 +143,8 @@ fn scratch() -> (tempfile::TempDir, std::path::PathBuf) {
     (dir, path)
 }
 
-/// A log of a run: every answer that comes out of a damaged one is one that went in, and it can be gone on with.
+/// Checks the log of a run: every answer read from a damaged one is one that was written, and the
+/// run can be resumed.
 pub fn run_log(data: &[u8]) {
     let bytes = file(data, log(), &[]);
     let (dir, _) = scratch();
@@ -147,22 +153,22 @@ pub fn run_log(data: &[u8]) {
     let all = answers();
     assert!(
         found.iter().all(|answer| all[answer.instance] == *answer),
-        "an answer that nobody gave"
+        "an answer that was never written"
     );
     if bytes == log() {
         assert_eq!((found.len(), notices.len()), (5, 0));
     }
-    // what is missing is appended, and then nothing is
+    // after the missing answers are appended, all are there
     let missing: Vec<Commitment> =
         all.iter().filter(|a| found.iter().all(|f| f.instance != a.instance)).copied().collect();
     storage::append(dir.path(), BINDING, &missing).unwrap_or_else(|e| panic!("{e}"));
     let (found, _) = storage::open_log(dir.path(), BINDING, 5).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(found, all);
     let same = std::fs::read(dir.path().join(SEGMENT)).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(same, bytes, "nobody writes into another's segment");
+    assert_eq!(same, bytes, "no process writes into the segment of another");
 }
 
-/// A good message of each kind, with the places of its group elements.
+/// A valid message of each kind, with the ranges of its group elements.
 fn good_messages() -> [(Vec<u8>, Vec<Range<usize>>); 3] {
     let g = G1Point::generator();
     let proof = MirageProof { a: g, b: G2Point::generator(), c: g.neg(), e: Fr::from(9u64) };
@@ -174,7 +180,7 @@ fn good_messages() -> [(Vec<u8>, Vec<Range<usize>>); 3] {
     ]
 }
 
-/// Messages: what decodes has one encoding.
+/// Checks messages: a message that decodes has one encoding.
 pub fn messages(data: &[u8]) {
     fn one<M: Message>(bytes: &[u8]) {
         if let Ok(message) = M::from_bytes(bytes) {
@@ -188,14 +194,14 @@ pub fn messages(data: &[u8]) {
         one::<ProofResponse>(&bytes);
         one::<ProveRound>(&bytes);
     }
-    // between ranks: one of them a run, so that each gets its share
+    // one message between ranks per call, chosen by the input, so that each gets its share
     static RANKS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     let good = RANKS.get_or_init(fuzzing::good_rank_messages);
     let chosen = data.iter().fold(0usize, |sum, byte| sum + usize::from(*byte)) % good.len();
     fuzzing::rank_message(&file(data, &good[chosen], &[]));
 }
 
-/// A good key file of one type, made from a seed.
+/// A valid key file of one type, generated from a seed.
 pub fn key_file_seed() -> &'static [u8] {
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -216,7 +222,8 @@ pub fn key_file_seed() -> &'static [u8] {
     })
 }
 
-/// A key file: sections whose digests are right whatever they hold, so that the checks behind the digests are reached.
+/// Checks a key file. The digests of its sections are made to match their content, so that the
+/// checks after the digests are reached.
 pub fn key_file(data: &[u8]) {
     let mut bytes = file(data, key_file_seed(), &[]);
     repair_digests(&mut bytes);
@@ -226,7 +233,7 @@ pub fn key_file(data: &[u8]) {
     let _ = hekaton_core::keys::inspect_sections(&path);
 }
 
-/// Writes the digests that the sections have into the table, where the table makes sense.
+/// Writes the actual digests of the sections into the table, as far as the table makes sense.
 fn repair_digests(bytes: &mut [u8]) {
     let word = |bytes: &[u8], at: usize| -> Option<usize> {
         usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok()

@@ -1,36 +1,36 @@
-//! Mutations as programs: bytes are read as instructions that change a good file. Whatever a fuzzer or a property test
-//! comes up with is a program, so both search the same space.
+//! Mutations as programs: bytes are read as instructions that change a valid file. Any bytes that a
+//! fuzzer or a property test generates are a program, so both search the same space.
 
 use hekaton_arith::{G1Point, G2Point, Group, Gt};
 use std::ops::Range;
 
-/// Reads a program.
+/// The reader of a program.
 #[derive(Debug)]
 pub struct Program<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Program<'a> {
-    /// A program of these bytes.
+    /// A program that consists of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.bytes.split_first()?;
         self.bytes = rest;
         Some(*first)
     }
 
-    /// The next two bytes as an index below `n`, which is not zero.
+    /// Reads the next two bytes as an index below `n`, which is not zero.
     pub fn index(&mut self, n: usize) -> Option<usize> {
         let value = usize::from(self.byte()?) << 8 | usize::from(self.byte()?);
-        // small numbers reach every place of a small file, large ones the rest
+        // for up to 2^16 bytes every index can be reached, in larger files one in `n / 2^16`
         Some(value * n.div_ceil(1 << 16) % n)
     }
 
-    /// Changes that make sense for any file.
+    /// Makes a change that makes sense for any file; `None` at the end of the program.
     pub fn mutate(&mut self, file: &mut Vec<u8>) -> Option<()> {
         let n = file.len().max(1);
         match self.byte()? % 8 {
@@ -54,7 +54,7 @@ impl<'a> Program<'a> {
                     *byte = if all % 2 == 0 { 0xff } else { 0 };
                 }
             }
-            // a part is copied over another, inserted or taken out
+            // a part is copied over another, duplicated, or removed
             5 => {
                 let (from, to, len) = (self.index(n)?, self.index(n)?, 1 + self.index(512)?);
                 let part: Vec<u8> = file.iter().skip(from).take(len).copied().collect();
@@ -74,8 +74,9 @@ impl<'a> Program<'a> {
         Some(())
     }
 
-    /// Changes of encoded group elements (PROTOCOL, tests 31 to 47): an element moved by the generator, replaced by
-    /// another, by a neutral or degenerate one, or by an encoding that is not canonical.
+    /// Changes an encoded group element (adversarial tests 31, 45 and 46): moves it by the
+    /// generator, or replaces it by another, by a neutral or degenerate one, or by an encoding that
+    /// is not canonical.
     pub fn mutate_elements(&mut self, file: &mut Vec<u8>, fields: &[Range<usize>]) -> Option<()> {
         if fields.is_empty() || self.byte()? % 4 == 0 {
             return self.mutate(file);
@@ -87,26 +88,26 @@ impl<'a> Program<'a> {
             (0, 48) => moved::<G1Point>(&code, how & 8 == 0),
             (0, 96) => moved::<G2Point>(&code, how & 8 == 0),
             (0, 288) => moved_gt(&code, how & 8 == 0),
-            // infinity, and what it stands for in GT
+            // the identity: 1 in GT, infinity in the others
             (1, 288) => Some(with_first(288, 0x80)),
             (1, len) => Some(with_first(len, 0xc0)),
             (2, len) => Some(vec![0; len]),
             (3, len) => Some(vec![0xff; len]),
-            // the flags
+            // the flag bits
             (4, _) => Some(flipped(&code, self.byte()? & 0xe0)),
             // another field of the same length
             (5, len) => {
                 let other = fields.get(self.index(fields.len())?)?.clone();
                 (other.len() == len).then(|| file.get(other).map(<[u8]>::to_vec)).flatten()
             }
-            // one bit of it
+            // one bit
             (6, len) => {
                 let (at, bit) = (self.index(len)?, self.byte()? % 8);
                 let mut code = code;
                 code[at] ^= 1 << bit;
                 Some(code)
             }
-            // a coordinate plus q: the same element, not canonical
+            // a coordinate plus q: the same element, in an encoding that is not canonical
             (_, len) => {
                 let at = 48 * self.index(len / 48)?;
                 let mut code = code;
@@ -144,7 +145,8 @@ fn flipped(code: &[u8], flags: u8) -> Vec<u8> {
     out
 }
 
-/// Adds q to a big-endian number under the three flag bits; `false` when it does not fit.
+/// Adds the modulus q to a big-endian number below three flag bits; returns `false` if the sum does
+/// not fit.
 fn add_modulus(bytes: &mut [u8]) -> bool {
     const Q: [u64; 6] = [
         0x1a01_11ea_397f_e69a,
@@ -160,7 +162,8 @@ fn add_modulus(bytes: &mut [u8]) -> bool {
     let mut carry = 0;
     for (byte, q) in bytes.iter_mut().zip(&q).rev() {
         let sum = u16::from(*byte) + u16::from(*q) + carry;
-        (*byte, carry) = (sum as u8, sum >> 8);
+        let [low, high] = sum.to_le_bytes();
+        (*byte, carry) = (low, u16::from(high));
     }
     let fits = carry == 0 && bytes[0] & 0xe0 == 0;
     bytes[0] |= flags;

@@ -1,4 +1,6 @@
-//! The fuzz targets as property tests, with the fuzzers' own mutations, and the seeds of their corpora.
+//! The fuzz targets as property tests, with the same mutations as the fuzzers, and the seeds of
+//! their corpora.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::protocol::messages::Message;
 use hekaton_fuzzing::{KEY, MANIFEST, PROOF, answers, log};
@@ -16,7 +18,7 @@ const TARGETS: [(&str, Target); 6] = [
     ("key_file", hekaton_fuzzing::key_file),
 ];
 
-/// Files, and programs: mostly short.
+/// Mostly short programs, and some files.
 fn input() -> impl Strategy<Value = Vec<u8>> {
     let program =
         prop::collection::vec(any::<u8>(), 0..40).prop_map(|rest| [vec![1], rest].concat());
@@ -43,7 +45,7 @@ fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
 }
 
-/// Every seed runs. With `HEKATON_WRITE_SEEDS` they are written first.
+/// Runs every seed. With `HEKATON_WRITE_SEEDS` set, writes the seeds first.
 #[test]
 fn seeds_run() {
     if std::env::var_os("HEKATON_WRITE_SEEDS").is_some() {
@@ -88,7 +90,8 @@ fn write_seeds() {
     }
 }
 
-/// Each mutation of each field of a proof, one at a time (adversarial tests 31 and 39 to 47): refused.
+/// Adversarial tests 31, 45 and 46: each mutation of each field of a proof, one at a time, is
+/// refused.
 #[test]
 fn every_field_every_mutation() {
     let fields = hekaton_core::fuzzing::fields(2).len();

@@ -1,4 +1,4 @@
-//! `hekaton circuits`, `hekaton check`, `hekaton hash`: all that needs no keys.
+//! `hekaton circuits`, `hekaton check`, `hekaton hash`: the commands that need no keys.
 
 use crate::Registry;
 use crate::application::OnFile;
@@ -34,14 +34,19 @@ fn describe(d: &Description) -> Value {
         .iter()
         .map(|p| json!({ "name": p.name, "help": p.help, "default": p.default }))
         .collect();
-    json!({ "name": d.name, "about": d.about, "input": d.input, "public": d.public, "parameters": parameters })
+    json!({
+        "name": d.name, "about": d.about, "input": d.input, "public": d.public,
+        "parameters": parameters,
+    })
 }
 
 pub(crate) fn run(command: &Check, registry: &Registry, json: bool) -> Result<(), Failure> {
     let file = exit::read(&command.file)?;
     let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, _) =
-        registry.open(&command.circuit.circuit, &given, Some(&file)).or_fail(exit::USAGE)?;
+    let (circuit, _) = registry
+        .open(&command.circuit.circuit, &given, Some(&file))
+        .map_err(|e| explain(&e))
+        .or_fail(exit::USAGE)?;
     let terminal = std::io::stderr().is_terminal();
     let report = circuit.check(&file, &mut |done, all| {
         if terminal {
@@ -64,15 +69,17 @@ pub(crate) fn run(command: &Check, registry: &Registry, json: bool) -> Result<()
         let violations = report.violations.iter().map(|v| {
             let wires: Vec<String> = v.wires.iter().map(ToString::to_string).collect();
             json!({
-                "instance": v.instance, "type": v.kind, "constraint": v.constraint, "label": v.label, "wires": wires,
+                "instance": v.instance, "type": v.kind, "constraint": v.constraint,
+                "label": v.label, "wires": wires,
             })
         });
         let details = json!({ "violations": violations.collect::<Vec<_>>() });
-        let message = format!("a constraint does not hold: {first}{more}");
+        let message = format!("a constraint is not satisfied: {first}{more}");
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     let object = json!({
-        "ok": true, "subcircuits": report.instances, "constraints": report.constraints, "public": public,
+        "ok": true, "subcircuits": report.instances, "constraints": report.constraints,
+        "public": public,
     });
     let lines = format!(
         "all {} constraints of {} subcircuits hold\npublic values: {public}",
@@ -92,7 +99,8 @@ pub(crate) fn hash(command: &Hash, registry: &Registry, json: bool) -> Result<()
             (manifest.circuit, serde_json::from_value(manifest.parameters).or_fail(exit::BAD_FILE)?)
         }
     };
-    let (circuit, parameters) = registry.open(&name, &given, Some(&file)).or_fail(exit::USAGE)?;
+    let (circuit, parameters) =
+        registry.open(&name, &given, Some(&file)).map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let public = circuit.hash(&file).or_fail(exit::FAILED)?;
     output::result(
         json,

@@ -1,4 +1,4 @@
-//! `hekaton doctor`: looks at this machine and this job, and says what to mend.
+//! `hekaton doctor`: checks this machine and this job, and reports what to fix.
 
 use crate::exit::{self, Failure};
 use crate::options::Doctor;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// How something is.
+/// The verdict on one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Good,
-    /// works, but not as well as it could, or only without what it is about
+    /// works, but not as well as it could, or is missing and not always needed
     Note,
-    /// must be mended before ranks can prove
+    /// must be fixed before ranks can prove
     Bad,
 }
 
@@ -30,7 +30,7 @@ impl State {
     }
 }
 
-/// What was looked at, what was found, and what to do.
+/// What was checked, what was found, and what to do about it.
 struct Finding {
     what: &'static str,
     state: State,
@@ -57,7 +57,11 @@ pub(crate) fn run(command: &Doctor, json: bool) -> Result<(), Failure> {
     let bad = findings.iter().filter(|f| f.state == State::Bad).count();
     let list: Vec<Value> = findings
         .iter()
-        .map(|f| json!({ "what": f.what, "state": f.state.name(), "found": f.found, "mend": f.mend }))
+        .map(|f| {
+            json!({
+                "what": f.what, "state": f.state.name(), "found": f.found, "mend": f.mend,
+            })
+        })
         .collect();
     let mut lines = String::new();
     for f in &findings {
@@ -70,16 +74,16 @@ pub(crate) fn run(command: &Doctor, json: bool) -> Result<(), Failure> {
     match bad {
         0 => Ok(()),
         1 => {
-            Err(Failure::new(exit::FAILED, "one thing must be mended before ranks can prove here"))
+            Err(Failure::new(exit::FAILED, "one problem must be fixed before ranks can prove here"))
         }
         n => Err(Failure::new(
             exit::FAILED,
-            format!("{n} things must be mended before ranks can prove here"),
+            format!("{n} problems must be fixed before ranks can prove here"),
         )),
     }
 }
 
-/// The first line that a program prints, if it runs.
+/// The first line that a program prints, if it can be run and succeeds.
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)
@@ -98,7 +102,7 @@ fn program() -> Finding {
             "program",
             State::Bad,
             format!("{}, without MPI", build()),
-            "cargo install --path hekaton-cli --features mpi (one machine alone does without)",
+            "cargo install --path hekaton-cli --features mpi (not needed on a single machine)",
         ),
     }
 }
@@ -110,7 +114,8 @@ fn mpi() -> Finding {
             "mpirun",
             State::Note,
             "not found",
-            "sudo apt-get install openmpi-bin, or on a cluster: module load openmpi; with `srun --mpi=pmix` it is not needed",
+            "sudo apt-get install openmpi-bin, or on a cluster: module load openmpi; not needed with \
+             `srun --mpi=pmix`",
         ),
     }
 }
@@ -131,7 +136,7 @@ fn process_manager() -> Finding {
             finding(
                 "srun --mpi",
                 State::Note,
-                format!("it says: {said}"),
+                format!("srun --mpi=list printed: {said}"),
                 "without SLURM, start ranks with mpirun",
             )
         }
@@ -158,9 +163,7 @@ fn slurm() -> Finding {
         .filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)))
         .collect();
     match found.is_empty() {
-        true => {
-            finding("SLURM job", State::Note, "not in one", "sbatch slurm/prove.sbatch runs one")
-        }
+        true => finding("SLURM job", State::Note, "none", "sbatch slurm/prove.sbatch starts one"),
         false => finding("SLURM job", State::Good, found.join(" "), ""),
     }
 }
@@ -194,7 +197,7 @@ fn features() -> Finding {
             "processor",
             State::Note,
             found,
-            "without adx and bmi2 proving takes about twice as long",
+            "without adx and bmi2, proving takes about twice as long",
         )
     } else if Backend::choose() != Ok(fastest) {
         let hint = format!("unset HEKATON_ARITH: the {fastest} kernels are faster here");
@@ -209,25 +212,26 @@ fn locked_memory() -> Finding {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     let soft = line.and_then(|line| line.split_whitespace().next());
     match soft.map(|soft| (soft, soft.parse::<u64>())) {
-        None => finding("locked memory", State::Note, "can't be read", ""),
+        None => finding("locked memory", State::Note, "the limit cannot be read", ""),
         Some((_, Ok(bytes))) if bytes < 64 << 20 => finding(
             "locked memory",
             State::Note,
             output::bytes(bytes),
-            "InfiniBand needs more: ulimit -l unlimited, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf; TCP does not",
+            "InfiniBand needs more (TCP does not): ulimit -l unlimited, and \
+             PropagateResourceLimitsExcept=MEMLOCK in slurm.conf",
         ),
         Some((soft, _)) => finding("locked memory", State::Good, soft, ""),
     }
 }
 
-/// What kind of file system a path is on: the longest mount point that is above it.
+/// The kind of file system that a path is on: that of the longest mount point above it.
 fn file_system(path: &Path) -> Finding {
     let Ok(path) = path.canonicalize() else {
         return finding(
             "file system",
             State::Bad,
             format!("{} does not exist", path.display()),
-            "make it",
+            "create it, or pass the directory that the run will use",
         );
     };
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
@@ -263,17 +267,18 @@ fn file_system(path: &Path) -> Finding {
             "file system",
             State::Note,
             format!("{found}: not writable ({e})"),
-            "keys need not be, a run directory must",
+            "fine for keys; a run directory must be writable",
         );
     }
     if shared.contains(&kind.as_str()) {
-        finding("file system", State::Good, format!("{found}, seen by all nodes"), "")
+        finding("file system", State::Good, format!("{found}, which nodes usually share"), "")
     } else {
         finding(
             "file system",
             State::Note,
             found,
-            "if nodes don't share it: --keys-from-root for the keys; a run directory must be where the next job's rank 0 sees it",
+            "if nodes don't share it: use --keys-from-root for the keys, and put the run directory \
+             where rank 0 of the next job can see it",
         )
     }
 }
@@ -283,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_systems_are_told() {
+    fn file_systems_are_recognized() {
         let there = file_system(Path::new("/"));
         assert!(there.found.starts_with("/ is on "), "{}", there.found);
         assert_eq!(file_system(Path::new("/no/such/place")).state, State::Bad);

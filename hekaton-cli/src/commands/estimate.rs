@@ -2,6 +2,7 @@
 
 use crate::application::OnFile;
 use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
 use crate::terminal::output::{self, bytes, count, seconds_f64};
 use crate::terminal::progress::Display;
 use crate::{Registry, options};
@@ -19,10 +20,12 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let file = command.file.as_deref().map(exit::read).transpose()?;
     let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, parameters) =
-        registry.open(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let (circuit, parameters) = registry
+        .open(&command.circuit.circuit, &given, file.as_deref())
+        .map_err(|e| explain(&e))
+        .or_fail(exit::USAGE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    // a wrong file is told before two seconds have gone
+    // refuse a wrong file before the two seconds of measuring
     if let (Some(path), Some(file)) = (&command.file, &file) {
         let fits = circuit.check_input(file);
         fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
@@ -52,8 +55,9 @@ fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     let types: Vec<Value> = (e.types.iter())
         .map(|t| {
             json!({
-                "name": t.size.name, "constraints": t.size.constraints, "slots": t.size.slots, "instances": t.size.instances,
-                "key_bytes": t.size.key_bytes, "prover_bytes": t.size.prover_bytes(), "commit_seconds": t.commit_seconds,
+                "name": t.size.name, "constraints": t.size.constraints, "slots": t.size.slots,
+                "instances": t.size.instances, "key_bytes": t.size.key_bytes,
+                "prover_bytes": t.size.prover_bytes(), "commit_seconds": t.commit_seconds,
                 "prove_seconds": t.prove_seconds,
             })
         })
@@ -61,9 +65,11 @@ fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     let phases: Vec<Value> =
         Phase::ALL.iter().zip(e.phases).map(|(p, t)| json!({ "phase": p, "seconds": t })).collect();
     json!({
-        "ok": true, "circuit": circuit, "subcircuits": e.subcircuits, "constraints": e.constraints, "types": types,
-        "key_bytes": e.key_bytes, "proof_bytes": e.proof_bytes, "ranks": workers.ranks, "threads": workers.threads, "provers": e.memory.provers,
-        "drops_keys": e.memory.release, "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
+        "ok": true, "circuit": circuit, "subcircuits": e.subcircuits,
+        "constraints": e.constraints, "types": types, "key_bytes": e.key_bytes,
+        "proof_bytes": e.proof_bytes, "ranks": workers.ranks, "threads": workers.threads,
+        "provers": e.memory.provers, "drops_keys": e.memory.release,
+        "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
     })
 }
 
@@ -97,7 +103,7 @@ fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
     row("proof", bytes(e.proof_bytes));
     let dropped = if e.memory.release { ", keys dropped from memory after use" } else { "" };
     let Workers { ranks, threads } = workers;
-    let each = if ranks > 1 { " a rank" } else { "" };
+    let each = if ranks > 1 { " per rank" } else { "" };
     if ranks > 1 {
         row("ranks", count(ranks as u64));
     }

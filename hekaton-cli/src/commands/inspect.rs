@@ -1,4 +1,4 @@
-//! `hekaton inspect`: what is in any of our files.
+//! `hekaton inspect`: shows what any Hekaton file contains.
 
 use crate::Registry;
 use crate::exit::{self, BAD_FILE, Failure, OrFail};
@@ -25,10 +25,10 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
         );
         return Err(Failure::new(BAD_FILE, message));
     }
-    // all of it is read and compared: what is shown is what the keys say
+    // reads all files and compares them with the manifest, so what is shown is true of the keys
     let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
     let mut lines = vec![
-        format!("key directory for circuit {} {}", manifest.circuit, manifest.parameters),
+        format!("key store for circuit {} {}", manifest.circuit, manifest.parameters),
         format!("subcircuits     {}", output::count(manifest.instances as u64)),
         format!("constraints     {}", output::count(manifest.total_constraints())),
         format!("zero knowledge  {}", if manifest.zero_knowledge { "yes" } else { "NO" }),
@@ -71,7 +71,8 @@ fn file(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
         _ => Err(Failure::new(
             BAD_FILE,
             format!(
-                "{} is none of our files: it is no proof, verifying key, proving key or aggregation key",
+                "{} is not a Hekaton file: expected a proof, verifying key, proving key or \
+                 aggregation key",
                 path.display()
             ),
         )),
@@ -87,9 +88,12 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
     let rounds = (0..=40).find(|rounds| Proof::encoded_len(*rounds) == bytes.len());
     let size = match rounds {
         Some(0) => "1 subcircuit".to_owned(),
-        Some(l) => format!("{} to {} subcircuits ({l} halvings)", (1u64 << (l - 1)) + 1, 1u64 << l),
+        Some(l) => {
+            let (least, most) = ((1u64 << (l - 1)) + 1, 1u64 << l);
+            format!("{least} to {most} subcircuits ({l} GIPA rounds)")
+        }
         None => {
-            let why = "no proof has this length: it is truncated or has bytes after its end";
+            let why = "no proof has this length: it is truncated, or data follows it";
             return Err(Failure::new(
                 BAD_FILE,
                 format!("{}: {} bytes: {why}", path.display(), bytes.len()),
@@ -97,11 +101,15 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
         }
     };
     let lines = format!(
-        "proof of {}\nverifying key   {digest}\nsize            {size}\nThe elements were not checked: that takes the verifying key.",
+        "proof of {}\nverifying key   {digest}\nsize            {size}\n\
+         Group elements were not checked: `hekaton verify` does that.",
         output::bytes(bytes.len() as u64)
     );
     Ok((
-        json!({ "ok": true, "kind": "proof", "bytes": bytes.len(), "key_digest": digest, "halvings": rounds }),
+        json!({
+            "ok": true, "kind": "proof", "bytes": bytes.len(), "key_digest": digest,
+            "halvings": rounds,
+        }),
         lines,
     ))
 }
@@ -113,8 +121,9 @@ fn verifying_key(path: &Path, registry: &Registry) -> Result<(Value, String), Fa
     let digest = hex::encode(key.digest());
     let known = registry.get(&key.circuit).is_some();
     let lines = format!(
-        "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\nsubcircuits     {} of {} types\npublic values   {}\n\
-         layout          {}\nzero knowledge  {}\ntrust: {}",
+        "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\n\
+         subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n\
+         zero knowledge  {}\ntrust: {}",
         output::bytes(bytes.len() as u64),
         key.circuit,
         key.parameters,
@@ -127,9 +136,10 @@ fn verifying_key(path: &Path, registry: &Registry) -> Result<(Value, String), Fa
         key.trust.statement(),
     );
     let object = json!({
-        "ok": true, "kind": "verifying key", "bytes": bytes.len(), "digest": digest, "circuit": key.circuit,
-        "parameters": crate::commands::verify::parameters(&key), "subcircuits": key.instances, "types": key.types,
-        "public_values": key.public.len(), "layout": hex::encode(key.layout), "zero_knowledge": key.zero_knowledge,
+        "ok": true, "kind": "verifying key", "bytes": bytes.len(), "digest": digest,
+        "circuit": key.circuit, "parameters": crate::commands::verify::parameters(&key),
+        "subcircuits": key.instances, "types": key.types, "public_values": key.public.len(),
+        "layout": hex::encode(key.layout), "zero_knowledge": key.zero_knowledge,
         "trust": key.trust.statement(),
     });
     Ok((object, lines))
@@ -138,7 +148,7 @@ fn verifying_key(path: &Path, registry: &Registry) -> Result<(Value, String), Fa
 fn key_file(path: &Path) -> Result<(Value, String), Failure> {
     let (kind, digest, sections) = inspect_sections(path).or_fail(BAD_FILE)?;
     let digest = hex::encode(digest);
-    let trust = "trust: see verifying.key of the same setup".to_owned();
+    let trust = "trust: see verifying.key in the same key store".to_owned();
     let mut lines = vec![kind.clone(), format!("digest {digest}"), trust];
     for s in &sections {
         let state = if s.intact { "" } else { "  DAMAGED" };

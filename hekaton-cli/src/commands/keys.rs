@@ -1,4 +1,4 @@
-//! `hekaton keys`: looking after key directories.
+//! `hekaton keys`: verifies and lists key stores.
 
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
@@ -22,7 +22,7 @@ fn verify(command: &KeysVerify, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
     let display = Display::new();
-    display.line("digests of all files and sections");
+    display.line("checking digests of all files and sections");
     let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let report = check_keys(&keys, &engine, |step| display.line(step)).map_err(|e| match e {
@@ -30,11 +30,12 @@ fn verify(command: &KeysVerify, json: bool) -> Result<(), Failure> {
         e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
     })?;
     let object = json!({
-        "ok": true, "keys": path, "verifying_key_digest": manifest.verifying_key_digest, "points": report.points,
-        "relations": report.relations, "bytes": keys.bytes(), "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
+        "ok": true, "keys": path, "verifying_key_digest": manifest.verifying_key_digest,
+        "points": report.points, "relations": report.relations, "bytes": keys.bytes(),
+        "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     let lines = format!(
-        "{}: all digests, {} points and {} pairing relations are right ({} in {})\ntrust: {}",
+        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\ntrust: {}",
         path.display(),
         output::count(report.points),
         report.relations,
@@ -61,11 +62,11 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             found.extend(below);
         }
         if found.len() == before {
-            output::say(format!("{}: no key directories", path.display()));
+            output::say(format!("{}: no key stores found", path.display()));
         }
     }
     let mut lines = format!(
-        "{:>11} {:>14} {:>12}  directory: circuit",
+        "{:>11} {:>14} {:>12}  key store: circuit",
         "subcircuits", "constraints", "proving keys"
     );
     let mut damaged = false;
@@ -74,9 +75,12 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
         match KeyStore::manifest(path) {
             Ok(manifest) => {
                 lines += &line(path, &manifest);
-                objects.push(json!({ "path": path, "manifest": manifest, "proving_key_bytes": bytes(&manifest) }));
+                let bytes = bytes(&manifest);
+                objects.push(
+                    json!({ "path": path, "manifest": manifest, "proving_key_bytes": bytes }),
+                );
             }
-            // one bad directory does not hide the others
+            // a damaged store does not hide the others
             Err(e) => {
                 lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
                 damaged = true;
@@ -88,7 +92,7 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
         lines.clear();
     }
     output::result(json, &json!({ "ok": !damaged, "keys": Value::Array(objects) }), &lines)?;
-    // the list is told in any case
+    // the list is a result, printed in any case: no error message follows it
     if damaged { std::process::exit(exit::BAD_FILE.into()) } else { Ok(()) }
 }
 

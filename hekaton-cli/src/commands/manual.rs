@@ -1,4 +1,4 @@
-//! `hekaton completions` and `hekaton man`: generated from the command line's own description.
+//! `hekaton completions` and `hekaton man`: generated from the definition of the command line.
 
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Options;
@@ -14,19 +14,19 @@ pub(crate) fn completions(shell: Shell) -> Result<(), Failure> {
     output::result(false, &json!({}), String::from_utf8_lossy(&script).trim_end())
 }
 
-/// One page for the program and one for each command.
+/// Writes one page for the program and one for each command.
 pub(crate) fn man(directory: &Path, json: bool) -> Result<(), Failure> {
     if !directory.is_dir() {
         return Err(Failure::new(
             exit::BAD_FILE,
-            format!("{} is no directory: make it first", directory.display()),
+            format!("{} is not a directory: create it first", directory.display()),
         ));
     }
     clap_mangen::generate_to(Options::command(), directory)
         .map_err(|e| format!("{}: {e}", directory.display()))
         .or_fail(exit::BAD_FILE)?;
     let lines = format!(
-        "man pages are in {}: man {}",
+        "wrote the man pages into {}; read them with: man {}",
         directory.display(),
         directory.join("hekaton.1").display()
     );

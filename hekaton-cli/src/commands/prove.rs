@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What is made from the events.
+/// Everything that receives the events of a run.
 struct Listeners {
     display: Display,
     summary: Mutex<Summary>,
@@ -41,11 +41,12 @@ pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<()
     with_listeners(command, registry, &command.keys, json, None)
 }
 
-/// What `--mpi` says in a program without it; with it, the command does not come here.
-const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo apt-get install libopenmpi-dev \
-     openmpi-bin libclang-dev; on a cluster: module load openmpi; then: cargo install --path hekaton-cli --features mpi";
+/// The error for `--mpi` in a program that was built without MPI.
+const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo apt-get install \
+     libopenmpi-dev openmpi-bin libclang-dev; on a cluster: module load openmpi; then: \
+     cargo install --path hekaton-cli --features mpi";
 
-/// Rank 0 of many.
+/// Proves as rank 0 of many.
 #[cfg(feature = "mpi")]
 pub(crate) fn on_root(
     command: &Prove,
@@ -57,7 +58,7 @@ pub(crate) fn on_root(
     with_listeners(command, registry, keys, json, Some(place))
 }
 
-/// Every other rank.
+/// Runs as any other rank.
 #[cfg(feature = "mpi")]
 pub(crate) fn on_worker(
     command: &Prove,
@@ -65,12 +66,13 @@ pub(crate) fn on_worker(
     keys: &Path,
     mut place: Place,
 ) -> Result<(), Failure> {
-    // Rank 0 decides whether the run stops: a signal here only asks, and nobody listens.
+    // Rank 0 decides whether the run stops: the first signal cancels nothing here, so that jobs in
+    // progress are answered; the second ends this rank.
     signals::Handling {
         cancellation: Some(Cancellation::new()),
         quiet: true,
         last: Box::new(|| true),
-        ended: "ended at once",
+        ended: "ended immediately",
         json: false,
     }
     .start()?;
@@ -80,7 +82,7 @@ pub(crate) fn on_worker(
     ranks::work(&place, &opened)
 }
 
-/// Proves, with everything that is made from the events: progress, tables, files, the report.
+/// Proves, and turns the events into progress, event files, the table, and the report.
 fn with_listeners(
     command: &Prove,
     registry: &Registry,
@@ -106,9 +108,10 @@ fn with_listeners(
     result?;
     let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     summary.end();
-    // What earlier processes did belongs to the run. If their events were lost, what this process did must do.
+    // What earlier processes did belongs to the run. If their events were lost, the summary of this
+    // process has to do.
     if let Some(run) = command.run.as_ref().filter(|_| command.resume)
-        && let Ok(all) = report::summarise(&run.join("events.jsonl"), drop)
+        && let Ok(all) = report::summarize(&run.join("events.jsonl"), drop)
         && all.written.is_some()
     {
         summary = all;
@@ -117,7 +120,7 @@ fn with_listeners(
     if let Some(run) = &command.run {
         let report = summary.object().to_string() + "\n";
         if let Err(e) = output::write(&report::result_path(run), report.as_bytes()) {
-            output::say(format_args!("warning: {}: the report is not kept", e.message));
+            output::say(format_args!("warning: {}: report.json was not written", e.message));
         }
     }
     Ok(())
@@ -135,7 +138,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// All steps. Each checks what it needs before it changes anything on disk.
+    /// Does all steps. Each checks what it needs before it changes anything on disk.
     fn prove(&self, place: Option<Place>) -> Result<(), Failure> {
         let file = exit::read(&self.command.file)?;
         let proof = self.proof_path()?;
@@ -147,8 +150,8 @@ impl Session<'_> {
         self.write(proof, directory.as_deref(), &opened.name, &run)
     }
 
-    /// Where the proof goes; `None` where the run directory has it in any case. No output may be in the way of an input
-    /// or of another output.
+    /// Where the proof goes; `None` if that is the run directory, which always has it. Refuses
+    /// outputs that would overwrite an input or each other.
     fn proof_path(&self) -> Result<Option<PathBuf>, Failure> {
         let command = self.command;
         let path = match (&command.proof, &command.run) {
@@ -165,7 +168,9 @@ impl Session<'_> {
         if let (Some(proof), Some(events)) = (&path, &command.events)
             && output::same_place(proof, events)
         {
-            let why = format!("--events {}: that is where the proof goes", events.display());
+            let events = events.display();
+            let why =
+                format!("--events {events}: that is where the proof goes; choose another file");
             return Err(Failure::new(exit::BAD_FILE, why));
         }
         for (path, option) in [(path.as_ref(), "--proof"), (command.events.as_ref(), "--events")] {
@@ -176,7 +181,8 @@ impl Session<'_> {
         Ok(path)
     }
 
-    /// Opens the keys, and checks the input before a run directory is touched: a wrong file leaves no run behind.
+    /// Opens the keys, and checks the input before a run directory is touched, so that a wrong file
+    /// leaves no run behind.
     fn open(&self, file: &[u8], place: Option<&Place>) -> Result<OpenedKeys, Failure> {
         let command = self.command;
         let since = self.recorder.phase_start(Phase::LoadKeys, 1, 0);
@@ -190,13 +196,15 @@ impl Session<'_> {
         fits.map_err(|e| format!("{}: {e}", command.file.display())).or_fail(exit::FAILED)?;
         if command.insecure_seed.is_some() {
             output::say(
-                "WARNING: randomness from a seed: this proof is NOT zero-knowledge; for tests only",
+                "WARNING: randomness derived from a seed: this proof is NOT zero-knowledge; for \
+                 tests only",
             );
         }
         Ok(opened)
     }
 
-    /// Attaches event files and signals. Not before the run directory is ours: what a file had is lost with it.
+    /// Attaches event files and signal handlers. This happens only once the run directory is ours,
+    /// because attaching replaces an existing event file.
     fn attach(&self, directory: Option<&Arc<RunDirectory>>) -> Result<Cancellation, Failure> {
         let cancellation = Cancellation::new();
         let files = &self.listeners.files;
@@ -206,9 +214,13 @@ impl Session<'_> {
         let ended = match directory {
             Some(run) => {
                 if let Err(e) = files.attach(&run.events_path(), true, Some(run.clone())) {
-                    output::say(format_args!("warning: {}: the run goes on without", e.message));
+                    output::say(format_args!(
+                        "warning: {}; the run continues without it",
+                        e.message
+                    ));
                 }
-                "ended at once: subcircuits under way are lost, the same command with --resume goes on"
+                "ended immediately: subcircuits in progress are lost; continue with the same command \
+                 and --resume"
             }
             None => "interrupted: no proof was written",
         };
@@ -260,7 +272,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes the proof, and says where it is.
+    /// Writes the proof, and reports where it is.
     fn write(
         &self,
         path: Option<PathBuf>,
@@ -283,7 +295,7 @@ impl Session<'_> {
     }
 }
 
-/// Opens the run directory, if one is asked for.
+/// Opens the run directory, if there is to be one.
 fn open_run(
     command: &Prove,
     keys: &ProverKeys,
@@ -307,7 +319,7 @@ fn open_run(
     })
 }
 
-/// Why there is no proof, what is kept, and how to get on.
+/// Why there is no proof, what was kept, and how to continue.
 fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
     let error = match error {
         OnFile::Input(error) => return Failure::new(exit::FAILED, error),
@@ -317,12 +329,12 @@ fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
     match error {
         ProveError::Cancelled => Failure::new(
             exit::STOPPED,
-            "interrupted: what was done is kept; the same command with --resume goes on",
+            "interrupted: what was done is kept; continue with the same command and --resume",
         ),
         ProveError::Coordinator(CoordinatorError::Rank(RankError::Lost { .. })) => {
             let kept = match has_journal {
-                true => "what was done is kept: the same command with --resume goes on",
-                false => "nothing is kept: --run DIR would keep what is done",
+                true => "what was done is kept: continue with the same command and --resume",
+                false => "nothing is kept: use --run DIR to keep completed work",
             };
             Failure::new(exit::LOST, format!("{why}; {kept}"))
         }
@@ -330,7 +342,8 @@ fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
             JournalErrorKind::Io => Failure::new(
                 exit::FAILED,
                 format!(
-                    "{why}; what was done is kept: mend it, and the same command with --resume goes on"
+                    "{why}; what was done is kept: fix this, then continue with the same command \
+                     and --resume"
                 ),
             ),
             JournalErrorKind::Unusable | JournalErrorKind::OtherExecution => {
@@ -342,7 +355,7 @@ fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
     }
 }
 
-/// `FILE` and a suffix.
+/// The path of `file` with a suffix appended.
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<()
     let provers = provers.unwrap_or_else(|| default_provers(mpi.ranks_on_node()));
     let watch = Watch { silence: Duration::from_secs(command.ranks.silence), stuck };
     let outcome = mpi.run(&watch, |endpoint, abort| {
-        // what can't be put in order with the other ranks ends them all at once, also when provers are at work
+        // unrecoverable errors abort all ranks immediately, even while provers are running
         let fail = move |failure: &Failure| {
             say(rank, failure, json);
             abort.now(failure.code)
@@ -42,7 +42,8 @@ pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<()
         return Ok(());
     };
     if rank == 0 && failure.code == exit::STOPPED {
-        // the ranks leave MPI together; what there is to say is said before, as launchers end whoever is slow
+        // the ranks leave MPI together, and launchers kill ranks that are slow to exit: report
+        // first
         exit::finish();
         say(rank, &failure, json);
         mpi.finish(failure.code);
@@ -55,17 +56,17 @@ pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<()
 fn say(rank: usize, failure: &Failure, json: bool) {
     match rank {
         0 => output::failure(failure, json),
-        // rank 0 may say it better, or not at all
+        // rank 0 may report the same error with more context, but it may also be unable to
         _ => output::say(format_args!("rank {rank}: error: {}", failure.message)),
     }
 }
 
 fn stuck(rank: usize, why: &str) -> u8 {
-    output::say(format_args!("error: rank {rank} is lost: {why}; this one ends"));
+    output::say(format_args!("error: rank {rank} is lost: {why}; this rank exits"));
     exit::LOST
 }
 
-/// Where this rank finds the keys.
+/// Returns the directory from which this rank reads the keys, after copying them if asked to.
 fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
     let ranks = &command.ranks;
     if ranks.stage_keys.is_none() && !ranks.keys_from_root {
@@ -82,7 +83,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         files.extend(
             manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))),
         );
-        // each user has a copy of their own: nobody else can change it
+        // one copy per user, which no other user can change
         let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
         name = format!("hekaton-keys-{user}-{}", digest(manifest)).into_bytes();
     }
@@ -96,13 +97,14 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         false => mpi.stage(&command.keys, &to, &files),
     };
     if let Err(MpiError::Leader) = &placed {
-        // who knows why says so first
+        // give the rank that knows the reason time to report it first
         std::thread::sleep(Duration::from_secs(2));
     }
     placed.or_fail(exit::FAILED)?;
     let copy = KeyStore::manifest(&to).or_fail(exit::BAD_FILE)?;
     if !to.to_string_lossy().ends_with(&digest(&copy)) {
-        let why = format!("{}: these are not the keys that its name says: remove it", to.display());
+        let why =
+            format!("{}: holds other keys than its name says; remove the directory", to.display());
         return Err(Failure::new(exit::BAD_FILE, why));
     }
     Ok(to)

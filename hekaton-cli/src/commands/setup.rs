@@ -15,10 +15,12 @@ pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<()
     let start = Instant::now();
     let file = command.file.as_deref().map(exit::read).transpose()?;
     let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, parameters) =
-        registry.open(&command.circuit.circuit, &given, file.as_deref()).or_fail(exit::USAGE)?;
+    let (circuit, parameters) = registry
+        .open(&command.circuit.circuit, &given, file.as_deref())
+        .map_err(|e| explain(&e))
+        .or_fail(exit::USAGE)?;
     if let Some(file) = &file {
-        // parameters given beside --for must fit the file: find out before the work
+        // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();
         let fits = circuit.check_input(file);
         fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
@@ -29,13 +31,15 @@ pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<()
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);
         output::say(
-            "WARNING: trapdoors from a seed: everybody can forge proofs under these keys; for tests only",
+            "WARNING: trapdoors derived from a seed: anyone can forge proofs under these keys; for \
+             tests only",
         );
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let mut store = KeyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
-        // Ctrl-C leaves nothing behind; when it is gone the keys have their name already
+        // Ctrl-C leaves nothing behind. Once the unfinished directory is gone, the keys are
+        // complete under their final name, and there is nothing left to interrupt.
         let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
         let ended = "interrupted: no keys were written";
         signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
@@ -66,7 +70,7 @@ pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<()
         );
     }
     lines += &format!(
-        "keys for {} subcircuits with {} constraints in {} ({} of proving keys), made in {}\n",
+        "keys for {} subcircuits with {} constraints in {} ({} of proving keys), generated in {}\n",
         manifest.instances,
         output::count(manifest.total_constraints()),
         command.keys.display(),

@@ -8,11 +8,14 @@ use hekaton_core::{Trust, VerifyError, VerifyingKey, verify};
 use serde_json::json;
 use std::time::Instant;
 
+/// The hint for public values that cannot be read.
+const PRINTS_PUBLIC: &str = "`hekaton hash FILE --keys KEYS` prints the public values of a file";
+
 pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
-            "{}: {}: a proof under them says nothing",
+            "{}: {}; a proof under these keys proves nothing",
             command.key.display(),
             key.trust.statement()
         );
@@ -20,12 +23,13 @@ pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(
     }
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
     let application = registry.get(&key.circuit).ok_or_else(|| {
-        let why = "this program does not know how its public values are written";
-        Failure::new(exit::BAD_FILE, format!("the key is for the circuit '{}': {why}", key.circuit))
+        let why = "this program does not have it and cannot read its public values";
+        let what = format!("the key is for the circuit '{}': {why}", key.circuit);
+        Failure::new(exit::BAD_FILE, format!("{}: {what}", command.key.display()))
     })?;
     let public = application
         .read_public(&command.public)
-        .map_err(|e| Failure::new(exit::USAGE, format!("--public: {e}")))?;
+        .map_err(|e| Failure::new(exit::USAGE, format!("--public: {e}; {PRINTS_PUBLIC}")))?;
     let start = Instant::now();
     verify(&key, &public, &proof).map_err(|e| {
         let code = match &e {
@@ -37,12 +41,14 @@ pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(
     })?;
     let elapsed = start.elapsed();
     let object = json!({
-        "ok": true, "circuit": key.circuit, "parameters": parameters(&key), "public": command.public,
-        "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
+        "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
+        "public": command.public, "subcircuits": key.instances,
+        "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
         "key_digest": hex::encode(key.digest()), "seconds": elapsed.as_secs_f64(),
     });
     let lines = format!(
-        "the proof holds ({})\ncircuit: {} {}, {} subcircuits\npublic values: {}\nkey digest: {}\nzero knowledge: {}\ntrust: {}",
+        "the proof holds ({})\ncircuit: {} {}, {} subcircuits\npublic values: {}\nkey digest: {}\n\
+         zero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
         key.circuit,
         key.parameters,
@@ -70,7 +76,7 @@ fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {
         .or_fail(exit::BAD_FILE)
 }
 
-/// A key's parameters as a JSON value.
+/// The parameters of a verifying key as a JSON value.
 pub(crate) fn parameters(key: &VerifyingKey) -> serde_json::Value {
     serde_json::from_str(&key.parameters).unwrap_or(serde_json::Value::Null)
 }

@@ -1,4 +1,4 @@
-//! The report as one page that needs nothing else: no script, no style sheet, no font from elsewhere.
+//! The report as one self-contained page: no scripts, and no style sheets or fonts from elsewhere.
 
 use super::Summary;
 use crate::terminal::output;
@@ -6,14 +6,14 @@ use hekaton_core::events::{Event, Phase, Record};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Width of the charts in pixels of their own coordinates.
+/// Width of the charts, in SVG units.
 const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 110.0;
 const ROW: f64 = 18.0;
-/// Bars closer than this many pixels are drawn as one: a page stays small for any number of subcircuits.
+/// Bars closer than this are merged, so that a page stays small for any number of subcircuits.
 const MERGE: f64 = 0.4;
 
-/// A bar of the chart, in seconds since the first process began.
+/// A bar of the chart; times are seconds since the first process started.
 struct Bar {
     start: f64,
     end: f64,
@@ -25,16 +25,17 @@ struct Bar {
 #[derive(Default)]
 struct Timeline {
     phases: Vec<Bar>,
-    /// by length and name, so that prover-10 follows prover-9
+    /// keyed by length and name, so that prover-10 follows prover-9
     provers: BTreeMap<(usize, String), Vec<Bar>>,
     memory: Vec<(f64, u64)>,
-    /// when processes after the first began
+    /// when processes after the first started
     restarts: Vec<f64>,
     end: f64,
 }
 
 impl Timeline {
-    /// Processes are laid one behind the other: the time between them is left out, and their wall clocks are not asked.
+    /// Places processes one after another: the time between them is left out, and their wall clocks
+    /// are not used.
     fn new(records: &[Record]) -> Self {
         let mut out = Self::default();
         let mut offset = 0.0;
@@ -98,7 +99,7 @@ fn class(phase: Phase) -> &'static str {
     }
 }
 
-/// Text from a file as HTML text.
+/// Escapes text from a file for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -114,7 +115,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// A round step for the axis: 1, 2 or 5 times a power of ten, about `parts` of them.
+/// A round step for an axis of about `parts` steps: 1, 2 or 5 times a power of ten.
 fn step(end: f64, parts: f64) -> f64 {
     let raw = (end / parts).max(1e-9);
     let power = 10f64.powf(raw.log10().floor());
@@ -122,7 +123,7 @@ fn step(end: f64, parts: f64) -> f64 {
     factor * power
 }
 
-/// One row of bars.
+/// Draws one row of bars, merging those too close to tell apart.
 fn row(svg: &mut String, y: f64, name: &str, bars: &[Bar], scale: f64) {
     let _ = write!(
         svg,
@@ -180,7 +181,7 @@ fn gantt(timeline: &Timeline) -> String {
     svg + "</svg>"
 }
 
-/// Grid, times, and where processes began.
+/// Draws the grid, the times, and the starts of processes.
 fn axis(svg: &mut String, timeline: &Timeline, scale: f64, height: f64) {
     let step = step(timeline.end, 10.0);
     for at in (0..=20).map(|i| f64::from(i) * step).take_while(|at| *at <= timeline.end) {
@@ -198,15 +199,14 @@ fn axis(svg: &mut String, timeline: &Timeline, scale: f64, height: f64) {
         let x = LEFT + at * scale;
         let _ = write!(
             svg,
-            r#"<line class="restart" x1="{x:.1}" y1="0" x2="{x:.1}" y2="{height:.1}"><title>a new process goes on</title></line>"#
+            r#"<line class="restart" x1="{x:.1}" y1="0" x2="{x:.1}" y2="{height:.1}"><title>a new process resumes the run</title></line>"#
         );
     }
 }
 
 fn memory(timeline: &Timeline) -> String {
     let scale = (WIDTH - LEFT - 10.0) / timeline.end.max(1e-6);
-    let (height, most) =
-        (140.0, timeline.memory.iter().map(|(_, b)| *b).max().unwrap_or(1).max(1) as f64);
+    let (height, most) = (140.0, timeline.memory.iter().map(|(_, b)| *b).max().unwrap_or(1).max(1));
     let mut svg = format!(
         r#"<svg viewBox="0 0 {WIDTH} {:.0}" role="img" aria-label="memory over time">"#,
         height + 30.0
@@ -220,14 +220,15 @@ fn memory(timeline: &Timeline) -> String {
             continue;
         }
         last = x;
-        let _ = write!(points, "{x:.1},{:.1} ", height - *bytes as f64 / most * (height - 10.0));
+        let _ =
+            write!(points, "{x:.1},{:.1} ", height - *bytes as f64 / most as f64 * (height - 10.0));
     }
     let _ = write!(svg, r#"<polyline class="memory" points="{}"/>"#, points.trim_end());
     let _ = write!(
         svg,
         r#"<text class="name" x="{:.1}" y="12">{}</text>"#,
         LEFT - 8.0,
-        output::bytes(most as u64)
+        output::bytes(most)
     );
     let _ = write!(svg, r#"<text class="name" x="{:.1}" y="{height:.1}">0</text>"#, LEFT - 8.0);
     svg + "</svg>"
@@ -301,7 +302,7 @@ svg text { fill: var(--soft); font-size: 11px; } .name { text-anchor: end; } .ti
 .key .execute { background: #8f63b8; } .key .commit { background: #d9902f; } .key .prove { background: #3d6fb6; } .key .aggregate { background: #3a9a68; }
 ";
 
-/// The page.
+/// Renders the page.
 pub(super) fn page(summary: &Summary, records: &[Record]) -> String {
     let timeline = Timeline::new(records);
     let title = summary

@@ -1,4 +1,4 @@
-//! `hekaton report`: what the events of a run come to.
+//! `hekaton report`: summarizes the events of a run.
 
 mod html;
 mod summary;
@@ -12,9 +12,9 @@ use hekaton_core::events::{Event, Record, SCHEMA};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Longer lines are none of ours.
+/// Longer lines are not events of Hekaton.
 const LONGEST_LINE: u64 = 1 << 24;
-/// Later times, in seconds, are none of ours.
+/// Later times, in seconds, are not those of a run.
 const LONGEST_RUN: f64 = 1e9;
 
 pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
@@ -24,12 +24,12 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
         command.path.clone()
     };
     if let Some(to) = &command.html {
-        // the file may be that of a run directory
+        // the event file may lie in a run directory, whose files must not be overwritten
         let run = path.parent().filter(|parent| parent.join("run.json").exists());
         output::check_output(to, "--html", &Inputs { files: &[&path], keys: None, run })?;
     }
     let mut records = Vec::new();
-    let summary = summarise(&path, |record| {
+    let summary = summarize(&path, |record| {
         if command.html.is_some() {
             records.push(record);
         }
@@ -41,12 +41,12 @@ pub(crate) fn run(command: &Report, json: bool) -> Result<(), Failure> {
     output::result(json, &summary.object(), &summary.table())
 }
 
-/// What the events of a file come to; `each` gets all of them, too. Lines that are none (a process was killed while it
-/// wrote one) are left out with a warning.
-pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Summary, Failure> {
+/// Summarizes an event file, and passes each event to `each`. Lines that are not events (a process
+/// was killed while it wrote one) are skipped with a warning.
+pub(crate) fn summarize(path: &Path, mut each: impl FnMut(Record)) -> Result<Summary, Failure> {
     let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|e| {
-        failure(format!("{e}: give a run directory, or a file written by `prove --events`"))
+        failure(format!("{e}: expected a run directory, or a file written by `prove --events`"))
     })?;
     let (mut summary, mut first, mut bad) = (Summary::default(), true, 0usize);
     let mut reader = BufReader::new(file);
@@ -63,11 +63,11 @@ pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
         match record.as_ref().map(|r| &r.event) {
             Some(Event::ProcessStart { schema, .. }) if *schema != SCHEMA => {
                 return Err(failure(format!(
-                    "events of schema {schema}, this program reads schema {SCHEMA}"
+                    "has events of schema {schema}, but this program reads schema {SCHEMA}"
                 )));
             }
             Some(Event::ProcessStart { .. }) => {}
-            _ if first => return Err(failure("these are no events of a run".into())),
+            _ if first => return Err(failure("does not contain the events of a run".into())),
             None if line.is_empty() => continue,
             None => bad += 1,
             Some(_) => {}
@@ -79,16 +79,16 @@ pub(crate) fn summarise(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
         }
     }
     if first {
-        return Err(failure("there are no events in it".into()));
+        return Err(failure("contains no events".into()));
     }
     if bad > 0 {
-        output::say(format!("warning: {}: {bad} damaged lines are left out", path.display()));
+        output::say(format!("warning: {}: skipped {bad} damaged lines", path.display()));
     }
     summary.end();
     Ok(summary)
 }
 
-/// Where the result of a finished run lies.
+/// Where a run directory keeps the report of a finished run.
 pub(crate) fn result_path(run: &Path) -> PathBuf {
     run.join("report.json")
 }

@@ -1,17 +1,17 @@
-//! What a run's events come to. The final table of `prove` and `hekaton report` are both made from it.
+//! The summary of a run's events. Both the final table of `prove` and `hekaton report` print it.
 
 use crate::terminal::output;
 use hekaton_core::events::{Event, Outcome, Phase, RankAccount, Record, TypeSummary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Slowest subcircuits that are named.
+/// How many of the slowest subcircuits are listed.
 const SLOWEST: usize = 10;
 
-/// Rows of the table of ranks.
+/// The most rows that the table of ranks prints.
 const RANK_ROWS: usize = 24;
 
-/// What the events of one process come to.
+/// One process of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) host: String,
@@ -23,18 +23,18 @@ pub(crate) struct Process {
     open: Option<(Phase, f64)>,
 }
 
-/// A phase over all processes.
+/// One phase, summed over all processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PhaseSummary {
     pub(crate) seconds: f64,
     pub(crate) bytes: u64,
     /// subcircuits done, over all processes
     pub(crate) steps: u64,
-    /// what they took in all
+    /// total time of these subcircuits
     pub(crate) step_seconds: f64,
-    /// steps that the last process found done
+    /// subcircuits that the last process found done
     pub(crate) found: u64,
-    /// the most bytes that went to and from one subcircuit's prover
+    /// the most bytes sent to and received from one subcircuit's prover
     pub(crate) most_bytes: u64,
     pub(crate) complete: bool,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Cores that work.
+    /// The number of cores in use.
     fn cores(&self) -> u64 {
         if self.ranks > 1 { self.provers } else { self.threads }
     }
 }
 
-/// The proof's whereabouts.
+/// The proof that was written, and how to verify it.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) path: String,
@@ -69,7 +69,7 @@ pub(crate) struct Written {
     pub(crate) key: String,
 }
 
-/// A subcircuit that took long.
+/// One of the slowest subcircuits.
 #[derive(Clone, Debug)]
 pub(crate) struct Slow {
     pub(crate) phase: Phase,
@@ -79,21 +79,26 @@ pub(crate) struct Slow {
     pub(crate) prover: String,
 }
 
-/// What a run's events come to.
+/// The summary of a run's events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
     pub(crate) processes: Vec<Process>,
     pub(crate) parameters: Option<Parameters>,
     pub(crate) phases: BTreeMap<usize, PhaseSummary>,
     pub(crate) slowest: Vec<Slow>,
-    /// what ranks did, phase by phase, in the last process
+    /// work and traffic per rank and phase, in the last process
     pub(crate) ranks: Vec<RankAccount>,
     pub(crate) peak_memory: u64,
     pub(crate) notices: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) written: Option<Written>,
-    /// the run is finished, and what follows only looked at it
+    /// the run is finished; later processes only looked at it
     over: bool,
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "a rate per core-second is far below 2^53")]
+fn rounded(rate: f64) -> u64 {
+    rate.round() as u64
 }
 
 fn index(phase: Phase) -> usize {
@@ -101,7 +106,7 @@ fn index(phase: Phase) -> usize {
 }
 
 impl Process {
-    /// How it ended, in a word.
+    /// How the process ended, in a word.
     pub(crate) fn ending(&self) -> &'static str {
         match self.outcome {
             Some(Outcome::Finished) => "finished",
@@ -113,7 +118,7 @@ impl Process {
 }
 
 impl Summary {
-    /// The state of a phase.
+    /// What is known about a phase.
     pub(crate) fn phase(&self, phase: Phase) -> PhaseSummary {
         self.phases.get(&index(phase)).copied().unwrap_or_default()
     }
@@ -122,9 +127,9 @@ impl Summary {
         self.phases.entry(index(phase)).or_default()
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     pub(crate) fn add(&mut self, record: &Record) {
-        // A process that found the run finished adds nothing to what it took.
+        // a process that only found the run finished must not add to its time
         let started = matches!(record.event, Event::ProcessStart { .. });
         self.over |=
             started && self.processes.last().is_some_and(|p| p.outcome == Some(Outcome::Finished));
@@ -188,19 +193,17 @@ impl Summary {
                 summary.steps += 1;
                 summary.most_bytes = summary.most_bytes.max(*bytes);
                 summary.step_seconds += seconds;
+                // checked before anything is cloned: there can be millions of subcircuits
                 if self.slowest.len() < SLOWEST
                     || self.slowest.last().is_some_and(|s| s.seconds < *seconds)
                 {
-                    let slow = Slow {
+                    self.add_slow(Slow {
                         phase: *phase,
                         instance: *instance,
                         kind: kind.clone(),
                         seconds: *seconds,
                         prover: prover.clone(),
-                    };
-                    let at = self.slowest.partition_point(|s| s.seconds >= *seconds);
-                    self.slowest.insert(at, slow);
-                    self.slowest.truncate(SLOWEST);
+                    });
                 }
             }
             Event::Memory { peak, .. } => self.peak_memory = self.peak_memory.max(*peak),
@@ -220,6 +223,13 @@ impl Summary {
         }
     }
 
+    /// Keeps the slowest subcircuits, slowest first.
+    fn add_slow(&mut self, slow: Slow) {
+        let at = self.slowest.partition_point(|s| s.seconds >= slow.seconds);
+        self.slowest.insert(at, slow);
+        self.slowest.truncate(SLOWEST);
+    }
+
     /// Ends the phase that is open in the last process, at its last event.
     fn close(&mut self) {
         let open = self.processes.last_mut().and_then(|p| Some((p.open.take()?, p.end)));
@@ -228,17 +238,17 @@ impl Summary {
         }
     }
 
-    /// No event follows.
+    /// Declares that no more events follow.
     pub(crate) fn end(&mut self) {
         self.close();
     }
 
-    /// Time of all processes together.
+    /// Total time of all processes.
     pub(crate) fn seconds(&self) -> f64 {
         self.processes.iter().map(|p| p.end).sum()
     }
 
-    /// Constraints a second and thread, from execution to the verified proof.
+    /// Constraints per core-second, from execution to the verified proof.
     pub(crate) fn rate(&self) -> Option<f64> {
         let parameters = self.parameters.as_ref()?;
         let work =
@@ -248,8 +258,8 @@ impl Summary {
         complete.then(|| parameters.constraints as f64 / seconds / parameters.cores() as f64)
     }
 
-    /// The share of the rounds' time in which provers worked.
-    pub(crate) fn utilisation(&self) -> Option<f64> {
+    /// The share of both rounds' time during which provers were busy.
+    pub(crate) fn utilization(&self) -> Option<f64> {
         let rounds = [Phase::Commit, Phase::Prove].map(|p| self.phase(p));
         let wall: f64 = rounds.iter().map(|p| p.seconds).sum();
         let work: f64 = rounds.iter().map(|p| p.step_seconds).sum();
@@ -257,27 +267,49 @@ impl Summary {
         (wall > 0.0).then(|| (work / wall / provers).min(1.0))
     }
 
-    /// For `--json`.
+    /// The summary as the JSON object that `--json` prints.
     pub(crate) fn object(&self) -> Value {
         let phases: Vec<Value> = (Phase::ALL.iter())
             .map(|p| (p, self.phase(*p)))
-            .map(|(p, s)| json!({ "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps, "found": s.found, "most_bytes_a_subcircuit": s.most_bytes, "complete": s.complete }))
+            .map(|(p, s)| {
+                json!({
+                    "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps,
+                    "found": s.found, "most_bytes_a_subcircuit": s.most_bytes,
+                    "complete": s.complete,
+                })
+            })
             .collect();
         let processes: Vec<Value> = (self.processes.iter())
-            .map(|p| json!({ "host": p.host, "pid": p.pid, "unix_time": p.unix_time, "seconds": p.end, "ending": p.ending() }))
+            .map(|p| {
+                json!({
+                    "host": p.host, "pid": p.pid, "unix_time": p.unix_time, "seconds": p.end,
+                    "ending": p.ending(),
+                })
+            })
             .collect();
         let slowest: Vec<Value> = (self.slowest.iter())
-            .map(|s| json!({ "phase": s.phase, "instance": s.instance, "type": s.kind, "seconds": s.seconds, "prover": s.prover }))
+            .map(|s| {
+                json!({
+                    "phase": s.phase, "instance": s.instance, "type": s.kind,
+                    "seconds": s.seconds, "prover": s.prover,
+                })
+            })
             .collect();
         let run = self.parameters.as_ref();
         let written = self.written.as_ref();
+        let parameters =
+            run.map(|r| serde_json::from_str::<Value>(&r.parameters).unwrap_or_default());
         json!({
-            "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": run.map(|r| serde_json::from_str::<Value>(&r.parameters).unwrap_or_default()),
+            "ok": true, "circuit": run.map(|r| &r.circuit), "parameters": parameters,
             "subcircuits": run.map(|r| r.subcircuits), "constraints": run.map(|r| r.constraints),
-            "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers), "ranks": run.map(|r| r.ranks), "rank_accounts": self.ranks, "zero_knowledge": run.map(|r| r.zero_knowledge),
-            "proof": written.map(|w| &w.path), "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
-            "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes, "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
-            "utilisation": self.utilisation(), "peak_memory_bytes": self.peak_memory, "notices": self.notices, "errors": self.errors,
+            "threads": run.map(|r| r.threads), "provers": run.map(|r| r.provers),
+            "ranks": run.map(|r| r.ranks), "rank_accounts": self.ranks,
+            "zero_knowledge": run.map(|r| r.zero_knowledge), "proof": written.map(|w| &w.path),
+            "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
+            "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes,
+            "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
+            "utilisation": self.utilization(), "peak_memory_bytes": self.peak_memory,
+            "notices": self.notices, "errors": self.errors,
         })
     }
 
@@ -286,13 +318,13 @@ impl Summary {
         self.processes.last().map_or("unknown", Process::ending)
     }
 
-    /// What each rank did: the paper's table of communication, and where time went.
+    /// The table of ranks: communication, as in the paper, and time busy and idle.
     fn rank_table(&self) -> String {
         if self.ranks.is_empty() {
             return String::new();
         }
         let head =
-            ["rank", "phase", "subcircuits", "busy", "idle", "to it", "from it", "peak memory"];
+            ["rank", "phase", "subcircuits", "busy", "idle", "to rank", "from rank", "peak memory"];
         let mut out = format!(
             "{:<24} {:<13} {:>11} {:>9} {:>9} {:>9} {:>9} {:>11}\n",
             head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7]
@@ -314,19 +346,19 @@ impl Summary {
         }
         if self.ranks.len() > RANK_ROWS {
             out +=
-                &format!("and {} rows more: --json has them all\n", self.ranks.len() - RANK_ROWS);
+                &format!("and {} more rows: --json lists them all\n", self.ranks.len() - RANK_ROWS);
         }
         for phase in [Phase::Commit, Phase::Prove].map(|phase| (phase, self.phase(phase))) {
             let most = output::bytes(phase.1.most_bytes);
             out += &format!(
-                "at most {most} to and from one subcircuit's prover in the {}\n",
+                "at most {most} to and from any one subcircuit's prover in the {}\n",
                 phase.0.name()
             );
         }
         out + "\n"
     }
 
-    /// For people.
+    /// The summary as a table for people.
     pub(crate) fn table(&self) -> String {
         let mut out =
             format!("{:<16} {:>10} {:>12} {:>12}\n", "phase", "time", "bytes", "subcircuits");
@@ -358,7 +390,7 @@ impl Summary {
             row("circuit", format!("{} {}", run.circuit, run.parameters));
             row("subcircuits", output::count(run.subcircuits));
             let rate = self.rate().map_or_else(String::new, |r| {
-                format!(", {} a core-second", output::count(r.round() as u64))
+                format!(", {} per core-second", output::count(rounded(r)))
             });
             let on = if run.ranks > 1 {
                 format!("{} ranks", run.ranks)
@@ -366,10 +398,10 @@ impl Summary {
                 format!("{} threads", run.threads)
             };
             row("constraints", format!("{}{rate} on {on}", output::count(run.constraints)));
-            if let Some(share) = self.utilisation() {
+            if let Some(share) = self.utilization() {
                 row(
                     "provers",
-                    format!("{}, busy {:.0} % of the rounds", run.provers, share * 100.0),
+                    format!("{}, busy {:.0}% of both rounds", run.provers, share * 100.0),
                 );
             }
         }
@@ -437,7 +469,8 @@ mod tests {
         }
     }
 
-    /// A process that was killed in the middle of a phase, and one that goes on. The wall clock plays no part.
+    /// A process that was killed in the middle of a phase, and one that resumes the run. The wall
+    /// clock plays no part.
     #[test]
     fn two_processes_add_up() {
         let mut summary = Summary::default();

@@ -1,4 +1,4 @@
-//! What goes to and comes from the terminal.
+//! Output to the terminal, and signals from it.
 
 pub(crate) mod output;
 pub(crate) mod progress;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Warnings go to standard error; `RUST_LOG` chooses. With `labels` (for `check`) there is no logging: constraints keep the
-/// spans they were made in instead.
+/// Starts logging of warnings to standard error, filtered by `RUST_LOG`. With `labels` (for
+/// `check`) there is no logging: each constraint records the spans in which it was created instead.
 pub(crate) fn start_logging(labels: bool) {
     if labels {
         tracing_subscriber::registry()
@@ -28,7 +28,8 @@ pub(crate) fn start_logging(labels: bool) {
     tracing_subscriber::registry().with(filter).with(lines).init();
 }
 
-/// A line on standard error. Whoever read it may be gone: that ends nothing.
+/// Prints a line on standard error. Failures are ignored: a closed standard error must not end a
+/// run.
 pub(crate) fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -36,7 +37,10 @@ pub(crate) fn say(text: impl std::fmt::Display) {
 /// Prints an error.
 pub(crate) fn failure(failure: &Failure, json: bool) {
     if json {
-        let object = json!({ "ok": false, "exit_code": failure.code, "error": failure.message, "details": failure.details });
+        let object = json!({
+            "ok": false, "exit_code": failure.code, "error": failure.message,
+            "details": failure.details,
+        });
         let _ = print(&object.to_string());
     }
     say(format_args!("error: {}", failure.message));
@@ -48,32 +52,33 @@ fn print(text: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Prints a result: the object, or the lines for people.
+/// Prints a result: the JSON object, or the lines for people.
 ///
-/// A reader that went away (`| head`) is no error; a full disk is.
+/// A reader that closed the pipe (`| head`) is not an error; a full disk is.
 pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Failure> {
     let printed = if json { print(&object.to_string()) } else { print(lines) };
     match printed {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(exit::FAILED, format!("can't print the result: {e}")))
+            Err(Failure::new(exit::FAILED, format!("cannot print the result: {e}")))
         }
         _ => Ok(()),
     }
 }
 
-/// A memory limit that is too small, with the smallest that is not.
+/// The failure for a memory limit that is too small; reports the smallest workable one.
 pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
-    // rounded up, so that it can be given back as it is
+    // rounded up, so that the figure can be passed to --memory-limit as it is
     let smallest = e.smallest.div_ceil(1 << 20);
     let limit = e.limit as f64 / f64::from(1 << 20);
     let message = format!(
-        "--memory-limit: {limit:.1}M (of 2^20 bytes) are too few: the smallest workable limit is {smallest}M"
+        "--memory-limit: {limit:.1}M is too little: the smallest workable limit is {smallest}M \
+         (of 2^20 bytes)"
     );
     let details = json!({ "smallest_bytes": smallest << 20 });
     Failure { code: exit::USAGE, message, details }
 }
 
-/// 12345678 as "12.3 MB".
+/// Formats bytes: 12345678 as "12.3 MB".
 pub(crate) fn bytes(n: u64) -> String {
     let n = n as f64;
     match n {
@@ -84,7 +89,7 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// 1234567 as "1,234,567".
+/// Formats a count: 1234567 as "1,234,567".
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -97,12 +102,12 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// A duration for people.
+/// Formats a duration with a suitable unit.
 pub(crate) fn seconds(t: Duration) -> String {
     seconds_f64(t.as_secs_f64())
 }
 
-/// [`seconds`], from a number of them.
+/// Like [`seconds`], for a number of seconds.
 pub(crate) fn seconds_f64(s: f64) -> String {
     match s {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
@@ -112,12 +117,12 @@ pub(crate) fn seconds_f64(s: f64) -> String {
     }
 }
 
-/// The directory of a file.
+/// The directory that contains a file.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a path leads, as far as it exists.
+/// Resolves symbolic links in the part of a path that exists.
 fn resolve(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for ancestor in path.ancestors() {
@@ -128,23 +133,23 @@ fn resolve(path: &Path) -> PathBuf {
     path
 }
 
-/// Whether two paths lead to the same place.
+/// Whether two paths refer to the same file.
 pub(crate) fn same_place(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }
 
-/// What an output must not touch.
+/// What an output must not overwrite.
 #[derive(Default)]
 pub(crate) struct Inputs<'a> {
-    /// Files that would be lost.
+    /// Input files.
     pub(crate) files: &'a [&'a Path],
-    /// A directory into which nothing is written.
+    /// The key store, into which nothing is written.
     pub(crate) keys: Option<&'a Path>,
-    /// A run directory; files of its own are not overwritten.
+    /// The run directory, whose own files are not overwritten.
     pub(crate) run: Option<&'a Path>,
 }
 
-/// The files that make a run directory.
+/// Whether a run directory keeps a file of its own under this name.
 fn is_of_a_run(name: &str) -> bool {
     matches!(
         name,
@@ -158,7 +163,8 @@ fn is_of_a_run(name: &str) -> bool {
     ) || name.ends_with(".log")
 }
 
-/// Finds out before the work, not after it, that a file can't be written or would destroy something.
+/// Checks, before the work rather than after it, that a file can be written and overwrites nothing
+/// of value.
 pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Result<(), Failure> {
     let refuse = |why: &str| {
         Err(Failure::new(exit::BAD_FILE, format!("{option} {}: {why}", path.display())))
@@ -171,29 +177,29 @@ pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Re
         return refuse("that is the input, which would be lost");
     }
     if inputs.keys.is_some_and(|keys| place.starts_with(resolve(keys))) {
-        return refuse("that is inside the key directory");
+        return refuse("that is inside the key store; choose another place");
     }
     let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if let Some(run) = inputs.run.map(resolve) {
         if place == run || (place.parent() == Some(&run) && is_of_a_run(&name)) {
-            return refuse("that belongs to the run directory itself: give another name");
+            return refuse("that belongs to the run directory itself: choose another name");
         }
         if place.parent() == Some(&run) && !run.exists() {
-            return Ok(()); // it will be made with the run
+            return Ok(()); // the run directory will be created with the run
         }
     }
     if place.exists() && !place.is_file() {
-        return refuse("that is no regular file");
+        return refuse("that is not a regular file");
     }
     if let Err(e) = std::fs::OpenOptions::new().append(true).open(&place)
         && e.kind() != std::io::ErrorKind::NotFound
     {
-        return refuse(&format!("can't write to it: {e}"));
+        return refuse(&format!("cannot write to it: {e}"));
     }
     let directory = parent(path);
     if !directory.is_dir() {
         return refuse(&format!(
-            "the directory {} does not exist: make it first",
+            "the directory {} does not exist: create it first",
             directory.display()
         ));
     }
@@ -204,12 +210,12 @@ pub(crate) fn check_output(path: &Path, option: &str, inputs: &Inputs<'_>) -> Re
                 .get_ref()
                 .and_then(std::error::Error::source)
                 .map_or_else(|| e.to_string(), ToString::to_string);
-            refuse(&format!("can't write there: {e}"))
+            refuse(&format!("cannot write there: {e}"))
         }
     }
 }
 
-/// Writes a file under a temporary name and renames it, readable for all.
+/// Writes a file under a temporary name, then renames it; everyone may read it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
         let mut file = tempfile::NamedTempFile::new_in(parent(path))?;
@@ -224,5 +230,5 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         Ok(())
     };
     attempt()
-        .map_err(|e| Failure::new(exit::FAILED, format!("can't write {}: {e}", path.display())))
+        .map_err(|e| Failure::new(exit::FAILED, format!("cannot write {}: {e}", path.display())))
 }

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Plain lines come at most this often.
+/// The least time between two plain lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Shows progress on standard error.
@@ -31,7 +31,7 @@ impl Display {
         Self { state: Mutex::new(state), terminal: std::io::stderr().is_terminal() }
     }
 
-    /// Takes an event of the run; called from many threads.
+    /// Shows an event of the run; called from many threads.
     pub(crate) fn event(&self, record: &Record) {
         let Ok(mut state) = self.state.lock() else { return };
         match &record.event {
@@ -41,13 +41,13 @@ impl Display {
             Event::Subcircuit { phase, .. } => self.step(&mut state, *phase),
             Event::PhaseEnd { .. } | Event::RunEnd { .. } => clear(&mut state),
             Event::Notice { message } => say(&state, &format!("note: {message}")),
-            // a notice has said why
-            Event::Restart { .. } => say(&state, "starting again with new randomness"),
+            // an earlier notice has the reason
+            Event::Restart { .. } => say(&state, "restarting with new randomness"),
             _ => {}
         }
     }
 
-    /// A line between other progress.
+    /// Prints a line between other progress.
     pub(crate) fn line(&self, text: &str) {
         if let Ok(state) = self.state.lock() {
             say(&state, text);
@@ -66,7 +66,7 @@ impl Display {
                 "{msg:<14} {bar:32} {pos}/{len}  {elapsed}  eta {eta}",
             );
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            // what was done earlier says nothing about how fast this process is
+            // work of earlier processes must not count in this process's estimate
             bar.reset_eta();
             bar.enable_steady_tick(Duration::from_millis(200));
             state.bar = Some(bar);

@@ -1,6 +1,6 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first asks, the second ends. SIGUSR1, the warning that SLURM and mpirun can send, only
-//! asks. A signal that whoever started the program told it to
-//! ignore (`nohup`) stays ignored.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to stop, the second ends the process.
+//! SIGUSR1, the warning that SLURM and mpirun can send, only asks. Signals that were ignored when
+//! the program started (`nohup`) stay ignored.
 
 use crate::exit::{self, Failure, OrFail};
 use crate::terminal::output;
@@ -10,68 +10,71 @@ use signal_hook::iterator::Signals;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Signals that come within this time are one.
-const ONE_WISH: Duration = Duration::from_millis(300);
+/// Some wrappers deliver every signal twice; signals within this time count as one request.
+const ONE_REQUEST: Duration = Duration::from_millis(300);
 
 /// What the signals do.
 pub(crate) struct Handling {
-    /// What the first signal cancels; without it the first ends the process.
+    /// What the first signal cancels; without it, the first signal ends the process.
     pub(crate) cancellation: Option<Cancellation>,
-    /// Whether nothing is said when it is asked to stop.
+    /// Whether the first signal is answered without a message.
     pub(crate) quiet: bool,
-    /// Done before the process ends at once; `false` when there is nothing to end any more.
+    /// Called before the process ends immediately; returns `false` if there is nothing left to
+    /// interrupt.
     pub(crate) last: Box<dyn Fn() -> bool + Send>,
-    /// What is said when it ends at once.
+    /// The message when the process ends immediately.
     pub(crate) ended: &'static str,
-    /// Whether it is also said as an object.
+    /// Whether that message is also printed as a JSON object.
     pub(crate) json: bool,
 }
 
 impl Handling {
-    /// Listens from now on.
+    /// Handles signals from now on.
     pub(crate) fn start(self) -> Result<(), Failure> {
         let ignored = ignored();
         let wanted =
             [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        // where nothing can be asked, SIGUSR1 does what it always does
+        // without a run that can be asked to stop, SIGUSR1 keeps its default action
         let wanted = wanted.chain(self.cancellation.as_ref().map(|_| SIGUSR1));
-        let mut signals = Signals::new(wanted).or_fail(exit::FAILED)?;
+        let signals = Signals::new(wanted).or_fail(exit::FAILED)?;
         std::thread::Builder::new()
             .name("signals".into())
-            .spawn(move || {
-                let mut asked: Option<Instant> = None;
-                for signal in signals.forever() {
-                    if signal == SIGUSR1 && asked.is_some() {
-                        continue;
-                    }
-                    // Some wrappers send every signal twice: that is one wish.
-                    if asked.is_some_and(|at| at.elapsed() < ONE_WISH) {
-                        continue;
-                    }
-                    let first = asked.replace(Instant::now()).is_none();
-                    match &self.cancellation {
-                        // the result is being written: let it, unless it hangs
-                        _ if first && exit::finishing() => {}
-                        Some(cancellation) if first => {
-                            // first of all: saying something can take long
-                            cancellation.cancel();
-                            let text =
-                                "\nstopping: subcircuits under way are finished and kept; once more ends at once";
-                            if !self.quiet {
-                                let _ = std::thread::Builder::new().spawn(move || output::say(text));
-                            }
-                        }
-                        _ if (self.last)() => end(self.ended, self.json),
-                        _ => {}
-                    }
-                }
-            })
+            .spawn(move || self.listen(signals))
             .map(drop)
             .or_fail(exit::FAILED)
     }
+
+    fn listen(self, mut signals: Signals) {
+        let mut asked: Option<Instant> = None;
+        for signal in signals.forever() {
+            // SIGUSR1 is a warning: it never ends the process, however often it arrives
+            if signal == SIGUSR1 && asked.is_some() {
+                continue;
+            }
+            if asked.is_some_and(|at| at.elapsed() < ONE_REQUEST) {
+                continue;
+            }
+            let first = asked.replace(Instant::now()).is_none();
+            match &self.cancellation {
+                // the result is being written: let that finish, unless it hangs
+                _ if first && exit::finishing() => {}
+                Some(cancellation) if first => {
+                    // cancel before printing, which can block
+                    cancellation.cancel();
+                    let text = "\nstopping: subcircuits in progress are finished and kept; a second \
+                                signal ends immediately";
+                    if !self.quiet {
+                        let _ = std::thread::Builder::new().spawn(move || output::say(text));
+                    }
+                }
+                _ if (self.last)() => end(self.ended, self.json),
+                _ => {}
+            }
+        }
+    }
 }
 
-/// Says so, if anybody listens, and ends.
+/// Prints the message, unless that blocks, and ends the process.
 fn end(why: &'static str, json: bool) {
     let (said, listen) = mpsc::channel();
     let _ = std::thread::Builder::new().spawn(move || {
@@ -83,7 +86,7 @@ fn end(why: &'static str, json: bool) {
     std::process::exit(exit::INTERRUPTED.into());
 }
 
-/// The signals that are ignored, a bit each, on Linux.
+/// The signals that this process ignores, one bit per signal; none known except on Linux.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! What the command-line tests share.
+//! What the tests of the command line share.
 #![allow(dead_code)] // each test binary uses a part of it
 
 use std::process::{Command, Output};
@@ -15,7 +15,7 @@ pub(crate) fn hekaton(args: &[&str]) -> Output {
     command(args).output().expect("the program starts")
 }
 
-/// Runs a command that must succeed; gives its standard output.
+/// Runs a command that must succeed; returns its standard output.
 #[track_caller]
 pub(crate) fn ok(args: &[&str]) -> String {
     let output = hekaton(args);
@@ -25,7 +25,7 @@ pub(crate) fn ok(args: &[&str]) -> String {
     out.into_owned()
 }
 
-/// Runs a command that must fail with this code and say this.
+/// Runs a command that must fail with this exit code and an error that contains this text.
 #[track_caller]
 pub(crate) fn fails(code: i32, says: &str, args: &[&str]) {
     let output = hekaton(args);
@@ -35,7 +35,7 @@ pub(crate) fn fails(code: i32, says: &str, args: &[&str]) {
     assert!(!err.contains("panicked"), "{err}");
 }
 
-/// A chain with keys in a directory of its own; proving it takes a second or less.
+/// A chain circuit with keys in a directory of its own; proving it takes a second or less.
 pub(crate) struct Chain {
     dir: tempfile::TempDir,
     /// Number of subcircuits.
@@ -43,7 +43,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Keys for so many links and steps.
+    /// Generates keys for this number of links and of steps.
     pub(crate) fn new(links: usize, steps: usize) -> Self {
         let chain = Self { dir: tempfile::tempdir().unwrap(), links };
         std::fs::write(chain.path("x"), "7\n").unwrap();
@@ -57,7 +57,7 @@ impl Chain {
         self.dir.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// `prove --run RUN`, on two threads, and more arguments.
+    /// The command `prove --run RUN` on two threads, with more arguments.
     pub(crate) fn prove(&self, run: &str, more: &[&str]) -> Command {
         let mut command = command(&[
             "prove",
@@ -73,7 +73,7 @@ impl Chain {
         command
     }
 
-    /// Goes on with a run to its end and verifies the proof.
+    /// Resumes a run, completes it, and verifies the proof.
     #[track_caller]
     pub(crate) fn finish(&self, run: &str) {
         let output = self.prove(run, &["--resume"]).output().unwrap();

@@ -1,8 +1,11 @@
-//! A worker's side of the aggregation: one contiguous block of subcircuits (PROTOCOL, section 6).
+//! A worker's side of the aggregation: one contiguous block of subcircuits (spec:
+//! distributed#blocks, distributed#phases).
 //!
-//! The block's size is a power of two. Each phase is a type that the next one consumes; big vectors stay in the block,
-//! only a few group elements leave it. Miller loops leave before their final exponentiation, so that the coordinator
-//! multiplies the blocks' parts and exponentiates once. Results do not depend on how the vectors are cut.
+//! The block's size is a power of two. Each phase is a type that the next one consumes; large
+//! vectors stay in the block, only a few group elements leave it. Products of Miller loops leave
+//! before their final exponentiation, so that the coordinator multiplies the blocks' parts and
+//! exponentiates once (spec: distributed#miller-loops). Results do not depend on how the vectors
+//! are cut (spec: distributed#independence).
 
 use crate::keys::{AggregationKey, KeyFileError};
 use crate::mirage::MirageProof;
@@ -11,7 +14,8 @@ use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, pairs};
 use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
 
-/// Padded vectors of proofs, by instance; pads are infinity and zero.
+/// Padded vectors of proofs, by instance; pads are the point at infinity and zero (spec:
+/// aggregation#padding).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProofVectors {
     pub(crate) a: Vec<G1Point>,
@@ -21,7 +25,7 @@ pub struct ProofVectors {
 }
 
 impl ProofVectors {
-    /// The proofs with their instances, padded to a power of two.
+    /// Places the proofs at their instances, in vectors padded to a power of two.
     pub(crate) fn new<'p>(
         proofs: impl Iterator<Item = (usize, &'p MirageProof)>,
         padded: usize,
@@ -42,7 +46,7 @@ impl ProofVectors {
         self.a.len()
     }
 
-    /// The part of a contiguous range.
+    /// Returns the part of a contiguous range.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self {
             a: self.a[range.clone()].to_vec(),
@@ -53,13 +57,13 @@ impl ProofVectors {
     }
 }
 
-/// What all blocks of a run read.
+/// The data that all blocks of a run read.
 pub struct Shared<'k> {
     pub(crate) key: &'k AggregationKey,
     pub(crate) k: G1Point,
     pub(crate) h_table: FixedBase<G2Point>,
     pub(crate) k_table: FixedBase<G1Point>,
-    /// Test double: a prover that cuts the ledger key elsewhere.
+    /// Test double: a prover that truncates the ledger sum at another length than n.
     #[cfg(test)]
     pub(crate) other_ledger: Option<usize>,
 }
@@ -84,13 +88,13 @@ impl<'k> Shared<'k> {
         }
     }
 
-    /// N, the length of the padded vectors.
+    /// Returns the length N of the padded vectors.
     pub(crate) fn padded(&self) -> usize {
         self.key.instances().next_power_of_two()
     }
 
-    /// The instances for which Theta' has the ledger's part: n. A pad beyond them must not count in the LogUp sum
-    /// (spec: aggregation#vectors).
+    /// Returns the number of instances for which Theta' has the part of the ledger sum: n. A pad
+    /// beyond them must not count in the sum of the LogUp argument (spec: aggregation#truncation).
     pub(crate) fn ledger(&self) -> usize {
         #[cfg(test)]
         if let Some(ledger) = self.other_ledger {
@@ -100,7 +104,7 @@ impl<'k> Shared<'k> {
     }
 }
 
-/// Phase A: the block's commitments D.
+/// The block after phase A, with the commitments D (spec: distributed#phase-a).
 pub(crate) struct CommittedBlock<'s> {
     shared: &'s Shared<'s>,
     range: Range<usize>,
@@ -109,28 +113,31 @@ pub(crate) struct CommittedBlock<'s> {
 }
 
 impl<'s> CommittedBlock<'s> {
-    /// `d` has the block's commitments, pads included.
+    /// Takes the block's commitments, pads included.
     pub(crate) fn new(
         shared: &'s Shared<'s>,
         range: Range<usize>,
         d: Vec<G1Point>,
     ) -> Result<Self, KeyFileError> {
         let psi = shared.key.psi()?;
+        // Even powers only: [psi]_1 is public and could move an element between consecutive powers
+        // (spec: aggregation#srs).
         let v = range.clone().map(|i| psi[2 * i]).collect();
         Ok(Self { shared, range, v, d })
     }
 
-    /// The block's part of cm_D.
+    /// Returns the block's part of cm_D.
     pub(crate) fn commitment(&self) -> MillerLoop {
         MillerLoop::new(&self.d, &self.v)
     }
 
-    /// The instances of the block.
+    /// Returns the instances of the block.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// Phase B: takes the block's proofs.
+    /// Phase B: takes the block's proofs; returns their commitments (spec: distributed#phase-b,
+    /// aggregation#commitments).
     pub(crate) fn prove(
         self,
         proofs: ProofVectors,
@@ -141,6 +148,8 @@ impl<'s> CommittedBlock<'s> {
         let ProofVectors { a, b, c, e } = proofs;
         let products = [pairs(&a, &v).collect(), pairs(&w, &b).collect(), pairs(&c, &v).collect()];
         let [cm_a, cm_b, cm_c] = MillerLoop::many(products);
+        // spec: aggregation#ledger: V_e = sum e_i v_i, so each E_i is a multiple of K by
+        // construction.
         let commitments = ProofCommitments { a: cm_a, b: cm_b, c: cm_c, v_e: G2Point::msm(&v, &e) };
         Ok((ProvenBlock { shared, range, v, w, a, b, c, d, e }, commitments))
     }
@@ -156,7 +165,7 @@ pub struct ProofCommitments {
 }
 
 impl ProofCommitments {
-    /// Puts the parts of two blocks together.
+    /// Combines the parts of two blocks.
     pub(crate) fn combine(&self, other: &Self) -> Self {
         Self {
             a: self.a.combine(&other.a),
@@ -167,7 +176,7 @@ impl ProofCommitments {
     }
 }
 
-/// Phase B: commitments and proofs.
+/// The block after phase B, with commitments and proofs.
 pub(crate) struct ProvenBlock<'s> {
     shared: &'s Shared<'s>,
     range: Range<usize>,
@@ -180,14 +189,16 @@ pub(crate) struct ProvenBlock<'s> {
     e: Vec<Fr>,
 }
 
-/// The sums of a vector over the block: weighted by r^i for each type, and plain (weight 1) over the ledger.
+/// The sums of a vector over the block: weighted by r^i for each type, and plain (weight 1) over
+/// the instances of the ledger sum (spec: aggregation#collapse).
 #[derive(Clone, Debug)]
 pub struct Sums<T> {
     pub(crate) by_type: Vec<T>,
     pub(crate) plain: T,
 }
 
-/// Phase C: what the cross terms need of the block, by "collapse by type".
+/// The result of phase C: what the cross terms need of the block, by collapse by type (spec:
+/// distributed#phase-c).
 #[derive(Clone, Debug)]
 pub struct BlockSums {
     pub(crate) a: Sums<G1Point>,
@@ -195,12 +206,12 @@ pub struct BlockSums {
     pub(crate) c: Sums<G1Point>,
     pub(crate) d: Sums<G1Point>,
     pub(crate) e: Sums<Fr>,
-    /// `sum r^-i w_i` over the ledger
+    /// The sum of `r^-i w_i` over the instances of the ledger sum.
     pub(crate) w_r: G1Point,
 }
 
 impl BlockSums {
-    /// Adds up the blocks' sums.
+    /// Adds the sums of another block.
     pub(crate) fn add(mut self, other: &Self) -> Self {
         fn join<T: Copy>(a: &mut Sums<T>, b: &Sums<T>, add: impl Fn(&T, &T) -> T) {
             a.by_type.iter_mut().zip(&b.by_type).for_each(|(x, y)| *x = add(x, y));
@@ -216,70 +227,91 @@ impl BlockSums {
     }
 }
 
+/// Returns `count` powers of x from x^start on.
+fn powers_from(x: Fr, start: usize, count: usize) -> Vec<Fr> {
+    let first = x.pow([start as u64]);
+    std::iter::successors(Some(first), |power| Some(*power * x)).take(count).collect()
+}
+
+/// Sums points by type with weights, and plainly over the first `ledger` instances. `members` has
+/// the instances of each type in the block, `weights` their weights.
+fn sums_by_type(
+    points: &[G1Point],
+    members: &[Vec<u32>],
+    weights: &[Vec<Fr>],
+    ledger: usize,
+) -> Sums<G1Point> {
+    let by_type = members.iter().zip(weights).map(|(list, weights)| {
+        let points: Vec<G1Point> = list.iter().map(|i| points[*i as usize]).collect();
+        G1Point::msm(&points, weights)
+    });
+    Sums { by_type: by_type.collect(), plain: G1Point::sum(&points[..ledger.min(points.len())]) }
+}
+
+/// Sums the public parts S_i = St_i + g Sg_c + b Sb_i from the sums of St and Sb. S is affine in
+/// the challenges, so they multiply sums, not points (spec: memory-check#preprocessed).
+fn weigh_public(
+    sg: &[G1Point],
+    weights: &[Vec<Fr>],
+    memory: &MemoryChallenges,
+    [s_t, s_b]: [Sums<G1Point>; 2],
+) -> Sums<G1Point> {
+    let by_type = weights.iter().zip(sg).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(
+        |((weights, g), (t, b))| {
+            let weight: Fr = weights.iter().sum();
+            G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
+        },
+    );
+    // One weight per instance of a type.
+    let counts: Vec<Fr> =
+        weights.iter().map(|list| Fr::from(list.len() as u64) * memory.g).collect();
+    Sums {
+        by_type: by_type.collect(),
+        plain: G1Point::sum(&[s_t.plain, s_b.plain.mul(&memory.b), G1Point::msm(sg, &counts)]),
+    }
+}
+
 impl<'s> ProvenBlock<'s> {
-    /// The block's instances below n; empty for a block of pads.
+    /// Returns the block's instances below n; empty for a block of pads.
     fn real(&self) -> Range<usize> {
         let n = self.shared.key.instances();
         self.range.start.min(n)..self.range.end.min(n)
     }
 
-    /// Phase C: given r and the memory challenges.
+    /// Returns how many of the block's instances count in the ledger sum.
+    fn in_ledger(&self) -> usize {
+        self.shared.ledger().clamp(self.range.start, self.range.end) - self.range.start
+    }
+
+    /// Phase C: weights the vectors by powers of r and sums them by type (spec:
+    /// distributed#phase-c, aggregation#collapse).
+    #[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
     pub(crate) fn weigh(
         self,
         r: Fr,
         memory: &MemoryChallenges,
     ) -> Result<(WeightedBlock<'s>, BlockSums), KeyFileError> {
-        let size = self.range.len();
-        let start = self.range.start as u64;
+        // Weights are powers by global index, so that they do not depend on how vectors are cut
+        // (spec: aggregation#weights).
         let r_inverse = r.inverse().unwrap_or_default();
-        let scale = |x: Fr| {
-            let mut power = x.pow([start]);
-            let mut out = Vec::with_capacity(size);
-            for _ in 0..size {
-                out.push(power);
-                power *= x;
-            }
-            out
-        };
-        let (weights, inverse_weights) = (scale(r), scale(r_inverse));
+        let weights = powers_from(r, self.range.start, self.range.len());
+        let inverse_weights = powers_from(r_inverse, self.range.start, self.range.len());
         let key = self.shared.key;
         let real = self.real();
         let types: Vec<usize> =
             key.type_of()?[real.clone()].iter().map(|kind| *kind as usize).collect();
-        let (st, sb, sg) = (&key.st()?[real.clone()], &key.sb()?[real.clone()], key.sg()?);
-        // pads may be nonzero only when a test cheats; they belong to no type, and to the ledger only if it is not truncated
-        let ledger =
-            self.shared.ledger().clamp(self.range.start, self.range.end) - self.range.start;
+        let (st, sb) = (&key.st()?[real.clone()], &key.sb()?[real.clone()]);
+        let ledger = self.in_ledger();
 
+        // Collapse by type: all right-hand vectors but B take one value per type or are r^-i H, so
+        // sums by type and one plain sum (r^i r^-i = 1) are all the cross terms need. Pads belong
+        // to no type; they are nonzero only when a test cheats.
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); key.types()];
         types.iter().enumerate().for_each(|(i, kind)| members[*kind].push(i as u32));
         let by_type: Vec<Vec<Fr>> =
             members.iter().map(|m| m.iter().map(|i| weights[*i as usize]).collect()).collect();
-        let sums = |points: &[G1Point]| Sums {
-            by_type: (members.iter().zip(&by_type))
-                .map(|(list, weights)| {
-                    let points: Vec<G1Point> = list.iter().map(|i| points[*i as usize]).collect();
-                    G1Point::msm(&points, weights)
-                })
-                .collect(),
-            plain: G1Point::sum(&points[..ledger.min(points.len())]),
-        };
-        let (s_t, s_b) = (sums(st), sums(sb));
-        let counts = members.iter().map(|list| Fr::from(list.len() as u64));
-        let s_by_type = (by_type.iter().zip(sg)).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(
-            |((weights, g), (t, b))| {
-                let weight: Fr = weights.iter().sum();
-                G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
-            },
-        );
-        let s = Sums {
-            by_type: s_by_type.collect(),
-            plain: G1Point::sum(&[
-                s_t.plain,
-                s_b.plain.mul(&memory.b),
-                G1Point::msm(sg, &counts.map(|n| n * memory.g).collect::<Vec<_>>()),
-            ]),
-        };
+        let sums = |points: &[G1Point]| sums_by_type(points, &members, &by_type, ledger);
+        let s = weigh_public(key.sg()?, &by_type, memory, [sums(st), sums(sb)]);
         let e = Sums {
             by_type: members
                 .iter()
@@ -293,6 +325,7 @@ impl<'s> ProvenBlock<'s> {
             c: sums(&self.c),
             d: sums(&self.d),
             e,
+            // The key of the ledger part of cm_Theta' (spec: aggregation#claim), truncated like it.
             w_r: G1Point::msm(&self.w[..ledger], &inverse_weights[..ledger]),
         };
         let block = WeightedBlock { block: self, memory: *memory, types, weights, inverse_weights };
@@ -300,19 +333,21 @@ impl<'s> ProvenBlock<'s> {
     }
 }
 
-/// Phase C: with the powers of r.
+/// The block after phase C, with the powers of r.
 pub(crate) struct WeightedBlock<'s> {
     block: ProvenBlock<'s>,
     memory: MemoryChallenges,
-    /// type of each real instance
+    /// The type of each instance below n.
     types: Vec<usize>,
-    /// r^i and r^-i
+    /// The weights r^i, and r^-i.
     weights: Vec<Fr>,
     inverse_weights: Vec<Fr>,
 }
 
 impl<'s> WeightedBlock<'s> {
-    /// Phase D: `P'_i = r^i (S_i + s1 C_i + s2 D_i + s1 s2 e_i K)`; gives the block's part of `P * B`.
+    /// Phase D: computes `P_i = r^i (S_i + s1 C_i + s2 D_i + s1 s2 e_i K)` and returns the block's
+    /// part of X3+ = `P * B`, the only cross term with n Miller loops (spec: distributed#phase-d,
+    /// aggregation#cross-terms).
     pub(crate) fn fold_blocks(
         self,
         s1: Fr,
@@ -321,11 +356,13 @@ impl<'s> WeightedBlock<'s> {
         let Self { block, memory, types, weights, inverse_weights } = self;
         let key = block.shared.key;
         let real = block.real();
+        // The weights are multiplied into the scalars, which leaves one product per point.
         let scaled = |factor: Fr| weights.iter().map(|w| *w * factor).collect::<Vec<_>>();
         let mut p = G1Point::mul_each(&block.c, &scaled(s1));
         G1Point::batch_add(&mut p, &G1Point::mul_each(&block.d, &scaled(s2)));
         let ledger: Vec<Fr> = block.e.iter().zip(scaled(s1 * s2)).map(|(e, w)| *e * w).collect();
         G1Point::batch_add(&mut p, &block.shared.k_table.mul_each(&ledger));
+        // S exists below n only: pads have no preprocessed wires (spec: aggregation#padding).
         let sg = G1Point::mul_all(key.sg()?, &memory.g);
         let mut s: Vec<G1Point> = types.iter().map(|kind| sg[*kind]).collect();
         G1Point::batch_add(&mut s, &key.st()?[real.clone()]);
@@ -338,7 +375,7 @@ impl<'s> WeightedBlock<'s> {
     }
 }
 
-/// Phase D: with P.
+/// The block after phase D, with P.
 pub(crate) struct FoldedBlock<'s> {
     block: ProvenBlock<'s>,
     p: Vec<G1Point>,
@@ -348,25 +385,30 @@ pub(crate) struct FoldedBlock<'s> {
 }
 
 impl FoldedBlock<'_> {
-    /// Phase E: the vectors of the inner-product argument. `q` has `s3^-1 (gamma + s1^-1 delta_c + s2^-1 eta_c +
-    /// (s1 s2)^-1 Theta_c)` for each type, `ledger` is `-zeta / (s1 s2 s3)`.
+    /// Starts phase E: computes the vectors of the inner product argument (spec:
+    /// distributed#phase-e, aggregation#cross-terms). `q` has `s3^-1 (gamma + s1^-1 delta_c + s2^-1
+    /// eta_c + (s1 s2)^-1 Theta_c)` for each type, `ledger` is `-zeta / (s1 s2 s3)`.
     pub(crate) fn start(self, s3: Fr, q: &[G2Point], ledger: Fr) -> FoldingBlock {
         let Self { block, p, types, weights, inverse_weights } = self;
+        // L = A' - s3 P
         let mut l = G1Point::mul_each(&block.a, &weights);
         G1Point::batch_add(&mut l, &G1Point::mul_all(&p, &-s3));
+        // R = B + s3^-1 Q, where Theta' has its part -zeta r^-i H for i < n only: without this
+        // truncation an e at a pad could repair a false sum (spec: aggregation#truncation).
+        let in_ledger = block.in_ledger();
         let mut r = block.b;
         let q: Vec<G2Point> = types.iter().map(|kind| q[*kind]).collect();
         G2Point::batch_add(&mut r[..q.len()], &q);
-        let in_ledger =
-            block.shared.ledger().clamp(block.range.start, block.range.end) - block.range.start;
         let scalars: Vec<Fr> = inverse_weights[..in_ledger].iter().map(|w| *w * ledger).collect();
         G2Point::batch_add(&mut r[..in_ledger], &block.shared.h_table.mul_each(&scalars));
+        // v'_i = r^-i v_i moves the weights to the key, so that cm_A also commits to A' (spec:
+        // aggregation#targets).
         let v = G2Point::mul_each(&block.v, &inverse_weights);
         FoldingBlock { l, r, v, w: block.w }
     }
 }
 
-/// Phase E: vectors that are halved round after round.
+/// The block in phase E: vectors that each GIPA round halves (spec: aggregation#gipa).
 #[derive(Clone, Debug)]
 pub struct FoldingBlock {
     pub(crate) l: Vec<G1Point>,
@@ -375,6 +417,9 @@ pub struct FoldingBlock {
     pub(crate) w: Vec<G1Point>,
 }
 
+/// The elements of even and of odd index. Pairs are neighbors, so a block whose start and length
+/// are multiples of 2^d does d rounds without data from other blocks (spec:
+/// aggregation#gipa-order).
 fn halves<G: Copy>(
     x: &[G],
 ) -> (impl Iterator<Item = &G> + Clone, impl Iterator<Item = &G> + Clone) {
@@ -386,12 +431,12 @@ impl FoldingBlock {
         self.l.len()
     }
 
-    /// The block's parts of T_L, T_R, U_L, U_R, Z_L, Z_R.
+    /// Returns the block's parts of T_L, T_R, U_L, U_R, Z_L and Z_R, in this order.
     pub(crate) fn products(&self) -> [MillerLoop; 6] {
         let Self { l, w, r, v, .. } = self;
         assert!(
             [w.len(), r.len(), v.len()] == [l.len(); 3],
-            "vectors of a block of different length"
+            "the vectors of a block differ in length"
         );
         let (l_even, l_odd) = halves(l);
         let (w_even, w_odd) = halves(w);
@@ -407,7 +452,9 @@ impl FoldingBlock {
         ])
     }
 
-    /// One halving: `L <- L_e + x L_o, v <- v_e + x^-1 v_o, R <- R_e + x^-1 R_o, w <- w_e + x w_o`.
+    /// Folds for one GIPA round: `L <- L_e + x L_o, v <- v_e + x^-1 v_o, R <- R_e + x^-1 R_o, w <-
+    /// w_e + x w_o`. The short challenge x^-1 is on the G2 side (spec:
+    /// aggregation#gipa-challenges).
     pub(crate) fn fold(self, x: Fr, x_inverse: Fr) -> Self {
         Self {
             l: G1Point::fold_pairs(&self.l, &x),
@@ -417,7 +464,7 @@ impl FoldingBlock {
         }
     }
 
-    /// Puts blocks together, in order (phase F).
+    /// Joins blocks in order (phase F).
     pub(crate) fn join(blocks: Vec<Self>) -> Self {
         let mut out = Self { l: Vec::new(), r: Vec::new(), v: Vec::new(), w: Vec::new() };
         for block in blocks {
@@ -429,7 +476,7 @@ impl FoldingBlock {
         out
     }
 
-    /// Cuts into blocks of at least `size`, a power of two, so that rounds can be shared out.
+    /// Cuts into blocks of `size`, a power of two, so that the work of a round can be distributed.
     pub(crate) fn split(self, size: usize) -> Vec<Self> {
         let starts = (0..self.len()).step_by(size);
         starts

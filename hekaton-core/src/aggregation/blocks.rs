@@ -1,8 +1,8 @@
-//! Who holds the vectors of the aggregation: [`LocalBlocks`] here, cut for the threads of a pool; ranks behind the same
-//! trait ([`crate::distributed`]).
+//! Who holds the vectors of the aggregation: [`LocalBlocks`] on the threads of this process, ranks
+//! behind the same trait ([`crate::distributed`]).
 //!
-//! Each phase of PROTOCOL, section 6, is one method. All results are sums and products over blocks, so it makes no
-//! difference who has which.
+//! Each phase of the aggregation is one method (spec: distributed#phases). All results are sums and
+//! products over blocks, so it does not matter who holds which (spec: distributed#independence).
 
 use super::block::{
     BlockSums, CommittedBlock, FoldedBlock, FoldingBlock, ProofCommitments, ProofVectors,
@@ -17,49 +17,52 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, powers};
 use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
 
-/// Blocks are cut this small at least: below it, work a block does not pay for handing it out.
+/// Minimum length of a block: below it, the work per block does not pay for distributing it.
 pub(crate) const SMALLEST_BLOCK: usize = 8;
 
-/// The phases A to G of the aggregation, over all blocks.
+/// The phases A to G of the aggregation over all blocks (spec: distributed#phases).
 pub trait Blocks {
     /// Why a phase failed.
     type Error: From<KeyFileError> + Into<AggregateError>;
-    /// For what is left when all blocks have one element.
+    /// The pool for the GIPA rounds that are left when all blocks have one element.
     type Pool: Pool;
 
-    /// The threads of this process.
+    /// Returns the threads of this process.
     fn pool(&self) -> &Self::Pool;
 
-    /// A: takes the padded commitments; the product of Miller loops whose final exponentiation is cm_D.
+    /// Phase A: takes the padded commitments; returns the product of Miller loops whose final
+    /// exponentiation is cm_D.
     fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, Self::Error>;
 
-    /// B: takes the padded proofs.
+    /// Phase B: takes the padded proofs; returns their commitments.
     fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, Self::Error>;
 
-    /// C: sums by type.
+    /// Phase C: returns sums by type.
     fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, Self::Error>;
 
-    /// D: `P * B`.
+    /// Phase D: returns the Miller loops of the cross term `P * B`.
     fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, Self::Error>;
 
-    /// Begins E; gives how many halvings blocks can do by themselves.
+    /// Starts phase E; returns the number of GIPA rounds that blocks can do without each other.
     fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, Self::Error>;
 
-    /// E: folds with the challenge of the round before (and its inverse), if there was one, and gives the products
-    /// of the next one.
+    /// Phase E: folds with the challenge of the previous GIPA round and its inverse, if there was
+    /// one, and returns the products of the next round.
     fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], Self::Error>;
 
-    /// F: folds likewise and gives what is left of all blocks, in order.
+    /// Phase F: folds likewise and returns what is left of all blocks, in order.
     fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, Self::Error>;
 
-    /// G: both opening proofs.
+    /// Phase G: returns both opening proofs.
     fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), Self::Error>;
 }
 
-/// What both opening proofs follow from.
+/// The challenges that determine both opening proofs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Openings {
+    /// The challenges x_j of all GIPA rounds.
     pub(crate) x: Vec<Fr>,
+    /// Their inverses.
     pub(crate) x_inverse: Vec<Fr>,
     pub(crate) r_inverse: Fr,
     pub(crate) z: Fr,
@@ -67,18 +70,23 @@ pub struct Openings {
 }
 
 impl Openings {
-    /// A slice of both quotients' MSMs: the part that a range of instances has, two powers each.
+    /// Computes the slice of both quotient MSMs that belongs to a range of instances, two powers
+    /// per instance (spec: distributed#phase-g, aggregation#quotients).
     pub(crate) fn open(
         &self,
         shared: &Shared<'_>,
         range: Range<usize>,
         pool: &impl Pool,
     ) -> Result<(G2Point, G1Point), KeyFileError> {
+        // f_v has powers of 1/r because v'_i = r^-i v_i was folded, f_w has none.
         let f_v = fold_coefficients(&self.x_inverse, self.r_inverse);
+        // f_w + rho f_W, where f_W has n terms (spec: aggregation#openings,
+        // aggregation#truncation).
         let mut f_w = fold_coefficients(&self.x, Fr::ONE);
         f_w.iter_mut()
             .zip(powers(self.r_inverse, shared.ledger()))
             .for_each(|(f, g)| *f += self.rho * g);
+        // The slices of all instances cover the powers 0 to 2N - 3 once; the last one is shorter.
         let slice = |q: &[Fr]| (2 * range.start).min(q.len())..(2 * range.end).min(q.len());
         let (q_v, q_w) = (quotient(&f_v, self.z), quotient(&f_w, self.z));
         let (in_v, in_w) = (slice(&q_v), slice(&q_w));
@@ -87,17 +95,20 @@ impl Openings {
     }
 }
 
-/// An MSM, cut into one part a thread.
+/// Computes an MSM, cut into one part per thread.
 fn msm_in_pool<G: Group>(bases: &[G], scalars: &[Fr], pool: &impl Pool) -> G {
     let size = scalars.len().div_ceil(pool.threads()).max(1);
     let parts: Vec<_> = bases.chunks(size).zip(scalars.chunks(size)).collect();
     G::sum(&pool.map(parts, |(bases, scalars)| G::msm(bases, scalars)))
 }
 
-/// Contiguous ranges of one power of two that cover a range: several for each of several threads, so that all have work to
-/// the end; for one thread as long as may be, because long batches are cheaper. The range's length is a multiple of a
-/// power of two, `unit`, and no block is longer.
+/// Cuts a range into contiguous ranges of equal length, a power of two: at least four per thread,
+/// so that all threads have work until the end; with one thread as few as possible, because long
+/// batches are cheaper. The range's length is a multiple of `unit`, a power of two, and no block is
+/// longer, so no GIPA round crosses blocks before they are joined (spec: distributed#blocks).
 fn cut(range: Range<usize>, unit: usize, threads: usize) -> Vec<Range<usize>> {
+    // With four blocks per thread, a thread that finishes early waits for a quarter of a share at
+    // most.
     let (mut size, enough) = (unit, if threads == 1 { 1 } else { 4 * threads });
     while size > SMALLEST_BLOCK && range.len() / size < enough {
         size /= 2;
@@ -110,14 +121,26 @@ pub struct LocalBlocks<'s, P> {
     shared: &'s Shared<'s>,
     pool: &'s P,
     range: Range<usize>,
-    /// halvings that concern nobody else: 2^rounds divides the length and the beginning of the range
+    /// Number of GIPA rounds that need no other range: 2^rounds divides the length and the start of
+    /// the range.
     rounds: usize,
     blocks: Vec<Range<usize>>,
     stage: Stage<'s>,
 }
 
+impl<P> std::fmt::Debug for LocalBlocks<'_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalBlocks")
+            .field("range", &self.range)
+            .field("blocks", &self.blocks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of the blocks: each phase takes the one before and leaves its own, so a phase out of
+/// order is an error.
 enum Stage<'s> {
-    /// nothing yet, or all over
+    /// Before phase A, or after an error or the last phase.
     Empty,
     Committed(Vec<CommittedBlock<'s>>),
     Proven(Vec<ProvenBlock<'s>>),
@@ -125,29 +148,29 @@ enum Stage<'s> {
     Folded(Vec<FoldedBlock<'s>>),
     Folding {
         blocks: Vec<FoldingBlock>,
-        /// halvings that are left
+        /// Number of GIPA rounds left.
         left: usize,
     },
 }
 
-/// A phase can't be done by the blocks of one process.
+/// Why the blocks of one process cannot do a phase.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PhaseError {
     /// The aggregation key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// A phase was asked for before the one that it needs.
-    #[error("phase {0} of the aggregation was asked for out of order")]
+    /// A phase was requested before the one that it needs.
+    #[error("phase {0} of the aggregation was requested out of order")]
     Order(&'static str),
-    /// A vector of the wrong length.
+    /// A vector has the wrong length.
     #[error("phase {phase} of the aggregation: {found} values, expected {expected}")]
     Length {
         /// The phase.
         phase: &'static str,
         /// The length found.
         found: usize,
-        /// The length of the blocks.
+        /// The total length of the blocks.
         expected: usize,
     },
 }
@@ -159,7 +182,7 @@ pub enum AggregateError {
     /// The aggregation key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// A phase was not done, or with the wrong number of values.
+    /// A phase was not done, or a vector had the wrong length.
     #[error("{0}")]
     Phase(String),
     /// A rank failed, or was lost.
@@ -177,12 +200,12 @@ impl From<PhaseError> for AggregateError {
 }
 
 impl<'s, P: Pool> LocalBlocks<'s, P> {
-    /// All instances and pads.
+    /// Creates blocks for all instances and pads.
     pub(crate) fn all(shared: &'s Shared<'s>, pool: &'s P) -> Self {
         Self::of_range(shared, pool, 0..shared.padded(), shared.padded())
     }
 
-    /// A part of them, a whole number of `unit`s, which is a power of two.
+    /// Creates blocks for a part of them. Start and length are multiples of `unit`, a power of two.
     pub(crate) fn of_range(
         shared: &'s Shared<'s>,
         pool: &'s P,
@@ -193,6 +216,8 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
         Self { shared, pool, range, rounds: unit.ilog2() as usize, blocks, stage: Stage::Empty }
     }
 
+    /// Checks the length of a vector. On ranks it comes from a message, and kernels panic on
+    /// vectors of different lengths.
     fn check(&self, phase: &'static str, found: usize) -> Result<(), PhaseError> {
         match self.range.len() {
             expected if expected == found => Ok(()),
@@ -200,11 +225,16 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
         }
     }
 
+    /// Takes the state. A phase that fails leaves [`Stage::Empty`], so no later phase can run on a
+    /// part of its blocks.
     fn stage(&mut self) -> Stage<'s> {
         std::mem::replace(&mut self.stage, Stage::Empty)
     }
 
-    /// Folds with a challenge, if there is one, and cuts what has become too small anew.
+    /// Folds with a challenge, if there is one, and recuts blocks that have become too short.
+    ///
+    /// Joining keeps the order of the elements, so the result is that of one long vector (spec:
+    /// aggregation#gipa-order).
     fn folded(
         &mut self,
         phase: &'static str,
@@ -214,6 +244,7 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
             return Err(PhaseError::Order(phase));
         };
         if let Some((x, x_inverse)) = x {
+            // One fold more would pair elements of different ranges.
             if left == 0 {
                 return Err(PhaseError::Order(phase));
             }
@@ -221,6 +252,8 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
             left -= 1;
         }
         if left > 0 && blocks.iter().any(|block| block.len() < 2) {
+            // 2^left divides what is left, so blocks of that size have all remaining rounds in
+            // them; smaller ones are cut only to keep all threads busy.
             let all = FoldingBlock::join(blocks);
             let mut size = 1 << left;
             while size > 2 && all.len() / size < self.pool.threads() {
@@ -232,7 +265,7 @@ impl<'s, P: Pool> LocalBlocks<'s, P> {
     }
 }
 
-/// Parts that came together with what goes on.
+/// Separates blocks from the parts that they returned; the first error wins.
 fn unzip<A, B>(parts: Vec<Result<(A, B), KeyFileError>>) -> Result<(Vec<A>, Vec<B>), KeyFileError> {
     Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
 }
@@ -248,6 +281,7 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
     fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, PhaseError> {
         self.check("A", d.len())?;
         let start = self.range.start;
+        // Ranges are indices of instances, `d` starts at the first instance of this process.
         let parts = self.pool.map(self.blocks.clone(), |range| {
             let own = d[range.start - start..range.end - start].to_vec();
             let block = CommittedBlock::new(self.shared, range, own)?;
@@ -287,6 +321,7 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
     }
 
     fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, PhaseError> {
+        // `q` comes from a message: phase E indexes it by type.
         if q.len() != self.shared.key.types() {
             let (found, expected) = (q.len(), self.shared.key.types());
             return Err(PhaseError::Length { phase: "E", found, expected });
@@ -302,6 +337,7 @@ impl<P: Pool> Blocks for LocalBlocks<'_, P> {
         if left == 0 {
             return Err(PhaseError::Order("E"));
         }
+        // The blocks stay: they fold when the challenge arrives with the next request.
         let parts = self.pool.map((0..blocks.len()).collect(), |i: usize| blocks[i].products());
         self.stage = Stage::Folding { blocks, left };
         Ok(std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|p| p[i]))))

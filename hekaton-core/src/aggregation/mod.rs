@@ -1,7 +1,9 @@
-//! The aggregate proof: one proof for all subcircuits, by batched TIPP and MIPP (spec: aggregation#vectors).
+//! The aggregate proof: one proof for all subcircuits, by inner pairing products (TIPP/MIPP; spec:
+//! aggregation#commitments, verifier#equations).
 //!
-//! [`blocks`] says who holds the vectors, [`block`] what is done with a part of them, and `prover` turns all parts into
-//! one proof. The verifier is in [`crate::verifier`]; both draw their challenges from the same transcript.
+//! [`blocks`] defines who holds the vectors, [`block`] what is computed on a part of them, and
+//! `prover` turns all parts into one proof. The verifier is in [`crate::verifier`]; both draw their
+//! challenges from the same transcript.
 
 pub mod block;
 pub mod blocks;

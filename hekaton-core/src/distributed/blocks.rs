@@ -1,4 +1,5 @@
-//! The aggregation's vectors on ranks: each owns a contiguous run of blocks (PROTOCOL, section 6).
+//! The aggregation's vectors on ranks: each rank owns a contiguous run of blocks
+//! (spec: distributed#blocks).
 
 use super::frame::Kind;
 use super::message::{BlockPhase, Part};
@@ -17,22 +18,35 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// The blocks of all ranks.
+/// The vectors of the aggregation, in blocks on all ranks.
 pub struct RankBlocks<'s> {
     ranks: &'s RefCell<Ranks>,
     pool: &'s LocalEngine,
-    /// how long a phase may take
+    /// The maximum duration of a phase.
     deadline: Option<Duration>,
     shared: &'s Shared<'s>,
+    /// The length of a block, a power of two.
     unit: usize,
-    /// who has which instances, as an index into the engine's ranks; in the order of the instances
+    /// The owner of each range of instances, as an index into the engine's ranks, in the order of
+    /// the instances.
     owners: Vec<(usize, Range<usize>)>,
 }
 
-/// Cuts `padded` instances into equal blocks, several for each rank, and gives each rank a contiguous run in proportion
-/// to its provers.
+impl std::fmt::Debug for RankBlocks<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RankBlocks")
+            .field("unit", &self.unit)
+            .field("owners", &self.owners)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Cuts `padded` instances into equal blocks, several per rank, and assigns each rank a contiguous
+/// run in proportion to its provers. Returns the length of a block and the owners.
 fn share(padded: usize, provers: &[usize]) -> (usize, Vec<(usize, Range<usize>)>) {
     let unit = (padded / (4 * provers.len()).next_power_of_two()).max(SMALLEST_BLOCK).min(padded);
+    // Start and length of every range are multiples of the unit, a power of two: no GIPA round
+    // pairs elements of different owners (spec: distributed#blocks, aggregation#gipa-order).
     let (blocks, all) = (padded / unit, provers.iter().sum::<usize>().max(1));
     let (mut owners, mut at, mut before) = (Vec::new(), 0, 0);
     for (index, provers) in provers.iter().enumerate() {
@@ -59,7 +73,8 @@ impl<'s> RankBlocks<'s> {
         Self { ranks, pool, deadline, shared, unit, owners }
     }
 
-    /// Asks all owners and waits for all parts; they come in the order of the instances.
+    /// Sends a phase to all owners, waits for all parts, and returns them in the order of the
+    /// instances.
     fn ask<T: Part>(
         &self,
         phase: impl Fn(Range<usize>) -> BlockPhase,
@@ -74,6 +89,7 @@ impl<'s> RankBlocks<'s> {
         })
     }
 
+    /// Waits for one part from every owner.
     fn gather<T: Part>(&self, inner: &mut Ranks) -> Result<Vec<T>, ProveError> {
         let mut parts: Vec<Option<T>> = self.owners.iter().map(|_| None).collect();
         let deadline = self.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
@@ -91,24 +107,28 @@ impl<'s> RankBlocks<'s> {
                 })?;
                 continue;
             };
+            // Ranks without a block have nothing to answer.
             let place = self.owners.iter().position(|(owner, _)| *owner == index);
             let (Kind::Part, Some(place)) = (frame.kind, place) else {
-                return Err(
-                    inner.wrong(index, &format_args!("{:?} in the aggregation", frame.kind))
-                );
+                return Err(inner.wrong(
+                    index,
+                    &format_args!("unexpected {:?} in the aggregation", frame.kind),
+                ));
             };
+            // Points from a rank are checked for curve and subgroup: an invalid one would make the
+            // aggregate wrong without naming the rank (spec: distributed#messages).
             let mut reader = Reader::new(&frame.content);
             let part = T::decode(&mut reader, self.shared.key.types())
                 .and_then(|part| reader.finish().map(|()| part));
             let part = part.map_err(|e| inner.wrong(index, &e))?;
             if parts[place].replace(part).is_some() {
-                return Err(inner.wrong(index, &"two parts of one phase"));
+                return Err(inner.wrong(index, &"two parts in one phase"));
             }
         }
         Ok(parts.into_iter().flatten().collect())
     }
 
-    /// Where a range lies in vectors of all instances is where it is.
+    /// [`Self::ask`] with the same request for all owners: ranks keep their range from phase A.
     fn ask_same<T: Part>(&self, phase: &BlockPhase) -> Result<Vec<T>, AggregateError> {
         self.ask(|_| phase.clone())
     }
@@ -124,56 +144,68 @@ impl Blocks for RankBlocks<'_> {
 
     fn commit(&mut self, d: &[G1Point]) -> Result<MillerLoop, AggregateError> {
         let unit = self.unit;
+        // Phase A starts the aggregation from its beginning at any time, which a repair needs
+        // (spec: distributed#phase-a, distributed#repair).
         let parts = self.ask(|range| BlockPhase::A {
             start: range.start,
             end: range.end,
             unit,
             d: d[range].to_vec(),
         })?;
+        // Products of Miller loops are multiplied before the one final exponentiation
+        // (spec: distributed#miller-loops).
         Ok(MillerLoop::product(parts))
     }
 
     fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, AggregateError> {
+        // spec: distributed#phase-b
         let parts =
             self.ask::<ProofCommitments>(|range| BlockPhase::B { proofs: proofs.part(range) })?;
         let all = parts.into_iter().reduce(|a, b| a.combine(&b));
-        all.ok_or_else(|| AggregateError::Phase("nobody has a block".into()))
+        all.ok_or_else(|| AggregateError::Phase("no rank owns a block".into()))
     }
 
     fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, AggregateError> {
+        // Sums by type are all that rank 0 needs for the cross terms (spec: distributed#phase-c,
+        // aggregation#collapse).
         let parts = self.ask_same::<BlockSums>(&BlockPhase::C { r, g: memory.g, b: memory.b })?;
         let all = parts.into_iter().reduce(|a, b| a.add(&b));
-        all.ok_or_else(|| AggregateError::Phase("nobody has a block".into()))
+        all.ok_or_else(|| AggregateError::Phase("no rank owns a block".into()))
     }
 
     fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, AggregateError> {
+        // spec: distributed#phase-d
         Ok(MillerLoop::product(self.ask_same(&BlockPhase::D { s1, s2 })?))
     }
 
     fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, AggregateError> {
         let rounds: Vec<u32> = self.ask_same(&BlockPhase::E { s3, ledger, q: q.to_vec() })?;
+        // A block of `unit` elements allows exactly this many GIPA rounds; later ones pair elements
+        // of several owners (spec: distributed#phase-e).
         let expected = self.unit.ilog2();
         match rounds.iter().all(|rounds| *rounds == expected) {
             true => Ok(expected as usize),
             false => Err(AggregateError::Phase(format!(
-                "ranks do {rounds:?} rounds, expected {expected}"
+                "the ranks announce {rounds:?} GIPA rounds, expected {expected}"
             ))),
         }
     }
 
     fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], AggregateError> {
-        let parts: Vec<[MillerLoop; 6]> = self.ask_same(&BlockPhase::Halve { x })?;
+        let parts: Vec<[MillerLoop; 6]> = self.ask_same(&BlockPhase::GipaRound { x })?;
         Ok(std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|part| part[i]))))
     }
 
     fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, AggregateError> {
         let parts: Vec<FoldingBlock> = self.ask_same(&BlockPhase::F { x })?;
+        // Each owner returns one element per block; another number would shift all later elements
+        // (spec: distributed#phase-f).
         for ((index, range), part) in self.owners.iter().zip(&parts) {
             let (found, expected) = (part.len(), range.len() / self.unit);
             if found != expected {
                 let inner = self.ranks.borrow();
                 let error = inner
-                    .wrong(*index, &format_args!("{found} elements are left, expected {expected}"));
+                    .wrong(*index, &format_args!("{found} elements remain, expected {expected}"));
                 return Err(AggregateError::Phase(error.to_string()));
             }
         }
@@ -182,6 +214,7 @@ impl Blocks for RankBlocks<'_> {
 
     fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), AggregateError> {
         let parts: Vec<(G2Point, G1Point)> = self.ask_same(&BlockPhase::G(openings.clone()))?;
+        // Each owner computes its slice of both quotient MSMs (spec: distributed#phase-g).
         let (v, w): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         Ok((G2Point::sum(&v), G1Point::sum(&w)))
     }

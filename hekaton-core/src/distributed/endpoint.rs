@@ -1,4 +1,4 @@
-//! One rank's end of the network: messages go out by a function, and come in by a channel.
+//! One rank's end of the network: a function sends messages, and a channel receives them.
 
 use super::RankError;
 use super::frame::{Frame, Kind};
@@ -6,41 +6,42 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Something that came in.
+/// What arrives at a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A message, whole.
+    /// A complete message.
     Message {
         /// The rank that sent it.
         from: usize,
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// A rank is gone, or so it seems.
+    /// A rank is, or appears to be, lost.
     Lost {
         /// The rank.
         rank: usize,
-        /// What makes it seem so.
+        /// The evidence.
         why: String,
     },
 }
 
+/// Sends a message to a rank.
 type Post = Arc<dyn Fn(usize, Vec<u8>) + Send + Sync>;
 
-/// One rank's end of the network. A transport (MPI, or threads) gives it what comes in and takes what goes out; it must
-/// keep the order of the messages from one rank to another.
+/// One rank's end of the network. A transport (MPI, or threads) delivers incoming messages and
+/// sends outgoing ones; it must preserve the order of the messages from one rank to another.
 pub struct Endpoint {
     rank: usize,
     size: usize,
     post: Post,
     inbox: Receiver<Incoming>,
-    /// into the same inbox
+    /// A sender into `inbox`.
     own: Sender<Incoming>,
-    /// tells the others when it is dropped
+    /// Reports this rank as lost when the end is dropped.
     gone: Option<Gone>,
 }
 
-/// Tells rank 0 when a rank that is a thread ends.
+/// Reports to rank 0 that a rank that is a thread has ended.
 struct Gone {
     rank: usize,
     root: Sender<Incoming>,
@@ -48,7 +49,9 @@ struct Gone {
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        let _ = self.root.send(Incoming::Lost { rank: self.rank, why: "its thread ended".into() });
+        // Rank 0 may have ended first.
+        let _ =
+            self.root.send(Incoming::Lost { rank: self.rank, why: "its thread has ended".into() });
     }
 }
 
@@ -61,7 +64,7 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A way to send, for threads.
+/// The sending half of an endpoint, for several threads.
 #[derive(Clone)]
 pub(crate) struct Outbox(Post);
 
@@ -72,7 +75,7 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
-    /// Sends; gives the length of the message.
+    /// Sends a message and returns its length.
     pub(crate) fn send(&self, to: usize, kind: Kind, run: u32, content: Vec<u8>) -> usize {
         let bytes = Frame { kind, run, content }.to_bytes();
         let length = bytes.len();
@@ -82,8 +85,8 @@ impl Outbox {
 }
 
 impl Endpoint {
-    /// Rank `rank` of `size`. `post` sends a message to another rank, without waiting; what comes in is put into the
-    /// sender that is given back.
+    /// The end of rank `rank` of `size`. `post` sends a message to another rank without waiting;
+    /// the transport puts what arrives into the returned sender.
     pub fn new(
         rank: usize,
         size: usize,
@@ -93,14 +96,15 @@ impl Endpoint {
         (Self { rank, size, post: Arc::new(post), inbox, own: own.clone(), gone: None }, own)
     }
 
-    /// A network of threads: rank i's end is the i-th. A rank whose end is dropped is lost.
+    /// Creates a network of threads: element i is the end of rank i. A rank whose end is dropped is
+    /// lost.
     pub fn network(size: usize) -> Vec<Self> {
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..size).map(|_| channel()).unzip();
         let end = |(rank, inbox): (usize, Receiver<Incoming>)| {
             let (all, own) = (senders.clone(), senders[rank].clone());
             let post = move |to: usize, bytes| {
                 if let Some(sender) = all.get(to) {
-                    // a rank that ended hears nothing
+                    // A rank that has ended receives nothing.
                     let _ = sender.send(Incoming::Message { from: rank, bytes });
                 }
             };
@@ -110,10 +114,13 @@ impl Endpoint {
         inboxes.into_iter().enumerate().map(end).collect()
     }
 
-    /// Gives this process a worker of its own beside the coordinator: both have this rank's number.
+    /// Splits the end in two, for a coordinator and a worker in the same process, both with the
+    /// number of this rank. Returns the coordinator's end first.
     #[must_use]
     pub fn with_own_worker(self) -> (Self, Self) {
         let Self { rank, size, post, inbox, own, gone } = self;
+        // Messages between the two never touch the transport, which need not support sending to
+        // itself.
         let (to_worker, worker_inbox) = channel();
         let (worker_own, to_coordinator) = (to_worker.clone(), own.clone());
         let coordinator_post = move |to: usize, bytes| {
@@ -139,7 +146,7 @@ impl Endpoint {
         )
     }
 
-    /// Test double: what goes out is changed; nothing, one message or several take a message's place.
+    /// Test double: replaces each outgoing message by none, one or several.
     #[cfg(test)]
     pub(crate) fn tampering(
         self,
@@ -153,29 +160,31 @@ impl Endpoint {
         Self { rank, size, post, inbox, own, gone }
     }
 
-    /// This rank.
+    /// The number of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Number of ranks.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// A way to put something into this end's own inbox, for transports and watchers.
+    /// Returns a sender into this end's own inbox, for transports and watchdogs.
     pub fn inbox(&self) -> Sender<Incoming> {
         self.own.clone()
     }
 
+    /// Returns the sending half.
     pub(crate) fn outbox(&self) -> Outbox {
         Outbox(self.post.clone())
     }
 
-    /// The next message; `None` when none came in time. Gives its length, too.
+    /// Waits for the next message, and returns its sender and its length as well; `None` if none
+    /// arrives in time.
     ///
     /// # Errors
-    /// When a rank is lost, or sent something that is no message.
+    /// When a rank is lost, or sent bytes that are not a message.
     pub(crate) fn receive(
         &self,
         timeout: Duration,
@@ -191,7 +200,7 @@ impl Endpoint {
             Ok(Incoming::Lost { rank, why }) => Err(RankError::Lost { rank, why }),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                Err(RankError::Lost { rank: 0, why: "the network ended".into() })
+                Err(RankError::Lost { rank: 0, why: "the network was closed".into() })
             }
         }
     }

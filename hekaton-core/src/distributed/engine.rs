@@ -1,4 +1,4 @@
-//! The coordinator's side: gives out jobs, takes answers, and asks the ranks for the phases of the aggregation.
+//! The coordinator's side: sends jobs, receives answers, and collects accounts.
 
 use super::blocks::RankBlocks;
 use super::endpoint::Endpoint;
@@ -6,7 +6,7 @@ use super::frame::{Frame, Kind};
 use super::hello::{Hello, compare};
 use super::message::{Account, Answered, Writer};
 use super::ranks::{Rank, Ranks};
-use super::scheduling::{Load, Pending, Scheduling};
+use super::scheduling::{Pending, Scheduling};
 use super::serve::encode_job;
 use crate::aggregation::block::Shared;
 use crate::encoding::Reader;
@@ -20,30 +20,30 @@ use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
 use hekaton_circuit::Circuit;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the coordinator listens before it looks whether it was asked to stop.
+/// How long the coordinator waits for messages before it checks whether the run was cancelled.
 const LISTEN: Duration = Duration::from_millis(50);
 
-/// The ranks as an [`Engine`]: rank 0 runs [`prove`](crate::prove()) over it.
+/// All ranks as one [`Engine`], over which rank 0 runs [`prove`](crate::prove()).
 #[derive(Debug)]
 pub struct RankEngine {
     pool: Arc<LocalEngine>,
     scheduling: Scheduling,
     inner: RefCell<Ranks>,
     notes: Vec<String>,
-    /// how long a round may take
+    /// The maximum duration of a round.
     deadline: Option<Duration>,
 }
 
-/// Waits for what all workers say of themselves.
+/// Waits for the descriptions of all workers (spec: distributed#handshake).
 fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>, RankError> {
     if workers.is_empty() {
         return Err(RankError::Handshake {
-            differences: vec!["there is one rank and it is not to prove".to_owned()],
+            differences: vec!["there is only one rank, and it does not prove".to_owned()],
         });
     }
     let mut hellos: BTreeMap<usize, Hello> = BTreeMap::new();
@@ -51,7 +51,7 @@ fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>,
         if let Some((from, frame, _)) = endpoint.receive(LISTEN)? {
             let wrong = |why: String| RankError::Message { rank: from, why };
             if frame.kind != Kind::Hello || !workers.contains(&from) {
-                return Err(wrong(format!("{:?} before the handshake", frame.kind)));
+                return Err(wrong(format!("unexpected {:?} before the handshake", frame.kind)));
             }
             hellos.insert(from, Hello::decode(&frame.content).map_err(|e| wrong(e.to_string()))?);
         }
@@ -60,11 +60,11 @@ fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>,
 }
 
 impl RankEngine {
-    /// Waits for all ranks to say what they are, and compares them. `own` is what rank 0 is. With `root_proves` rank 0 has
-    /// a worker of its own ([`Endpoint::with_own_worker`]).
+    /// Waits for the descriptions of all ranks, and compares them with `own`, that of rank 0. With
+    /// `root_proves`, rank 0 has a worker of its own ([`Endpoint::with_own_worker`]).
     ///
     /// # Errors
-    /// When ranks do not fit together, one is lost, or none would prove.
+    /// When ranks differ in keys, layout or program, one is lost, or none proves.
     pub fn start(
         endpoint: Endpoint,
         pool: Arc<LocalEngine>,
@@ -77,6 +77,7 @@ impl RankEngine {
         let hellos = hellos.and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
         let (notes, hellos) = match hellos {
             Ok(hellos) => hellos,
+            // Ranks that are waiting for jobs must not wait forever.
             Err(error) => {
                 for rank in &workers {
                     endpoint.outbox().send(*rank, Kind::End, 0, Vec::new());
@@ -85,38 +86,30 @@ impl RankEngine {
             }
         };
         let outbox = endpoint.outbox();
-        let ranks: Vec<Rank> = hellos
-            .into_iter()
-            .map(|(rank, hello)| Rank {
-                rank,
-                load: Load::new(hello.provers),
-                hello,
-                outstanding: BTreeSet::new(),
-                held: Vec::new(),
-                sent: 0,
-                received: 0,
-            })
-            .collect();
+        let ranks = hellos.into_iter().map(|(rank, hello)| Rank::new(rank, hello)).collect();
         let mut nonce = [0; 4];
-        // only to tell messages apart: without randomness the process number does
+        // It only distinguishes messages of different processes: without randomness, the process
+        // number will do.
         getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
         let nonce = u32::from_le_bytes(nonce);
         let inner = Ranks { endpoint, outbox, ranks, nonce, attempt: 0, makers: BTreeMap::new() };
         Ok(Self { pool, scheduling, inner: RefCell::new(inner), notes, deadline: None })
     }
 
-    /// A round, or the aggregation, that takes longer ends the run as if a rank were lost. Default: no deadline.
+    /// Sets the maximum duration of a round or of a phase of the aggregation. Beyond it, the run
+    /// ends as if a rank were lost. Default: no limit.
     #[must_use]
     pub fn round_deadline(mut self, deadline: Option<Duration>) -> Self {
         self.deadline = deadline;
         self
     }
 
+    /// The deadline of a round that starts now.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline.and_then(|deadline| Instant::now().checked_add(deadline))
     }
 
-    /// What differs between the ranks and may, but a user should know.
+    /// Differences between ranks that are allowed but that a user should know.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -128,19 +121,20 @@ impl Drop for RankEngine {
     }
 }
 
-/// One round while it runs.
+/// A round in progress.
 struct Running<'r, 'i, C: Circuit> {
     inner: &'i mut Ranks,
     round: &'r Round<'r, C>,
     scheduling: Scheduling,
     pending: Pending,
-    /// bytes of the request for each instance that is given out
+    /// The length of the request, in bytes, for each outstanding instance.
     requests: BTreeMap<usize, usize>,
+    /// Whether the run was cancelled: only answers to what is in progress are awaited.
     stopping: bool,
 }
 
 impl<C: Circuit> Running<'_, '_, C> {
-    /// Gives out what the schedule says.
+    /// Sends the jobs that are due now.
     fn dispatch(&mut self) -> Result<(), ProveError> {
         for (index, list) in self.pending.deal(&self.inner.loads()).into_iter().enumerate() {
             if list.is_empty() {
@@ -151,11 +145,11 @@ impl<C: Circuit> Running<'_, '_, C> {
                 Some(challenges) => (Kind::ProveJobs, Writer(challenges.to_bytes())),
             };
             for instance in list {
-                // what a job needs is made when it goes, so that never all private inputs are here
+                // Created only now, so that rank 0 never holds all private inputs.
                 let job = self.round.coordinator.prove_job(instance, self.round.randomness)?;
                 let before = out.0.len();
                 out = encode_job(out, &job).map_err(|e| {
-                    let why = format!("its private input can't be encoded: {e}");
+                    let why = format!("cannot encode its private input: {e}");
                     WorkerError::Job { instance, why }
                 })?;
                 self.requests.insert(instance, out.0.len() - before);
@@ -164,33 +158,37 @@ impl<C: Circuit> Running<'_, '_, C> {
             self.inner.ranks[index].load.dry = false;
             self.inner.send(index, kind, out.0);
         }
+        // Static scheduling never moves instances.
         if self.pending.is_empty()
             && let Some((victim, count)) = self.scheduling.steal(&self.inner.loads())
         {
-            self.revoke(victim, count);
+            self.revoke(victim, u32::try_from(count).unwrap_or(u32::MAX));
         }
         Ok(())
     }
 
-    fn revoke(&mut self, index: usize, count: usize) {
+    /// Asks a rank to return up to `count` instances that are not started.
+    fn revoke(&mut self, index: usize, count: u32) {
         self.inner.ranks[index].load.revoking = true;
-        self.inner.send(index, Kind::Revoke, Writer::default().u32(count as u32).0);
+        self.inner.send(index, Kind::Revoke, Writer::default().u32(count).0);
     }
 
-    /// Somebody asked the run to stop: nothing more is begun.
+    /// Stops the round after a cancellation: nothing more is started.
     fn stop(&mut self) {
         self.stopping = true;
         self.pending.clear();
         for index in 0..self.inner.ranks.len() {
-            self.revoke(index, u32::MAX as usize);
+            self.revoke(index, u32::MAX);
         }
     }
 
+    /// Whether all answers have arrived and all requests are answered.
     fn is_over(&self) -> bool {
         let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
         self.pending.is_empty() && self.inner.ranks.iter().all(idle)
     }
 
+    /// Accepts an answer of a rank.
     fn answer<A: Answer>(
         &mut self,
         index: usize,
@@ -200,10 +198,14 @@ impl<C: Circuit> Running<'_, '_, C> {
         let Answered { answer, prover, seconds } =
             Answered::<A>::decode(&frame.content).map_err(|e| self.inner.wrong(index, &e))?;
         let instance = answer.instance();
+        // Accepted only from the rank that was asked, so a rank cannot answer for another one, nor
+        // twice (spec: distributed#collect).
         if !self.inner.ranks[index].outstanding.remove(&instance) {
             let why = format!("an answer for subcircuit {instance}, which it was not asked for");
             return Err(self.inner.wrong(index, &why));
         }
+        // The rank keeps the job, and proves it when the challenges arrive
+        // (spec: distributed#jobs).
         if A::PHASE == Phase::Commit {
             self.inner.ranks[index].held.push(instance);
         }
@@ -213,6 +215,7 @@ impl<C: Circuit> Running<'_, '_, C> {
         Ok((answer, Work { seconds, bytes, prover }))
     }
 
+    /// Takes back the instances that a rank returned.
     fn revoked(&mut self, index: usize, frame: &Frame) -> Result<(), ProveError> {
         let mut reader = Reader::new(&frame.content);
         let list = reader.count(4, "how many");
@@ -225,7 +228,7 @@ impl<C: Circuit> Running<'_, '_, C> {
         load.dry = list.is_empty();
         for instance in list.into_iter().map(|i| i as usize) {
             if !self.inner.ranks[index].outstanding.remove(&instance) {
-                let why = format!("it gives back subcircuit {instance}, which it does not have");
+                let why = format!("it returned subcircuit {instance}, which it does not have");
                 return Err(self.inner.wrong(index, &why));
             }
             if !self.stopping {
@@ -233,6 +236,46 @@ impl<C: Circuit> Running<'_, '_, C> {
             }
         }
         Ok(())
+    }
+
+    /// Sends jobs and takes answers until the round is over. Nothing is lost when it fails: `done`
+    /// has recorded every answer that arrived.
+    fn collect<A: Answer>(
+        &mut self,
+        deadline: Option<Instant>,
+        done: Done<'_, A>,
+    ) -> Result<Vec<A>, ProveError> {
+        let mut answers = Vec::new();
+        loop {
+            if self.round.cancellation.is_cancelled() && !self.stopping {
+                self.stop();
+            }
+            if !self.stopping {
+                self.dispatch()?;
+            }
+            // Also waits for returned instances: unless the run was cancelled, they are sent to
+            // others.
+            if self.is_over() {
+                break;
+            }
+            let Some((index, frame, length)) = self.inner.next(LISTEN)? else {
+                self.inner.check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
+                continue;
+            };
+            match (frame.kind, A::PHASE) {
+                (Kind::Committed, Phase::Commit) | (Kind::Proven, Phase::Prove) => {
+                    let (answer, work) = self.answer::<A>(index, &frame, length)?;
+                    done(&answer, work)?;
+                    answers.push(answer);
+                }
+                (Kind::Revoked, _) => self.revoked(index, &frame)?,
+                (other, phase) => {
+                    let why = format!("unexpected {other:?} in the {}", phase.name());
+                    return Err(self.inner.wrong(index, &why));
+                }
+            }
+        }
+        if self.stopping { Err(ProveError::Cancelled) } else { Ok(answers) }
     }
 }
 
@@ -266,20 +309,8 @@ impl Engine for RankEngine {
         inner.begin(round);
         let mut order = order.to_vec();
         if let Some(challenges) = &round.challenges {
-            // who committed to a subcircuit has all that it takes to prove it
-            let wanted: BTreeSet<usize> = order.iter().copied().collect();
-            let mut held = BTreeSet::new();
-            for index in 0..inner.ranks.len() {
-                let rank = &mut inner.ranks[index];
-                let here = std::mem::take(&mut rank.held);
-                let (prove, forget): (Vec<usize>, Vec<usize>) =
-                    here.into_iter().partition(|i| wanted.contains(i));
-                (rank.outstanding, rank.load.dry) = (prove.into_iter().collect(), false);
-                held.extend(rank.outstanding.iter().copied());
-                let content =
-                    forget.iter().fold(Writer(challenges.to_bytes()), |out, i| out.u32(*i as u32));
-                inner.send(index, Kind::Challenges, content.0);
-            }
+            // A new job is needed only for instances whose commitment came from the log.
+            let held = inner.send_challenges(challenges, &order);
             order.retain(|instance| !held.contains(instance));
         }
         let pending = self.scheduling.pending(order, &inner.loads());
@@ -287,37 +318,7 @@ impl Engine for RankEngine {
         let scheduling = self.scheduling;
         let requests = BTreeMap::new();
         let mut running = Running { inner, round, scheduling, pending, requests, stopping: false };
-        let mut answers = Vec::new();
-        loop {
-            if round.cancellation.is_cancelled() && !running.stopping {
-                running.stop();
-            }
-            if !running.stopping {
-                running.dispatch()?;
-            }
-            if running.is_over() {
-                break;
-            }
-            let Some((index, frame, length)) = running.inner.next(LISTEN)? else {
-                running
-                    .inner
-                    .check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
-                continue;
-            };
-            match (frame.kind, A::PHASE) {
-                (Kind::Committed, Phase::Commit) | (Kind::Proven, Phase::Prove) => {
-                    let (answer, work) = running.answer::<A>(index, &frame, length)?;
-                    done(&answer, work)?;
-                    answers.push(answer);
-                }
-                (Kind::Revoked, _) => running.revoked(index, &frame)?,
-                (other, phase) => {
-                    let why = format!("{other:?} in the {}", phase.name());
-                    return Err(running.inner.wrong(index, &why));
-                }
-            }
-        }
-        if running.stopping { Err(ProveError::Cancelled) } else { Ok(answers) }
+        running.collect(deadline, done)
     }
 
     fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> RankBlocks<'s> {
@@ -331,7 +332,7 @@ impl Engine for RankEngine {
 
     fn account(&self, phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
         let mut inner = self.inner.borrow_mut();
-        // before the first attempt nobody did anything
+        // Before the first attempt, no rank has done anything.
         if inner.attempt == 0 {
             return Ok(Vec::new());
         }
@@ -348,25 +349,12 @@ impl Engine for RankEngine {
                 continue;
             };
             if frame.kind != Kind::Accounted {
-                return Err(
-                    inner.wrong(index, &format_args!("{:?} instead of an account", frame.kind))
-                );
+                return Err(inner
+                    .wrong(index, &format_args!("expected an account, found {:?}", frame.kind)));
             }
             let account = Account::decode(&frame.content).map_err(|e| inner.wrong(index, &e))?;
             let rank = &mut inner.ranks[index];
-            let account = RankAccount {
-                phase,
-                rank: rank.rank as u64,
-                host: rank.hello.host.clone(),
-                provers: rank.hello.provers as u64,
-                subcircuits: account.subcircuits,
-                busy_seconds: account.busy,
-                idle_seconds: account.idle,
-                sent_bytes: std::mem::take(&mut rank.sent),
-                received_bytes: std::mem::take(&mut rank.received),
-                peak_memory: account.peak_memory,
-            };
-            out.insert(index, account);
+            out.insert(index, rank.account(phase, &account));
         }
         Ok(out.into_values().collect())
     }

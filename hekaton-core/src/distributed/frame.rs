@@ -3,52 +3,54 @@
 //! ```text
 //! 0   version              u16
 //! 2   kind                 u16
-//! 4   run and attempt      u32   answers to an earlier attempt are recognised by it
+//! 4   run and attempt      u32   identifies answers to an earlier attempt
 //! 8   length of what follows the header  u64
 //! 16  digest: the first 8 bytes of BLAKE3 over the 16 before and the content
 //! 24  content
 //! ```
-//! The digest is against broken memory and networks, not against an adversary on the network.
+//!
+//! The digest protects against broken memory and networks, not against an adversary on the network
+//! (spec: distributed#messages).
 
-/// Length of a frame's header.
+/// The length of a frame's header.
 pub const HEADER: usize = 24;
 
-/// Version of the messages; all ranks must have the same.
+/// The version of the messages; all ranks must have the same.
 pub const VERSION: u16 = 1;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Kind {
-    /// worker: what it is, before all else
+    /// From a worker: its description, before anything else.
     Hello = 1,
-    /// coordinator: an attempt begins
+    /// From the coordinator: an attempt begins.
     Begin = 2,
-    /// coordinator: subcircuits to commit to, with all that belongs to them
+    /// From the coordinator: subcircuits to commit to, with everything that belongs to them.
     CommitJobs = 3,
-    /// coordinator: subcircuits to prove that this rank did not commit to
+    /// From the coordinator: subcircuits to prove that this rank did not commit to.
     ProveJobs = 4,
-    /// coordinator: the prove round begins; a rank proves what it committed to
+    /// From the coordinator: the prove round begins; the rank proves what it committed to.
     Challenges = 5,
-    /// coordinator: give back subcircuits that are not begun
+    /// From the coordinator: a request to return subcircuits that are not started.
     Revoke = 6,
-    /// coordinator: what did you do since I last asked?
+    /// From the coordinator: a request for what the rank did since the previous request.
     Account = 7,
-    /// coordinator: there is nothing more to do
+    /// From the coordinator: there is no more work.
     End = 8,
-    /// worker: a commitment
+    /// From a worker: a commitment.
     Committed = 9,
-    /// worker: a proof
+    /// From a worker: a proof.
     Proven = 10,
-    /// worker: subcircuits that it gives back
+    /// From a worker: subcircuits that it returns.
     Revoked = 11,
-    /// worker: what it did
+    /// From a worker: what it did.
     Accounted = 12,
-    /// worker: why it can't do a job
+    /// From a worker: why it cannot do a job.
     Failed = 13,
-    /// coordinator: a phase of the aggregation
+    /// From the coordinator: a phase of the aggregation.
     Phase = 14,
-    /// worker: its part of a phase
+    /// From a worker: its part of a phase.
     Part = 15,
 }
 
@@ -72,29 +74,31 @@ impl Kind {
     ];
 }
 
-/// A message.
+/// A message between ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: Kind,
+    /// The run and attempt that the message belongs to.
     pub(crate) run: u32,
     pub(crate) content: Vec<u8>,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
-    #[error("{0} bytes, a message has {HEADER} at least")]
+    #[error("{0} bytes, but a message has at least {HEADER}")]
     Short(usize),
-    #[error("messages of version {0}, this program speaks version {VERSION}")]
+    #[error("the message has version {0}, but this program reads version {VERSION}")]
     Version(u16),
-    #[error("a message of unknown kind {0}")]
+    #[error("unknown message kind {0}")]
     Kind(u16),
-    #[error("{found} bytes of content, the header says {expected}")]
+    #[error("{found} bytes of content, but the header announces {expected}")]
     Length { found: usize, expected: u64 },
-    #[error("the digest is wrong: the message was damaged on its way")]
+    #[error("wrong digest: the message was damaged in transit")]
     Digest,
 }
 
+/// The digest in a frame, over the header before it and the content.
 fn digest(head: &[u8], content: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(head).update(content);
@@ -103,8 +107,8 @@ fn digest(head: &[u8], content: &[u8]) -> [u8; 8] {
     out
 }
 
-/// How long the whole message is whose first bytes these are, at least [`HEADER`] of them; for transports that split
-/// messages.
+/// The length of the complete message that starts with these bytes, for transports that split
+/// messages. `None` if the length field is missing or the sum overflows.
 pub fn message_length(head: &[u8]) -> Option<u64> {
     let bytes = head.get(8..16)?;
     let mut length = [0; 8];
@@ -131,6 +135,7 @@ impl Frame {
         }
         let content = bytes.split_off(HEADER);
         let word = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        // The version comes before all else: another one may have another layout.
         if word(0) != VERSION {
             return Err(FrameError::Version(word(0)));
         }

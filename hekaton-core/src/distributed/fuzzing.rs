@@ -1,4 +1,4 @@
-//! All messages between ranks, for fuzzing: what decodes has one encoding.
+//! All messages between ranks, for fuzzing: every value that decodes has exactly one encoding.
 
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
@@ -11,11 +11,12 @@ use crate::protocol::messages::{Commitment, ProofResponse};
 use crate::randomness::Randomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 
-/// N and k of the decoders.
+/// The padded number of instances, N, of the decoders.
 const PADDED: usize = 4;
+/// The number of types, k, of the decoders.
 const TYPES: usize = 1;
 
-/// A good message of each kind.
+/// A valid message of each kind.
 pub(crate) fn good() -> Vec<Vec<u8>> {
     let (g, h, x) = (G1Point::generator(), G2Point::generator(), Fr::from(5u64));
     let miller = MillerLoop::new(&[g], &[h]);
@@ -38,7 +39,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
         BlockPhase::C { r: x, g: x, b: x }.encode(),
         BlockPhase::D { s1: x, s2: x }.encode(),
         BlockPhase::E { s3: x, ledger: x, q: vec![h] }.encode(),
-        BlockPhase::Halve { x: Some((x, x)) }.encode(),
+        BlockPhase::GipaRound { x: Some((x, x)) }.encode(),
         BlockPhase::F { x: None }.encode(),
         BlockPhase::G(openings).encode(),
         Part::encode(&miller),
@@ -50,6 +51,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     contents.into_iter().chain([frame]).collect()
 }
 
+/// Decodes bytes as a part, whose encoding must be the same bytes.
 fn part<T: Part>(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     if let Ok(value) = T::decode(&mut reader, TYPES)
@@ -59,7 +61,7 @@ fn part<T: Part>(bytes: &[u8]) {
     }
 }
 
-/// Decodes bytes as everything that they could be.
+/// Decodes bytes as every kind of message.
 pub(crate) fn decode(bytes: &[u8]) {
     if let Ok(frame) = Frame::from_bytes(bytes.to_vec()) {
         assert_eq!(frame.to_bytes(), bytes, "one encoding");

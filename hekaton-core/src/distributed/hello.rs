@@ -1,4 +1,5 @@
-//! The handshake: what each rank is, and what must be the same on all.
+//! The handshake: each rank describes itself, and certain facts must be equal on all ranks
+//! (spec: distributed#handshake).
 
 use super::RankError;
 use super::message::Writer;
@@ -6,21 +7,21 @@ use crate::encoding::{DecodeError, Reader};
 use crate::keys::ProverKeys;
 use hekaton_circuit::Circuit;
 
-/// What a rank says of itself before all else.
+/// The description that a rank sends before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Its machine.
+    /// The name of its machine.
     pub host: String,
-    /// Subcircuits that it proves at once.
+    /// The number of subcircuits that it proves at the same time.
     pub provers: usize,
-    /// What must be the same on all ranks: name and value.
+    /// Facts that must be equal on all ranks: name and value.
     pub facts: Vec<(String, String)>,
-    /// What may differ, but a user should know: name and value.
+    /// Facts that may differ but that a user should know: name and value.
     pub notes: Vec<(String, String)>,
 }
 
 impl Hello {
-    /// Of a rank with these keys; its facts are the digests of verifying key and layout.
+    /// Describes a rank with these keys. Its facts are the digests of verifying key and layout.
     ///
     /// # Errors
     /// When the circuit has no layout.
@@ -40,14 +41,14 @@ impl Hello {
         Ok(Self { host: crate::system::host(), provers, facts, notes: Vec::new() })
     }
 
-    /// One more fact.
+    /// Adds a fact.
     #[must_use]
     pub fn fact(mut self, name: &str, value: impl ToString) -> Self {
         self.facts.push((name.to_owned(), value.to_string()));
         self
     }
 
-    /// One more note.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, name: &str, value: impl ToString) -> Self {
         self.notes.push((name.to_owned(), value.to_string()));
@@ -58,21 +59,23 @@ impl Hello {
         let list = |out: Writer, pairs: &[(String, String)]| {
             pairs
                 .iter()
-                .fold(out.u32(pairs.len() as u32), |out, (name, value)| out.text(name).text(value))
+                .fold(out.count(pairs.len()), |out, (name, value)| out.text(name).text(value))
         };
-        list(
-            list(Writer::default().text(&self.host).u32(self.provers as u32), &self.facts),
-            &self.notes,
-        )
-        .0
+        list(list(Writer::default().text(&self.host).count(self.provers), &self.facts), &self.notes)
+            .0
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let host = reader.text("host")?;
         let provers = reader.u32("provers")? as usize;
+        // Scheduling divides by this number.
         if provers == 0 || provers > 1 << 16 {
-            return Err(reader.invalid("provers", 4, format_args!("{provers} provers")));
+            return Err(reader.invalid(
+                "provers",
+                4,
+                format_args!("{provers} provers, expected 1 to 65536"),
+            ));
         }
         let mut list = || -> Result<Vec<(String, String)>, DecodeError> {
             let n = reader.count(8, "number of facts")?;
@@ -84,7 +87,11 @@ impl Hello {
     }
 }
 
-/// Compares what all ranks say with rank 0. Gives what differs and may.
+/// Compares the descriptions of all ranks with that of rank 0, and returns the differences that are
+/// allowed.
+///
+/// # Errors
+/// All differences in facts.
 pub(crate) fn compare(own: &Hello, others: &[(usize, Hello)]) -> Result<Vec<String>, RankError> {
     let differences = |list: &dyn Fn(&Hello) -> Vec<(String, String)>| {
         let mut out = Vec::new();
@@ -100,7 +107,7 @@ pub(crate) fn compare(own: &Hello, others: &[(usize, Hello)]) -> Result<Vec<Stri
                         ));
                     }
                     None => out
-                        .push(format!("rank {rank} on {} says nothing of its {name}", hello.host)),
+                        .push(format!("rank {rank} on {} does not report its {name}", hello.host)),
                 }
             }
         }
@@ -139,7 +146,7 @@ mod tests {
             compare(&own, &[(3, silent)])
                 .unwrap_err()
                 .to_string()
-                .contains("rank 3 on node1 says nothing")
+                .contains("rank 3 on node1 does not report its build")
         );
     }
 }

@@ -1,4 +1,5 @@
-//! What is in the messages between ranks: encoding, and checked decoding.
+//! The contents of messages between ranks: encoding, and decoding that checks everything
+//! (docs/formats.md, "Messages between ranks").
 
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
 use crate::aggregation::blocks::Openings;
@@ -8,10 +9,10 @@ use crate::protocol::answer::Answer;
 use crate::randomness::Randomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
 
-/// The longest text in a message.
+/// The maximum length of a text in a message, in bytes.
 const TEXT: usize = 4096;
 
-/// Content of a message that grows.
+/// Builds the content of a message.
 #[derive(Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -19,6 +20,12 @@ impl Writer {
     pub(crate) fn u32(mut self, x: u32) -> Self {
         self.0.extend(x.to_le_bytes());
         self
+    }
+
+    /// A number of items, or the index of an instance.
+    #[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
+    pub(crate) fn count(self, n: usize) -> Self {
+        self.u32(n as u32)
     }
 
     pub(crate) fn u64(mut self, x: u64) -> Self {
@@ -30,6 +37,8 @@ impl Writer {
         self.u64(x.to_bits())
     }
 
+    /// A text, truncated to [`TEXT`] bytes; control characters become spaces, because texts of
+    /// ranks are printed.
     pub(crate) fn text(mut self, text: &str) -> Self {
         let end =
             text.char_indices().map(|(at, _)| at).take_while(|at| *at <= TEXT).last().unwrap_or(0);
@@ -47,7 +56,7 @@ impl Writer {
         x.iter().fold(self, |out, x| out.scalar(x))
     }
 
-    /// Points as they lie in memory.
+    /// Points in memory form.
     pub(crate) fn points<G: Group>(mut self, points: &[G]) -> Self {
         self.0.extend_from_slice(bytemuck::cast_slice(points));
         self
@@ -58,7 +67,8 @@ impl Writer {
         self
     }
 
-    /// Bytes with their length: one byte below 255, else 255 and a u32.
+    /// Bytes with their length: one byte below 255, otherwise 255 and a u32. They are below 4 GiB.
+    #[allow(clippy::cast_possible_truncation, reason = "the caller checks the length")]
     pub(crate) fn bytes(mut self, bytes: &[u8]) -> Self {
         match u8::try_from(bytes.len()) {
             Ok(length) if length < u8::MAX => self.0.push(length),
@@ -74,11 +84,12 @@ impl Writer {
 
 impl Reader<'_> {
     pub(crate) fn f64(&mut self, what: &'static str) -> Result<f64, DecodeError> {
+        // Durations are added up: a NaN or an infinity would spread to all sums.
         let value = f64::from_bits(self.u64(what)?);
         if value.is_finite() && value >= 0.0 {
             Ok(value)
         } else {
-            Err(self.invalid(what, 8, "no duration"))
+            Err(self.invalid(what, 8, "not a finite non-negative number of seconds"))
         }
     }
 
@@ -104,7 +115,8 @@ impl Reader<'_> {
         Ok(bytes.chunks_exact(size).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Points in memory form, on the curve. Who sends them has checked the subgroup.
+    /// Points in memory form from rank 0, on the curve. Rank 0 has checked the subgroup when it
+    /// received them.
     pub(crate) fn checked_points<G: Group>(
         &mut self,
         n: usize,
@@ -125,6 +137,7 @@ impl Reader<'_> {
         n: usize,
         what: &'static str,
     ) -> Result<Vec<G>, DecodeError> {
+        // Outside the subgroup, products of pairings are not what the equations assume.
         let points = self.checked_points::<G>(n, what)?;
         match points.iter().position(|p| !p.is_in_group()) {
             None => Ok(points),
@@ -151,22 +164,28 @@ impl Reader<'_> {
         self.take(n, what)
     }
 
-    /// How many items of so many bytes at least follow; more than there are bytes is an error before anything is made.
+    /// The number of items that follow, of at least `smallest` bytes each. A number that exceeds
+    /// the remaining bytes is an error before anything is allocated.
     pub(crate) fn count(
         &mut self,
         smallest: usize,
         what: &'static str,
     ) -> Result<usize, DecodeError> {
+        // A message cannot make the receiver allocate more than a multiple of its own length.
         let n = self.u32(what)? as usize;
         let left = self.left();
         if n.saturating_mul(smallest) > left {
-            return Err(self.invalid(what, 4, format_args!("{n} of them in {left} bytes")));
+            return Err(self.invalid(
+                what,
+                4,
+                format_args!("{n} items cannot fit in {left} bytes"),
+            ));
         }
         Ok(n)
     }
 }
 
-/// An attempt begins: everything that is the same for all its jobs.
+/// The start of an attempt: everything that its jobs share.
 pub(crate) struct Begin {
     pub(crate) randomness: Randomness,
     pub(crate) witness_check: WitnessCheck,
@@ -174,6 +193,8 @@ pub(crate) struct Begin {
 
 impl Begin {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        // The seed itself: workers derive all blinding from it, so the network must be trusted
+        // (spec: distributed#trust).
         let mut out = self.randomness.to_secret_bytes();
         out.push((self.witness_check == WitnessCheck::Check).into());
         out
@@ -190,7 +211,7 @@ impl Begin {
     }
 }
 
-/// An answer on its way, with who made it and how long that took.
+/// An answer in transit, with its prover and the time it took.
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
     pub(crate) prover: u32,
@@ -213,7 +234,7 @@ impl<A: Answer> Answered<A> {
     }
 }
 
-/// What a worker did since it was last asked.
+/// What a worker did since the previous request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     pub(crate) subcircuits: u64,
@@ -242,7 +263,7 @@ impl Account {
     }
 }
 
-/// A phase of the aggregation, asked of a rank (PROTOCOL, section 6).
+/// A phase of the aggregation that a rank is asked to do (spec: distributed#phases).
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BlockPhase {
     A { start: usize, end: usize, unit: usize, d: Vec<G1Point> },
@@ -250,12 +271,13 @@ pub(crate) enum BlockPhase {
     C { r: Fr, g: Fr, b: Fr },
     D { s1: Fr, s2: Fr },
     E { s3: Fr, ledger: Fr, q: Vec<G2Point> },
-    Halve { x: Option<(Fr, Fr)> },
+    GipaRound { x: Option<(Fr, Fr)> },
     F { x: Option<(Fr, Fr)> },
     G(Openings),
 }
 
 impl BlockPhase {
+    /// The number of the phase in messages.
     fn number(&self) -> u32 {
         match self {
             Self::A { .. } => 0,
@@ -263,7 +285,7 @@ impl BlockPhase {
             Self::C { .. } => 2,
             Self::D { .. } => 3,
             Self::E { .. } => 4,
-            Self::Halve { .. } => 5,
+            Self::GipaRound { .. } => 5,
             Self::F { .. } => 6,
             Self::G(_) => 7,
         }
@@ -280,16 +302,16 @@ impl BlockPhase {
                 out.u64(*start as u64).u64(*end as u64).u64(*unit as u64).points(d)
             }
             Self::B { proofs } => out
-                .u32(proofs.len() as u32)
+                .count(proofs.len())
                 .points(&proofs.a)
                 .points(&proofs.b)
                 .points(&proofs.c)
                 .scalars(&proofs.e),
             Self::C { r, g, b } => out.scalars(&[*r, *g, *b]),
             Self::D { s1, s2 } => out.scalars(&[*s1, *s2]),
-            Self::E { s3, ledger, q } => out.scalars(&[*s3, *ledger]).u32(q.len() as u32).points(q),
-            Self::Halve { x } | Self::F { x } => challenges(out, x),
-            Self::G(o) => out.u32(o.x.len() as u32).scalars(&o.x).scalars(&o.x_inverse).scalars(&[
+            Self::E { s3, ledger, q } => out.scalars(&[*s3, *ledger]).count(q.len()).points(q),
+            Self::GipaRound { x } | Self::F { x } => challenges(out, x),
+            Self::G(o) => out.count(o.x.len()).scalars(&o.x).scalars(&o.x_inverse).scalars(&[
                 o.r_inverse,
                 o.z,
                 o.rho,
@@ -298,7 +320,7 @@ impl BlockPhase {
         out.0
     }
 
-    /// `padded` is N: blocks lie within it.
+    /// Decodes a phase. `padded` is N, the bound of all blocks.
     pub(crate) fn decode(bytes: &[u8], padded: usize) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let challenges = |reader: &mut Reader<'_>| -> Result<Option<(Fr, Fr)>, DecodeError> {
@@ -308,18 +330,7 @@ impl BlockPhase {
             }
         };
         let phase = match reader.u32("phase")? {
-            0 => {
-                let mut size =
-                    |what| reader.u64(what).map(|x| usize::try_from(x).unwrap_or(usize::MAX));
-                let (start, end, unit) = (size("start")?, size("end")?, size("unit")?);
-                let fits = start < end && end <= padded && unit.is_power_of_two();
-                if !fits || start % unit != 0 || end % unit != 0 {
-                    let why =
-                        format!("{start}..{end} in blocks of {unit} does not lie in 0..{padded}");
-                    return Err(reader.invalid("range", 24, why));
-                }
-                Self::A { start, end, unit, d: reader.checked_points(end - start, "D")? }
-            }
+            0 => Self::decode_a(&mut reader, padded)?,
             1 => {
                 let n = reader.count(96 + 192 + 96 + 32, "number of proofs")?;
                 let (a, b) = (reader.checked_points(n, "A")?, reader.checked_points(n, "B")?);
@@ -333,35 +344,52 @@ impl BlockPhase {
                 let n = reader.count(192, "number of types")?;
                 Self::E { s3, ledger, q: reader.checked_points(n, "Q")? }
             }
-            5 => Self::Halve { x: challenges(&mut reader)? },
+            5 => Self::GipaRound { x: challenges(&mut reader)? },
             6 => Self::F { x: challenges(&mut reader)? },
-            7 => {
-                let n = reader.count(64, "number of rounds")?;
-                if n != padded.ilog2() as usize {
-                    return Err(reader.invalid(
-                        "number of rounds",
-                        4,
-                        format_args!("{n} for {padded} instances"),
-                    ));
-                }
-                let (x, x_inverse) = (reader.scalars(n, "x")?, reader.scalars(n, "x^-1")?);
-                let (r_inverse, z, rho) =
-                    (reader.scalar("r^-1")?, reader.scalar("z")?, reader.scalar("rho")?);
-                Self::G(Openings { x, x_inverse, r_inverse, z, rho })
-            }
+            7 => Self::decode_g(&mut reader, padded)?,
             other => {
-                return Err(reader.invalid("phase", 4, format_args!("there is no phase {other}")));
+                return Err(reader.invalid("phase", 4, format_args!("unknown phase {other}")));
             }
         };
         reader.finish()?;
         Ok(phase)
     }
+
+    fn decode_a(reader: &mut Reader<'_>, padded: usize) -> Result<Self, DecodeError> {
+        let mut size = |what| reader.u64(what).map(|x| usize::try_from(x).unwrap_or(usize::MAX));
+        let (start, end, unit) = (size("start")?, size("end")?, size("unit")?);
+        // The range indexes the key's vectors and is cut into blocks of `unit`
+        // (spec: distributed#blocks): anything else would panic later or break the order of GIPA
+        // rounds.
+        let fits = start < end && end <= padded && unit.is_power_of_two();
+        if !fits || start % unit != 0 || end % unit != 0 {
+            let why = format!("{start}..{end} is not a range of blocks of {unit} in 0..{padded}");
+            return Err(reader.invalid("range", 24, why));
+        }
+        Ok(Self::A { start, end, unit, d: reader.checked_points(end - start, "D")? })
+    }
+
+    fn decode_g(reader: &mut Reader<'_>, padded: usize) -> Result<Self, DecodeError> {
+        let n = reader.count(64, "number of rounds")?;
+        // The folded keys have 2^n coefficients, so a larger n would also be a request for memory.
+        if n != padded.ilog2() as usize {
+            return Err(reader.invalid(
+                "number of rounds",
+                4,
+                format_args!("{n} GIPA rounds for {padded} instances"),
+            ));
+        }
+        let (x, x_inverse) = (reader.scalars(n, "x")?, reader.scalars(n, "x^-1")?);
+        let (r_inverse, z, rho) =
+            (reader.scalar("r^-1")?, reader.scalar("z")?, reader.scalar("rho")?);
+        Ok(Self::G(Openings { x, x_inverse, r_inverse, z, rho }))
+    }
 }
 
-/// A rank's part of a phase.
+/// The part of a phase that a rank returns.
 pub(crate) trait Part: Sized {
     fn encode(&self) -> Vec<u8>;
-    /// `types` is k.
+    /// Decodes a part. `types` is k, the number of types.
     fn decode(reader: &mut Reader<'_>, types: usize) -> Result<Self, DecodeError>;
 }
 
@@ -388,6 +416,7 @@ impl Part for ProofCommitments {
 
 impl Part for BlockSums {
     fn encode(&self) -> Vec<u8> {
+        // Everything is per type, so the length does not depend on n (spec: distributed#phase-c).
         let points =
             |out: Writer, sums: &Sums<G1Point>| out.points(&sums.by_type).points(&[sums.plain]);
         let out = [&self.a, &self.s, &self.c, &self.d].into_iter().fold(Writer::default(), points);
@@ -418,6 +447,8 @@ impl Part for [MillerLoop; 6] {
     }
 
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
+        // In the order of the transcript: T_L, T_R, U_L, U_R, Z_L, Z_R
+        // (spec: verifier#round-challenges).
         let mut out = [MillerLoop::one(); 6];
         for product in &mut out {
             *product = reader.miller("product of a round")?;
@@ -426,7 +457,7 @@ impl Part for [MillerLoop; 6] {
     }
 }
 
-/// Phase E begins: how many rounds a rank does by itself.
+/// The answer to the start of phase E: the number of GIPA rounds that the rank does alone.
 impl Part for u32 {
     fn encode(&self) -> Vec<u8> {
         self.to_le_bytes().to_vec()
@@ -439,7 +470,7 @@ impl Part for u32 {
 
 impl Part for FoldingBlock {
     fn encode(&self) -> Vec<u8> {
-        let out = Writer::default().u32(self.len() as u32);
+        let out = Writer::default().count(self.len());
         out.points(&self.l).points(&self.r).points(&self.v).points(&self.w).0
     }
 

@@ -1,14 +1,19 @@
-//! Distributed proving: the same coordinator and the same workers as on one machine, with messages between them.
+//! Distributed proving: the same coordinator and workers as on one machine, with messages between
+//! them.
 //!
-//! Rank 0 has the [`Coordinator`](crate::protocol::Coordinator) and runs [`prove`](crate::prove()) over a
-//! [`RankEngine`]; every other rank, and rank 0 too where it also proves, runs [`serve`]. Both see the network through an
-//! [`Endpoint`]: MPI gives one (crate `hekaton-mpi`), and [`Endpoint::network`] makes one of threads.
+//! Rank 0 has the [`Coordinator`](crate::protocol::coordinator::Coordinator) and runs
+//! [`prove`](crate::prove()) over a [`RankEngine`]; every other rank runs [`serve`], and so does
+//! rank 0 if it also proves. Both access the network through an [`Endpoint`]: the crate
+//! `hekaton-mpi` creates one for MPI, and [`Endpoint::network`] creates a network of threads.
 //!
-//! What it guarantees: the proof does not depend on the number of ranks or on who did what. Every message is checked
-//! before use (length, digest, encodings, curve and subgroup of every point that a rank sends), and an error names the
-//! rank. A rank that is lost ends the run with [`RankError::Lost`]; what was answered before is in the run directory.
+//! Guarantees: the proof depends neither on the number of ranks nor on which rank did what
+//! (spec: distributed#independence). Every message is checked before use: length, digest,
+//! encodings, and curve and subgroup of every point that a rank sends (spec: distributed#messages).
+//! Errors name the rank. A lost rank ends the run with [`RankError::Lost`]; answers received before
+//! are in the run directory (spec: distributed#lost).
 //!
-//! The run's secret seed and private inputs travel to the workers as they are: the network must be one that is trusted.
+//! The secret seed of the run and private inputs are sent to the workers unencrypted: the network
+//! must be trusted (spec: distributed#trust).
 
 mod blocks;
 mod endpoint;
@@ -26,13 +31,14 @@ pub(crate) mod fuzzing;
 mod tests;
 
 pub use crate::rank_error::RankError;
+pub use blocks::RankBlocks;
 pub use endpoint::Endpoint;
 pub use engine::RankEngine;
 pub use hello::Hello;
 pub use scheduling::Scheduling;
 pub use serve::{Serve, serve};
 
-/// What a transport needs: how long a message is, and what comes in.
+/// What a transport needs: the length of a message, and the type of what arrives.
 pub mod wire {
     pub use super::endpoint::Incoming;
     pub use super::frame::{HEADER, VERSION, message_length};

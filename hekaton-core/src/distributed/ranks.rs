@@ -1,47 +1,73 @@
-//! What the coordinator knows of the ranks, and the messages to and from them.
+//! What the coordinator knows about the ranks, and the messages to and from them.
 
 use super::endpoint::{Endpoint, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::message::Begin;
+use super::message::{Account, Begin, Writer};
 use super::scheduling::Load;
 use crate::encoding::{DecodeError, Reader};
-use crate::events::Phase;
+use crate::events::{Phase, RankAccount};
 use crate::protocol::ProveError;
 use crate::protocol::engine::Round;
+use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
 use hekaton_circuit::Circuit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// What is known of a rank.
+/// What the coordinator knows about a rank.
 #[derive(Debug)]
 pub(crate) struct Rank {
     pub(crate) rank: usize,
     pub(crate) hello: Hello,
     pub(crate) load: Load,
-    /// given out, not answered
+    /// Instances that were sent to the rank and are not answered.
     pub(crate) outstanding: BTreeSet<usize>,
-    /// committed to there, not proven yet
+    /// Instances that the rank committed to in this attempt and has not proven.
     pub(crate) held: Vec<usize>,
+    /// Bytes sent since the last account, and received below.
     pub(crate) sent: u64,
     pub(crate) received: u64,
 }
 
+/// All worker ranks, and the network to them.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) endpoint: Endpoint,
     pub(crate) outbox: Outbox,
     pub(crate) ranks: Vec<Rank>,
-    /// of this process, so that a message of another is recognised
+    /// Identifies this process, so that messages for another one are recognized.
     pub(crate) nonce: u32,
     pub(crate) attempt: u32,
-    /// who made an instance's answers, as an index into `ranks`
+    /// The rank that computed an instance's answers, as an index into `ranks`.
     pub(crate) makers: BTreeMap<usize, usize>,
 }
 
 impl Rank {
+    pub(crate) fn new(rank: usize, hello: Hello) -> Self {
+        let load = Load::new(hello.provers);
+        let (outstanding, held) = (BTreeSet::new(), Vec::new());
+        Self { rank, hello, load, outstanding, held, sent: 0, received: 0 }
+    }
+
+    /// What the rank did in a phase, with the bytes to and from it since the previous account.
+    pub(crate) fn account(&mut self, phase: Phase, account: &Account) -> RankAccount {
+        RankAccount {
+            phase,
+            rank: self.rank as u64,
+            host: self.hello.host.clone(),
+            provers: self.hello.provers as u64,
+            subcircuits: account.subcircuits,
+            busy_seconds: account.busy,
+            idle_seconds: account.idle,
+            sent_bytes: std::mem::take(&mut self.sent),
+            received_bytes: std::mem::take(&mut self.received),
+            peak_memory: account.peak_memory,
+        }
+    }
+
+    /// The load of the rank, with the current number of outstanding instances.
     pub(crate) fn load(&self) -> Load {
         Load { outstanding: self.outstanding.len(), ..self.load }
     }
@@ -52,24 +78,27 @@ impl Ranks {
         self.ranks.iter().map(Rank::load).collect()
     }
 
+    /// Releases all ranks: there is no more work.
     pub(crate) fn end(&self) {
         for rank in &self.ranks {
             self.outbox.send(rank.rank, Kind::End, self.run(), Vec::new());
         }
     }
 
-    /// Marks the messages of this process and attempt.
+    /// The mark of messages of this process and attempt.
     pub(crate) fn run(&self) -> u32 {
         self.nonce.wrapping_add(self.attempt)
     }
 
+    /// Sends a message of this attempt to a rank, by index into `ranks`.
     pub(crate) fn send(&mut self, to: usize, kind: Kind, content: Vec<u8>) {
         let run = self.run();
         let rank = &mut self.ranks[to];
         rank.sent += self.outbox.send(rank.rank, kind, run, content) as u64;
     }
 
-    /// The next message of this attempt, and who sent it, as an index into `ranks`. What ranks can't do is an error.
+    /// Waits for the next message of this attempt, and returns its sender as an index into `ranks`
+    /// and its length as well. A job that a rank cannot do is an error.
     pub(crate) fn next(
         &mut self,
         timeout: Duration,
@@ -81,8 +110,10 @@ impl Ranks {
             return Err(ProveError::from_rank(RankError::Message { rank: from, why }));
         };
         self.ranks[index].received += length as u64;
+        // Answers to an earlier attempt are under other randomness and must not be mixed in
+        // (spec: distributed#messages).
         if frame.run != self.run() {
-            tracing::debug!(from, kind = ?frame.kind, "an answer to an earlier attempt");
+            tracing::debug!(from, kind = ?frame.kind, "ignored an answer to an earlier attempt");
             return Ok(None);
         }
         if frame.kind == Kind::Failed {
@@ -92,6 +123,8 @@ impl Ranks {
             };
             let parts = parts();
             let (instance, code, message) = parts.map_err(|e| self.wrong(index, &e))?;
+            // A pole (zero denominator) is not the rank's fault: the run restarts with other
+            // challenges (spec: memory-check#pole).
             if code == super::serve::POLE {
                 return Err(WorkerError::Pole { instance: instance as usize }.into());
             }
@@ -105,6 +138,7 @@ impl Ranks {
         Ok(Some((index, frame, length)))
     }
 
+    /// The error for an invalid message of a rank.
     pub(crate) fn wrong(&self, index: usize, why: &dyn std::fmt::Display) -> ProveError {
         let Rank { rank, hello, .. } = &self.ranks[index];
         ProveError::from_rank(RankError::Message {
@@ -113,8 +147,8 @@ impl Ranks {
         })
     }
 
-    /// Whoever has not answered yet is as good as lost when the time is over; `awaited` says of an index into `ranks` how
-    /// much is awaited from it.
+    /// After the deadline, reports the rank with the most outstanding answers as lost.
+    /// `awaited(i, rank)` is the number of answers still expected from `ranks[i]`.
     pub(crate) fn check_deadline(
         &self,
         deadline: Option<Instant>,
@@ -126,23 +160,47 @@ impl Ranks {
         }
         let slow = self.ranks.iter().enumerate().max_by_key(|(index, rank)| awaited(*index, rank));
         let slow = slow.map(|(_, rank)| rank);
-        let why = format!(
-            "{} took longer than the round deadline allows, and it has not answered",
-            phase.name()
-        );
+        let why = format!("{} exceeded its deadline, and this rank has not answered", phase.name());
         Err(ProveError::from_rank(RankError::Lost { rank: slow.map_or(0, |rank| rank.rank), why }))
     }
 
+    /// The name of a rank for messages.
     pub(crate) fn name(&self, index: usize) -> String {
         let Rank { rank, hello, .. } = &self.ranks[index];
         format!("rank {rank} on {}", hello.host)
     }
 
-    /// Tells all ranks that an attempt begins, if it is another one than before.
+    /// Starts the prove round: sends the challenges to all ranks, each of which proves what it
+    /// committed to. Returns the instances that need no job.
+    pub(crate) fn send_challenges(
+        &mut self,
+        challenges: &ProveRound,
+        order: &[usize],
+    ) -> BTreeSet<usize> {
+        // A rank has everything it needs to prove what it committed to (spec: distributed#jobs).
+        // The message lists those that the log already has, so that the rank drops them.
+        let wanted: BTreeSet<usize> = order.iter().copied().collect();
+        let mut held = BTreeSet::new();
+        for index in 0..self.ranks.len() {
+            let rank = &mut self.ranks[index];
+            let here = std::mem::take(&mut rank.held);
+            let (prove, forget): (Vec<usize>, Vec<usize>) =
+                here.into_iter().partition(|i| wanted.contains(i));
+            (rank.outstanding, rank.load.dry) = (prove.into_iter().collect(), false);
+            held.extend(rank.outstanding.iter().copied());
+            let content = forget.iter().fold(Writer(challenges.to_bytes()), |out, i| out.count(*i));
+            self.send(index, Kind::Challenges, content.0);
+        }
+        held
+    }
+
+    /// Announces an attempt to all ranks, once.
     pub(crate) fn begin<C: Circuit>(&mut self, round: &Round<'_, C>) {
         if self.attempt == round.attempt {
             return;
         }
+        // What ranks hold belongs to the old randomness; from here on their answers to it are
+        // ignored (spec: zero-knowledge#restart).
         self.attempt = round.attempt;
         let begin = Begin {
             randomness: round.randomness.clone(),

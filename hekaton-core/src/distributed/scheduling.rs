@@ -1,27 +1,27 @@
-//! Which rank gets what next.
+//! Which rank receives which instances, and when (spec: distributed#jobs).
 
 use std::collections::VecDeque;
 
-/// How subcircuits are shared out.
+/// How subcircuits are distributed over ranks. The proof does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Each rank gets a fixed share at once, in proportion to its provers, as in the paper.
+    /// Each rank has a fixed share in proportion to its provers, as in the paper.
     Static,
-    /// Each rank gets as many as its provers work on and as many more in advance (three at least); whoever runs out gets more, in the
-    /// end from the queue of another rank.
+    /// Each rank receives as many instances as its provers work on and as many again in advance (at
+    /// least three). A rank that runs out receives more, in the end from the queue of another rank.
     #[default]
     Dynamic,
 }
 
-/// What the coordinator knows of a rank's queue.
+/// What the coordinator knows about a rank's queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) provers: usize,
-    /// subcircuits given out, not answered
+    /// Subcircuits that were sent to the rank and are not answered.
     pub(crate) outstanding: usize,
-    /// it was asked to give some back and has not said which
+    /// The rank was asked to return some and has not answered.
     pub(crate) revoking: bool,
-    /// it had nothing to give back when it was last asked
+    /// The rank had nothing to return when it was last asked.
     pub(crate) dry: bool,
 }
 
@@ -30,24 +30,25 @@ impl Load {
         Self { provers, outstanding: 0, revoking: false, dry: false }
     }
 
-    /// What waits there behind what is under way.
+    /// The number of subcircuits that wait behind those in progress.
     fn queued(&self) -> usize {
         self.outstanding.saturating_sub(self.provers)
     }
 
-    /// As many as its provers work on, and as many in advance; a few more for one or two provers, so that small
-    /// subcircuits need not wait for messages.
+    /// Whether the rank can take another one: it holds as many as its provers work on and as many
+    /// in advance, a few more with one or two provers, so that small subcircuits do not wait for
+    /// messages.
     fn room(&self, dealt: usize) -> bool {
         self.outstanding + dealt < self.provers + self.provers.max(3)
     }
 }
 
-/// What is not given out yet.
+/// Instances that no rank has yet.
 #[derive(Debug)]
 pub(crate) enum Pending {
-    /// whoever has room takes the next
+    /// One queue for all: the next instance goes to a rank that has room.
     Common(VecDeque<usize>),
-    /// each rank its own
+    /// One queue per rank.
     Shares(Vec<VecDeque<usize>>),
 }
 
@@ -63,7 +64,7 @@ impl Pending {
         *self = Self::Common(VecDeque::new());
     }
 
-    /// Something that a rank gave back.
+    /// Takes back an instance that a rank returned.
     pub(crate) fn put_back(&mut self, rank: usize, instance: usize) {
         match self {
             Self::Common(queue) => queue.push_back(instance),
@@ -71,8 +72,8 @@ impl Pending {
         }
     }
 
-    /// Takes what should be given out now: for each rank a list. Never more than the provers need soon, so that what the
-    /// jobs carry is made when it is sent.
+    /// Takes the instances to send now, one list per rank. There are never more than the provers
+    /// need soon, so that jobs and their private inputs are created only when they are sent.
     pub(crate) fn deal(&mut self, loads: &[Load]) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = vec![Vec::new(); loads.len()];
         match self {
@@ -84,7 +85,7 @@ impl Pending {
                 }
             }
             Self::Common(queue) => {
-                // the emptiest rank first, compared without fractions
+                // The emptiest rank relative to its provers comes first; products avoid fractions.
                 let held =
                     |rank: usize, list: &[Vec<usize>]| loads[rank].outstanding + list[rank].len();
                 while !queue.is_empty() {
@@ -103,11 +104,12 @@ impl Pending {
 }
 
 impl Scheduling {
-    /// What is to be given out, in this order.
+    /// The instances of a round before any is sent, in this order.
     pub(crate) fn pending(self, order: Vec<usize>, loads: &[Load]) -> Pending {
         match self {
             Self::Dynamic => Pending::Common(order.into()),
             Self::Static => {
+                // Contiguous shares by index, whose ends are rounded down: together they cover all.
                 let mut all = order;
                 all.sort_unstable();
                 let provers: usize = loads.iter().map(|load| load.provers).sum();
@@ -122,11 +124,15 @@ impl Scheduling {
         }
     }
 
-    /// When nothing is pending and a rank runs out: who should give back how many.
+    /// When nothing is pending and a rank runs out, returns the rank to ask for instances, and how
+    /// many.
     pub(crate) fn steal(self, loads: &[Load]) -> Option<(usize, usize)> {
         if self == Self::Static || loads.iter().any(|load| load.revoking) {
             return None;
         }
+        // One request at a time, because its answer changes all loads. Half of the longest queue
+        // moves, but not much more than the idle provers need, so that instances do not travel
+        // twice.
         let thief = loads.iter().filter(|load| load.outstanding < load.provers);
         let want = thief.map(|load| load.provers - load.outstanding).max()?;
         let victims = loads.iter().enumerate().filter(|(_, load)| load.queued() > 0 && !load.dry);
@@ -149,7 +155,7 @@ mod tests {
         let mut pending = Scheduling::Static.pending((0..10).rev().collect(), &loads);
         let Pending::Shares(shares) = &pending else { panic!("shares") };
         assert_eq!(shares, &[vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
-        // and they are streamed, too
+        // Shares are streamed as well.
         assert_eq!(pending.deal(&loads), [vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
         assert!(pending.is_empty());
         let mut pending = Scheduling::Static.pending((0..100).collect(), &loads);
@@ -166,7 +172,7 @@ mod tests {
         assert_eq!(pending.deal(&loads), [vec![], vec![]] as [Vec<usize>; 2]);
         loads[0].outstanding = 3;
         assert_eq!(pending.deal(&loads), [vec![10], vec![]]);
-        // few subcircuits go to all ranks, not to the first
+        // A few subcircuits go to all ranks, not only to the first.
         let lists =
             Scheduling::Dynamic.pending((0..4).collect(), &loads).deal(&self::loads(&[4, 4]));
         assert_eq!((lists[0].len(), lists[1].len()), (2, 2));
@@ -184,7 +190,7 @@ mod tests {
         loads[2].revoking = true;
         assert_eq!(Scheduling::Dynamic.steal(&loads), None);
         loads[2].revoking = false;
-        loads[0].outstanding = 1; // nobody is idle
+        loads[0].outstanding = 1; // no rank is idle
         assert_eq!(Scheduling::Dynamic.steal(&loads), None);
     }
 }

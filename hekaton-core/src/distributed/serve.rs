@@ -1,8 +1,8 @@
-//! A worker rank: single-threaded provers that do what the coordinator asks.
+//! A worker rank: single-threaded provers that do the jobs of the coordinator.
 //!
-//! One thread listens; `provers` threads take jobs from one queue and answer by themselves, so the next job is there
-//! before the last answer is on its way. What was committed to stays here until it is proven, so that the prove round
-//! needs nothing but its challenges.
+//! One thread listens; `provers` threads take jobs from one queue and send their own answers, so a
+//! prover has its next job before its last answer has left. Jobs that were committed to stay here
+//! until they are proven, so the prove round needs only its challenges (spec: distributed#jobs).
 
 use super::RankError;
 use super::endpoint::{Endpoint, Outbox};
@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a worker without messages looks up.
+/// How long a worker waits for a message before it waits again. Losses arrive as messages.
 const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// What a worker rank works with.
@@ -35,9 +35,9 @@ pub struct Serve<'a, C, P> {
     pub keys: &'a ProverKeys,
     /// Threads for the aggregation.
     pub pool: &'a P,
-    /// What it says of itself.
+    /// The description that it sends to rank 0.
     pub hello: Hello,
-    /// Told of an error before [`serve`] waits for the subcircuits under way.
+    /// Called with an error before [`serve`] waits for the subcircuits in progress.
     pub failed: &'a (dyn Fn(&RankError) + Sync),
 }
 
@@ -47,10 +47,10 @@ impl<C, P> std::fmt::Debug for Serve<'_, C, P> {
     }
 }
 
-/// Serves the coordinator until it says that there is nothing more to do.
+/// Serves the coordinator until it ends the run.
 ///
 /// # Errors
-/// When the coordinator is lost, or sent something that is wrong.
+/// When the coordinator is lost, or sent an invalid message.
 pub fn serve<C: Circuit, P: Pool>(
     endpoint: &Endpoint,
     serve: &Serve<'_, C, P>,
@@ -61,9 +61,10 @@ pub fn serve<C: Circuit, P: Pool>(
     let queue = JobQueue::default();
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
-        // however this ends, panics included: the provers must not wait for ever
+        // However this ends, panics included, the provers must not wait forever.
         let _closing = Closing(&queue);
-        for index in 0..serve.hello.provers {
+        let provers = u32::try_from(serve.hello.provers).unwrap_or(u32::MAX);
+        for index in 0..provers {
             let prover = Prover { serve, queue: &queue, outbox: endpoint.outbox(), index, masking };
             let spawned = std::thread::Builder::new()
                 .name(format!("prover-{index}"))
@@ -84,6 +85,7 @@ pub fn serve<C: Circuit, P: Pool>(
     })
 }
 
+/// An error of this rank itself.
 fn own_error<C, P>(
     endpoint: &Endpoint,
     serve: &Serve<'_, C, P>,
@@ -96,29 +98,30 @@ fn own_error<C, P>(
     }
 }
 
-/// A subcircuit that waits for a prover.
+/// A job that waits for a prover.
 struct Task<P> {
     job: Job<P>,
     begin: Arc<Begin>,
     run: u32,
-    /// none in the commit round
+    /// The challenges of the prove round; none in the commit round.
     challenges: Option<ProveRound>,
 }
 
-/// What waits, and what was done.
+/// The queue between the listener and the provers.
 struct JobQueue<P> {
     state: Mutex<State<P>>,
     ready: Condvar,
 }
 
+/// What waits, what is held, and what was done.
 struct State<P> {
     waiting: VecDeque<Task<P>>,
-    /// of the attempt that is under way
+    /// The run and attempt in progress.
     run: u32,
-    /// committed to, not proven yet
+    /// Jobs that were committed to and are not proven, by instance.
     held: BTreeMap<usize, Job<P>>,
     account: Account,
-    /// when the first job since the last account came
+    /// When the first job since the last account arrived.
     since: Option<Instant>,
     closed: bool,
 }
@@ -139,6 +142,8 @@ impl<P> Default for JobQueue<P> {
 }
 
 impl<P> JobQueue<P> {
+    /// Locks the state. No code of a circuit runs under the lock, so a poisoned one is still
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, State<P>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +155,7 @@ impl<P> JobQueue<P> {
         self.ready.notify_all();
     }
 
-    /// The next task; `None` when there will be none.
+    /// Waits for the next task; `None` when the queue is closed.
     fn next(&self) -> Option<Task<P>> {
         let mut state = self.lock();
         loop {
@@ -164,7 +169,7 @@ impl<P> JobQueue<P> {
         }
     }
 
-    /// Accounts for a job before it is answered; gives its seconds.
+    /// Accounts for a job, before it is answered, and returns the seconds it took.
     fn done(&self, since: Instant) -> f64 {
         let seconds = since.elapsed().as_secs_f64();
         let mut state = self.lock();
@@ -193,7 +198,7 @@ struct Prover<'a, C: Circuit, P> {
     serve: &'a Serve<'a, C, P>,
     queue: &'a JobQueue<C::Private>,
     outbox: Outbox,
-    index: usize,
+    index: u32,
     masking: Masking,
 }
 
@@ -202,6 +207,7 @@ impl<C: Circuit, P> Prover<'_, C, P> {
         while let Some(task) = self.queue.next() {
             let (instance, run) = (task.job.instance, task.run);
             let since = Instant::now();
+            // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
             let (code, why) = match outcome {
                 Ok(Ok(())) => continue,
@@ -209,18 +215,19 @@ impl<C: Circuit, P> Prover<'_, C, P> {
                 Ok(Err(error)) => (OTHER, error.to_string()),
                 Err(_) => (
                     OTHER,
-                    format!("instance {instance}: the prover panicked; its stderr has the message"),
+                    format!("instance {instance}: the prover panicked; see its standard error"),
                 ),
             };
             self.outbox.send(
                 0,
                 Kind::Failed,
                 run,
-                Writer::default().u32(instance as u32).u32(code).text(&why).0,
+                Writer::default().count(instance).u32(code).text(&why).0,
             );
         }
     }
 
+    /// Does a job and sends the answer.
     fn answer(&self, task: Task<C::Private>, since: Instant) -> Result<(), WorkerError> {
         let Task { job, begin, run, challenges } = task;
         let types = &self.serve.keys.types;
@@ -231,11 +238,12 @@ impl<C: Circuit, P> Prover<'_, C, P> {
             &begin.randomness,
             begin.witness_check,
         );
-        let (prover, instance) = (self.index as u32, job.instance);
+        let (prover, instance) = (self.index, job.instance);
         match challenges {
             None => {
                 let (committed, answer) = worker.commit(job)?;
-                // before it is answered: the prove round may come at once
+                // Held before it is answered, because the challenges may follow at once; not held
+                // for an attempt that has ended.
                 let mut state = self.queue.lock();
                 if state.run == run {
                     state.held.insert(instance, committed.into_job());
@@ -264,21 +272,25 @@ impl<C: Circuit, P> Prover<'_, C, P> {
     }
 }
 
-/// Codes in [`Kind::Failed`].
+/// The code in [`Kind::Failed`] for a pole (zero denominator).
 pub(crate) const POLE: u32 = 1;
+/// The code in [`Kind::Failed`] for every other reason.
 const OTHER: u32 = 2;
 
-/// A job as it travels: which instance, the values of its slots, its private input. The rest follows from the layout.
+/// Encodes a job: the instance, the values of its slots, and its private input. The rest follows
+/// from the layout.
 pub(crate) fn encode_job<P: serde::Serialize>(out: Writer, job: &Job<P>) -> Result<Writer, String> {
     let private =
         job.private.as_ref().map(postcard::to_allocvec).transpose().map_err(|e| e.to_string())?;
     let private = private.unwrap_or_default();
     if u32::try_from(private.len()).is_err() {
-        return Err(format!("{} bytes, at most 4 GiB can be sent", private.len()));
+        return Err(format!("it has {} bytes, the maximum is 4 GiB", private.len()));
     }
-    Ok(out.u32(job.instance as u32).scalars(&job.values).bytes(&private))
+    Ok(out.count(job.instance).scalars(&job.values).bytes(&private))
 }
 
+/// Decodes a job. Type, addresses and multiplicities come from this rank's own layout, never from
+/// the message.
 fn decode_job<P: serde::de::DeserializeOwned>(
     reader: &mut Reader<'_>,
     wiring: &Wiring,
@@ -289,7 +301,7 @@ fn decode_job<P: serde::de::DeserializeOwned>(
         return Err(reader.invalid(
             "index of the instance",
             4,
-            format_args!("there is no instance {instance}"),
+            format_args!("the layout has no instance {instance}"),
         ));
     };
     let slots = wiring.slots[starts[instance]..][..wiring.types[*kind as usize].slots].to_vec();
@@ -299,7 +311,7 @@ fn decode_job<P: serde::de::DeserializeOwned>(
     let private = match postcard::take_from_bytes(bytes) {
         Ok((private, [])) => private,
         Ok((_, rest)) => {
-            let why = format!("{} bytes follow it", rest.len());
+            let why = format!("{} bytes follow its end", rest.len());
             return Err(reader.invalid("private input", length, why));
         }
         Err(e) => return Err(reader.invalid("private input", length, e)),
@@ -307,7 +319,7 @@ fn decode_job<P: serde::de::DeserializeOwned>(
     Ok(Job { instance, kind: *kind as usize, values, slots, private: Some(private) })
 }
 
-/// Who listens.
+/// The thread that receives messages.
 struct Listener<'a, C: Circuit, P> {
     endpoint: &'a Endpoint,
     serve: &'a Serve<'a, C, P>,
@@ -317,12 +329,21 @@ struct Listener<'a, C: Circuit, P> {
     outbox: Outbox,
 }
 
-/// What is wrong with a message that was whole.
+/// The error for an invalid message of rank 0.
 fn wrong(why: &dyn std::fmt::Display) -> RankError {
     RankError::Message { rank: 0, why: why.to_string() }
 }
 
+/// The challenges at the start of a message, and the rest of it.
+fn challenges(content: &[u8]) -> Result<(ProveRound, &[u8]), RankError> {
+    let mut reader = Reader::new(content);
+    let head = reader.take(ProveRound::LEN, "challenges").map_err(|e| wrong(&e))?;
+    let challenges = ProveRound::from_bytes(head).map_err(|e| wrong(&e))?;
+    Ok((challenges, &content[ProveRound::LEN..]))
+}
+
 impl<C: Circuit, P: Pool> Listener<'_, C, P> {
+    /// Handles messages until the coordinator ends the run.
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
         Self: 's,
@@ -334,54 +355,38 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
             else {
                 continue;
             };
+            // Ranks exchange messages with rank 0 only.
             if from != 0 {
                 return Err(RankError::Message {
                     rank: from,
-                    why: "only rank 0 gives orders".into(),
+                    why: "only rank 0 may send requests".into(),
                 });
             }
             match kind {
                 Kind::End => return Ok(()),
                 Kind::Begin => {
-                    let begin = Begin::decode(&content).map_err(|e| wrong(&e))?;
-                    let mut state = self.queue.lock();
-                    state.waiting.clear();
-                    state.held.clear();
-                    state.run = run;
-                    begun = Some((run, Arc::new(begin)));
+                    begun = Some((run, Arc::new(self.begin(run, &content)?)));
                     blocks = None;
                     continue;
                 }
                 _ => {}
             }
             let Some((current, begin)) = &begun else {
-                return Err(wrong(&"orders before the run began"));
+                return Err(wrong(&"a request before the run began"));
             };
+            // Requests of another attempt are under other randomness.
             if run != *current {
-                return Err(wrong(&"orders for a run that ended"));
+                return Err(wrong(&"a request for a run that has ended"));
             }
             match kind {
                 Kind::CommitJobs => self.queue.put(self.tasks(&content, run, begin, None)?),
                 Kind::ProveJobs => {
-                    let mut reader = Reader::new(&content);
-                    let head = reader.take(ProveRound::LEN, "challenges").map_err(|e| wrong(&e))?;
-                    let challenges = ProveRound::from_bytes(head).map_err(|e| wrong(&e))?;
-                    self.queue.put(self.tasks(
-                        &content[ProveRound::LEN..],
-                        run,
-                        begin,
-                        Some(challenges),
-                    )?);
+                    let (challenges, jobs) = challenges(&content)?;
+                    self.queue.put(self.tasks(jobs, run, begin, Some(challenges))?);
                 }
                 Kind::Challenges => {
-                    let mut reader = Reader::new(&content);
-                    let head = reader.take(ProveRound::LEN, "challenges").map_err(|e| wrong(&e))?;
-                    let challenges = ProveRound::from_bytes(head).map_err(|e| wrong(&e))?;
-                    // proven by an earlier process
-                    while reader.left() > 0 {
-                        let instance = reader.u32("instance").map_err(|e| wrong(&e))? as usize;
-                        self.queue.lock().held.remove(&instance);
-                    }
+                    let (challenges, proven) = challenges(&content)?;
+                    self.forget(proven)?;
                     self.queue.put(self.held(run, begin, challenges));
                 }
                 Kind::Revoke => self.revoke(&content, run)?,
@@ -391,25 +396,53 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
                 Kind::Phase => {
                     let since = Instant::now();
                     let result = self.phase(&content, &mut blocks, shared);
-                    let mut state = self.queue.lock();
-                    state.since.get_or_insert(since);
-                    state.account.busy +=
-                        since.elapsed().as_secs_f64() * self.serve.hello.provers as f64;
-                    drop(state);
-                    match result {
-                        Ok(part) => drop(self.outbox.send(0, Kind::Part, run, part)),
-                        Err(why) => {
-                            let content =
-                                Writer::default().u32(u32::MAX).u32(OTHER).text(&why.to_string()).0;
-                            self.outbox.send(0, Kind::Failed, run, content);
-                        }
-                    }
+                    self.answer_phase(result, since, run);
                 }
-                other => return Err(wrong(&format_args!("{other:?} is nothing for a worker"))),
+                other => {
+                    let why = format_args!("unexpected {other:?}: workers do not accept it");
+                    return Err(wrong(&why));
+                }
             }
         }
     }
 
+    /// Starts an attempt: drops everything that belongs to an earlier one
+    /// (spec: zero-knowledge#restart).
+    fn begin(&self, run: u32, content: &[u8]) -> Result<Begin, RankError> {
+        let begin = Begin::decode(content).map_err(|e| wrong(&e))?;
+        let mut state = self.queue.lock();
+        state.waiting.clear();
+        state.held.clear();
+        state.run = run;
+        Ok(begin)
+    }
+
+    /// Drops held jobs that an earlier process has proven already.
+    fn forget(&self, proven: &[u8]) -> Result<(), RankError> {
+        let mut reader = Reader::new(proven);
+        while reader.left() > 0 {
+            let instance = reader.u32("instance").map_err(|e| wrong(&e))? as usize;
+            self.queue.lock().held.remove(&instance);
+        }
+        Ok(())
+    }
+
+    /// Accounts for a phase of the aggregation, which keeps all provers busy, and sends its result.
+    fn answer_phase(&self, result: Result<Vec<u8>, PhaseFailed>, since: Instant, run: u32) {
+        let mut state = self.queue.lock();
+        state.since.get_or_insert(since);
+        state.account.busy += since.elapsed().as_secs_f64() * self.serve.hello.provers as f64;
+        drop(state);
+        match result {
+            Ok(part) => drop(self.outbox.send(0, Kind::Part, run, part)),
+            Err(why) => {
+                let content = Writer::default().u32(u32::MAX).u32(OTHER).text(&why.to_string()).0;
+                self.outbox.send(0, Kind::Failed, run, content);
+            }
+        }
+    }
+
+    /// Decodes jobs into tasks.
     fn tasks(
         &self,
         content: &[u8],
@@ -426,7 +459,8 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
         Ok(tasks)
     }
 
-    /// What was committed to here, largest first and type by type.
+    /// Takes the held jobs as tasks of the prove round, largest first and type by type, like the
+    /// coordinator's order.
     fn held(&self, run: u32, begin: &Arc<Begin>, challenges: ProveRound) -> Vec<Task<C::Private>> {
         let mut jobs: Vec<Job<C::Private>> =
             std::mem::take(&mut self.queue.lock().held).into_values().collect();
@@ -436,31 +470,34 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
         jobs.into_iter().map(task).collect()
     }
 
-    /// Gives back what is not begun, from the end of the queue.
+    /// Returns up to the requested number of jobs that are not started.
     fn revoke(&self, content: &[u8], run: u32) -> Result<(), RankError> {
+        // From the end of the queue, where jobs would wait longest.
         let most = Reader::new(content).u32("how many").map_err(|e| wrong(&e))? as usize;
         let mut state = self.queue.lock();
         let keep = state.waiting.len().saturating_sub(most);
-        let given: Vec<usize> =
+        let returned: Vec<usize> =
             state.waiting.split_off(keep).iter().map(|task| task.job.instance).collect();
         drop(state);
-        let out = given
-            .iter()
-            .fold(Writer::default().u32(given.len() as u32), |out, i| out.u32(*i as u32));
+        let out =
+            returned.iter().fold(Writer::default().count(returned.len()), |out, i| out.count(*i));
         self.outbox.send(0, Kind::Revoked, run, out.0);
         Ok(())
     }
 
+    /// What this rank did since the last account.
     fn account(&self) -> Account {
         let mut state = self.queue.lock();
         let mut account = std::mem::take(&mut state.account);
+        // The clock starts with the first job, so waiting for the coordinator's own work is not
+        // counted as idle.
         let elapsed = state.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
         account.idle = (elapsed * self.serve.hello.provers as f64 - account.busy).max(0.0);
         account.peak_memory = memory().map_or(0, |(_, peak)| peak);
         account
     }
 
-    /// A phase of the aggregation, on all threads of this rank.
+    /// Does a phase of the aggregation on all threads of this rank (spec: distributed#phases).
     fn phase<'s>(
         &self,
         content: &[u8],
@@ -473,9 +510,12 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
         let keys = self.serve.keys;
         let shared = shared.get_or_init(|| Shared::new(&keys.aggregation, keys.verifying.k));
         let phase = BlockPhase::decode(content, shared.padded())?;
+        // Phase A starts over whatever came before, which a repeated aggregation needs
+        // (spec: distributed#repair).
         if let BlockPhase::A { start, end, unit, .. } = &phase {
             *blocks = Some(LocalBlocks::of_range(shared, self.serve.pool, *start..*end, *unit));
         }
+        // Each phase consumes the state of the one before, so phases out of order are an error.
         let Some(blocks) = blocks else { return Err(PhaseError::Order("A").into()) };
         Ok(match phase {
             BlockPhase::A { d, .. } => Part::encode(&blocks.commit(&d)?),
@@ -483,19 +523,21 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
             BlockPhase::C { r, g, b } => blocks.weigh(r, &MemoryChallenges { g, b })?.encode(),
             BlockPhase::D { s1, s2 } => Part::encode(&blocks.fold_blocks(s1, s2)?),
             BlockPhase::E { s3, ledger, q } => {
-                Part::encode(&(blocks.start(s3, &q, ledger)? as u32))
+                let rounds = blocks.start(s3, &q, ledger)?;
+                Part::encode(&u32::try_from(rounds).unwrap_or(u32::MAX))
             }
-            BlockPhase::Halve { x } => Part::encode(&blocks.halve(x)?),
+            BlockPhase::GipaRound { x } => Part::encode(&blocks.halve(x)?),
             BlockPhase::F { x } => Part::encode(&blocks.take(x)?),
             BlockPhase::G(openings) => Part::encode(&blocks.open(&openings)?),
         })
     }
 }
 
+/// Why a phase of the aggregation failed.
 #[derive(Debug, thiserror::Error)]
 enum PhaseFailed {
     #[error(transparent)]
     Phase(#[from] PhaseError),
-    #[error("a phase of the aggregation: {0}")]
+    #[error("invalid phase of the aggregation: {0}")]
     Decode(#[from] DecodeError),
 }

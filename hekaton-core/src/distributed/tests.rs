@@ -1,4 +1,5 @@
-//! Ranks as threads: the same bytes as on one machine, and ranks that fail, lie or fall silent.
+//! Ranks as threads: the same bytes as on one machine, and ranks that fail, lie or become silent
+//! (spec: adversarial-tests#distribution).
 
 use super::endpoint::Endpoint;
 use super::frame::{Frame, Kind};
@@ -28,10 +29,11 @@ fn pool(threads: usize) -> Arc<LocalEngine> {
     Arc::new(LocalEngine::new(NonZeroUsize::new(threads)).unwrap())
 }
 
-/// What a rank does with its end instead of serving.
+/// What a worker rank does with its end of the network. The last argument serves it honestly.
 type Double<'a> = &'a (dyn Fn(usize, Endpoint, &dyn Fn(&Endpoint)) + Sync);
 
-/// Runs with so many ranks of these provers each; rank 0 proves if it has any. `double` stands for the worker ranks.
+/// Runs with one rank per entry of `provers`; rank 0 proves if it has any. `double` acts for the
+/// worker ranks.
 fn run_with(
     bench: &Bench<Squares>,
     provers: &[usize],
@@ -91,7 +93,8 @@ fn local(bench: &Bench<Squares>) -> ProvenRun {
     prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap()
 }
 
-/// 50: one seed, the same bytes whatever the number of ranks, their provers and the schedule.
+/// Adversarial test 50: one seed leads to the same bytes with any number of ranks, provers and
+/// either scheduling.
 #[test]
 fn a50_ranks_do_not_change_the_proof() {
     for n in [1, 5, 13, 33] {
@@ -111,8 +114,8 @@ fn a50_ranks_do_not_change_the_proof() {
     }
 }
 
-/// A run with events, whose worker ranks' messages are changed. Shares are fixed, so that each rank has something to change:
-/// pulled, a quick rank could take all.
+/// A run with events in which messages of worker ranks are changed. Scheduling is static, so that
+/// each rank has something to change: otherwise a fast rank could take all jobs.
 fn tampered(
     bench: &Bench<Squares>,
     provers: &[usize],
@@ -146,7 +149,8 @@ fn change_proof(frame: &mut Frame, change: impl Fn(&mut ProofResponse)) {
     frame.content = answered.encode();
 }
 
-/// 49: a wrong C is found after the aggregation, made again, and the rank is named.
+/// Adversarial test 49: a wrong C is found after the aggregation, the proof is recomputed, and the
+/// rank is named.
 #[test]
 fn a49_a_wrong_proof_is_made_again_and_its_rank_named() {
     let bench = bench(5);
@@ -159,13 +163,14 @@ fn a49_a_wrong_proof_is_made_again_and_its_rank_named() {
     assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
     let said = notices(&events);
     assert!(
-        said.contains("were wrong and were made again") && said.contains("(by rank 2 on "),
+        said.contains("were wrong and have been recomputed") && said.contains("(by rank 2 on "),
         "{said}"
     );
     assert!(!said.contains("by rank 1"), "{said}");
 }
 
-/// 49: a wrong D moves the challenges: all begins again, and the rank is named. One that lies always is given up.
+/// Adversarial test 49: a wrong D moves the challenges, so everything restarts, and the rank is
+/// named. The run gives up on a rank that always lies.
 #[test]
 fn a49_a_stale_commitment_is_named() {
     let bench = bench(5);
@@ -194,8 +199,8 @@ fn a49_a_stale_commitment_is_named() {
     }
 }
 
-/// 49: answers for what was not asked are refused, with the rank's name; two answers swapped among what was asked are
-/// found in the end.
+/// Adversarial test 49: answers that were not asked for are refused with the name of the rank; two
+/// swapped answers among those that were asked for are found after the aggregation.
 #[test]
 fn a49_swapped_indices_are_named() {
     let bench = bench(5);
@@ -219,7 +224,7 @@ fn a49_swapped_indices_are_named() {
         }
         let mut held = held.lock().unwrap();
         match held.take() {
-            // the first waits for the second, and they change names
+            // The first waits for the second, and they swap indices.
             None if Answered::<ProofResponse>::decode(&frame.content).unwrap().answer.instance
                 < 2 =>
             {
@@ -242,7 +247,7 @@ fn a49_swapped_indices_are_named() {
     assert!(notices(&events).contains("(by rank 1 on "), "{events:?}");
 }
 
-/// A point off the curve, a message that is cut, one of another kind: the rank is named.
+/// A point off the curve, a truncated message, or one of another kind: the rank is named.
 #[test]
 fn malformed_answers_name_the_rank() {
     let bench = bench(5);
@@ -268,15 +273,15 @@ fn malformed_answers_name_the_rank() {
             "{says}: {error}"
         );
     }
-    // damage on the way
+    // Damage in transit.
     assert_eq!(
         Frame::from_bytes(vec![0; 3]).unwrap_err().to_string(),
-        "3 bytes, a message has 24 at least"
+        "3 bytes, but a message has at least 24"
     );
 }
 
-/// A wrong cm_D, whose challenges all proofs were made under: everything begins again with new randomness, and no second
-/// pair of challenges is used with the old one.
+/// A wrong cm_D, under whose challenges all proofs were made: everything restarts with new
+/// randomness, because the old randomness must not be used under a second pair of challenges.
 #[test]
 fn a_wrong_commitment_to_all_begins_again() {
     let bench = bench(20);
@@ -297,11 +302,11 @@ fn a_wrong_commitment_to_all_begins_again() {
         local(&bench).proof.as_bytes(),
         "the randomness of the second attempt"
     );
-    assert!(notices(&events).contains("so were the challenges"), "{events:?}");
+    assert!(notices(&events).contains("and therefore the challenges"), "{events:?}");
     assert!(events.iter().any(|e| matches!(e, Event::Restart { attempt: 2 })));
 }
 
-/// A rank whose listener panics is lost, and does not hang.
+/// A rank whose listener panics is reported as lost; nothing hangs.
 #[test]
 fn a_rank_that_panics_does_not_hang() {
     let bench = bench(20);
@@ -321,7 +326,7 @@ fn a_rank_that_panics_does_not_hang() {
     assert!(error.contains("rank 2 is lost"), "{error}");
 }
 
-/// What takes too long ends the run, although the rank gives signs of life.
+/// A round that takes too long ends the run, even though the rank is alive.
 #[test]
 fn a_round_has_a_deadline() {
     let bench = bench(3);
@@ -332,7 +337,7 @@ fn a_round_has_a_deadline() {
     std::thread::scope(|scope| {
         let bench = &bench;
         scope.spawn(move || {
-            // commitments never arrive
+            // Commitments never arrive.
             let end = worker.tampering(|frame| {
                 if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] }
             });
@@ -356,13 +361,15 @@ fn a_round_has_a_deadline() {
             prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &ProveOptions::new());
         let error = run.unwrap_err().to_string();
         assert!(
-            error.contains("rank 1 is lost") && error.contains("commit round took longer"),
+            error.contains("rank 1 is lost")
+                && error.contains("commit round exceeded its deadline"),
             "{error}"
         );
     });
 }
 
-/// A stop in the middle of a round: what is under way is answered, nothing else, and the ranks are free again.
+/// A cancellation in the middle of a round: jobs in progress are answered, no others, and the ranks
+/// are released.
 #[test]
 fn a_stop_is_orderly() {
     let bench = bench(40);
@@ -393,7 +400,7 @@ fn a_wrong_part_of_the_aggregation_is_made_again() {
         vec![frame]
     });
     assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
-    assert!(notices(&events).contains("aggregated again by rank 0 alone"));
+    assert!(notices(&events).contains("rank 0 repeats the aggregation alone"));
 }
 
 /// A lost rank ends the run in every phase, and is named.
@@ -439,7 +446,7 @@ fn a_lost_rank_is_named_in_every_phase() {
     }
 }
 
-/// Ranks with other keys or another program are refused before anything is done.
+/// Ranks with other keys or another program are refused before any work starts.
 #[test]
 fn the_handshake_names_what_differs() {
     let bench = bench(3);
@@ -466,16 +473,16 @@ fn the_handshake_names_what_differs() {
     });
     let error = run.unwrap_err().to_string();
     assert!(error.contains("rank 2 on ") && error.contains("verifying key is abc"), "{error}");
-    assert!(error.contains("says nothing of its layout") && !error.contains("rank 1"), "{error}");
+    assert!(error.contains("does not report its layout") && !error.contains("rank 1"), "{error}");
 }
 
-/// A witness that is wrong is told with the rank and the constraint.
+/// A rank that cannot do a job is reported with its reason.
 #[test]
 fn a_rank_that_can_not_do_a_job_says_why() {
     let bench = bench(3);
     let (run, _) = tampered(&bench, &[0, 1], |_, mut frame| {
         if frame.kind == Kind::Committed {
-            // as if a job had failed
+            // As if a job had failed.
             frame = Frame {
                 kind: Kind::Failed,
                 content: super::message::Writer::default().u32(2).u32(2).text("why").0,
@@ -488,7 +495,7 @@ fn a_rank_that_can_not_do_a_job_says_why() {
     assert!(error.contains("rank 1 on ") && error.ends_with(": why"), "{error}");
 }
 
-/// Every subcircuit is done once, by some rank, and accounts tell what went to and from it.
+/// Every subcircuit is done once, by some rank, and the accounts have the bytes to and from it.
 #[test]
 fn accounts_and_events_are_complete() {
     let bench = bench(21);
@@ -514,14 +521,14 @@ fn accounts_and_events_are_complete() {
         assert_eq!(accounts.iter().map(|a| a.subcircuits).sum::<u64>(), 21);
         assert_eq!(accounts.len(), 2);
         let most = match phase {
-            // the values of 5 slots, the private input and the answer
+            // The values of 5 slots, the private input and the answer.
             Phase::Commit => 5 * 40 + 40 + 24 + 12 + Commitment::LEN,
             _ => 24 + 12 + ProofResponse::LEN,
         };
         if phase == Phase::Commit {
             assert!(done.iter().all(|(_, bytes)| *bytes <= most as u64), "{done:?}");
         } else {
-            // only what was moved from one rank to another is sent again
+            // Only jobs that moved to another rank are sent again.
             assert!(done.iter().filter(|(_, bytes)| *bytes > most as u64).count() < 21, "{done:?}");
         }
         assert!(
@@ -530,7 +537,8 @@ fn accounts_and_events_are_complete() {
     }
 }
 
-/// A larger aggregation, in which ranks do several rounds by themselves and what is left is joined.
+/// A larger aggregation, in which ranks do several GIPA rounds alone before the remaining elements
+/// are joined.
 #[test]
 fn larger_blocks_are_folded_on_ranks() {
     let bench = bench(150);

@@ -1,5 +1,5 @@
-//! The aggregation key: the structured reference string, and each type's and instance's fixed elements (PROTOCOL,
-//! section 4).
+//! The aggregation key: the structured reference string, and the fixed elements of each type and
+//! instance (spec: aggregation#srs, memory-check#preprocessed).
 
 use super::sections::{KeyFileError, Sections};
 use crate::mirage::MirageVerifier;
@@ -7,7 +7,8 @@ use crate::verifier::verifying_key::VerifyingKey;
 use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_circuit::MemoryChallenges;
 
-/// The aggregation key. 576 N bytes for the powers (N the next power of two of n) and 196 bytes an instance.
+/// The aggregation key: 576 N bytes of powers, where N is n rounded up to a power of two, and 196
+/// bytes per instance.
 #[derive(Debug)]
 pub struct AggregationKey {
     sections: Sections,
@@ -19,13 +20,15 @@ impl AggregationKey {
     /// The kind of key file.
     pub const KIND: &'static str = "aggregation key";
 
-    /// A key from its sections, for `instances` subcircuits of `types` types.
+    /// Creates a key from its sections, for `instances` subcircuits of `types` types.
     ///
     /// # Errors
-    /// When a section is missing, of the wrong length, or names a type out of range.
+    /// When a section is missing, has the wrong length, or refers to a type out of range.
     pub fn new(sections: Sections, instances: usize, types: usize) -> Result<Self, KeyFileError> {
         let key = Self { sections, instances, types };
         let powers = 2 * instances.next_power_of_two() - 1;
+        // All lengths are fixed by n and k of the verifying key, so that no phase can index out of
+        // bounds.
         let lengths = [
             ("phi", key.phi()?.len(), powers),
             ("psi", key.psi()?.len(), powers),
@@ -43,33 +46,34 @@ impl AggregationKey {
                     .damaged(section, format!("{found} elements, expected {expected}")));
             }
         }
+        // The phases index the elements by these.
         if key.type_of()?.iter().any(|kind| *kind as usize >= types) {
-            return Err(key.sections.damaged("type_of", "a type out of range".into()));
+            return Err(key.sections.damaged("type_of", "a type is out of range".into()));
         }
         Ok(key)
     }
 
-    /// The number of subcircuits, n.
+    /// Returns the number of subcircuits, n.
     pub fn instances(&self) -> usize {
         self.instances
     }
 
-    /// The number of subcircuit types, k.
+    /// Returns the number of subcircuit types, k.
     pub fn types(&self) -> usize {
         self.types
     }
 
-    /// Bytes of all sections.
+    /// Returns the total length of all sections in bytes.
     pub fn bytes(&self) -> u64 {
         self.sections.bytes()
     }
 
-    /// The sections of the key file.
+    /// Returns the sections of the key file.
     pub fn sections(&self) -> &Sections {
         &self.sections
     }
 
-    /// `[phi^i]_1`, i = 0..2N-2.
+    /// Returns the powers `[phi^i]_1` for i = 0..=2N-2.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -77,7 +81,7 @@ impl AggregationKey {
         self.sections.get("phi")
     }
 
-    /// `[psi^i]_2`, i = 0..2N-2.
+    /// Returns the powers `[psi^i]_2` for i = 0..=2N-2.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -85,7 +89,7 @@ impl AggregationKey {
         self.sections.get("psi")
     }
 
-    /// St_i, the part of S_i without challenges.
+    /// Returns St_i for each instance, the part of S_i that no challenge multiplies.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -93,7 +97,7 @@ impl AggregationKey {
         self.sections.get("st")
     }
 
-    /// Sb_i, the part that is multiplied by b.
+    /// Returns Sb_i for each instance, the part of S_i that b multiplies.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -101,7 +105,7 @@ impl AggregationKey {
         self.sections.get("sb")
     }
 
-    /// Sg of each type, the part that is multiplied by g.
+    /// Returns Sg for each type, the part of S_i that g multiplies.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -109,7 +113,7 @@ impl AggregationKey {
         self.sections.get("sg")
     }
 
-    /// The type of each instance.
+    /// Returns the type of each instance.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -117,7 +121,7 @@ impl AggregationKey {
         self.sections.get("type_of")
     }
 
-    /// `[gamma]_2`.
+    /// Returns the point `[gamma]_2`.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -125,7 +129,7 @@ impl AggregationKey {
         self.sections.one("gamma")
     }
 
-    /// delta, eta, Theta of each type.
+    /// Returns delta, eta and Theta of each type.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -133,11 +137,13 @@ impl AggregationKey {
         self.sections.get("elements")
     }
 
-    /// `S_i = St_i + g Sg_c + b Sb_i`.
+    /// Computes `S_i = St_i + g Sg_c + b Sb_i` for each instance of type c (spec:
+    /// memory-check#preprocessed).
     ///
     /// # Errors
     /// When the section is missing or damaged.
     pub fn s(&self, memory: &MemoryChallenges) -> Result<Vec<G1Point>, KeyFileError> {
+        // g multiplies one point per type, not one per instance.
         let by_type = G1Point::mul_all(self.sg()?, &memory.g);
         let mut out = G1Point::mul_all(self.sb()?, &memory.b);
         G1Point::batch_add(&mut out, self.st()?);
@@ -146,7 +152,7 @@ impl AggregationKey {
         Ok(out)
     }
 
-    /// The verifier of single proofs.
+    /// Returns the verifier of single proofs.
     ///
     /// # Errors
     /// When the section is missing or damaged.
@@ -162,12 +168,12 @@ impl AggregationKey {
 
 #[cfg(any(test, feature = "testing"))]
 impl AggregationKey {
-    /// Test double: a key with other contents.
+    /// Test double: access to the sections, to replace their contents.
     pub fn sections_mut(&mut self) -> &mut Sections {
         &mut self.sections
     }
 
-    /// Test double: a prover with a delta of its own making.
+    /// Test double: a prover with a delta of its own choice.
     #[cfg(test)]
     pub(crate) fn replace_delta_for_test(
         &mut self,

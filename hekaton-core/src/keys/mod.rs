@@ -1,4 +1,5 @@
-//! Keys: sectioned files that are memory-mapped and used in place, and all keys of a prover.
+//! Keys: sectioned files that are memory-mapped and used in place, the aggregation key, and the
+//! keys of a prover.
 
 mod aggregation;
 mod map;

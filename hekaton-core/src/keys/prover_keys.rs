@@ -1,10 +1,10 @@
-//! All keys of a prover.
+//! All keys that a prover needs.
 
 use super::aggregation::AggregationKey;
 use crate::mirage::ProvingKey;
 use crate::verifier::verifying_key::VerifyingKey;
 
-/// All keys that a prover needs, wherever they came from.
+/// All keys that a prover needs, from memory or from files.
 #[derive(Debug)]
 pub struct ProverKeys {
     /// The verifying key.
@@ -16,12 +16,13 @@ pub struct ProverKeys {
 }
 
 impl ProverKeys {
-    /// Drops each part of a mapped key from memory as soon as it was used, for runs within a memory limit.
+    /// From now on, drops each part of a mapped key from memory as soon as it was used, for runs
+    /// within a memory limit.
     pub fn release_after_use(&mut self) {
         self.types.iter_mut().for_each(ProvingKey::release_after_use);
     }
 
-    /// Bytes of all sections of all keys.
+    /// Returns the total length of all sections of all keys in bytes.
     pub fn bytes(&self) -> u64 {
         self.types.iter().map(ProvingKey::bytes).sum::<u64>() + self.aggregation.bytes()
     }

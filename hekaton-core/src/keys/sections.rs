@@ -1,11 +1,13 @@
-//! Sectioned files (docs/formats.md): a header, a table of sections with their digests, and aligned sections.
+//! Sectioned files (docs/formats.md): a header, a table of sections with their digests, and aligned
+//! sections.
 //!
 //! ```text
 //! 0   magic "HEKATNKY"          8 bytes
 //! 8   version                   u32
 //! 12  number of sections        u32
 //! 16  kind, zero-padded         32 bytes
-//! 48  table, 80 bytes a section: name (24), offset (u64), length (u64), reserved (8), BLAKE3 digest (32)
+//! 48  table, 80 bytes per section: name (24), offset (u64), length (u64), reserved (8),
+//!     BLAKE3 digest (32)
 //! ..  sections, each at a multiple of 4096
 //! ```
 //! All integers are little-endian. The file's digest is the BLAKE3 digest of header and table.
@@ -26,7 +28,7 @@ const ENTRY: usize = 80;
 const ALIGN: usize = 4096;
 const MAX_SECTIONS: usize = 64;
 
-/// What is wrong with a key file.
+/// Why a key file can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
@@ -39,14 +41,15 @@ pub enum KeyFileError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("{path} is not a Hekaton key file: expected a file of a key store")]
+    #[error("{path} is not a Hekaton key file: expected a file from a key store")]
     Magic {
         /// The file.
         path: PathBuf,
     },
     /// Another version.
     #[error(
-        "{path} has format version {found}, this program reads version {VERSION}: use the program that wrote it, or run setup again"
+        "{path} has format version {found}, but this program reads version {VERSION}: \
+         use the program that wrote it, or run setup again"
     )]
     Version {
         /// The file.
@@ -55,40 +58,41 @@ pub enum KeyFileError {
         found: u32,
     },
     /// A key of another kind.
-    #[error("{path} holds a key of another kind: {found} instead of {expected}")]
+    #[error("{path} holds another kind of key: found {found}, expected {expected}")]
     Kind {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The kind that it holds.
         found: String,
-        /// What was wanted.
+        /// The kind expected.
         expected: &'static str,
     },
-    /// Damaged.
+    /// It is damaged.
     #[error("{path} is damaged ({section}: {why}): copy it again or run setup again")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The damaged section, or part of the file.
         section: String,
         /// What is wrong.
         why: String,
     },
     /// A key of another setup.
     #[error(
-        "{path} belongs to another setup: its digest is {found}, the manifest says {expected}; copy the key store again as a whole, or run setup again"
+        "{path} belongs to another setup: its digest is {found}, expected {expected}; \
+         copy the whole key store again, or run setup again"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// Digest in the manifest.
+        /// Digest expected, from the manifest.
         expected: String,
         /// Digest of the file.
         found: String,
     },
 }
 
-/// Plain data owned by a section.
+/// Plain data that a section owns.
 trait Plain: Send + Sync {
     fn bytes(&self) -> &[u8];
 }
@@ -129,7 +133,7 @@ pub struct Sections {
     kind: &'static str,
     path: PathBuf,
     sections: Vec<Section>,
-    /// whether [`Sections::used`] drops pages
+    /// Whether [`Sections::used`] drops pages.
     release: bool,
 }
 
@@ -141,7 +145,7 @@ impl std::fmt::Debug for Sections {
 }
 
 impl Sections {
-    /// No sections yet, for a key of a kind.
+    /// Creates a key of a kind without sections.
     pub fn new(kind: &'static str) -> Self {
         Self { kind, path: PathBuf::from("(keys in memory)"), sections: Vec::new(), release: false }
     }
@@ -151,28 +155,29 @@ impl Sections {
         self.sections.push(Section { name: name.to_owned(), data: Data::Owned(Box::new(data)) });
     }
 
-    /// Test double: other contents.
+    /// Test double: replaces the contents of a section.
     #[cfg(any(test, feature = "testing"))]
     pub fn replace<T: NoUninit + Send + Sync>(&mut self, name: &'static str, data: Vec<T>) {
         self.sections.retain(|s| s.name != name);
         self.push(name, data);
     }
 
-    /// A section as a slice, in place.
+    /// Returns a section as a slice, in place.
     ///
     /// # Errors
-    /// When it is missing, or not a whole number of elements.
+    /// When it is missing, or its length is not a multiple of an element's.
     pub fn get<T: Pod>(&self, name: &'static str) -> Result<&[T], KeyFileError> {
         let section = self.sections.iter().find(|s| s.name == name);
         let section = section.ok_or_else(|| self.damaged(name, "the section is missing".into()))?;
-        bytemuck::try_cast_slice(section.bytes())
-            .map_err(|e| self.damaged(name, format!("not a whole number of elements ({e})")))
+        bytemuck::try_cast_slice(section.bytes()).map_err(|e| {
+            self.damaged(name, format!("its length is not a whole number of elements ({e})"))
+        })
     }
 
-    /// A section with exactly one element.
+    /// Returns the element of a section that has exactly one.
     ///
     /// # Errors
-    /// When it is missing, or has another number of elements.
+    /// When it is missing, or has a different number of elements.
     pub fn one<T: Pod>(&self, name: &'static str) -> Result<&T, KeyFileError> {
         match self.get::<T>(name)? {
             [element] => Ok(element),
@@ -180,7 +185,7 @@ impl Sections {
         }
     }
 
-    /// The error for a section that is not as it must be.
+    /// Returns the error for a section whose content is invalid.
     pub fn damaged(&self, section: &str, why: String) -> KeyFileError {
         KeyFileError::Damaged {
             path: self.path.clone(),
@@ -189,18 +194,18 @@ impl Sections {
         }
     }
 
-    /// From now on the pages of a section are dropped after each use.
+    /// From now on, drops the pages of a section after each use.
     pub fn release_after_use(&mut self) {
         self.release = true;
         self.release_all();
     }
 
-    /// Drops the pages of all sections once; they come back when they are used.
+    /// Drops the pages of all sections once; they are read again when they are next used.
     pub fn release_all(&self) {
         self.sections.iter().for_each(Section::release);
     }
 
-    /// Tells that sections were used and are not needed soon.
+    /// Marks sections as used and not needed soon.
     pub fn used(&self, names: &[&str]) {
         if self.release {
             self.sections
@@ -210,12 +215,12 @@ impl Sections {
         }
     }
 
-    /// Bytes of a section; 0 when it is missing.
+    /// Returns the length of a section in bytes, 0 if it is missing.
     pub fn bytes_of(&self, name: &str) -> u64 {
         self.sections.iter().filter(|s| s.name == name).map(|s| s.bytes().len() as u64).sum()
     }
 
-    /// Bytes of all sections.
+    /// Returns the total length of all sections in bytes.
     pub fn bytes(&self) -> u64 {
         self.sections.iter().map(|s| s.bytes().len() as u64).sum()
     }
@@ -224,8 +229,14 @@ impl Sections {
     ///
     /// # Errors
     /// When the file can't be written.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "keys have fewer than MAX_SECTIONS sections"
+    )]
     pub fn write(&self, path: &Path) -> Result<[u8; 32], KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
+        // Header and table first, with the digest of every section: they need all offsets, which
+        // follow from the lengths.
         let mut head = Vec::new();
         head.extend_from_slice(MAGIC);
         head.extend_from_slice(&VERSION.to_le_bytes());
@@ -245,6 +256,7 @@ impl Sections {
             path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
+        // Every section starts at a page boundary, so that it can be mapped and dropped on its own.
         let mut written = head.len();
         out.write_all(&head).map_err(io)?;
         for section in &self.sections {
@@ -258,7 +270,8 @@ impl Sections {
         Ok(*blake3::hash(&head).as_bytes())
     }
 
-    /// Maps a file. Header, table and the digest of every section are checked; `digest` is what the manifest says.
+    /// Maps a file. Checks header, table and the digest of every section; `digest` is the file's
+    /// digest from the manifest.
     ///
     /// # Errors
     /// When the file is missing, damaged, of another kind or version, or has another digest.
@@ -275,6 +288,8 @@ impl Sections {
             let (expected, found) = (hex::encode(digest), hex::encode(table.digest));
             return Err(KeyFileError::Foreign { path: path.to_owned(), expected, found });
         }
+        // Contents are trusted from here on: kernels do not check key points for curve or subgroup,
+        // the digest binds them to the setup.
         let mut sections = Vec::with_capacity(table.entries.len());
         for entry in table.entries {
             let bytes = &map[entry.offset..entry.offset + entry.len];
@@ -282,14 +297,15 @@ impl Sections {
                 return Err(KeyFileError::Damaged {
                     path: path.to_owned(),
                     section: format!("section '{}' at byte {}", entry.name, entry.offset),
-                    why: "its digest is wrong".into(),
+                    why: "its digest is not that of the table".into(),
                 });
             }
             let section = Section {
                 name: entry.name,
                 data: Data::Mapped(map.clone(), entry.offset, entry.len),
             };
-            // Checking must not keep a whole key resident.
+            // Hashing has read the section; drop it, so that opening does not keep a whole key
+            // resident.
             section.release();
             sections.push(section);
         }
@@ -304,13 +320,14 @@ struct Entry {
     digest: [u8; 32],
 }
 
-/// What header and table say.
+/// The content of header and table.
 struct Table {
     entries: Vec<Entry>,
     kind: String,
     digest: [u8; 32],
 }
 
+/// Maps a file and parses its header and table.
 fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
     let io = |source| KeyFileError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
@@ -322,7 +339,8 @@ fn open_table(path: &Path) -> Result<(Arc<Mmap>, Table), KeyFileError> {
     Ok((map, table))
 }
 
-/// The sections of a file, all inside it, its kind, and the digest of header and table.
+/// Parses header and table: the sections, all of which lie inside the file, its kind, and the
+/// digest of header and table.
 fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
     let damaged = |section: &str, why: String| KeyFileError::Damaged {
         path: path.to_owned(),
@@ -340,13 +358,17 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
     if found != VERSION {
         return Err(KeyFileError::Version { path: path.to_owned(), found });
     }
+    // Bound the count before anything is computed from it.
     let count = word(12) as usize;
     let table_end = HEADER + ENTRY * count.min(MAX_SECTIONS);
     if count > MAX_SECTIONS || map.len() < table_end {
-        return Err(damaged("header", format!("a table of {count} sections does not fit")));
+        return Err(damaged(
+            "header",
+            format!("a table of {count} sections does not fit into the file"),
+        ));
     }
     let kind =
-        unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is no text".into()))?;
+        unpadded(&map[16..48]).ok_or_else(|| damaged("header", "the kind is not text".into()))?;
     let mut entries = Vec::with_capacity(count);
     for (i, entry) in map[HEADER..table_end].chunks_exact(ENTRY).enumerate() {
         let long = |at: usize| {
@@ -354,23 +376,30 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
             bytes.copy_from_slice(&entry[at..at + 8]);
             u64::from_le_bytes(bytes)
         };
+        // An end that overflows, or a section outside the file, would read beyond the mapping; an
+        // unaligned one could not be cast.
         let (offset, len) = (long(24), long(32));
         let inside = offset.checked_add(len).is_some_and(|end| end <= map.len() as u64);
         let name = unpadded(&entry[..24]);
         let Some(name) = name.filter(|_| inside && offset % ALIGN as u64 == 0) else {
             return Err(damaged(
                 &format!("entry {i} of the table"),
-                format!("{len} bytes at {offset} do not lie in a file of {} bytes", map.len()),
+                format!(
+                    "invalid name, or {len} bytes at {offset} do not fit into {} bytes",
+                    map.len()
+                ),
             ));
         };
         let mut digest = [0; 32];
         digest.copy_from_slice(&entry[48..80]);
+        #[allow(clippy::cast_possible_truncation, reason = "both are at most the file's length")]
         entries.push(Entry { name, offset: offset as usize, len: len as usize, digest });
     }
     let digest = *blake3::hash(&map[..table_end]).as_bytes();
     Ok(Table { entries, kind, digest })
 }
 
+/// Returns the bytes of a text, padded with zeros.
 fn padded(text: &str, len: usize) -> Vec<u8> {
     let mut out = text.as_bytes().to_vec();
     debug_assert!(out.len() <= len, "'{text}' is longer than {len} bytes");
@@ -378,28 +407,29 @@ fn padded(text: &str, len: usize) -> Vec<u8> {
     out
 }
 
+/// Returns the text before the first zero, if it is UTF-8.
 fn unpadded(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     String::from_utf8(bytes[..end].to_vec()).ok()
 }
 
-/// A section for people.
+/// Information about a section, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SectionInfo {
     /// Its name.
     pub name: String,
-    /// Its place in the file.
+    /// Its offset in the file in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Whether its digest is right.
+    /// Whether its content has the digest of the table.
     pub intact: bool,
 }
 
-/// The kind, digest and sections of a key file, for people.
+/// Returns the kind, digest and sections of a key file, for people.
 ///
 /// # Errors
-/// When it is no key file, or its table is damaged.
+/// When it is not a key file, or its table is damaged.
 pub fn inspect_sections(path: &Path) -> Result<(String, [u8; 32], Vec<SectionInfo>), KeyFileError> {
     let (map, Table { entries, kind, digest }) = open_table(path)?;
     let sections = entries.into_iter().map(|entry| SectionInfo {
@@ -450,7 +480,7 @@ mod tests {
         for cut in [0, 7, 8, 12, 47, 48, 100, 207, 208, 4096, 4119, 8191] {
             assert!(parse(&good[..cut]).is_err(), "{cut}");
         }
-        // a count, an offset or a length that promises more than there is
+        // A count, an offset or a length beyond the end of the file.
         let changed = |at: usize, bytes: &[u8]| {
             let mut file = good.clone();
             file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -465,7 +495,7 @@ mod tests {
             }
         }
         assert!(changed(48 + 24, &4097u64.to_le_bytes()).is_err(), "not aligned");
-        assert!(changed(48, &[0xff]).is_err(), "a name that is no text");
+        assert!(changed(48, &[0xff]).is_err(), "a name that is not text");
     }
 
     #[test]

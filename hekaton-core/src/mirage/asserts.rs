@@ -1,4 +1,4 @@
-//! What setup refuses (spec: mirage#asserts). Errors, not debug checks.
+//! What setup refuses (spec: memory-check#asserts, mirage#asserts): errors, not debug assertions.
 
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
@@ -6,22 +6,22 @@ use hekaton_circuit::prover::{R1cs, VariableLayout};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What makes a type or its secrets unsound.
+/// A property that makes a type or its secrets unsound.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TypeError {
-    /// A row of the memory check is not as it must be.
+    /// A row of the memory check is not as required.
     #[error("type '{kind}': row {row} of the memory check is not {expected}")]
     Row {
         /// The type.
         kind: String,
         /// The row.
         row: usize,
-        /// What it must be.
+        /// The required equation.
         expected: &'static str,
     },
-    /// The sum wire or a preprocessed wire occurs where it must not.
-    #[error("type '{kind}': row {row} uses {wire}, which belongs to the memory check alone")]
+    /// A wire of the memory check occurs in one of the author's rows.
+    #[error("type '{kind}': row {row} uses {wire}, which is reserved for the memory check")]
     ReservedWire {
         /// The type.
         kind: String,
@@ -30,9 +30,10 @@ pub enum TypeError {
         /// The wire.
         wire: &'static str,
     },
-    /// Committed wires are not bound by the constraints.
+    /// A committed wire is not bound by the constraints.
     #[error(
-        "type '{kind}': the committed wire in slot {slot} is in no constraint or a combination of others: it is not bound"
+        "type '{kind}': the commitment does not bind the wire in slot {slot}, \
+         which is in no constraint or a combination of others"
     )]
     Rank {
         /// The type.
@@ -41,39 +42,43 @@ pub enum TypeError {
         slot: usize,
     },
     /// The variables are not split into pub | com | e | aux.
-    #[error("type '{kind}': variable {variable} is in {parts} of the parts pub, com, e and aux")]
+    #[error(
+        "type '{kind}': variable {variable} is in {parts} of the parts pub, com, e \
+         and aux, expected one"
+    )]
     Partition {
         /// The type.
         kind: String,
         /// The variable.
         variable: usize,
-        /// In how many.
+        /// Number of parts that it is in.
         parts: usize,
     },
     /// Too many constraints or variables.
     #[error(
-        "type '{kind}' is too large: {constraints} constraints, {variables} variables; the limit is 2^28, and 2^32 matrix entries"
+        "type '{kind}' is too large: {constraints} constraints and {variables} variables; \
+         the limits are 2^28 each, and 2^32 - 1 entries per matrix"
     )]
     Size {
         /// The type.
         kind: String,
-        /// Constraints.
+        /// Number of constraints.
         constraints: usize,
-        /// Variables.
+        /// Number of variables.
         variables: usize,
     },
     /// Two secrets are equal, or one is zero.
-    #[error("setup secrets: {0}")]
+    #[error("unsound setup secrets: {0}")]
     Secrets(&'static str),
 }
 
-/// The parts of a type's variables: which queries they go to.
+/// The parts of a type's variables, which determine their queries (spec: mirage#parts).
 #[derive(Clone, Debug)]
 pub(crate) struct VariablePartition {
     pub(crate) public: Range<usize>,
     pub(crate) committed: Range<usize>,
     pub(crate) e: usize,
-    /// the variables of the L query
+    /// The variables of the L query.
     pub(crate) aux: Range<usize>,
 }
 
@@ -88,7 +93,8 @@ impl VariablePartition {
         }
     }
 
-    /// Every variable is in exactly one part; in particular e is not in the L query.
+    /// Checks that every variable is in exactly one part. In particular e must not be in the L
+    /// query: it could be shifted through C and would be a free mask that repairs any sum.
     pub(crate) fn check(&self, kind: &str, variables: usize) -> Result<(), TypeError> {
         for variable in 0..variables {
             let parts = usize::from(self.public.contains(&variable))
@@ -105,12 +111,13 @@ impl VariablePartition {
 
 type Row = Vec<(Fr, usize)>;
 
-/// Matrix and row.
+/// Index of the matrix, and row.
 type Place = (usize, usize);
 
 /// The coefficients of one variable.
 type Column = BTreeMap<Place, Fr>;
 
+/// Whether a row has exactly the expected variables, each with the coefficient 1.
 fn same_row(found: &Row, expected: &[usize]) -> bool {
     let mut variables: Vec<usize> = found.iter().map(|(_, i)| *i).collect();
     variables.sort_unstable();
@@ -119,39 +126,48 @@ fn same_row(found: &Row, expected: &[usize]) -> bool {
     variables == expected && found.iter().all(|(k, _)| *k == Fr::ONE)
 }
 
-/// All asserts on the R1CS of a type.
-pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
-    let kind = || r1cs.name.clone();
-    let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
-    let entries =
-        r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
-    if constraints > 1 << 28 || variables > 1 << 28 || entries > u32::MAX as usize {
-        return Err(TypeError::Size { kind: kind(), constraints, variables });
-    }
+/// Checks that the rows of the memory check are there, in order, and exactly as required (spec:
+/// memory-check#rows, memory-check#asserts).
+fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
     let layout = &r1cs.layout;
     let [a, b, c] = &r1cs.rows;
     let u: Vec<usize> = layout.inverses().collect();
     let (one, sum, row) = (VariableLayout::ONE, layout.sum(), VariableLayout::SUM_ROW);
-    // spec: mirage#asserts: the rows of the memory check are there, in order, and as they must be
-    if constraints <= row
+    // Row 0, also for s = 0: without it e would be a free variable (spec: memory-check#rows).
+    if r1cs.constraints() <= row
         || !same_row(&a[row], &u)
         || !same_row(&b[row], &[one])
         || !same_row(&c[row], &[sum])
     {
-        return Err(TypeError::Row { kind: kind(), row, expected: "(sum u) 1 = e" });
+        return Err(TypeError::Row { kind: r1cs.name.clone(), row, expected: "(sum u) 1 = e" });
     }
+    // Rows 1 to s: the fingerprints, in the order of the slots. Terms of the ledger sum are defined
+    // by these rows and by nothing else.
     let slots = layout.addresses().zip(layout.multiplicities()).zip(layout.committed()).zip(&u);
     for (slot, (((x, mu), v), u)) in slots.enumerate() {
         let row = layout.fingerprint_row(slot);
         let fingerprint = [layout.g(), x, v];
-        let holds = constraints > row
+        let holds = r1cs.constraints() > row
             && same_row(&a[row], &fingerprint)
             && same_row(&b[row], &[*u])
             && same_row(&c[row], &[mu]);
         if !holds {
-            return Err(TypeError::Row { kind: kind(), row, expected: "(g + v + x) u = mu" });
+            return Err(TypeError::Row {
+                kind: r1cs.name.clone(),
+                row,
+                expected: "(g + v + x) u = mu",
+            });
         }
     }
+    Ok(())
+}
+
+/// Checks that no row of the author uses a variable of the memory check (spec:
+/// memory-check#asserts): a row on e, x_j or u_j could tie the terms of the ledger sum to something
+/// else, one on a mask would bind the blinding.
+fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
+    let layout = &r1cs.layout;
+    let sum = layout.sum();
     for (row, terms) in r1cs.rows.iter().flat_map(|m| m.iter().enumerate().skip(layout.rows())) {
         for (_, variable) in terms {
             let wire = match variable {
@@ -161,18 +177,34 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
                 v if layout.inverses().contains(v) => "an inverse of the memory check",
                 _ => continue,
             };
-            return Err(TypeError::ReservedWire { kind: kind(), row, wire });
+            return Err(TypeError::ReservedWire { kind: r1cs.name.clone(), row, wire });
         }
     }
-    // e also in none of the fingerprint rows: same_row above left no room for it.
+    Ok(())
+}
+
+/// Checks all asserts on the R1CS of a type (spec: memory-check#asserts).
+pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
+    let kind = || r1cs.name.clone();
+    let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
+    let entries =
+        r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
+    // Indices of the key files are u32, and the domain must stay below the 2-adicity of r - 1.
+    if constraints > 1 << 28 || variables > 1 << 28 || entries > u32::MAX as usize {
+        return Err(TypeError::Size { kind: kind(), constraints, variables });
+    }
+    check_memory_rows(r1cs)?;
+    check_reserved(r1cs)?;
+    // e is not in the fingerprint rows either: same_row above allows no other variable.
     VariablePartition::new(r1cs).check(&r1cs.name, variables)?;
     check_rank(r1cs)
 }
 
-/// The matrix (committed variable x R1CS coefficients) has full column rank, else D would not bind its wires.
+/// Checks that the matrix of R1CS coefficients of the committed variables has full column rank;
+/// else D would not bind its wires (spec: memory-check#rank).
 pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
     let committed = r1cs.layout.committed();
-    // columns: (matrix, row) -> coefficient
+    // One column per committed variable: (matrix, row) -> coefficient.
     let mut columns: Vec<Column> = vec![BTreeMap::new(); committed.len()];
     for (m, rows) in r1cs.rows.iter().enumerate() {
         for (row, terms) in rows.iter().enumerate() {
@@ -183,7 +215,8 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
             }
         }
     }
-    // An entry that no other committed wire shares is a pivot of its own; the memory check gives one to every wire.
+    // An entry that no other committed wire shares is a pivot of its own, so such a column needs no
+    // elimination. The memory check provides one for every wire.
     let mut users: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for column in &mut columns {
         column.retain(|_, k| !k.is_zero());
@@ -196,6 +229,8 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
         if column.keys().any(|place| users[place] == 1) {
             continue;
         }
+        // Gaussian elimination with the columns reduced so far; a column that vanishes is a linear
+        // combination of them.
         for (pivot, other) in &reduced {
             let Some(factor) = column.get(pivot).copied() else { continue };
             for (place, k) in other {
@@ -213,17 +248,21 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// delta_c, eta_c and gamma are pairwise distinct and nothing is zero. One shared delta is a total break.
+/// Checks that delta_c, eta_c and gamma are pairwise distinct and that no secret is zero
+/// (spec: mirage#asserts).
+///
+/// One delta or eta shared by two types is a total break: an L query of one could stand in a proof
+/// of the other.
 pub(crate) fn check_secrets(shared: &[Fr], delta_eta: &[Fr], gamma: Fr) -> Result<(), TypeError> {
     if shared.iter().chain(delta_eta).chain([&gamma]).any(Zero::is_zero) {
-        return Err(TypeError::Secrets("one of them is zero"));
+        return Err(TypeError::Secrets("one of the secrets is zero"));
     }
     let mut all =
         zeroize::Zeroizing::new(delta_eta.iter().copied().chain([gamma]).collect::<Vec<Fr>>());
     all.sort_unstable();
     if all.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(TypeError::Secrets(
-            "delta, eta and gamma of all types must be pairwise distinct",
+            "gamma and the delta and eta of all types are not pairwise distinct",
         ));
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! The proving key of one type: queries and matrices, in memory or in place in a mapped file.
+//! The proving key of one type (spec: mirage#queries): queries and matrices, in memory or in place
+//! in a mapped file.
 
 use super::matrix::Matrix;
 use crate::keys::{KeyFileError, Sections};
@@ -7,22 +8,42 @@ use hekaton_arith::{Domain, Fr, G1Point, G2Point, Scalars, fr_from_bytes};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::VariableLayout;
 
-/// Numbers of a type, in the section `shape`.
+/// Sizes of a type, in the section `shape`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub(crate) struct Shape {
-    /// s
+    /// Number of slots s, masks included.
     pub(crate) slots: u64,
     pub(crate) variables: u64,
     pub(crate) constraints: u64,
-    /// N_c
+    /// Size N_c of the evaluation domain.
     pub(crate) domain: u64,
 }
 
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "ProvingKey::new bounds all sizes by u32::MAX or the length of a section"
+)]
 impl Shape {
+    fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    fn variables(&self) -> usize {
+        self.variables as usize
+    }
+
+    fn constraints(&self) -> usize {
+        self.constraints as usize
+    }
+
+    fn domain(&self) -> usize {
+        self.domain as usize
+    }
+
     /// The order of the variables. A key does not say which of its slots are masks, and need not.
     fn layout(&self) -> VariableLayout {
-        VariableLayout::new(self.slots as usize, Masking::Unmasked)
+        VariableLayout::new(self.slots(), Masking::Unmasked)
     }
 }
 
@@ -30,20 +51,20 @@ impl Shape {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Elements {
-    /// `[alpha]_1`.
+    /// The point `[alpha]_1`.
     pub alpha_1: G1Point,
-    /// `[delta_c]_1`.
+    /// The point `[delta_c]_1`.
     pub delta_1: G1Point,
-    /// `[eta_c]_1`.
+    /// The point `[eta_c]_1`.
     pub eta_1: G1Point,
-    /// `[beta]_2`.
+    /// The point `[beta]_2`.
     pub beta_2: G2Point,
-    /// `[delta_c]_2`.
+    /// The point `[delta_c]_2`.
     pub delta_2: G2Point,
 }
 
-/// The proving key of one subcircuit type. Sections are used in place; what is held beside them is the Fourier domain
-/// (64 bytes a domain element) and the table of distinct coefficients.
+/// The proving key of one subcircuit type. Sections are used in place; in addition to them, the key
+/// holds the Fourier domain (64 bytes per domain element) and the table of distinct coefficients.
 #[derive(Debug)]
 pub struct ProvingKey {
     sections: Sections,
@@ -54,7 +75,7 @@ pub struct ProvingKey {
     coefficients: Vec<Fr>,
 }
 
-/// A query with points for some of the variables.
+/// A query with points for some of the variables; those whose point would be zero are left out.
 #[derive(Clone, Copy, Debug)]
 pub struct SparseQuery<'a, G> {
     /// The variables that have a point, in ascending order.
@@ -64,7 +85,7 @@ pub struct SparseQuery<'a, G> {
 }
 
 impl<G: hekaton_arith::Group> SparseQuery<'_, G> {
-    /// `sum z_j Q_j` over the variables of the query.
+    /// Computes `sum z_j Q_j` over the variables of the query.
     pub fn evaluate(&self, z: &[Fr]) -> G {
         G::msm_prepared(self.points, &Scalars::select(z, self.variables))
     }
@@ -74,42 +95,53 @@ impl ProvingKey {
     /// The kind of key file.
     pub const KIND: &'static str = "proving key";
 
-    /// A key from its sections, which are checked against each other.
+    /// Creates a key from its sections, whose lengths and indices are checked against each other.
     ///
     /// # Errors
-    /// When a section is missing, of the wrong length, or refers to variables out of range.
+    /// When a section is missing, has the wrong length, or refers to variables out of range.
     pub fn new(name: &str, sections: Sections) -> Result<Self, KeyFileError> {
         let bad = |section: &'static str, why: String| sections.damaged(section, why);
         let shape: Shape = *sections.one("shape")?;
         let elements: Elements = *sections.one("elements")?;
-        // Before anything is allocated by a number from the file: the number must match what the file has.
+        // Before anything is allocated by a number from the file, the number must match the file's
+        // content: the domain has one point of the h query per element.
         let h = sections.get::<G1Point>("h")?.len() as u64;
         if h != shape.domain {
-            return Err(bad("h", format!("{h} points for a domain of {}", shape.domain)));
+            return Err(bad(
+                "h",
+                format!("{h} points, expected {}, the size of the domain", shape.domain),
+            ));
         }
-        let domain = Domain::new(shape.domain as usize).map_err(|e| bad("shape", e.to_string()))?;
+        let domain = Domain::new(shape.domain()).map_err(|e| bad("shape", e.to_string()))?;
+        // Sections refer to variables by u32; more slots than variables would put the offsets of
+        // the layout out of range.
         let limit = u64::from(u32::MAX);
         if shape.constraints > shape.domain
             || shape.variables > limit
             || shape.slots > limit
             || shape.variables < shape.layout().len() as u64
         {
-            return Err(bad("shape", format!("impossible sizes {shape:?}")));
+            return Err(bad("shape", format!("inconsistent sizes {shape:?}")));
         }
+        // Decoded once, canonically; the matrices refer to them by index.
         let mut coefficients = Vec::new();
         for bytes in sections.get::<[u8; 32]>("coefficients")? {
             coefficients
                 .push(fr_from_bytes(bytes).map_err(|e| bad("coefficients", e.to_string()))?);
         }
+        // Matrix::row takes the indices 0 and 1 for 1 and -1 without looking them up.
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
-            return Err(bad("coefficients", "the table must begin with 1 and -1".into()));
+            return Err(bad("coefficients", "the table does not start with 1 and -1".into()));
         }
         let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
         key.check_lengths()?;
+        // Checking must not keep the whole key resident.
         key.sections.release_all();
         Ok(key)
     }
 
+    /// Checks the lengths of all queries and all indices, so that proving cannot panic or index out
+    /// of bounds: all of them come from a file.
     fn check_lengths(&self) -> Result<(), KeyFileError> {
         let bad = |section: &'static str, why: String| Err(self.sections.damaged(section, why));
         let length = |section: &'static str, found: usize, expected: usize| {
@@ -119,7 +151,7 @@ impl ProvingKey {
                 bad(section, format!("{found} elements, expected {expected}"))
             }
         };
-        let (variables, slots) = (self.shape.variables as usize, self.shape.slots as usize);
+        let (variables, slots) = (self.shape.variables(), self.shape.slots());
         length("d", self.d_query()?.len(), slots)?;
         length("l", self.l_query()?.len(), self.layout().auxiliary(variables).len())?;
         length("h", self.h_query()?.len(), self.domain.size())?;
@@ -130,59 +162,62 @@ impl ProvingKey {
         ];
         for (section, indices, points) in sparse {
             length(section, indices.len(), points)?;
+            // Selecting scalars by an index out of range would panic.
             if indices.iter().any(|i| *i as usize >= variables) {
-                return bad(section, "a variable out of range".into());
+                return bad(section, "a variable is out of range".into());
             }
         }
         for (name, matrix) in ["ma", "mb", "mc"].into_iter().zip(self.matrices()?) {
-            if !matrix.is_well_formed(self.shape.constraints as usize, variables) {
-                return bad(name, "a row or an index out of range".into());
+            if !matrix.is_well_formed(self.shape.constraints(), variables) {
+                return bad(name, "a row or an index is out of range".into());
             }
         }
         Ok(())
     }
 
-    /// The type's name.
+    /// Returns the name of the type.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The order of the variables of a subcircuit.
+    /// Returns the order of the variables of a subcircuit (spec: memory-check#variables).
     pub fn layout(&self) -> VariableLayout {
         self.shape.layout()
     }
 
-    /// Number of variables of a subcircuit.
+    /// Returns the number of variables of a subcircuit.
     pub fn variables(&self) -> usize {
-        self.shape.variables as usize
+        self.shape.variables()
     }
 
-    /// The evaluation domain; its size is the number of constraints, padded to a power of two.
+    /// Returns the evaluation domain; its size is the number of constraints, padded to a power of
+    /// two.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// Constraints, those of the memory check included.
+    /// Returns the number of constraints, those of the memory check included.
     pub fn constraints(&self) -> usize {
-        self.shape.constraints as usize
+        self.shape.constraints()
     }
 
-    /// Shared wires of a subcircuit, masks included.
+    /// Returns the number of slots of a subcircuit, masks included.
     pub fn slots(&self) -> usize {
-        self.shape.slots as usize
+        self.shape.slots()
     }
 
-    /// The single points of the type.
+    /// Returns the single points of the type.
     pub fn elements(&self) -> &Elements {
         &self.elements
     }
 
-    /// Bytes of all sections.
+    /// Returns the total length of all sections in bytes.
     pub fn bytes(&self) -> u64 {
         self.sections.bytes()
     }
 
-    /// The parts that a prover reads one after the other.
+    /// The groups of sections that a prover uses one after the other, so that only one has to be
+    /// resident at a time.
     pub(crate) const PARTS: [&'static [&'static str]; 6] = [
         &["ma", "mb", "mc", "ma_rows", "mb_rows", "mc_rows", "coefficients"],
         &["h"],
@@ -192,29 +227,29 @@ impl ProvingKey {
         &["x", "x_variables", "d", "shape", "elements"],
     ];
 
-    /// Bytes of the largest of [`Self::PARTS`].
+    /// Returns the length in bytes of the largest group of sections that a prover uses at once.
     pub fn largest_part(&self) -> u64 {
         let bytes = |part: &&[&str]| part.iter().map(|name| self.sections.bytes_of(name)).sum();
         Self::PARTS.iter().map(bytes).max().unwrap_or_default()
     }
 
-    /// From now on each part is dropped from memory after its use.
+    /// From now on, drops each group of sections from memory after its use.
     pub fn release_after_use(&mut self) {
         self.sections.release_after_use();
     }
 
-    /// The sections of the key file.
+    /// Returns the sections of the key file.
     pub fn sections(&self) -> &Sections {
         &self.sections
     }
 
-    /// Test double: a key with other contents.
+    /// Test double: access to the sections, to replace their contents.
     #[cfg(any(test, feature = "testing"))]
     pub fn sections_mut(&mut self) -> &mut Sections {
         &mut self.sections
     }
 
-    /// The query of A.
+    /// Returns the query of A.
     ///
     /// # Errors
     /// When the section is missing.
@@ -225,7 +260,7 @@ impl ProvingKey {
         })
     }
 
-    /// The query of B.
+    /// Returns the query of B.
     ///
     /// # Errors
     /// When the section is missing.
@@ -236,7 +271,7 @@ impl ProvingKey {
         })
     }
 
-    /// The query of C over the public, committed and sum variables.
+    /// Returns the query of C over the public, committed and sum variables.
     ///
     /// # Errors
     /// When the section is missing.
@@ -247,7 +282,7 @@ impl ProvingKey {
         })
     }
 
-    /// The query of D: one point per committed variable.
+    /// Returns the query of D: one point per committed variable.
     ///
     /// # Errors
     /// When the section is missing.
@@ -255,7 +290,7 @@ impl ProvingKey {
         self.sections.get("d")
     }
 
-    /// The query of C over the auxiliary variables.
+    /// Returns the query of C over the auxiliary variables.
     ///
     /// # Errors
     /// When the section is missing.
@@ -263,7 +298,7 @@ impl ProvingKey {
         self.sections.get("l")
     }
 
-    /// The query of the quotient: one point per element of the domain.
+    /// Returns the query of the quotient: one point per element of the domain.
     ///
     /// # Errors
     /// When the section is missing.
@@ -271,7 +306,7 @@ impl ProvingKey {
         self.sections.get("h")
     }
 
-    /// The matrices A, B and C.
+    /// Returns the matrices A, B and C.
     ///
     /// # Errors
     /// When a section is missing.

@@ -1,4 +1,5 @@
-//! Sparse matrices as they lie in a key: compressed rows with a table of distinct coefficients.
+//! Sparse matrices in the format of a key section: compressed rows with a table of distinct
+//! coefficients. Real circuits have few distinct coefficients, so an entry takes 8 bytes, not 36.
 
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
@@ -23,7 +24,7 @@ impl Default for CoefficientTable {
 }
 
 impl CoefficientTable {
-    /// A table of 1 and -1.
+    /// Creates a table with 1 and -1, which [`Matrix::row`] relies on.
     pub fn new() -> Self {
         let mut table = Self { index: HashMap::new(), values: Vec::new() };
         assert_eq!(
@@ -34,6 +35,11 @@ impl CoefficientTable {
         table
     }
 
+    /// Returns the index of a coefficient, which is added if it is new.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "2^32 distinct coefficients would take 128 GiB of memory during setup"
+    )]
     fn intern(&mut self, value: Fr) -> u32 {
         *self.index.entry(value).or_insert_with(|| {
             self.values.push(value);
@@ -52,7 +58,11 @@ pub struct OwnedMatrix {
 }
 
 impl OwnedMatrix {
-    /// The rows of a matrix, with their coefficients in a table.
+    /// Converts the rows of a matrix; adds their coefficients to the table.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "setup has checked that there are at most 2^28 variables and 2^32 - 1 entries"
+    )]
     pub fn new(rows: &[Vec<(Fr, usize)>], table: &mut CoefficientTable) -> Self {
         let mut out = Self { starts: vec![0], entries: Vec::new() };
         for row in rows {
@@ -64,7 +74,7 @@ impl OwnedMatrix {
     }
 }
 
-/// A matrix in place in a key section.
+/// A matrix used in place in a key section.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     /// Where each row starts in `entries`, and where the last one ends.
@@ -76,8 +86,10 @@ pub struct Matrix<'a> {
 }
 
 impl Matrix<'_> {
-    /// Checks all indices, so that [`Matrix::row`] is in bounds.
+    /// Checks all row starts and indices, so that [`Matrix::row`] stays in bounds.
     pub fn is_well_formed(&self, rows: usize, variables: usize) -> bool {
+        // Rows must be ascending and cover all entries, so that no row can be sliced out of bounds.
+
         self.starts.len() == rows + 1
             && self.starts[0] == 0
             && self.starts.windows(2).all(|w| w[0] <= w[1])
@@ -88,8 +100,10 @@ impl Matrix<'_> {
                 .all(|[v, k]| (*v as usize) < variables && (*k as usize) < self.coefficients.len())
     }
 
-    /// The product of a row with an assignment. Most values are 0 or 1 and most coefficients 1 or -1.
+    /// Returns the product of a row with an assignment.
     pub fn row(&self, row: usize, z: &[Fr]) -> Fr {
+        // Most values are 0 or 1 and most coefficients 1 or -1: these cases skip the
+        // multiplication.
         let entries = &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize];
         let mut sum = Fr::zero();
         for [variable, k] in entries {

@@ -1,8 +1,9 @@
-//! Mirage for one subcircuit: Groth16 with a commitment to some of its wires (spec: mirage#setup).
+//! Mirage for one subcircuit: Groth16 with a commitment to some of its wires (spec: mirage#setup,
+//! mirage#prove, mirage#verify).
 //!
-//! Two changes to the paper's prover: the query of B in G1 is gone (one additive and one multiplicative randomiser
-//! instead of two additive ones), and the quotient is taken on a coset where the vanishing polynomial is -2, so four
-//! Fourier transforms are enough.
+//! Two changes to the paper's prover: there is no query of B in G1 (one additive and one
+//! multiplicative randomizer instead of two additive ones), and the quotient is taken on a coset
+//! where the vanishing polynomial is -2, so four Fourier transforms are enough.
 
 mod asserts;
 mod key;

@@ -1,24 +1,24 @@
-//! Commit and prove (PROTOCOL, section 2). Single-threaded: one prover a core.
+//! Commit and prove (spec: mirage#commit, mirage#prove). Single-threaded: one prover per core.
 
 use super::key::ProvingKey;
 use crate::keys::KeyFileError;
 use ark_ff::Field;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Scalars};
 
-/// A Mirage proof of one subcircuit, its commitment D apart.
+/// A Mirage proof of one subcircuit, without its commitment D.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MirageProof {
-    /// A in G1.
+    /// The proof element A in G1.
     pub a: G1Point,
-    /// B in G2.
+    /// The proof element B in G2.
     pub b: G2Point,
-    /// C in G1.
+    /// The proof element C in G1.
     pub c: G1Point,
-    /// The subcircuit's share of the memory check; E = e K.
+    /// The subcircuit's term e of the ledger sum; E = e K.
     pub e: Fr,
 }
 
-/// A witness does not satisfy its constraints.
+/// A witness that does not satisfy its constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("constraint {constraint} does not hold")]
 pub struct Unsatisfied {
@@ -29,25 +29,25 @@ pub struct Unsatisfied {
 /// Whether a prover checks its witness against the constraints before it proves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WitnessCheck {
-    /// A wrong witness is an error that names the constraint, for one more sparse product.
+    /// A wrong witness is an error that names the constraint; costs one more sparse product.
     #[default]
     Check,
     /// A wrong witness makes a wrong proof, which the coordinator finds after the aggregation.
     Skip,
 }
 
-/// The randomisers of one proof.
+/// The randomizers of one proof (spec: mirage#blinding).
 #[derive(Clone, Copy)]
 pub(crate) struct Blinding {
-    /// k_D
+    /// The scalar k_D that hides the commitment.
     pub(crate) commitment: Fr,
-    /// s
+    /// The additive randomizer s of B.
     pub(crate) additive: Fr,
-    /// x, nonzero
+    /// The multiplicative randomizer x of A and B, nonzero.
     pub(crate) multiplicative: Fr,
 }
 
-/// Why no proof was made.
+/// Why no proof was produced.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProverError {
     #[error(transparent)]
@@ -56,14 +56,15 @@ pub(crate) enum ProverError {
     Key(#[from] KeyFileError),
 }
 
-/// `D = sum v_j DQ_j + k_D [delta]_1`.
+/// Computes `D = sum v_j DQ_j + k_D [delta]_1` (spec: mirage#commit): k_D hides the values, the
+/// full rank of the committed columns binds them.
 pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point, KeyFileError> {
     let sum = G1Point::msm(key.d_query()?, values);
     Ok(sum.add(&key.elements.delta_1.mul(&k_d)))
 }
 
-/// Proves one subcircuit from its full assignment z. An unchecked witness that fails a
-/// constraint makes a proof that does not verify.
+/// Proves one subcircuit from its full assignment z (spec: mirage#prove). An unchecked witness that
+/// violates a constraint makes a proof that does not verify.
 pub(crate) fn prove(
     key: &ProvingKey,
     z: &[Fr],
@@ -74,24 +75,30 @@ pub(crate) fn prove(
     let [ma, mb, mc] = key.matrices()?;
     let mut a: Vec<Fr> = (0..rows).map(|i| ma.row(i, z)).collect();
     let mut b: Vec<Fr> = (0..rows).map(|i| mb.row(i, z)).collect();
+    // C z is not evaluated below, so a wrong witness would go unnoticed (spec: mirage#unsatisfied).
     if check == WitnessCheck::Check
         && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z))
     {
         return Err(Unsatisfied { constraint }.into());
     }
+    // After its last use each part of a mapped key may be dropped from memory.
     let used = |part: usize| key.sections().used(ProvingKey::PARTS[part]);
     used(0);
+    // spec: mirage#coset: m = a b on the coset, by two inverse and two forward FFTs. The vanishing
+    // polynomial is -2 there, so h = (c - m)/2; the c part is linear in z and sits in the L and X
+    // queries.
     a.resize(key.domain.size(), Fr::default());
     b.resize(key.domain.size(), Fr::default());
     key.domain.to_coset(&mut a);
     key.domain.to_coset(&mut b);
     a.iter_mut().zip(&b).for_each(|(a, b)| *a *= b);
     drop(b);
-    // The largest vectors go first: each is dropped before the next is made.
+    // The largest vectors come first: each is dropped before the next is allocated.
     let h_part = G1Point::msm(key.h_query()?, &a);
     drop(a);
     used(1);
 
+    // C is split by query: L over the auxiliary variables, X over pub, com and e.
     let layout = key.layout();
     let l_part =
         G1Point::msm_prepared(key.l_query()?, &Scalars::new(&z[layout.auxiliary(z.len())]));
@@ -99,6 +106,8 @@ pub(crate) fn prove(
     let x_part = key.x_query()?.evaluate(z);
     used(5);
     let elements = &key.elements;
+    // spec: mirage#blinding: only B has an additive randomizer, so no MSM for B in G1 is needed; C
+    // cancels it with s A0, and the blinding of D with k_D eta.
     let a0 = elements.alpha_1.add(&key.a_query()?.evaluate(z));
     used(3);
     let b0 = G2Point::sum(&[
@@ -114,6 +123,7 @@ pub(crate) fn prove(
         a0.mul(&blinding.additive),
         elements.eta_1.mul(&-blinding.commitment),
     ]);
+    // x != 0 makes A uniform in G1 without 0 and leaves e(A, B) unchanged.
     let x = blinding.multiplicative;
     let x_inverse = x.inverse().unwrap_or_default();
     Ok(MirageProof { a: a0.mul(&x), b: b0.mul(&x_inverse), c, e: z[layout.sum()] })

@@ -1,4 +1,4 @@
-//! Setup of one type (PROTOCOL, section 2).
+//! Setup of one type (spec: mirage#setup).
 
 use super::asserts::{TypeError, VariablePartition};
 use super::key::{Elements, Shape};
@@ -11,6 +11,7 @@ use hekaton_arith::{
 };
 use hekaton_circuit::prover::R1cs;
 use rayon::prelude::*;
+use std::ops::Range;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// The secrets that all types share.
@@ -36,10 +37,11 @@ pub(crate) struct Bases {
     h: FixedBase<G2Point>,
 }
 
-/// Points made by one thread at a time.
+/// Number of points that one thread computes at a time.
 const CHUNK: usize = 4096;
 
 impl Bases {
+    /// Creates tables sized for `expected` multiples.
     pub(crate) fn new(expected: usize) -> Self {
         Self {
             g: FixedBase::new(&G1Point::generator(), expected),
@@ -64,20 +66,23 @@ impl Bases {
     }
 }
 
-/// What the setup of a type gives beside its key: discrete logarithms and points for the aggregation key.
+/// A type's key, and discrete logarithms and points for the aggregation key.
 pub(crate) struct TypeOutput {
     pub(crate) sections: Sections,
-    /// p_j / gamma for the public wires
+    /// The quotients p_j / gamma for the public variables, that is, the discrete logarithms of
+    /// IC_j.
     pub(crate) ic: Vec<Fr>,
+    /// The discrete logarithm of Theta_c.
     pub(crate) theta: Fr,
     pub(crate) theta_2: G2Point,
 }
 
-/// `L_j(tau)` for all j on the domain (shift 1) or its coset.
+/// Returns `L_j(tau)` for all j on the domain (shift 1) or its coset. tau must be on neither
+/// (spec: mirage#asserts).
 fn lagrange(domain: &Domain, tau: Fr, shift: Fr) -> Vec<Fr> {
     let n = domain.size();
     let shift_power = shift.pow([n as u64]);
-    // L_j(tau) = (tau^N - s^N) / (N s^N) * p / (tau - p), p = s w^j
+    // L_j(tau) = (tau^N - s^N) / (N s^N) * p / (tau - p), where p = s w^j
     let Some(scale) = (shift_power * Fr::from(n as u64)).inverse() else { return Vec::new() };
     let scale = (tau.pow([n as u64]) - shift_power) * scale;
     let points: Vec<Fr> = powers(domain.root(), n).iter().map(|p| *p * shift).collect();
@@ -87,7 +92,7 @@ fn lagrange(domain: &Domain, tau: Fr, shift: Fr) -> Vec<Fr> {
     out
 }
 
-/// The column polynomials of a matrix at tau.
+/// Returns the column polynomials of a matrix at tau.
 fn columns(rows: &[Vec<(Fr, usize)>], lagrange: &[Fr], variables: usize) -> Vec<Fr> {
     let mut out = vec![Fr::zero(); variables];
     for (row, l) in rows.iter().zip(lagrange) {
@@ -98,7 +103,64 @@ fn columns(rows: &[Vec<(Fr, usize)>], lagrange: &[Fr], variables: usize) -> Vec<
     out
 }
 
-/// Setup of one type from its checked R1CS.
+/// Returns the inverses of delta, eta, gamma, kappa, t (t + 2) and 2, where `t = tau^N_c - 1`.
+fn invert_secrets(
+    shared: &SharedSecrets,
+    secrets: &TypeSecrets,
+    t: Fr,
+) -> Result<Zeroizing<[Fr; 6]>, TypeError> {
+    // t is zero on the domain, t + 2 on the coset, where the vanishing polynomial is -2: with tau
+    // on either, a Lagrange denominator would be zero (spec: mirage#asserts).
+    let mut inverses = Zeroizing::new([
+        secrets.delta,
+        secrets.eta,
+        shared.gamma,
+        shared.kappa,
+        t * (t + Fr::from(2u64)),
+        Fr::from(2u64),
+    ]);
+    if inverses.iter().any(Zero::is_zero) {
+        return Err(TypeError::Secrets("one is zero, or tau lies on the domain or its coset"));
+    }
+    batch_invert(inverses.as_mut());
+    Ok(inverses)
+}
+
+/// Checks `e(K, Theta) = e([L_0]_1, H)`: Theta is what row 0, the only row of e, makes of it
+/// (spec: mirage#kappa, mirage#asserts).
+fn check_theta(bases: &Bases, kappa: Fr, p_e: Fr, theta_2: G2Point) -> Result<(), TypeError> {
+    let k = bases.one_g1(kappa);
+    if k.is_identity()
+        || MillerLoop::new(&[k], &[theta_2]).finish()
+            != pairing(&bases.one_g1(p_e), &G2Point::generator())
+    {
+        return Err(TypeError::Secrets("e(K, Theta) is not e([L_0]_1, H)"));
+    }
+    Ok(())
+}
+
+/// Adds the three matrices and the table of their coefficients.
+fn push_matrices(sections: &mut Sections, r1cs: &R1cs) {
+    let mut table = CoefficientTable::new();
+    let [ma, mb, mc] = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
+    sections.push("coefficients", table.values.iter().map(fr_to_bytes).collect());
+    for (rows, entries, matrix) in
+        [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)]
+    {
+        sections.push(rows, matrix.starts);
+        sections.push(entries, matrix.entries);
+    }
+}
+
+/// The nonzero values of a range of variables: the variables, and the values.
+#[allow(clippy::cast_possible_truncation, reason = "a type has at most 2^28 variables")]
+fn nonzero(values: &[Fr], range: Range<usize>) -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
+    let (variables, values) =
+        range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
+    (variables, Zeroizing::new(values))
+}
+
+/// Sets up one type from its checked R1CS.
 pub(crate) fn setup_type(
     r1cs: &R1cs,
     shared: &SharedSecrets,
@@ -114,42 +176,30 @@ pub(crate) fn setup_type(
     let n = domain.size() as u64;
     let SharedSecrets { alpha, beta, tau, .. } = *shared;
     let t = tau.pow([n]) - Fr::ONE;
-    let mut inverses = Zeroizing::new([
-        secrets.delta,
-        secrets.eta,
-        shared.gamma,
-        shared.kappa,
-        t * (t + Fr::from(2u64)),
-        Fr::from(2u64),
-    ]);
-    if inverses.iter().any(Zero::is_zero) {
-        return Err(TypeError::Secrets("one is zero, or tau is a root of unity"));
-    }
-    batch_invert(inverses.as_mut());
+    let inverses = invert_secrets(shared, secrets, t)?;
     let [delta_inverse, eta_inverse, gamma_inverse, kappa_inverse, _, half] = *inverses;
 
+    // Column polynomials at tau: a_j, b_j, c_j and p_j = beta a_j + alpha b_j + c_j.
     let l = Zeroizing::new(lagrange(&domain, tau, Fr::ONE));
     let [a, b, c] = [0, 1, 2].map(|m| Zeroizing::new(columns(&r1cs.rows[m], &l, r1cs.variables)));
     let p: Zeroizing<Vec<Fr>> =
         Zeroizing::new((0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect());
+    // Each variable is in one part, so e has no query that C could shift (spec: mirage#parts).
     let parts = VariablePartition::new(r1cs);
     parts.check(&r1cs.name, r1cs.variables)?;
 
     let half_t = half * t;
-    let scaled = |range: std::ops::Range<usize>, f: &dyn Fn(usize) -> Fr| {
+    let scaled = |range: Range<usize>, f: &dyn Fn(usize) -> Fr| {
         Zeroizing::new(range.map(f).collect::<Vec<_>>())
     };
+    // spec: mirage#queries: the type's own eta binds D, its own delta binds C.
     let d = scaled(parts.committed.clone(), &|j| p[j] * eta_inverse);
+    // spec: mirage#coset: the c part of the quotient is linear in z and goes into L and X, so C z
+    // is never transformed; h takes the product m alone.
     let l_query = scaled(parts.aux.clone(), &|j| (p[j] + c[j] * half_t) * delta_inverse);
     let factor = -half_t * delta_inverse;
     let mut h = Zeroizing::new(lagrange(&domain, tau, domain.shift()));
     h.iter_mut().for_each(|x| *x *= factor);
-    let nonzero =
-        |values: &[Fr], range: std::ops::Range<usize>| -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
-            let (variables, values) =
-                range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
-            (variables, Zeroizing::new(values))
-        };
     let (a_variables, a) = nonzero(&a, 0..r1cs.variables);
     let (b_variables, b) = nonzero(&b, 0..r1cs.variables);
     let (x_variables, mut x) = nonzero(&c, 0..parts.e + 1);
@@ -157,17 +207,8 @@ pub(crate) fn setup_type(
 
     let theta = l[0] * kappa_inverse;
     let theta_2 = bases.one_g2(theta);
-    // e(K, Theta) = e([L_0]_1, H): theta is what the e wire's only row makes of it
-    let k = bases.one_g1(shared.kappa);
-    if k.is_identity()
-        || MillerLoop::new(&[k], &[theta_2]).finish()
-            != pairing(&bases.one_g1(p[parts.e]), &G2Point::generator())
-    {
-        return Err(TypeError::Secrets("e(K, Theta) is not e([L_0]_1, H)"));
-    }
+    check_theta(bases, shared.kappa, p[parts.e], theta_2)?;
 
-    let mut table = CoefficientTable::new();
-    let [ma, mb, mc] = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
     let mut sections = Sections::new(super::ProvingKey::KIND);
     sections.push(
         "shape",
@@ -178,6 +219,8 @@ pub(crate) fn setup_type(
             domain: n,
         }],
     );
+    // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
+    // without them (spec: mirage#queries).
     sections.push(
         "elements",
         vec![Elements {
@@ -188,13 +231,7 @@ pub(crate) fn setup_type(
             delta_2: bases.one_g2(secrets.delta),
         }],
     );
-    sections.push("coefficients", table.values.iter().map(fr_to_bytes).collect());
-    for (rows, entries, matrix) in
-        [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)]
-    {
-        sections.push(rows, matrix.starts);
-        sections.push(entries, matrix.entries);
-    }
+    push_matrices(&mut sections, r1cs);
     sections.push("d", bases.g1(&d));
     sections.push("a_variables", a_variables);
     sections.push("a", bases.g1(&a));

@@ -1,22 +1,22 @@
-//! The answers of the two rounds, and how a worker makes them.
+//! The answers of the two rounds, and how a worker computes them.
 
 use crate::events::Phase;
 use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use hekaton_circuit::Circuit;
 
-/// The answer of one instance in one of the rounds.
+/// The answer for one instance in one of the rounds.
 pub trait Answer: Message {
-    /// The round.
+    /// The round that the answer belongs to.
     const PHASE: Phase;
 
-    /// Index of the instance.
+    /// The index of the instance that the answer is for.
     fn instance(&self) -> usize;
 
     /// Does the job. `challenges` are those of the prove round; the commit round has none.
     ///
     /// # Errors
-    /// What the worker says.
+    /// The error of the worker.
     fn make<C: Circuit>(
         worker: Worker<'_, C>,
         job: Job<C::Private>,
@@ -53,7 +53,12 @@ impl Answer for ProofResponse {
         challenges: Option<&ProveRound>,
     ) -> Result<Self, WorkerError> {
         let instance = job.instance;
-        let no_challenges = || WorkerError::Job { instance, why: "no challenges".into() };
+        let no_challenges = || WorkerError::Job {
+            instance,
+            why: "the prove round needs challenges, and none were passed".into(),
+        };
+        // The job carries everything that the commit round used, so the worker that committed to it
+        // is not needed (spec: distributed#jobs).
         worker.resume(job).prove(challenges.ok_or_else(no_challenges)?)
     }
 }

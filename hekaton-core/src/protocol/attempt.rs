@@ -1,4 +1,5 @@
-//! One attempt at a proof: commit round, prove round, aggregation, and the repair of what a faulty machine computed.
+//! One attempt at a proof: commit round, prove round, aggregation, and the repair of answers that
+//! faulty hardware computed (spec: distributed#rounds, distributed#repair).
 
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::Phase;
@@ -15,18 +16,19 @@ use crate::verifier::transcript::Sponge;
 use hekaton_circuit::{Circuit, Masking};
 use std::time::Instant;
 
-/// One attempt, with randomness of its own.
+/// One attempt, with its own randomness.
 pub(crate) struct Attempt<'a, C: Circuit, E> {
     pub(crate) session: &'a Session<'a, C, E>,
     pub(crate) coordinator: &'a Coordinator<'a, C>,
-    /// the number of the attempt, from 1
+    /// The number of the attempt, starting at 1.
     pub(crate) number: u32,
     pub(crate) randomness: &'a Randomness,
+    /// The sponge of the transcript, by number of the attempt; tests replace it.
     pub(crate) sponge: &'a dyn Fn(u32) -> Box<dyn Sponge>,
 }
 
 impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
-    /// All of it.
+    /// Runs both rounds and the aggregation, and repairs what turns out to be wrong.
     pub(crate) fn run(&self) -> Result<Proof, ProveError> {
         let commit = self.commit_round();
         let (commitments, committed) = self.commit(&commit)?;
@@ -36,21 +38,27 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         self.session.check_cancelled()?;
         let since = self.session.recorder.phase_start(Phase::Aggregate, 1, 0);
         let mut proof = proven.aggregate();
+        // Some Mirage equations fail: replace what is wrong, then aggregate with the same
+        // challenges (spec: distributed#blame, distributed#repair).
         if let Err(CoordinatorError::BadSubcircuits { instances }) = &proof
             && self.repair(&prove, instances, &commitments, &mut responses)?
         {
             let blocks = self.session.engine.blocks(self.coordinator.shared());
             proof = self.aggregate_again(&prove, &commitments, &responses.list, blocks)?;
         }
+        // Every Mirage equation holds, so either a rank's part of the aggregation is wrong, or the
+        // shared values do not balance: then rank 0 fails, too (spec: distributed#repair).
         if matches!(proof, Err(CoordinatorError::Aggregate(_))) && self.session.engine.ranks() > 1 {
             self.session.notice(
-                "every subcircuit's proof verifies but not what the ranks aggregated: a machine is broken, or was; it is \
-                 aggregated again by rank 0 alone",
+                "every subcircuit's proof verifies, but the aggregate that the ranks computed does \
+                 not: possible hardware fault; rank 0 repeats the aggregation alone",
             );
             let blocks = LocalBlocks::all(self.coordinator.shared(), self.session.engine.pool());
             proof = self.aggregate_again(&prove, &commitments, &responses.list, blocks)?;
         }
         let proof = proof?;
+        // The proof is written before the seed is removed: a run that is killed in between can
+        // still be resumed (spec: zero-knowledge#resume).
         if let Some(journal) = self.session.options.journal {
             journal.finish(&proof)?;
         }
@@ -58,6 +66,7 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         Ok(proof)
     }
 
+    /// The commit round, as an engine sees it.
     fn commit_round(&self) -> Round<'a, C> {
         let Session { circuit, keys, options, .. } = self.session;
         let masking = Masking::new(keys.verifying.zero_knowledge);
@@ -78,13 +87,15 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         }
     }
 
-    /// The commit round (spec: distributed#rounds), and the challenges that follow from all commitments. The log is bound
-    /// to the execution: commitments to other values must not be mixed in.
+    /// Runs the commit round and draws the challenges from all commitments
+    /// (spec: distributed#rounds, verifier#memory-challenges).
     #[allow(clippy::type_complexity)]
     fn commit(
         &self,
         round: &Round<'_, C>,
     ) -> Result<(Vec<Commitment>, Committed<'a, C, E::Blocks<'a>>), ProveError> {
+        // The log is bound to the execution: commitments to other values must not be mixed in
+        // (spec: zero-knowledge#resume).
         let (since, context) = (Instant::now(), self.coordinator.execution_digest());
         let Answers { list, bytes, .. } =
             self.session.round::<Commitment>(round, "commitments", &context)?;
@@ -95,7 +106,7 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         Ok((list, committed))
     }
 
-    /// The prove round under those challenges. The log is bound to them too: a proof under other challenges is worthless.
+    /// Runs the prove round under the challenges of the commit round (spec: distributed#rounds).
     #[allow(clippy::type_complexity)]
     fn prove(
         &self,
@@ -103,6 +114,7 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         committed: Committed<'a, C, E::Blocks<'a>>,
     ) -> Result<(Answers<'a, ProofResponse>, Proven<'a, C, E::Blocks<'a>>), ProveError> {
         let since = Instant::now();
+        // This log is bound to the challenges, too: a proof under others is worthless.
         let context =
             [&self.coordinator.execution_digest()[..], &committed.prove_round().to_bytes()]
                 .concat();
@@ -112,9 +124,8 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         Ok((responses, proven))
     }
 
-    /// Computes the answers of bad subcircuits again, in this process. Answers are functions of the seed, so one that
-    /// comes out otherwise now was made by faulty hardware: a proof is replaced, a commitment ends the attempt, because
-    /// all proofs were made under its challenges. Returns whether anything was replaced (spec: distributed#blame).
+    /// Recomputes the answers of bad subcircuits in this process and replaces wrong proofs. Returns
+    /// whether any proof was replaced (spec: distributed#repair).
     fn repair(
         &self,
         prove: &Round<'_, C>,
@@ -122,6 +133,8 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         commitments: &[Commitment],
         responses: &mut Answers<'_, ProofResponse>,
     ) -> Result<bool, ProveError> {
+        // Answers are functions of the seed, so an answer that differs now was computed by faulty
+        // hardware.
         let again = self.session.engine.pool().map(bad.to_vec(), |i| {
             let commit = Round { challenges: None, ..*prove };
             Ok::<_, ProveError>((commit.make::<Commitment>(i)?, prove.make::<ProofResponse>(i)?))
@@ -130,12 +143,15 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         for again in again {
             let (commitment, response) = again?;
             let instance = response.instance;
+            // All proofs were made under the challenges of this commitment: the attempt cannot be
+            // saved, and another one draws new randomness (spec: zero-knowledge#restart).
             if commitment != commitments[instance] {
                 return Err(ProveError::WrongCommitment {
                     instance,
                     by: self.session.by(instance),
                 });
             }
+            // The log keeps both; of two answers for one instance the later one counts.
             if response != responses.list[instance] {
                 responses.log.as_ref().map_or(Ok(()), |log| log.append(&response.to_bytes()))?;
                 responses.list[instance] = response;
@@ -145,14 +161,14 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
         if !replaced.is_empty() {
             let list = replaced.join(", ");
             self.session.notice(format!(
-                "the proofs of these subcircuits were wrong and were made again: {list}; a machine is broken, or was"
+                "the proofs of these subcircuits were wrong and have been recomputed: {list}; \
+                 possible hardware fault"
             ));
         }
         Ok(!replaced.is_empty())
     }
 
-    /// The aggregation from its beginning, over these blocks. It must come to the challenges under which the proofs were
-    /// made: if it does not, cm_D was wrong then or is wrong now.
+    /// Repeats the aggregation from its beginning, over these blocks.
     fn aggregate_again<B: Blocks>(
         &self,
         round: &Round<'_, C>,
@@ -162,6 +178,9 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
     ) -> Result<Result<Proof, CoordinatorError>, ProveError> {
         let sponge = (self.sponge)(self.number);
         let committed = round.coordinator.committed_with(sponge, commitments.to_vec(), blocks)?;
+        // The same commitments must lead to the challenges under which the proofs were made;
+        // otherwise cm_D was wrong then or is wrong now. Masks and k_D must not be used under a
+        // second pair of challenges (spec: distributed#repair, zero-knowledge#restart).
         if Some(committed.prove_round()) != round.challenges {
             return Err(ProveError::WrongChallenges);
         }

@@ -1,7 +1,8 @@
-//! The coordinator: executes the circuit, hands out jobs, collects answers, aggregates.
+//! The coordinator: executes the circuit, creates jobs, collects answers, and aggregates.
 //!
-//! One type for each state; each step consumes the one before, so a step out of order does not compile:
-//! [`Coordinator`] → commit round → [`Committed`] → prove round → [`Proven`] → [`Proof`].
+//! There is one type per state, and each step consumes the previous one, so a step out of order
+//! does not compile (spec: distributed#states): [`Coordinator`] → commit round → [`Committed`] →
+//! prove round → [`Proven`] → [`Proof`].
 
 use crate::aggregation::block::{ProofVectors, Shared};
 use crate::aggregation::blocks::{AggregateError, Blocks, LocalBlocks};
@@ -24,12 +25,13 @@ use hekaton_circuit::{Circuit, ExecutionError, InstanceId, Layout, Masking, Memo
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoordinatorError {
-    /// The circuit can't be executed on this input.
+    /// The circuit cannot be executed on this input.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
     /// The keys were made for another circuit or other parameters.
     #[error(
-        "the keys are for another layout than this circuit has with these parameters (digest {expected} in the keys, {found} here): run setup for it"
+        "the keys are for another layout than the one this circuit has with these parameters \
+         (layout digest {expected} in the keys, {found} here): run setup for this circuit"
     )]
     ForeignKeys {
         /// Layout digest in the verifying key.
@@ -37,12 +39,13 @@ pub enum CoordinatorError {
         /// Layout digest of the circuit.
         found: String,
     },
-    /// Keys of different setups were put together.
+    /// The keys come from different setups.
     #[error(
-        "verifying key, aggregation key and proving keys do not belong to one setup: run setup again"
+        "verifying key, aggregation key and proving keys come from different setups: \
+         run setup again"
     )]
     MixedKeys,
-    /// A round's answers are not one for each instance.
+    /// A round does not have exactly one answer per instance.
     #[error("{round} round: {why}")]
     Answers {
         /// The round.
@@ -51,18 +54,21 @@ pub enum CoordinatorError {
         why: String,
     },
     /// Some subcircuits' proofs are wrong.
-    #[error("the proofs of these subcircuits do not verify: {}; nothing was written", list(.instances))]
+    #[error(
+        "the proofs of these subcircuits do not verify: {}; no proof was produced",
+        list(.instances)
+    )]
     BadSubcircuits {
         /// Their indices.
         instances: Vec<usize>,
     },
-    /// Every subcircuit's proof is right and the aggregate is not.
+    /// Every subcircuit's proof verifies, but the aggregate does not.
     #[error(
-        "every subcircuit's proof verifies but the aggregate does not ({0}); nothing was written"
+        "every subcircuit's proof verifies, but the aggregate does not ({0}); no proof was produced"
     )]
     Aggregate(VerifyError),
-    /// The challenges hit a pole at a public value: start again with new randomness.
-    #[error("public value {index} meets a pole of the memory check")]
+    /// The challenges hit a pole (zero denominator) at a public value: restart with new randomness.
+    #[error("public value {index} hits a pole (zero denominator) of the memory check")]
     Pole {
         /// Index of the public value.
         index: usize,
@@ -70,7 +76,7 @@ pub enum CoordinatorError {
     /// A key is damaged.
     #[error(transparent)]
     Key(#[from] KeyFileError),
-    /// A phase of the aggregation was not done, or with the wrong number of values.
+    /// A phase of the aggregation was skipped, or had the wrong number of values.
     #[error("{0}")]
     Phase(String),
     /// A rank failed, or was lost.
@@ -88,13 +94,14 @@ impl From<AggregateError> for CoordinatorError {
     }
 }
 
+/// A list of instances for an error message, shortened to 20.
 fn list(instances: &[usize]) -> String {
     let shown: Vec<String> = instances.iter().take(20).map(ToString::to_string).collect();
     let more = instances.len().saturating_sub(20);
     shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
-/// The run's fixed surroundings.
+/// An executed circuit with its keys: the coordinator before the commit round.
 pub struct Coordinator<'a, C: Circuit> {
     keys: &'a ProverKeys,
     shared: Shared<'a>,
@@ -102,7 +109,7 @@ pub struct Coordinator<'a, C: Circuit> {
     wiring: Wiring,
     starts: Vec<usize>,
     execution: Execution<'a, C>,
-    /// digest of key and shared values, as two field elements
+    /// The digest of verifying key and shared values, as two field elements of 16 bytes each.
     execution_digest: [Fr; 2],
     public_values: Vec<Fr>,
 }
@@ -119,7 +126,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
     /// Executes the circuit on an input.
     ///
     /// # Errors
-    /// When circuit and keys do not fit, or the execution fails.
+    /// When circuit and keys do not match, or the execution fails.
     pub fn new(
         circuit: &'a C,
         input: &'a C::Input,
@@ -128,6 +135,8 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         let layout = circuit.layout().map_err(ExecutionError::from)?;
         let wiring = layout.wiring(Masking::new(keys.verifying.zero_knowledge));
         let digest = wiring.digest();
+        // The layout fixes addresses and multiplicities, and the keys commit to them: with another
+        // layout no proof would verify (spec: memory-check#preprocessed).
         if digest != keys.verifying.layout {
             let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
             return Err(CoordinatorError::ForeignKeys { expected, found });
@@ -145,16 +154,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         }
         let execution = Execution::new(circuit, input, &layout)?;
         let public_values = execution.public(&layout);
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 execution");
-        hasher.update(&keys.verifying.digest());
-        for value in execution.values.all() {
-            hasher.update(&hekaton_arith::fr_to_bytes(&value));
-        }
-        let digest = hasher.finalize();
-        let execution_digest = [0, 16].map(|at| {
-            let half = &digest.as_bytes()[at..at + 16];
-            Fr::from(half.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)))
-        });
+        let execution_digest = digest_of_execution(keys, &execution);
         let starts = wiring.starts();
         let shared = Shared::new(&keys.aggregation, keys.verifying.k);
         Ok(Self {
@@ -179,7 +179,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         &self.public_values
     }
 
-    /// Constraints of all subcircuits.
+    /// The number of constraints of all subcircuits.
     pub fn total_constraints(&self) -> u64 {
         self.wiring
             .type_of
@@ -188,18 +188,18 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
             .sum()
     }
 
-    /// Shared wires of all subcircuits, masks included.
+    /// The number of shared wires of all subcircuits, masks included.
     pub fn total_slots(&self) -> u64 {
         self.wiring.slots.len() as u64
     }
 
-    /// Constraints of one instance.
+    /// The number of constraints of one instance.
     pub fn constraints(&self, instance: usize) -> usize {
         self.keys.types[self.wiring.type_of[instance] as usize].constraints()
     }
 
-    /// All instances, largest first and type by type, so that the rounds end evenly and a type's key is used while it
-    /// is in cache.
+    /// All instances, largest first and type by type, so that all provers finish a round at about
+    /// the same time and a type's key is used while it is in cache.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.instances()).collect();
         order.sort_by_key(|i| {
@@ -208,7 +208,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         order
     }
 
-    /// Digest of the verifying key and all shared values of this execution.
+    /// The digest of the verifying key and all shared values of this execution.
     pub fn execution_digest(&self) -> [u8; 32] {
         let mut out = [0; 32];
         for (half, value) in out.chunks_exact_mut(16).zip(&self.execution_digest) {
@@ -217,17 +217,17 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         out
     }
 
-    /// Name of an instance's type.
+    /// The name of an instance's type.
     pub(crate) fn type_name(&self, instance: usize) -> &str {
         &self.wiring.types[self.wiring.type_of[instance] as usize].name
     }
 
-    /// Shared wires of an instance, masks included.
+    /// The number of shared wires of an instance, masks included.
     pub(crate) fn slots(&self, instance: usize) -> usize {
         self.wiring.types[self.wiring.type_of[instance] as usize].slots
     }
 
-    /// The types, for a run's first event.
+    /// The types with their sizes, for the first event of a run.
     pub(crate) fn type_summaries(&self) -> Vec<TypeSummary> {
         let mut out: Vec<TypeSummary> = (self.wiring.types.iter().zip(&self.keys.types))
             .map(|(kind, key)| TypeSummary {
@@ -240,16 +240,19 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         out
     }
 
-    /// Masks are drawn anew for every key and every execution.
+    /// The randomness of the masks. Its context is what masks hide, so another key or another
+    /// execution has other masks even if a seed is reused (spec: zero-knowledge#randomness).
     fn mask_randomness(&self, randomness: &Randomness) -> Randomness {
         randomness.bound_to("execution", &self.execution_digest)
     }
 
     /// The job of one instance in the commit round, which needs no private input.
     pub fn commit_job(&self, instance: usize, randomness: &Randomness) -> Job<C::Private> {
-        let id = InstanceId::from_index(instance as u32);
+        let id = instance_id(instance);
         let kind = self.wiring.type_of[instance];
         let values = match self.wiring.masking {
+            // Mask i is a function of the seed: both neighbors compute the same one
+            // (spec: zero-knowledge#masks).
             Masking::Masked => {
                 let randomness = self.mask_randomness(randomness);
                 self.execution
@@ -262,7 +265,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         Job { instance, kind: kind as usize, values, slots, private: None }
     }
 
-    /// The job of one instance with its private input: for the prove round, or for both.
+    /// The job of one instance with its private input, for the prove round or for both rounds.
     ///
     /// # Errors
     /// When the circuit has no private input for it.
@@ -271,7 +274,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         instance: usize,
         randomness: &Randomness,
     ) -> Result<Job<C::Private>, CoordinatorError> {
-        let private = self.execution.private_input(InstanceId::from_index(instance as u32))?;
+        let private = self.execution.private_input(instance_id(instance))?;
         Ok(Job { private: Some(private), ..self.commit_job(instance, randomness) })
     }
 
@@ -280,10 +283,11 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         &self.shared
     }
 
-    /// Takes the answers of the commit round; they give the challenges. What follows is done on this pool.
+    /// Takes the answers of the commit round, from which the challenges follow. All further work is
+    /// done on this pool.
     ///
     /// # Errors
-    /// When they are not one for each instance.
+    /// When there is not exactly one answer per instance.
     pub fn committed<P: Pool>(
         &'a self,
         commitments: Vec<Commitment>,
@@ -296,20 +300,24 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         )
     }
 
-    /// [`Self::committed`] over any sponge, whoever holds the vectors.
+    /// [`Self::committed`] over any sponge and any holder of the vectors.
     pub(crate) fn committed_with<B: Blocks>(
         &'a self,
         sponge: Box<dyn Sponge>,
         commitments: Vec<Commitment>,
         blocks: B,
     ) -> Result<Committed<'a, C, B>, CoordinatorError> {
+        // spec: distributed#collect
         let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
         let vk = &self.keys.verifying;
+        // Pads are the identity in every vector (spec: aggregation#padding).
         let committing = {
             let d = padded_commitments(&commitments, self.shared.padded());
             Committing::new(&self.shared, vk, sponge, &self.public_values, &d, blocks)
         };
         let committing = committing.map_err(Into::into)?;
+        // The verifier rejects a pole (zero denominator) in its own sum, so it is found before the
+        // prove round (spec: memory-check#pole, verifier#public-sum).
         if let Err(VerifyError::Pole { index }) =
             public_sum(vk, &self.public_values, &committing.memory())
         {
@@ -319,7 +327,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
     }
 }
 
-/// After the commit round.
+/// The coordinator after the commit round.
 pub struct Committed<'a, C: Circuit, B> {
     coordinator: &'a Coordinator<'a, C>,
     commitments: Vec<Commitment>,
@@ -335,7 +343,7 @@ impl<C: Circuit, B> std::fmt::Debug for Committed<'_, C, B> {
 }
 
 impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
-    /// What goes to all workers in the prove round.
+    /// What all workers receive in the prove round.
     pub fn prove_round(&self) -> ProveRound {
         ProveRound { memory: self.committing.memory() }
     }
@@ -343,7 +351,7 @@ impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
     /// Takes the answers of the prove round.
     ///
     /// # Errors
-    /// When they are not one for each instance.
+    /// When there is not exactly one answer per instance.
     pub fn proven(
         self,
         responses: Vec<ProofResponse>,
@@ -354,7 +362,7 @@ impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
     }
 }
 
-/// After the prove round.
+/// The coordinator after the prove round.
 pub struct Proven<'a, C: Circuit, B> {
     coordinator: &'a Coordinator<'a, C>,
     commitments: Vec<Commitment>,
@@ -369,16 +377,18 @@ impl<C: Circuit, B> std::fmt::Debug for Proven<'_, C, B> {
 }
 
 impl<C: Circuit, B: Blocks> Proven<'_, C, B> {
-    /// Aggregates, verifies the result, and gives it out only if it verifies; otherwise names the bad subcircuits.
+    /// Aggregates, and returns the proof only if it verifies.
     ///
     /// # Errors
-    /// Which subcircuits are bad.
+    /// When the proof does not verify, with the bad subcircuits if there are any.
     pub fn aggregate(self) -> Result<Proof, CoordinatorError> {
         let Self { coordinator, commitments, committing, responses } = self;
         let memory = committing.memory();
         let proofs = responses.iter().map(|response| (response.instance, &response.proof));
         let vectors = ProofVectors::new(proofs, coordinator.shared.padded());
         let proof = committing.finish(&vectors).map_err(Into::into)?;
+        // Whatever workers and ranks answered, a wrong proof is never returned
+        // (spec: distributed#trust).
         let verdict =
             verify(&coordinator.keys.verifying, &coordinator.public_values, proof.as_bytes());
         let Err(error) = verdict else { return Ok(proof) };
@@ -392,14 +402,35 @@ impl<C: Circuit, B: Blocks> Proven<'_, C, B> {
     }
 }
 
-/// Padded commitments by instance.
+/// The commitments D by instance, padded with the identity.
 pub(crate) fn padded_commitments(commitments: &[Commitment], padded: usize) -> Vec<G1Point> {
     let mut out = vec![G1Point::IDENTITY; padded];
     commitments.iter().for_each(|commitment| out[commitment.instance] = commitment.d);
     out
 }
 
-/// Sorts answers by instance; each instance must have answered once.
+/// The instance at an index below n.
+#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
+fn instance_id(instance: usize) -> InstanceId {
+    InstanceId::from_index(instance as u32)
+}
+
+/// A digest of everything that masks hide: the verifying key and all shared values
+/// (spec: zero-knowledge#randomness). Halves of 16 bytes are below r, so no bit is lost.
+fn digest_of_execution<C: Circuit>(keys: &ProverKeys, execution: &Execution<'_, C>) -> [Fr; 2] {
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 execution");
+    hasher.update(&keys.verifying.digest());
+    for value in execution.values.all() {
+        hasher.update(&hekaton_arith::fr_to_bytes(&value));
+    }
+    let digest = hasher.finalize();
+    [0, 16].map(|at| {
+        let half = &digest.as_bytes()[at..at + 16];
+        Fr::from(half.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)))
+    })
+}
+
+/// Sorts answers by instance, of which each must have exactly one (spec: distributed#collect).
 fn one_each<T>(
     round: &'static str,
     n: usize,
@@ -423,8 +454,8 @@ fn one_each<T>(
     Ok(answers)
 }
 
-/// Names the subcircuits whose Mirage equation fails (spec: distributed#blame). Answers must be one for each instance,
-/// in order.
+/// Names the subcircuits whose Mirage equation fails (spec: distributed#blame, mirage#find-bad).
+/// There must be one answer per instance, in order.
 pub(crate) fn bad_subcircuits(
     keys: &ProverKeys,
     commitments: &[Commitment],
@@ -443,8 +474,9 @@ pub(crate) fn bad_subcircuits(
             proof: r.proof,
         })
         .collect();
-    // The factors depend on every answer: `entropy` is the aggregate proof, which commits to A, B, C and e, and D and C
-    // are hashed themselves. So a worker can't choose answers whose errors cancel.
+    // The factors depend on every answer: `entropy` is the aggregate proof, which commits to A, B,
+    // C and e; D and C are hashed in addition. So a worker cannot choose answers whose errors
+    // cancel (spec: mirage#batch).
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 batch verification");
     hasher.update(entropy);
     for statement in &statements {

@@ -1,4 +1,5 @@
-//! Who runs the rounds: [`Engine`], and [`LocalEngine`] over the threads of one machine.
+//! What runs the rounds: [`Engine`], implemented by [`LocalEngine`] over the threads of one
+//! machine.
 
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
@@ -15,18 +16,18 @@ use hekaton_circuit::Circuit;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-/// How one subcircuit of a round was done.
+/// How an answer was computed.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Seconds that its prover took.
+    /// The seconds that its prover took.
     pub seconds: f64,
-    /// Bytes to and from the prover.
+    /// The bytes sent to and received from the prover.
     pub bytes: u64,
-    /// Who did it.
+    /// The name of the prover.
     pub prover: String,
 }
 
-/// Called with each answer as it comes, for logs and events. An error ends the round.
+/// Called with each answer as it arrives, for logs and events. An error ends the round.
 pub type Done<'a, A> = &'a (dyn Fn(&A, Work) -> Result<(), ProveError> + Sync);
 
 /// One round over the subcircuits of a run, as an engine sees it.
@@ -34,11 +35,11 @@ pub struct Round<'a, C: Circuit> {
     pub(crate) coordinator: &'a Coordinator<'a, C>,
     pub(crate) worker: Worker<'a, C>,
     pub(crate) randomness: &'a Randomness,
-    /// number of the attempt, from 1
+    /// The number of the attempt, starting at 1.
     pub(crate) attempt: u32,
-    /// in the prove round
+    /// The challenges of the prove round; the commit round has none.
     pub(crate) challenges: Option<ProveRound>,
-    /// subcircuits at once, at most
+    /// The maximum number of subcircuits to prove at the same time.
     pub(crate) provers: usize,
     pub(crate) cancellation: &'a Cancellation,
 }
@@ -53,7 +54,7 @@ impl<C: Circuit> std::fmt::Debug for Round<'_, C> {
 }
 
 impl<C: Circuit> Round<'_, C> {
-    /// The answer of one instance, made in this process.
+    /// Computes the answer for one instance in this process.
     pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<A, ProveError> {
         let job = match self.challenges {
             None => self.coordinator.commit_job(instance, self.randomness),
@@ -63,12 +64,13 @@ impl<C: Circuit> Round<'_, C> {
     }
 }
 
-/// Runs the two rounds and the folds of the aggregation: the threads of this machine ([`LocalEngine`]), or ranks
-/// ([`RankEngine`](crate::distributed::RankEngine)).
+/// Runs the two rounds and the phases of the aggregation, on the threads of this machine
+/// ([`LocalEngine`]) or on ranks ([`RankEngine`](crate::distributed::RankEngine)). The proof does
+/// not depend on the engine (spec: distributed#independence).
 pub trait Engine: sealed::Sealed {
-    /// The threads of this process.
+    /// The type of the thread pool.
     type Pool: Pool;
-    /// Who holds the vectors of the aggregation.
+    /// The type that holds the vectors of the aggregation.
     type Blocks<'s>: Blocks
     where
         Self: 's;
@@ -76,16 +78,16 @@ pub trait Engine: sealed::Sealed {
     /// The threads of this process.
     fn pool(&self) -> &Self::Pool;
 
-    /// How many subcircuits are proven at once, when so many are asked for.
+    /// Returns how many subcircuits are proven at the same time if `asked` are requested.
     fn provers(&self, asked: Option<NonZeroUsize>) -> usize;
 
-    /// Ranks that take part beside this process's threads; 1 for threads alone.
+    /// The number of ranks; 1 for an engine without ranks.
     fn ranks(&self) -> usize {
         1
     }
 
-    /// Runs one round over these instances; `done` is told of each answer. The first error stops the round: what is
-    /// under way is finished, no more is started.
+    /// Runs one round over these instances and calls `done` with each answer. The first error stops
+    /// the round: subcircuits in progress are finished, and no more are started.
     ///
     /// # Errors
     /// The first error of a prover, of `done`, or of the engine.
@@ -96,24 +98,26 @@ pub trait Engine: sealed::Sealed {
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError>;
 
-    /// Who holds the vectors of an aggregation.
+    /// Returns the holder of the vectors of an aggregation.
     fn blocks<'s>(&'s self, shared: &'s Shared<'s>) -> Self::Blocks<'s>;
 
-    /// Who made an instance's answers in this process's lifetime, when that is not this process itself.
+    /// The rank that computed an instance's answers during the lifetime of this process, if it was
+    /// not this process itself.
     fn maker(&self, _instance: usize) -> Option<String> {
         None
     }
 
-    /// What the ranks did since this was last asked, for events.
+    /// Returns what the ranks did since the previous call, for events.
     ///
     /// # Errors
-    /// When a rank is lost or sends something wrong.
+    /// When a rank is lost or sends an invalid message.
     fn account(&self, _phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
         Ok(Vec::new())
     }
 }
 
 pub(crate) mod sealed {
+    #[allow(unnameable_types, reason = "seals `Engine`")]
     pub trait Sealed {}
     impl Sealed for crate::pool::LocalEngine {}
 }
@@ -137,6 +141,7 @@ impl Engine for LocalEngine {
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError> {
         self.each(order, round.provers, |i| {
+            // Between subcircuits only: one in progress is finished and kept.
             if round.cancellation.is_cancelled() {
                 return Err(ProveError::Cancelled);
             }
@@ -157,8 +162,8 @@ impl Engine for LocalEngine {
     }
 }
 
-/// Bytes to and from a subcircuit's prover if it were elsewhere, private inputs not counted: values up and D down;
-/// challenges up and the proof down.
+/// The bytes to and from a subcircuit's prover if it were on another machine, private inputs not
+/// counted: values to it and D from it; challenges to it and the proof from it.
 fn traffic<C: Circuit>(coordinator: &Coordinator<'_, C>, phase: Phase, instance: usize) -> u64 {
     let bytes = match phase {
         Phase::Commit => 32 * coordinator.slots(instance) + Commitment::LEN,

@@ -1,11 +1,11 @@
-//! Why a run ends without a proof.
+//! The errors that end a run without a proof.
 
 use crate::protocol::coordinator::CoordinatorError;
 use crate::protocol::journal::JournalError;
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
 
-/// Why there is no proof.
+/// The error of a run that produced no proof.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProveError {
@@ -15,31 +15,32 @@ pub enum ProveError {
     /// A worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// No randomness.
-    #[error("the operating system gives no randomness: {0}")]
+    /// The operating system provided no randomness.
+    #[error("cannot get randomness from the operating system: {0}")]
     Randomness(#[from] getrandom::Error),
-    /// The run directory can't be used.
+    /// The journal (run directory) cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run directory is one for other keys.
-    #[error("the run directory was opened for another verifying key than the one that is used")]
+    /// The journal belongs to other keys.
+    #[error("the run directory was opened for another verifying key than the one in use")]
     ForeignJournal,
-    /// A commitment is not what it must be: a machine is broken. Proofs under its challenges were made, so all begins again
-    /// with new randomness.
-    #[error("the commitment of subcircuit {instance}{by} was wrong: a machine is broken, or was")]
+    /// A commitment differs when it is recomputed. Proofs were made under its challenges, so
+    /// everything restarts with new randomness (spec: distributed#repair).
+    #[error("the commitment of subcircuit {instance}{by} was wrong: possible hardware fault")]
     WrongCommitment {
         /// The subcircuit.
         instance: usize,
-        /// Who made it, if that is known and was not this process: " (by rank ...)".
+        /// The rank that computed it, if that is known and was not this process: " (by rank ...)".
         by: String,
     },
-    /// The commitment to all subtraces was not what it must be, so proofs were made under wrong challenges; all begins again
-    /// with new randomness.
+    /// The commitment to all subtraces differs when it is recomputed, so proofs were made under
+    /// wrong challenges; everything restarts with new randomness (spec: distributed#repair).
     #[error(
-        "the commitment to all subtraces was wrong, and so were the challenges: a machine is broken, or was"
+        "the commitment to all subtraces was wrong, and therefore the challenges: \
+         possible hardware fault"
     )]
     WrongChallenges,
-    /// Somebody asked the run to stop.
+    /// The run was cancelled from outside.
     #[error("cancelled")]
     Cancelled,
 }
@@ -49,7 +50,7 @@ impl ProveError {
         Self::Coordinator(error.into())
     }
 
-    /// Whether another attempt, with new randomness, may end better.
+    /// Whether another attempt with new randomness may succeed (spec: zero-knowledge#restart).
     pub(crate) fn starts_over(&self) -> bool {
         matches!(
             self,

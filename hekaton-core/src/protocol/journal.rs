@@ -1,8 +1,10 @@
-//! Where a run keeps its answers: [`Journal`], which a run directory implements (crate `hekaton-storage`).
+//! Where a run keeps its answers: the trait [`Journal`], implemented by the run directory of the
+//! crate `hekaton-storage`.
 //!
-//! Every answer is a function of key, input and seed, so an answer that was kept need not be computed again, and one that
-//! is computed twice is the same. A journal carries bytes: which of them are answers is for [`prove`](crate::prove()) to
-//! say.
+//! Every answer is a function of key, input and seed, so a recorded answer need not be computed
+//! again, and computing one twice yields the same bytes (spec: zero-knowledge#randomness,
+//! zero-knowledge#resume). A journal stores bytes; [`prove`](crate::prove()) decides which of them
+//! are answers.
 
 use crate::randomness::Randomness;
 use crate::verifier::proof::Proof;
@@ -12,9 +14,9 @@ use crate::verifier::verifying_key::VerifyingKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JournalErrorKind {
-    /// A file can't be read or written; what was kept is intact, and the run can be resumed.
+    /// A file cannot be read or written; recorded answers are intact, and the run can be resumed.
     Io,
-    /// The journal is damaged, of another version, or can't be used for this run.
+    /// The journal is damaged, has another version, or cannot be used for this run.
     Unusable,
     /// An intact log belongs to another execution.
     OtherExecution,
@@ -22,7 +24,7 @@ pub enum JournalErrorKind {
     Held,
 }
 
-/// Why a journal can't be used.
+/// The error of a [`Journal`].
 #[derive(Debug)]
 pub struct JournalError {
     kind: JournalErrorKind,
@@ -30,7 +32,7 @@ pub struct JournalError {
 }
 
 impl JournalError {
-    /// An error of a journal's own.
+    /// Wraps an error of a journal implementation.
     pub fn new(
         kind: JournalErrorKind,
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -38,12 +40,12 @@ impl JournalError {
         Self { kind, error: error.into() }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub fn kind(&self) -> JournalErrorKind {
         self.kind
     }
 
-    /// The journal's own error, if it is of this type.
+    /// The wrapped error, if it has this type.
     pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
         self.error.downcast_ref()
     }
@@ -61,20 +63,21 @@ impl std::error::Error for JournalError {
     }
 }
 
-/// Which log of a run: one per round and attempt.
+/// Identifies a log of a run: there is one per round and attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct LogKey<'a> {
     /// `commitments` or `proofs`.
     pub round: &'static str,
-    /// The number of the attempt, from 1.
+    /// The number of the attempt, starting at 1.
     pub attempt: u32,
-    /// What the answers depend on in addition to the run's identity. Answers for another context are an error.
+    /// What the answers depend on in addition to the run's identity. A log that was written for
+    /// another context is an error.
     pub context: &'a [u8],
     /// The length of every message.
     pub message_length: usize,
 }
 
-/// Takes a batch of messages from a log and returns how many of them are not answers of this run.
+/// Takes a batch of messages from a log, and returns how many of them are not answers of this run.
 pub type Accept<'a> = dyn FnMut(Vec<&[u8]>) -> usize + 'a;
 
 /// Keeps the answers of a run, so that an interrupted run can be resumed.
@@ -82,51 +85,52 @@ pub trait Journal: std::fmt::Debug + Sync {
     /// Whether the journal was opened for this key.
     fn is_for(&self, key: &VerifyingKey) -> bool;
 
-    /// Whether an earlier process began the run.
+    /// Whether an earlier process started the run.
     fn is_resumed(&self) -> bool;
 
-    /// Whether the run's seed is one for tests: its proofs are not zero-knowledge.
+    /// Whether the run has a test seed, so that its proofs are not zero-knowledge.
     fn has_insecure_seed(&self) -> bool;
 
-    /// Whether the seed is still there. It is removed with the last step of a run.
+    /// Whether the seed still exists. The last step of a run removes it.
     fn has_seed(&self) -> bool;
 
-    /// What a user should know about opening the journal, once.
+    /// Returns what a user should know about how the journal was opened. A second call returns
+    /// nothing.
     fn take_notices(&self) -> Vec<String>;
 
     /// The run's secret randomness.
     ///
     /// # Errors
-    /// When the run is finished and its seed was removed.
+    /// When the run is finished and its seed has been removed.
     fn randomness(&self) -> Result<Randomness, JournalError>;
 
-    /// Opens the log of a round and passes the intact messages in it to `accept`, batch by batch. Also returns notices
-    /// about what had to be left out.
+    /// Opens the log of a round and passes its intact messages to `accept`, batch by batch. Also
+    /// returns notices about records that had to be left out.
     ///
     /// # Errors
-    /// When the log belongs to another execution, or can't be read.
+    /// When the log belongs to another execution, or cannot be read.
     fn log<'j>(
         &'j self,
         key: LogKey<'_>,
         accept: &mut Accept<'_>,
     ) -> Result<(Box<dyn RoundLog + 'j>, Vec<String>), JournalError>;
 
-    /// The bytes of a finished run's proof, if there are any.
+    /// The bytes of the proof, if the run is finished.
     fn proof(&self) -> Option<Vec<u8>>;
 
-    /// The error for a finished run whose proof does not verify for this execution.
+    /// Returns the error for a finished run whose proof does not verify for this execution.
     fn finished_otherwise(&self) -> JournalError;
 
-    /// Keeps the proof and removes the seed, which nobody needs any more.
+    /// Stores the proof, then removes the seed, which is no longer needed.
     ///
     /// # Errors
-    /// When the proof can't be written.
+    /// When the proof cannot be written.
     fn finish(&self, proof: &Proof) -> Result<(), JournalError>;
 
-    /// Removes the seed of a finished run; an earlier process may have been killed before it did.
+    /// Removes the seed of a finished run, in case an earlier process was killed before it did.
     ///
     /// # Errors
-    /// When the seed can't be removed.
+    /// When the seed cannot be removed.
     fn remove_seed(&self) -> Result<(), JournalError>;
 }
 
@@ -135,12 +139,12 @@ pub trait RoundLog: Sync {
     /// Appends a message.
     ///
     /// # Errors
-    /// When it can't be written. The log keeps what it had.
+    /// When it cannot be written. Earlier messages stay intact.
     fn append(&self, message: &[u8]) -> Result<(), JournalError>;
 
-    /// Makes sure that all messages outlive a power failure.
+    /// Makes sure that all messages survive a power failure.
     ///
     /// # Errors
-    /// When they can't be synced.
+    /// When they cannot be synced.
     fn sync(&self) -> Result<(), JournalError>;
 }

@@ -1,38 +1,39 @@
-//! What goes between coordinator and workers: plain values, so that any engine can carry them.
+//! What coordinator and workers exchange: plain values, so that any engine can carry them.
 //!
-//! A job is a value that any worker can do at any time, more than once, with the same result. The answers are
-//! [`Message`]s: values with one canonical encoding of a fixed length, for ranks and for the logs of a run directory.
+//! Any worker can do a job, at any time, more than once, with the same result
+//! (spec: distributed#jobs). The answers are [`Message`]s: values with one canonical encoding of a
+//! fixed length, for ranks and for the logs of a run directory.
 
 use crate::encoding::{DecodeError, Reader};
 use crate::mirage::MirageProof;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_to_bytes};
 use hekaton_circuit::{MemoryChallenges, SlotAccess};
 
-/// A subcircuit to be proven: everything that is its own.
+/// A subcircuit to be proven, with everything that belongs to it.
 #[derive(Clone, Debug)]
 pub struct Job<P> {
-    /// Index of the instance.
+    /// The index of the instance.
     pub instance: usize,
-    /// Index of its type.
+    /// The index of its type.
     pub kind: usize,
     /// The values of its shared wires by slot, masks included.
     pub values: Vec<Fr>,
     /// The addresses and multiplicities of its slots.
     pub slots: Vec<SlotAccess>,
-    /// Its private input; the commit round does without.
+    /// Its private input, which the commit round does not need.
     pub private: Option<P>,
 }
 
 /// A worker's answer in the commit round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commitment {
-    /// Index of the instance.
+    /// The index of the instance.
     pub instance: usize,
     /// The commitment D to the values of its slots.
     pub d: G1Point,
 }
 
-/// What the coordinator sends into the prove round, the same for all subcircuits.
+/// What the coordinator sends to all workers at the start of the prove round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProveRound {
     /// The challenges of the memory check.
@@ -42,7 +43,7 @@ pub struct ProveRound {
 /// A worker's answer in the prove round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofResponse {
-    /// Index of the instance.
+    /// The index of the instance.
     pub instance: usize,
     /// The proof.
     pub proof: MirageProof,
@@ -50,13 +51,14 @@ pub struct ProofResponse {
 
 /// A value with one canonical encoding of a fixed length (docs/formats.md, "Messages").
 pub trait Message: Sized + Send + Sync {
-    /// Length of the encoding in bytes.
+    /// The length of the encoding in bytes.
     const LEN: usize;
 
-    /// The canonical encoding, [`Self::LEN`] bytes.
+    /// Returns the canonical encoding, [`Self::LEN`] bytes.
     fn to_bytes(&self) -> Vec<u8>;
 
-    /// Decodes. Everything is checked: the length, canonical scalars, points on the curve and in the subgroup.
+    /// Decodes, and checks everything: the length, scalars below r, points canonical, on the curve
+    /// and in the subgroup (spec: distributed#messages).
     ///
     /// # Errors
     /// What is wrong, and at which byte.
@@ -69,6 +71,8 @@ fn put_instance(instance: usize) -> Vec<u8> {
 
 fn instance(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
     let index = reader.u64("index of the instance")?;
+    // Layouts have fewer instances: a larger number is damage, and would be truncated in other
+    // messages.
     match u32::try_from(index) {
         Ok(index) => Ok(index as usize),
         Err(_) => Err(reader.invalid(

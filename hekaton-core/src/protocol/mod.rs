@@ -1,5 +1,8 @@
-//! The two rounds as types of their states, and who runs them: for engines, tools and benchmarks. A program that proves
-//! and verifies needs only what the crate's root re-exports.
+//! The protocol: coordinator and worker as one type per state, their messages, and the engines that
+//! run the rounds (spec: distributed#rounds, distributed#states).
+//!
+//! This module is for engines, tools and benchmarks. A program that proves and verifies needs only
+//! what the crate root re-exports.
 
 pub mod answer;
 mod attempt;

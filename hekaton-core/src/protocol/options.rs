@@ -1,4 +1,4 @@
-//! How a run is done: [`ProveOptions`] and [`Cancellation`].
+//! The options of a run: [`ProveOptions`] and [`Cancellation`].
 
 use crate::events::Recorder;
 use crate::mirage::WitnessCheck;
@@ -8,18 +8,18 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Asks a run to stop. Clones stand for the same request.
+/// Asks a run to stop. Clones share one request.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// Nothing is cancelled yet.
+    /// A request that has not been made yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Subcircuits under way are finished and kept, no more are started; the run ends with
-    /// [`ProveError::Cancelled`](crate::ProveError::Cancelled).
+    /// Stops the run: subcircuits in progress are finished and kept, and no more are started. The
+    /// run ends with [`ProveError::Cancelled`](crate::ProveError::Cancelled).
     pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -55,8 +55,8 @@ impl Default for ProveOptions<'_> {
 }
 
 impl<'a> ProveOptions<'a> {
-    /// Zero-knowledge proofs, fresh randomness for each run, witnesses checked, one prover a thread, nothing kept on
-    /// disk.
+    /// The defaults: fresh randomness for each run, witnesses checked, one prover per thread,
+    /// nothing recorded. Whether proofs are zero-knowledge is a property of the keys.
     pub fn new() -> Self {
         let cancellation = Cancellation::new();
         Self {
@@ -69,45 +69,48 @@ impl<'a> ProveOptions<'a> {
         }
     }
 
-    /// The run's randomness. Default: drawn fresh for each run, or the run directory's. Giving it is for tests.
+    /// Sets the randomness of the run, for tests. Default: drawn from the operating system for each
+    /// run, or that of the journal.
     pub fn randomness(mut self, randomness: Randomness) -> Self {
         self.randomness = Some(randomness);
         self
     }
 
-    /// Whether each prover checks its witness against the constraints before it proves. Default:
-    /// [`WitnessCheck::Check`].
+    /// Sets whether each prover checks its witness against the constraints before it proves.
+    /// Default: [`WitnessCheck::Check`].
     pub fn witness_check(mut self, check: WitnessCheck) -> Self {
         self.witness_check = check;
         self
     }
 
-    /// How many subcircuits are proven at once, at most; memory grows with it. Default, and for 0: one a thread.
+    /// Sets the maximum number of subcircuits that are proven at the same time; memory grows with
+    /// it. Default, and for 0: one per thread.
     pub fn provers(mut self, provers: usize) -> Self {
         self.provers = NonZeroUsize::new(provers);
         self
     }
 
-    /// What stops the run from outside. Default: nothing.
+    /// Sets the request that stops the run from outside. Default: none.
     pub fn cancellation(mut self, cancellation: &Cancellation) -> Self {
         self.cancellation = cancellation.clone();
         self
     }
 
-    /// Who is told what happens, for progress and reports. Default: nobody.
+    /// Sets the receiver of events, for progress and reports. Default: none.
     pub fn recorder(mut self, recorder: &'a Recorder<'a>) -> Self {
         self.recorder = Some(recorder);
         self
     }
 
-    /// Where answers are kept, so that an interrupted run can be resumed; a `RunDirectory` of the crate `hekaton-storage`.
-    /// Default: nowhere. The journal's secret seed is the run's randomness.
+    /// Sets where answers are recorded so that an interrupted run can be resumed, for example a
+    /// `RunDirectory` of the crate `hekaton-storage`. Default: nowhere. The randomness of the run
+    /// is then that of the journal.
     pub fn journal(mut self, journal: &'a dyn Journal) -> Self {
         self.journal = Some(journal);
         self
     }
 
-    /// Whether answers are kept.
+    /// Whether answers are recorded.
     pub fn has_journal(&self) -> bool {
         self.journal.is_some()
     }

@@ -1,4 +1,4 @@
-//! A whole run on one engine: execution, then attempts until there is a proof.
+//! A complete run on one engine: execution, then attempts until one produces a proof.
 
 use crate::events::{Event, Outcome, Phase, Recorder};
 use crate::keys::ProverKeys;
@@ -20,23 +20,24 @@ use hekaton_circuit::Circuit;
 /// A finished run.
 #[derive(Debug)]
 pub struct ProvenRun {
-    /// The proof; it was verified.
+    /// The proof, which has been verified.
     pub proof: Proof,
-    /// The public values that it proves.
+    /// The public values that the proof is for.
     pub public_values: Vec<Fr>,
-    /// Number of subcircuits.
+    /// The number of subcircuits.
     pub instances: usize,
-    /// Constraints of all subcircuits.
+    /// The number of constraints of all subcircuits.
     pub constraints: u64,
 }
 
 /// Proves an execution of `circuit` on `input`.
 ///
-/// The proof is verified before it is returned. With a [journal](ProveOptions::journal) every answer is kept, and what an
-/// earlier process kept is not computed again.
+/// The proof is verified before it is returned. With a [journal](ProveOptions::journal), every
+/// answer is recorded, and answers recorded by an earlier process are not computed again.
 ///
 /// # Errors
-/// When the input, the circuit or the keys are wrong, with the bad subcircuits named, or when the run was cancelled.
+/// When the input, the circuit or the keys are wrong, with the names of the bad subcircuits, or
+/// when the run was cancelled.
 pub fn prove<C: Circuit>(
     circuit: &C,
     input: &C::Input,
@@ -47,7 +48,7 @@ pub fn prove<C: Circuit>(
     prove_with(circuit, input, keys, engine, options, &|_| Box::new(Merlin::new()))
 }
 
-/// [`prove`] over any sponge, which is made from the number of the attempt.
+/// [`prove`] with any sponge, created from the number of the attempt.
 pub(crate) fn prove_with<C: Circuit>(
     circuit: &C,
     input: &C::Input,
@@ -78,6 +79,8 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
     ) -> Result<ProvenRun, ProveError> {
         let coordinator = self.start(input)?;
+        // A finished run has no seed any more: it returns its proof or fails, and never proves
+        // again.
         let proof = match self.finished(&coordinator)? {
             Some(proof) => proof,
             None => self.attempts(&coordinator, sponge)?,
@@ -90,6 +93,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         })
     }
 
+    /// Attempts a proof until it succeeds, at most [`ATTEMPTS`] times.
     fn attempts(
         &self,
         coordinator: &Coordinator<'_, C>,
@@ -110,7 +114,9 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                     number += 1;
                     self.notice(error.to_string());
                     self.recorder.emit(Event::Restart { attempt: number });
-                    // All randomness is drawn anew: what was committed to under these challenges must not be used again.
+                    // All randomness is drawn anew: masks and k_D must not be used under two pairs
+                    // of challenges, because two evaluations of e_i reveal more than one
+                    // (spec: zero-knowledge#restart).
                     randomness = randomness.next_attempt();
                 }
                 other => return other,
@@ -118,9 +124,11 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         }
     }
 
-    /// Executes the circuit and tells what the run is.
+    /// Executes the circuit, and emits the event that describes the run.
     fn start<'c>(&'c self, input: &'c C::Input) -> Result<Coordinator<'c, C>, ProveError> {
         let (recorder, journal) = (self.recorder, self.options.journal);
+        // The journal's answers and its seed are bound to a verifying key
+        // (spec: zero-knowledge#resume).
         if journal.is_some_and(|journal| !journal.is_for(&self.keys.verifying)) {
             return Err(ProveError::ForeignJournal);
         }
@@ -128,6 +136,8 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         let coordinator = Coordinator::new(self.circuit, input, self.keys)?;
         recorder.phase_end(Phase::Execute, since, 0);
         let vk = &self.keys.verifying;
+        // A proof with a known seed is not zero-knowledge, whatever the keys say
+        // (spec: zero-knowledge#modes).
         let seeded = match journal {
             Some(journal) => journal.has_insecure_seed(),
             None => self.options.randomness.as_ref().is_some_and(Randomness::is_seeded),
@@ -153,7 +163,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         Ok(coordinator)
     }
 
-    /// The proof that an earlier process finished.
+    /// Returns the proof that an earlier process finished, if there is one.
     fn finished(&self, coordinator: &Coordinator<'_, C>) -> Result<Option<Proof>, ProveError> {
         let Some((journal, bytes)) =
             self.options.journal.and_then(|journal| Some((journal, journal.proof()?)))
@@ -162,15 +172,17 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
         };
         match verify(&self.keys.verifying, coordinator.public_values(), &bytes) {
             Ok(()) => {
-                self.notice("the run was finished already: its proof verifies");
-                // The process that finished it may have been killed before this.
+                self.notice("the run was already finished; its proof verifies");
+                // The process that finished the run may have been killed before it removed the
+                // seed.
                 journal.remove_seed()?;
                 Ok(Some(Proof::from_verified(bytes)))
             }
+            // Without the seed the run cannot be repeated with its own randomness.
             Err(_) if !journal.has_seed() => Err(journal.finished_otherwise().into()),
             Err(error) => {
                 self.notice(format!(
-                    "the run directory's proof does not verify ({error}) and is made again"
+                    "the proof in the run directory does not verify ({error}) and is computed again"
                 ));
                 Ok(None)
             }

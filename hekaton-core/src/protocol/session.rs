@@ -1,4 +1,4 @@
-//! What stays the same over all attempts of a run, and one round with its log and events.
+//! What all attempts of a run share, and one round with its log and events.
 
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// How often a run starts over after a pole before it gives up; a pole has a probability of about 2^-230.
+/// The number of attempts before a run gives up. A pole (zero denominator) has a probability of
+/// about 2^-230, so a second restart points to faulty hardware (spec: zero-knowledge#restart).
 pub(crate) const ATTEMPTS: u32 = 4;
 
-/// What stays the same over all attempts of a run.
+/// What all attempts of a run share.
 pub(crate) struct Session<'a, C, E> {
     pub(crate) circuit: &'a C,
     pub(crate) keys: &'a ProverKeys,
@@ -27,35 +28,36 @@ pub(crate) struct Session<'a, C, E> {
 
 /// The answers of a round.
 pub(crate) struct Answers<'a, A> {
-    /// The round's log, for answers that are made again later.
+    /// The log of the round, for answers that are recomputed later.
     pub(crate) log: Option<Box<dyn RoundLog + 'a>>,
     /// One answer per instance, in order.
     pub(crate) list: Vec<A>,
-    /// Bytes exchanged with provers in this process's lifetime.
+    /// The bytes exchanged with provers during the lifetime of this process.
     pub(crate) bytes: u64,
 }
 
 impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
-    /// How many subcircuits are proven at once.
+    /// The number of subcircuits that are proven at the same time.
     pub(crate) fn provers(&self) -> usize {
         self.engine.provers(self.options.provers)
     }
 
-    /// Who made an answer, for messages.
+    /// The rank that computed an answer, as a suffix for messages; empty if unknown.
     pub(crate) fn by(&self, instance: usize) -> String {
         self.engine.maker(instance).map_or_else(String::new, |maker| format!(" (by {maker})"))
     }
 
-    /// Tells the user about something that stops nothing.
+    /// Emits a notice for the user. The run continues.
     pub(crate) fn notice(&self, message: impl Into<String>) {
         self.recorder.emit(Event::Notice { message: message.into() });
     }
 
+    /// Fails if the run was cancelled.
     pub(crate) fn check_cancelled(&self) -> Result<(), ProveError> {
         if self.options.cancellation.is_cancelled() { Err(ProveError::Cancelled) } else { Ok(()) }
     }
 
-    /// Records what the ranks did in a phase, and its end.
+    /// Emits the events at the end of a phase: what each rank did, and the end itself.
     pub(crate) fn phase_end(
         &self,
         phase: Phase,
@@ -69,8 +71,8 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         Ok(())
     }
 
-    /// One round (spec: distributed#rounds): takes from the log what is there, has the engine do the rest, and appends
-    /// each answer to the log before anyone is told of it, so that an interrupted run loses none.
+    /// Runs one round (spec: distributed#rounds): takes the answers that the log has, and lets the
+    /// engine compute the others.
     pub(crate) fn round<A: Answer>(
         &self,
         round: &Round<'_, C>,
@@ -86,6 +88,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         let exchanged = AtomicU64::new(0);
         let new =
             self.engine.round::<C, A>(round, &order, &|answer, Work { seconds, bytes, prover }| {
+                // Recorded before any event reports it, so an interrupted run loses no answer.
                 if let Some(log) = &log {
                     log.append(&answer.to_bytes())?;
                 }
@@ -101,7 +104,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
                 });
                 Ok(())
             });
-        // Synced also when the round failed: what was done must outlive a power failure.
+        // Synced even when the round failed: answers must survive a power failure.
         let synced = log.as_ref().map_or(Ok(()), |log| log.sync());
         let new = new?;
         synced?;
@@ -109,8 +112,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         Ok(Answers { log, list: answers.into_values().collect(), bytes: exchanged.into_inner() })
     }
 
-    /// Opens the log of a round. A message counts only if it decodes as an answer of an instance of this run: points in
-    /// their subgroups, scalars reduced, the instance below n. Of two answers of one instance the later counts.
+    /// Opens the log of a round, and returns the answers in it.
     #[allow(clippy::type_complexity)]
     fn open_log<A: Answer>(
         &self,
@@ -122,6 +124,10 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         let Some(journal) = self.options.journal else { return Ok((None, answers)) };
         let (instances, pool) = (round.coordinator.instances(), self.engine.pool());
         let key = LogKey { round: name, attempt: round.attempt, context, message_length: A::LEN };
+        // A message counts only if it decodes as an answer for an instance of this run: points in
+        // their subgroups, scalars reduced, the instance below n. Whether it is the right answer is
+        // not known: wrong ones are found after the aggregation (spec: distributed#blame). Of two
+        // answers for one instance the later one counts, because a repair appends.
         let opened = journal.log(key, &mut |messages| {
             let all = messages.len();
             let decode = |message: &[u8]| {
@@ -133,7 +139,8 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
             refused
         });
         let (log, notices) = match opened {
-            // The commitments are the same, or their log would not be this run's: so cm_D was another one then.
+            // The log of proofs is bound to g and b. The commitments in their own log are of this
+            // execution, so cm_D must have been computed differently when the proofs were made.
             Err(error)
                 if error.kind() == JournalErrorKind::OtherExecution
                     && A::PHASE == Phase::Prove

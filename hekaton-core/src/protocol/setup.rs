@@ -1,4 +1,5 @@
-//! Setup of a whole circuit: proving keys of all types, aggregation key, verifying key.
+//! Setup of a complete circuit: the proving keys of all types, the aggregation key, and the
+//! verifying key.
 
 use crate::keys::{AggregationKey, KeyFileError, ProverKeys, Sections};
 use crate::mirage::{
@@ -15,79 +16,83 @@ use hekaton_circuit::{Circuit, LayoutError, Masking, StarError, SynthesizeError}
 use std::convert::Infallible;
 use zeroize::Zeroizing;
 
-/// What a setup needs to know beside the circuit, each option with a default.
+/// Options of [`setup`], each with a default except the name of the circuit.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SetupOptions {
     pub(crate) circuit: String,
-    /// JSON, or why the parameters can't be written as such
+    /// JSON, or why the parameters cannot be written as JSON.
     pub(crate) parameters: Result<String, String>,
     pub(crate) zero_knowledge: bool,
     pub(crate) insecure_seed: Option<u64>,
 }
 
 impl SetupOptions {
-    /// Zero knowledge, fresh secrets, no parameters. The circuit's name is kept in the keys.
+    /// The defaults: zero knowledge, fresh secrets, no parameters. The keys contain the name of the
+    /// circuit.
     pub fn new(circuit: impl Into<String>) -> Self {
         let parameters = Ok("{}".to_owned());
         Self { circuit: circuit.into(), parameters, zero_knowledge: true, insecure_seed: None }
     }
 
-    /// The circuit's parameters, which are kept in the keys as JSON. Default: an empty object.
+    /// Sets the parameters of the circuit, which the keys contain as JSON. Default: an empty
+    /// object.
     pub fn parameters(mut self, parameters: &impl serde::Serialize) -> Self {
         self.parameters = serde_json::to_string(parameters).map_err(|e| e.to_string());
         self
     }
 
-    /// Whether proofs are zero-knowledge. Default: yes; a chain of mask wires hides each subcircuit's share of the memory
-    /// check, for two slots a subcircuit. Without it proofs leak: a guess of the witness can be confirmed. The keys say so.
+    /// Sets whether proofs are zero-knowledge. Default: yes; a chain of mask wires hides each
+    /// subcircuit's term of the ledger sum, at the cost of two slots per subcircuit
+    /// (spec: zero-knowledge#masks). Without masks, proofs leak: a guess of the witness can be
+    /// confirmed. The keys record the mode.
     pub fn zero_knowledge(mut self, zero_knowledge: bool) -> Self {
         self.zero_knowledge = zero_knowledge;
         self
     }
 
-    /// **For tests only.** Derives the trapdoors from a seed, so that everybody who reads the seed can forge. Default:
-    /// trapdoors from the operating system's randomness.
+    /// **For tests only.** Derives the trapdoors from a seed, so that everyone who knows the seed
+    /// can forge proofs. Default: trapdoors from the randomness of the operating system.
     pub fn insecure_seed(mut self, seed: u64) -> Self {
         self.insecure_seed = Some(seed);
         self
     }
 }
 
-/// Why a setup failed. `E` is the error of the [`KeySink`].
+/// The error of a setup. `E` is the error of the [`KeySink`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError<E = Infallible> {
-    /// The parameters can't be written as JSON.
-    #[error("the circuit's parameters can't be written as JSON: {0}")]
+    /// The parameters cannot be written as JSON.
+    #[error("cannot write the circuit's parameters as JSON: {0}")]
     Parameters(String),
-    /// The layout is wrong.
+    /// The layout is invalid.
     #[error("layout: {0}")]
     Layout(#[from] LayoutError),
-    /// The wiring is no set of stars.
+    /// The wiring is not a set of stars: one writer and its readers per address.
     #[error("wiring: {0}")]
     Star(#[from] StarError),
-    /// The gadgets failed.
+    /// The synthesis of a type failed.
     #[error(transparent)]
     Synthesize(#[from] SynthesizeError),
     /// A type would be unsound.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// The verifying key would be unreadable.
-    #[error("the verifying key can't be written: {0}")]
+    /// The verifying key would be refused when it is read.
+    #[error("cannot write the verifying key: {0}")]
     VerifyingKey(#[from] VerifyingKeyError),
-    /// The keys can't be built.
+    /// The keys cannot be built.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
-    /// The keys can't be kept.
+    /// The keys cannot be stored.
     #[error(transparent)]
     Sink(E),
-    /// No randomness.
-    #[error("the operating system gives no randomness: {0}")]
+    /// The operating system provided no randomness.
+    #[error("cannot get randomness from the operating system: {0}")]
     Randomness(#[from] getrandom::Error),
 }
 
-/// Draws the trapdoors; they are wiped when they are dropped.
+/// The source of the trapdoors.
 enum Trapdoors {
     Fresh,
     Seeded(u64, u64),
@@ -95,6 +100,7 @@ enum Trapdoors {
 
 impl Trapdoors {
     fn draw(&mut self) -> Result<Fr, getrandom::Error> {
+        // 64 bytes are reduced mod r, so the bias is negligible; the bytes are wiped.
         let mut bytes = Zeroizing::new([0; 64]);
         match self {
             Self::Fresh => getrandom::fill(bytes.as_mut())?,
@@ -109,7 +115,7 @@ impl Trapdoors {
     }
 }
 
-/// All secrets of a setup.
+/// All trapdoors of a setup, wiped on drop.
 pub(crate) struct Secrets {
     pub(crate) shared: SharedSecrets,
     pub(crate) types: Vec<TypeSecrets>,
@@ -136,6 +142,7 @@ impl Secrets {
         Ok(Self { shared, types: list, phi, psi })
     }
 
+    /// Checks that no trapdoor is zero and that no delta or eta is shared (spec: mirage#asserts).
     fn check(&self) -> Result<(), TypeError> {
         let s = &self.shared;
         let delta_eta: Zeroizing<Vec<Fr>> =
@@ -147,7 +154,7 @@ impl Secrets {
 /// Runs the setup of a circuit and returns all keys, in memory. See [`setup_into`].
 ///
 /// # Errors
-/// When the layout, the wiring or a type breaks a rule that soundness needs.
+/// When the layout, the wiring or a type violates a rule that soundness depends on.
 pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKeys, SetupError> {
     let mut types = Vec::new();
     let mut keep = |key, _| {
@@ -158,16 +165,18 @@ pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKe
     Ok(ProverKeys { verifying, aggregation, types })
 }
 
-/// Runs the setup of a circuit and passes each key to `sink` as soon as it is made, so that memory is bounded by the
-/// largest type. `progress` is called with what is done next.
+/// Runs the setup of a circuit and passes each key to `sink` as soon as it is made, so that memory
+/// is bounded by the largest type. `progress` is called with a description of each step before it
+/// starts.
 ///
-/// This is a *local* setup: it draws the trapdoors itself and wipes them, but anyone who runs it could keep them and
-/// forge proofs. The keys say so.
+/// This is a *local* setup: it draws the trapdoors itself and wipes them, but whoever runs it could
+/// keep them and forge proofs. The keys record that (spec: soundness#trusted).
 ///
-/// Threads: those of the current rayon pool.
+/// It uses the threads of the current rayon pool.
 ///
 /// # Errors
-/// When the layout, the wiring or a type breaks a rule that soundness needs, or the sink can't keep a key.
+/// When the layout, the wiring or a type violates a rule that soundness depends on, or the sink
+/// cannot store a key.
 pub fn setup_into<C: Circuit, S: KeySink>(
     circuit: &C,
     options: &SetupOptions,
@@ -180,7 +189,7 @@ pub fn setup_into<C: Circuit, S: KeySink>(
     Ok(verifying)
 }
 
-/// Takes the proving key of a type and its number of instances.
+/// Takes the proving key of a type, and the number of its instances.
 type Keep<'a, E> = dyn FnMut(ProvingKey, usize) -> Result<(), SetupError<E>> + 'a;
 
 fn setup_circuit<C: Circuit, E>(
@@ -193,13 +202,20 @@ fn setup_circuit<C: Circuit, E>(
     let wiring = layout.wiring(Masking::new(options.zero_knowledge));
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
     let types = layout.type_ids().map(|kind| {
-        let variables = wiring.variables(kind.index() as u32);
+        let variables = wiring.variables(type_number(kind.index()));
         Ok(synthesize_r1cs(circuit, kind, layout.type_name(kind), variables)?)
     });
     setup_wiring(&wiring, types, &secrets, options, keep, progress)
 }
 
-/// Setup from a wiring and the R1CS of its types; all asserts are here.
+/// The number of a type, from its index in the layout.
+#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 types")]
+fn type_number(index: usize) -> u32 {
+    index as u32
+}
+
+/// Runs the setup of a wiring and the R1CS of its types. All assertions that soundness needs are in
+/// here (spec: memory-check#asserts, mirage#asserts).
 pub(crate) fn setup_wiring<E>(
     wiring: &Wiring,
     types: impl Iterator<Item = Result<R1cs, SetupError<E>>>,
@@ -209,12 +225,41 @@ pub(crate) fn setup_wiring<E>(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(AggregationKey, VerifyingKey), SetupError<E>> {
     let parameters = options.parameters.clone().map_err(SetupError::Parameters)?;
+    // No zero-sum proper subset at an address, or two values could live there
+    // (spec: memory-check#stars).
     wiring.check_stars()?;
+    // One shared delta or eta breaks soundness completely (spec: mirage#asserts). Both checks
+    // precede the first key that is kept.
     secrets.check()?;
-    let n = wiring.instances();
-    let padded = n.next_power_of_two();
     let bases = Bases::new(1 << 17);
-    let mut logs: Vec<(Zeroizing<Vec<Fr>>, Fr)> = Vec::new();
+    let (logs, elements) = setup_types(wiring, types, secrets, &bases, keep, progress)?;
+    progress(&format!("aggregation key for {} subcircuits", wiring.instances()));
+    let exponents = Exponents::new(wiring, secrets, logs);
+    let aggregation = exponents.aggregation_key(elements, &bases)?;
+    let verifying = exponents.verifying_key(options, parameters, &bases);
+    // Never write what the reader refuses: too many public wires, or too long a name
+    // (spec: verifier#key).
+    VerifyingKey::from_bytes(&verifying.to_bytes())?;
+    Ok((aggregation, verifying))
+}
+
+/// The discrete logarithms of a type that outlive its setup: IC by variable, and Theta.
+type TypeLogs = (Zeroizing<Vec<Fr>>, Fr);
+
+/// The logarithms of all types, and delta, eta and Theta of each type in G2.
+type TypeOutputs = (Vec<TypeLogs>, Vec<[G2Point; 3]>);
+
+/// Computes the proving keys and passes each on before the next one, so that memory is bounded by
+/// the largest type.
+fn setup_types<E>(
+    wiring: &Wiring,
+    types: impl Iterator<Item = Result<R1cs, SetupError<E>>>,
+    secrets: &Secrets,
+    bases: &Bases,
+    keep: &mut Keep<'_, E>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<TypeOutputs, SetupError<E>> {
+    let mut logs: Vec<TypeLogs> = Vec::new();
     let mut elements: Vec<[G2Point; 3]> = Vec::new();
     let mut counts = vec![0usize; wiring.types.len()];
     wiring.type_of.iter().for_each(|kind| counts[*kind as usize] += 1);
@@ -222,80 +267,126 @@ pub(crate) fn setup_wiring<E>(
         types.zip(&secrets.types).zip(wiring.types.iter().zip(counts))
     {
         let r1cs = r1cs?;
+        // The rows of the memory check are in place, and D binds every committed wire
+        // (spec: memory-check#asserts, memory-check#rank).
         check_type(&r1cs)?;
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
-        let output = setup_type(&r1cs, &secrets.shared, kind, &bases)?;
+        let output = setup_type(&r1cs, &secrets.shared, kind, bases)?;
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
         logs.push((Zeroizing::new(output.ic), output.theta));
     }
+    Ok((logs, elements))
+}
 
-    progress(&format!("aggregation key for {n} subcircuits"));
-    // S_i = St_i + g Sg_c + b Sb_i with St_i = IC_one + sum mu_ij IC_mu_j, Sb_i = sum a_ij IC_x_j
-    let mut st = Zeroizing::new(Vec::with_capacity(n));
-    let mut sb = Zeroizing::new(Vec::with_capacity(n));
-    for (kind, slots) in wiring.by_instance() {
-        let (ic, layout) = (&logs[kind as usize].0, wiring.variables(kind));
-        let (addresses, multiplicities) = Wiring::preprocessed(slots);
-        sb.push(inner_product(&addresses, &ic[layout.addresses()]));
-        st.push(
-            ic[VariableLayout::ONE] + inner_product(&multiplicities, &ic[layout.multiplicities()]),
-        );
+/// The discrete logarithms that aggregation key and verifying key are made of. They are trapdoors,
+/// and are wiped on drop.
+struct Exponents<'a> {
+    wiring: &'a Wiring,
+    secrets: &'a Secrets,
+    logs: Vec<TypeLogs>,
+    st: Zeroizing<Vec<Fr>>,
+    sb: Zeroizing<Vec<Fr>>,
+    sg: Zeroizing<Vec<Fr>>,
+    phi: Zeroizing<Vec<Fr>>,
+    psi: Zeroizing<Vec<Fr>>,
+}
+
+impl<'a> Exponents<'a> {
+    /// Computes what both keys need once the types are done.
+    fn new(wiring: &'a Wiring, secrets: &'a Secrets, logs: Vec<TypeLogs>) -> Self {
+        let n = wiring.instances();
+        let padded = n.next_power_of_two();
+        // Addresses and multiplicities are public inputs that never change, so each instance has
+        // one element S_i that is affine in the challenges (spec: memory-check#preprocessed):
+        // S_i = St_i + g Sg_c + b Sb_i
+        // St_i = IC_one + sum mu_ij IC_mu_j
+        // Sb_i = sum a_ij IC_x_j
+        let mut st = Zeroizing::new(Vec::with_capacity(n));
+        let mut sb = Zeroizing::new(Vec::with_capacity(n));
+        for (kind, slots) in wiring.by_instance() {
+            let (ic, layout) = (&logs[kind as usize].0, wiring.variables(kind));
+            let (addresses, multiplicities) = Wiring::preprocessed(slots);
+            sb.push(inner_product(&addresses, &ic[layout.addresses()]));
+            st.push(
+                ic[VariableLayout::ONE]
+                    + inner_product(&multiplicities, &ic[layout.multiplicities()]),
+            );
+        }
+        let g = |(kind, (ic, _)): (usize, &TypeLogs)| ic[wiring.variables(type_number(kind)).g()];
+        let sg = Zeroizing::new(logs.iter().enumerate().map(g).collect());
+        // The even powers are the commitment keys; the openings need all of them up to 2N - 2
+        // (spec: aggregation#srs, aggregation#quotients).
+        let phi = Zeroizing::new(powers(*secrets.phi, 2 * padded - 1));
+        let psi = Zeroizing::new(powers(*secrets.psi, 2 * padded - 1));
+        Self { wiring, secrets, logs, st, sb, sg, phi, psi }
     }
-    let g =
-        |(kind, (ic, _)): (usize, &(Zeroizing<Vec<Fr>>, Fr))| ic[wiring.variables(kind as u32).g()];
-    let sg: Zeroizing<Vec<Fr>> = Zeroizing::new(logs.iter().enumerate().map(g).collect());
-    let phi = Zeroizing::new(powers(*secrets.phi, 2 * padded - 1));
-    let psi = Zeroizing::new(powers(*secrets.psi, 2 * padded - 1));
-    let mut sections = Sections::new(AggregationKey::KIND);
-    sections.push("phi", bases.g1(&phi));
-    sections.push("psi", bases.g2(&psi));
-    sections.push("st", bases.g1(&st));
-    sections.push("sb", bases.g1(&sb));
-    sections.push("sg", bases.g1(&sg));
-    sections.push("type_of", wiring.type_of.clone());
-    sections.push("gamma", vec![bases.one_g2(secrets.shared.gamma)]);
-    sections.push("elements", elements);
-    let aggregation = AggregationKey::new(sections, n, wiring.types.len())?;
 
-    // The key's commitments, in the exponent: v_i = psi^2i, w_i = phi^2i.
-    let one = pairing(&G1Point::generator(), &G2Point::generator());
-    let even = |powers: &[Fr]| {
-        Zeroizing::new(powers.iter().copied().step_by(2).take(n).collect::<Vec<_>>())
-    };
-    let (v, w) = (even(&psi), even(&phi));
-    let commit = |key: &[Fr], values: &dyn Fn(usize) -> Fr| -> Gt {
-        one.mul(&key.iter().enumerate().fold(Fr::zero(), |sum, (i, k)| sum + *k * values(i)))
-    };
-    let kind = |i: usize| wiring.type_of[i] as usize;
-    let shared = &secrets.shared;
-    let verifying = VerifyingKey {
-        circuit: options.circuit.clone(),
-        parameters,
-        trust: if options.insecure_seed.is_some() {
-            Trust::InsecureSeed
-        } else {
-            Trust::SingleParty
-        },
-        zero_knowledge: wiring.masking.is_masked(),
-        instances: n as u64,
-        types: wiring.types.len() as u32,
-        type_map: wiring.type_map_digest(),
-        layout: wiring.digest(),
-        public: wiring.public.clone(),
-        cm_st: commit(&v, &|i| st[i]),
-        cm_sg: commit(&v, &|i| sg[kind(i)]),
-        cm_sb: commit(&v, &|i| sb[i]),
-        cm_gamma: commit(&w, &|_| shared.gamma),
-        cm_delta: commit(&w, &|i| secrets.types[kind(i)].delta),
-        cm_eta: commit(&w, &|i| secrets.types[kind(i)].eta),
-        cm_theta: commit(&w, &|i| logs[kind(i)].1),
-        alpha_beta: one.mul(&(shared.alpha * shared.beta)),
-        k: bases.one_g1(shared.kappa),
-        psi_1: bases.one_g1(*secrets.psi),
-        phi_2: bases.one_g2(*secrets.phi),
-    };
-    // What the reader would refuse must not be written: too many public wires, too long a name.
-    VerifyingKey::from_bytes(&verifying.to_bytes())?;
-    Ok((aggregation, verifying))
+    /// The aggregation key, whose constructor checks the lengths of its sections.
+    fn aggregation_key(
+        &self,
+        elements: Vec<[G2Point; 3]>,
+        bases: &Bases,
+    ) -> Result<AggregationKey, KeyFileError> {
+        let wiring = self.wiring;
+        let mut sections = Sections::new(AggregationKey::KIND);
+        sections.push("phi", bases.g1(&self.phi));
+        sections.push("psi", bases.g2(&self.psi));
+        sections.push("st", bases.g1(&self.st));
+        sections.push("sb", bases.g1(&self.sb));
+        sections.push("sg", bases.g1(&self.sg));
+        sections.push("type_of", wiring.type_of.clone());
+        sections.push("gamma", vec![bases.one_g2(self.secrets.shared.gamma)]);
+        sections.push("elements", elements);
+        AggregationKey::new(sections, wiring.instances(), wiring.types.len())
+    }
+
+    /// The verifying key. Its commitments to all that is fixed are computed in the exponent.
+    fn verifying_key(
+        &self,
+        options: &SetupOptions,
+        parameters: String,
+        bases: &Bases,
+    ) -> VerifyingKey {
+        let Self { wiring, secrets, logs, st, sb, sg, .. } = self;
+        let n = wiring.instances();
+        let one = pairing(&G1Point::generator(), &G2Point::generator());
+        // v_i = psi^2i and w_i = phi^2i, over n and not N: pads are the identity in all vectors of
+        // the key (spec: aggregation#srs, aggregation#padding).
+        let even = |powers: &[Fr]| {
+            Zeroizing::new(powers.iter().copied().step_by(2).take(n).collect::<Vec<_>>())
+        };
+        let (v, w) = (even(&self.psi), even(&self.phi));
+        let commit = |key: &[Fr], values: &dyn Fn(usize) -> Fr| -> Gt {
+            one.mul(&key.iter().enumerate().fold(Fr::zero(), |sum, (i, k)| sum + *k * values(i)))
+        };
+        let kind = |i: usize| wiring.type_of[i] as usize;
+        let shared = &secrets.shared;
+        VerifyingKey {
+            circuit: options.circuit.clone(),
+            parameters,
+            trust: if options.insecure_seed.is_some() {
+                Trust::InsecureSeed
+            } else {
+                Trust::SingleParty
+            },
+            zero_knowledge: wiring.masking.is_masked(),
+            instances: n as u64,
+            types: type_number(wiring.types.len()),
+            type_map: wiring.type_map_digest(),
+            layout: wiring.digest(),
+            public: wiring.public.clone(),
+            cm_st: commit(&v, &|i| st[i]),
+            cm_sg: commit(&v, &|i| sg[kind(i)]),
+            cm_sb: commit(&v, &|i| sb[i]),
+            cm_gamma: commit(&w, &|_| shared.gamma),
+            cm_delta: commit(&w, &|i| secrets.types[kind(i)].delta),
+            cm_eta: commit(&w, &|i| secrets.types[kind(i)].eta),
+            cm_theta: commit(&w, &|i| logs[kind(i)].1),
+            alpha_beta: one.mul(&(shared.alpha * shared.beta)),
+            k: bases.one_g1(shared.kappa),
+            psi_1: bases.one_g1(*secrets.psi),
+            phi_2: bases.one_g2(*secrets.phi),
+        }
+    }
 }

@@ -1,7 +1,7 @@
-//! A worker: proves subcircuits, one at a time, on one thread.
+//! The worker: proves subcircuits, one at a time, on one thread.
 //!
-//! The two rounds are two states: [`Worker::commit`] gives a [`CommittedSubcircuit`], which alone can
-//! [`prove`](CommittedSubcircuit::prove).
+//! The two rounds are two states: only the [`CommittedSubcircuit`] that [`Worker::commit`] returns
+//! can [`prove`](CommittedSubcircuit::prove) (spec: distributed#states).
 
 use crate::keys::KeyFileError;
 use crate::mirage::{self, Blinding, ProvingKey, Unsatisfied, WitnessCheck};
@@ -12,7 +12,7 @@ use hekaton_arith::Fr;
 use hekaton_circuit::prover::{Prefix, synthesize_witness};
 use hekaton_circuit::{Circuit, Masking, SynthesizeError, TypeId};
 
-/// Why a worker gave no answer.
+/// The error of a worker that returns no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
@@ -23,7 +23,7 @@ pub enum WorkerError {
         instance: usize,
         /// Its type.
         kind: String,
-        /// Which constraint.
+        /// The constraint that fails.
         source: Unsatisfied,
     },
     /// Synthesis failed.
@@ -31,21 +31,23 @@ pub enum WorkerError {
     Synthesize {
         /// The instance.
         instance: usize,
-        /// What went wrong.
+        /// The error of the synthesis.
         source: SynthesizeError,
     },
-    /// The challenges hit a pole: the coordinator starts again with new randomness.
-    #[error("instance {instance}: the challenges hit a pole of the memory check")]
+    /// The challenges hit a pole (zero denominator): the coordinator restarts with new randomness.
+    #[error(
+        "instance {instance}: the challenges hit a pole (zero denominator) of the memory check"
+    )]
     Pole {
         /// The instance.
         instance: usize,
     },
-    /// The job does not fit the keys.
+    /// The job does not match the keys.
     #[error("instance {instance}: {why}")]
     Job {
         /// The instance.
         instance: usize,
-        /// What does not fit.
+        /// What does not match.
         why: String,
     },
     /// The key is damaged.
@@ -53,7 +55,7 @@ pub enum WorkerError {
     Key(#[from] KeyFileError),
 }
 
-/// A prover of subcircuits. Cheap to copy; holds no state of any job.
+/// A prover of subcircuits. It is cheap to copy and holds no state of any job.
 #[derive(Debug)]
 pub struct Worker<'a, C> {
     circuit: &'a C,
@@ -71,7 +73,7 @@ impl<C> Clone for Worker<'_, C> {
 
 impl<C> Copy for Worker<'_, C> {}
 
-/// A subcircuit whose subtrace is committed to.
+/// A subcircuit after its subtrace has been committed to.
 #[derive(Debug)]
 pub struct CommittedSubcircuit<'a, C: Circuit> {
     worker: Worker<'a, C>,
@@ -79,7 +81,7 @@ pub struct CommittedSubcircuit<'a, C: Circuit> {
 }
 
 impl<'a, C: Circuit> Worker<'a, C> {
-    /// A worker over the keys of all types.
+    /// Creates a worker from the proving keys of all types, in the order of the layout.
     pub fn new(
         circuit: &'a C,
         keys: &'a [ProvingKey],
@@ -90,20 +92,22 @@ impl<'a, C: Circuit> Worker<'a, C> {
         Self { circuit, keys, masking, randomness, witness_check }
     }
 
-    /// Whether it checks its witnesses.
+    /// Whether witnesses are checked before they are proven.
     pub(crate) fn witness_check(&self) -> WitnessCheck {
         self.witness_check
     }
 
-    /// The commit round: `D = sum v_j DQ_j + k_D [delta]_1`.
+    /// Does a job of the commit round: `D = sum v_j DQ_j + k_D [delta]_1` (spec: mirage#commit).
     ///
     /// # Errors
-    /// When the job does not fit the keys.
+    /// When the job does not match the keys.
     pub fn commit(
         self,
         job: Job<C::Private>,
     ) -> Result<(CommittedSubcircuit<'a, C>, Commitment), WorkerError> {
         let key = self.key(&job)?;
+        // k_D is a function of the seed and of the values it hides, so the prove round finds it
+        // again (spec: zero-knowledge#randomness).
         let k_d = self
             .commitment_randomness(&job.values)
             .scalar(Purpose::Commitment, job.instance as u64);
@@ -112,20 +116,21 @@ impl<'a, C: Circuit> Worker<'a, C> {
         Ok((CommittedSubcircuit { worker: self, job }, response))
     }
 
-    /// Takes up a subcircuit that was committed to in an earlier round, by this worker or another.
+    /// Resumes a subcircuit that this worker or another one committed to in an earlier round.
     pub fn resume(self, job: Job<C::Private>) -> CommittedSubcircuit<'a, C> {
         CommittedSubcircuit { worker: self, job }
     }
 
+    /// The proving key for a job, after a check that the job matches it.
     fn key(&self, job: &Job<C::Private>) -> Result<&'a ProvingKey, WorkerError> {
         let error = |why: String| WorkerError::Job { instance: job.instance, why };
         let key = self
             .keys
             .get(job.kind)
-            .ok_or_else(|| error(format!("no key for type {}", job.kind)))?;
+            .ok_or_else(|| error(format!("there is no proving key for type {}", job.kind)))?;
         if job.values.len() != key.slots() || job.slots.len() != key.slots() {
             let why = format!(
-                "{} values in {} slots, the key has {}",
+                "the job has {} values and {} slots, but the proving key has {} slots",
                 job.values.len(),
                 job.slots.len(),
                 key.slots()
@@ -137,26 +142,28 @@ impl<'a, C: Circuit> Worker<'a, C> {
 }
 
 impl<C: Circuit> CommittedSubcircuit<'_, C> {
-    /// The job, to be proven later.
+    /// Returns the job, to be proven later.
     pub fn into_job(self) -> Job<C::Private> {
         self.job
     }
 
-    /// The prove round: synthesizes the witness and proves.
+    /// Does a job of the prove round: synthesizes the witness, and proves it.
     ///
     /// # Errors
-    /// When the witness is wrong, or the challenges hit a pole.
+    /// When the witness is wrong, or the challenges hit a pole (zero denominator).
     pub fn prove(self, round: &ProveRound) -> Result<ProofResponse, WorkerError> {
         let Self { worker, job } = self;
         let instance = job.instance;
         let key = worker.key(&job)?;
-        let private = job
-            .private
-            .as_ref()
-            .ok_or_else(|| WorkerError::Job { instance, why: "no private input".into() })?;
+        let private = job.private.as_ref().ok_or_else(|| WorkerError::Job {
+            instance,
+            why: "the job has no private input".into(),
+        })?;
+        // At a pole u would be unconstrained or unsatisfiable; the run restarts with other
+        // challenges (spec: memory-check#pole).
         let prefix = Prefix::new(&job.slots, &job.values, &round.memory)
             .map_err(|_| WorkerError::Pole { instance })?;
-        let kind = TypeId::from_index(job.kind as u32);
+        let kind = type_id(job.kind);
         let variables = key.variables();
         let z = synthesize_witness(
             worker.circuit,
@@ -185,13 +192,16 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
 }
 
 impl<C> Worker<'_, C> {
+    /// The randomness of k_D, bound to the values that D hides.
     fn commitment_randomness(&self, values: &[Fr]) -> Randomness {
         self.randomness.bound_to("values of a subcircuit", values)
     }
 
+    /// The blinding of a proof (spec: mirage#blinding, zero-knowledge#randomness).
     fn blinding(&self, instance: u64, values: &[Fr], z: &[Fr], round: &ProveRound) -> Blinding {
         let of_values = self.commitment_randomness(values);
-        // s and x hide all of z: another one gets others, whatever went wrong before
+        // s and x hide all of z, so their context is all of z: another assignment has another
+        // blinding, even if a seed is reused or an earlier answer was wrong.
         let of_round = of_values
             .bound_to("challenges", &[round.memory.g, round.memory.b])
             .bound_to("assignment", z);
@@ -199,7 +209,14 @@ impl<C> Worker<'_, C> {
         Blinding {
             commitment: of_values.scalar(Purpose::Commitment, instance),
             additive: of_round.scalar(Purpose::ProofAdditive, instance),
+            // x must be invertible; zero has probability 1/r.
             multiplicative: if multiplicative.is_zero() { Fr::ONE } else { multiplicative },
         }
     }
+}
+
+/// The type at an index that has a proving key.
+#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 types")]
+fn type_id(kind: usize) -> TypeId {
+    TypeId::from_index(kind as u32)
 }

@@ -1,5 +1,6 @@
-//! Numbers 31 to 43, 48 and 48a: the aggregation. Where a single equation is meant, challenges are frozen: they are those
-//! of the honest proof whatever is absorbed. In normal mode everything fails because the transcript moves.
+//! Adversarial tests 31 to 43, 48 and 48a: the aggregation. Where a single equation is meant, the
+//! challenges are frozen at those of the honest proof, whatever is absorbed. In normal mode
+//! everything would fail because the transcript moves.
 
 use super::bench::{Bench, Cheater, Squares, failing, field_of, record, squares, with_field};
 use crate::encoding::Encode;
@@ -25,8 +26,9 @@ fn plus_generator(bench: &Bench<Squares>, proof: &[u8], field: ProofField) -> Ve
     with_field(bench, proof, field, &changed)
 }
 
-/// Number 31: Each field of the proof plus a generator, one at a time: with frozen challenges it fails in exactly the equations
-/// that it is in, so each equation is the only one that refuses some forged field; in normal mode it is refused as well.
+/// Adversarial test 31: each field of the proof plus a generator, one at a time: with frozen
+/// challenges it fails in exactly the equations that the field is in, and each equation is the only
+/// one that refuses some forged field; in normal mode it is refused as well.
 #[test]
 fn a31_each_field_changed() {
     let bench = squares();
@@ -61,11 +63,12 @@ fn a31_each_field_changed() {
             alone.insert(*one);
         }
     }
-    assert_eq!(alone.len(), 5, "every equation alone refuses some field");
+    assert_eq!(alone.len(), 5, "each equation is the only one to refuse some field");
 }
 
-/// Number 33: A false statement whose sum is repaired by an e at a pad. Guards: the truncation of Theta' to n subcircuits. The
-/// control: with the truncation taken out on both sides the false proof is accepted.
+/// Adversarial test 33: a false statement whose sum is repaired by an e at a pad. Guards: the
+/// truncation of Theta' to n subcircuits. Control: with the truncation removed on both sides, the
+/// false proof is accepted.
 #[test]
 fn a33_share_planted_at_a_pad() {
     let bench = squares();
@@ -90,11 +93,11 @@ fn a33_share_planted_at_a_pad() {
     let forged = plant(8);
     let without_truncation = examine(Merlin::new(), vk, &cheater.public, &forged, 8).unwrap();
     assert!(without_truncation.merged, "the control must accept");
-    // the real verifier refuses the same bytes, because the ledger key W_r has terms for pads
+    // The real verifier refuses the same bytes, because the ledger key W_r has terms for pads.
     cheater.assert_fails(&forged, &[KeyW]);
 }
 
-/// Number 34: A and B at a pad are not zero. Guards: Z* has no term for pads.
+/// Adversarial test 34: a and B at a pad are not zero. Guards: Z* has no term for pads.
 #[test]
 fn a34_proof_at_a_pad() {
     let bench = squares();
@@ -104,12 +107,13 @@ fn a34_proof_at_a_pad() {
     });
     cheater.assert_fails(&proof, &[Z]);
     let proof = cheater.finish_with(|_, v| v.a[7] = G1Point::generator());
-    // a lone A is paired with nothing but Theta'_7 = 0 and gamma_7 = 0: it changes nothing that is claimed
+    // A alone is paired only with Theta'_7 = 0 and gamma_7 = 0, so it changes nothing that is
+    // claimed.
     assert_eq!(bench.verify(&cheater.public, &proof), Ok(()));
 }
 
-/// Number 35: Cross terms chosen after s1, s2, s3 repair any false statement. Guards: X_j is absorbed before s_j. The control:
-/// with challenges that don't depend on X_j the forgery passes.
+/// Adversarial test 35: cross terms chosen after s1, s2, s3 repair any false statement. Guards: X_j
+/// is absorbed before s_j. Control: with challenges that do not depend on X_j, the forgery passes.
 #[test]
 fn a35_cross_terms_after_their_challenge() {
     let bench = squares();
@@ -135,12 +139,13 @@ fn a35_cross_terms_after_their_challenge() {
     }
 }
 
-/// Number 36: cm_C or V_e changed after r (and all later challenges) to repair T. Guards: they are absorbed before r.
+/// Adversarial test 36: cm_C or V_e changed after r (and all later challenges) to repair T. Guards:
+/// both are absorbed before r. Control: with frozen challenges, the forgery passes.
 #[test]
 fn a36_commitments_after_r() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
-    // a proof whose C are other than those committed to: fails in T with a known defect
+    // A proof whose C are not those committed to: it fails in T with a known defect.
     let proof = cheater.finish_tampered(Box::new(|field, code| match field {
         ProofField::CmC => {
             let g = pairing(&G1Point::generator(), &G2Point::generator());
@@ -164,7 +169,7 @@ fn a36_commitments_after_r() {
     );
     assert!(bench.verify(&cheater.public, &forged).is_err());
 
-    // V_e: T has the pairing e(K, V_e); a defect in the direction of K is repaired there
+    // V_e: T has the pairing e(K, V_e), so a defect in the direction of K is repaired there.
     let h = G2Point::generator();
     let proof = cheater.finish_tampered(Box::new(move |field, code| match field {
         ProofField::Ve => G2Point::from_compressed(&code).unwrap().add(&h).encode(),
@@ -182,8 +187,9 @@ fn a36_commitments_after_r() {
     assert!(bench.verify(&cheater.public, &forged).is_err());
 }
 
-/// Number 37: A verifying key with one changed commitment or number: another digest, so the proof is foreign; with the digest
-/// in the proof's header adapted, the transcript moves.
+/// Adversarial test 37: a verifying key with one changed commitment or number: its digest differs,
+/// so the proof is for another key; with the digest in the proof's header adapted, the transcript
+/// moves.
 #[test]
 fn a37_changed_verifying_key() {
     let bench = squares();
@@ -227,12 +233,13 @@ fn a37_changed_verifying_key() {
     }
 }
 
-/// Number 38: delta of the prover's own making, with C made for it: Z and T balance. Guards: cm_delta of the key, in U.
+/// Adversarial test 38: a delta chosen by the prover, with C computed for it: Z and T balance.
+/// Guards: cm_delta of the key, in U.
 #[test]
 fn a38_own_delta() {
     let bench = squares();
     let honest = Cheater::new(&bench, &Fr::from(INPUT));
-    // a prover whose aggregation key has 2 delta for type 0
+    // The prover's aggregation key has 2 delta for type 0.
     let mut keys = Bench::new(Squares::new(&[0, 1, 1, 0, 1]), true);
     keys.keys.aggregation.replace_delta_for_test(0, |delta| delta.add(delta));
     let cheater = Cheater::new(&keys, &Fr::from(INPUT));
@@ -245,7 +252,8 @@ fn a38_own_delta() {
     honest.assert_fails(&proof, &[U]);
 }
 
-/// Number 39: v_f, w_f replaced consistently with L_f and R_f: T, U and Z hold. Guards: both KZG openings.
+/// Adversarial test 39: v_f, w_f replaced consistently with L_f and R_f: T, U and Z hold. Guards:
+/// both KZG openings.
 #[test]
 fn a39_keys_replaced_consistently() {
     let bench = squares();
@@ -256,7 +264,8 @@ fn a39_keys_replaced_consistently() {
     let c_inverse = c.inverse().unwrap();
     let g1 = |f| G1Point::from_compressed(field_of(&bench, &proof, f)).unwrap();
     let g2 = |f| G2Point::from_compressed(field_of(&bench, &proof, f)).unwrap();
-    // L_f / c, v_f c; R_f c, w_f / c. W_r is paired with H inside U: that part stays as it is.
+    // L_f / c with v_f c, and R_f c with w_f / c. W_r is paired with H inside U: that part stays
+    // unchanged.
     let mut forged =
         with_field(&bench, &proof, ProofField::Lf, &g1(ProofField::Lf).mul(&c_inverse).encode());
     forged = with_field(&bench, &forged, ProofField::Vf, &g2(ProofField::Vf).mul(&c).encode());
@@ -270,7 +279,8 @@ fn a39_keys_replaced_consistently() {
     assert!(bench.verify(&cheater.public, &forged).is_err());
 }
 
-/// Number 40: W_r scaled, or made for n + 1 subcircuits. Guards: f_W in the opening of w.
+/// Adversarial test 40: W_r scaled, or computed for n + 1 or n - 1 subcircuits. Guards: f_W in the
+/// opening of w.
 #[test]
 fn a40_other_ledger_key() {
     let bench = squares();
@@ -286,19 +296,20 @@ fn a40_other_ledger_key() {
         let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
         let vectors = cheater.proofs(&committing.memory());
         let proof = committing.finish(&vectors).unwrap();
-        // n + 1: the pad has e = 0, so the statement balances and only the key is wrong; n - 1: a share is left out, too
+        // n + 1: the pad has e = 0, so the statement balances, and only the key is wrong. n - 1: a
+        // term of the sum is left out as well.
         let expected: &[Equation] = if ledger == 6 { &[KeyW] } else { &[Z, KeyW] };
         cheater.assert_fails(proof.as_bytes(), expected);
     }
 }
 
-/// Number 41: pi_v for another point than z. Guards: the point in the opening of v.
+/// Adversarial test 41: pi_v for another point than z. Guards: the point in the opening of v.
 #[test]
 fn a41_opening_at_another_point() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
     let proof = cheater.finish();
-    // the same challenges but for z: prover and verifier differ in it
+    // The same challenges except z, in which prover and verifier differ.
     struct OtherZ<S>(S);
     impl<S: Sponge> Sponge for OtherZ<S> {
         fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
@@ -317,13 +328,14 @@ fn a41_opening_at_another_point() {
     let other = committing.finish(&vectors).unwrap();
     let (at, len) = super::bench::place(&bench, ProofField::PiV);
     assert_ne!(other.as_bytes()[at..at + len], proof[at..at + len]);
-    // both openings are for the other point; take one at a time
+    // Both openings are for the other point: first one of them, then both.
     let forged = with_field(&bench, &proof, ProofField::PiV, &other.as_bytes()[at..at + len]);
     cheater.assert_fails(&forged, &[KeyV]);
     cheater.assert_fails(other.as_bytes(), &[KeyV, KeyW]);
 }
 
-/// Number 42: Subcircuits are proven under different challenges and an average is claimed. Guards: S_i for each instance.
+/// Adversarial test 42: subcircuits are proven under different challenges, and their average is
+/// claimed. Guards: S_i for each instance.
 #[test]
 fn a42_different_challenges_averaged() {
     let bench = squares();
@@ -340,7 +352,8 @@ fn a42_different_challenges_averaged() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// Number 43: A proof replayed under another key, or for other public values. Guards: both are in the transcript.
+/// Adversarial test 43: a proof replayed under another key, or for other public values. Guards: the
+/// transcript absorbs both.
 #[test]
 fn a43_replay() {
     let bench = squares();
@@ -358,13 +371,14 @@ fn a43_replay() {
         public[i] += Fr::ONE;
         assert!(matches!(bench.verify(&public, &proof), Err(VerifyError::Equations { .. })));
     }
-    // the other statement's own proof is another one
+    // The proof is not one for another input either.
     let another = Cheater::new(&bench, &Fr::from(INPUT + 1));
     assert!(bench.verify(&another.public, &proof).is_err());
 }
 
-/// Number 43: A public value chosen after g and b repairs any false statement. Guards: public values are absorbed first. The
-/// control: with challenges that don't depend on them the forgery passes.
+/// Adversarial test 43: a public value chosen after g and b repairs any false statement. Guards:
+/// public values are absorbed first. Control: with challenges that do not depend on them, the
+/// forgery passes.
 #[test]
 fn a43_public_value_after_the_challenges() {
     struct WithoutPublicValues(Merlin);
@@ -387,7 +401,7 @@ fn a43_public_value_after_the_challenges() {
     let memory = committing.memory();
     let vectors = cheater.proofs(&memory);
     let proof = committing.finish(&vectors).unwrap();
-    // the output x solves sum e_i + m / (g + x_in + b a_in) - 1 / (g + x + b a_out) = 0
+    // The output x solves sum e_i + m / (g + x_in + b a_in) - 1 / (g + x + b a_out) = 0
     let sum: Fr = vectors.e.iter().sum();
     let [input, output] = [0, 1]
         .map(|i| (bench.wiring.public[i], memory.b * Fr::from(bench.wiring.public[i].address)));
@@ -402,7 +416,8 @@ fn a43_public_value_after_the_challenges() {
     assert!(matches!(bench.verify(&forged, proof.as_bytes()), Err(VerifyError::Equations { .. })));
 }
 
-/// Number 48: Why T, U and Z stay apart: commitments that are merged can be opened to something else. Unit tests of the keys.
+/// Adversarial test 48: why T, U and Z stay apart: merged commitments can be opened to something
+/// else. Unit tests of the keys.
 #[test]
 fn a48_merged_commitments_are_not_binding() {
     let bench = squares();
@@ -413,7 +428,8 @@ fn a48_merged_commitments_are_not_binding() {
     let (t, u) = (pairing(&w5, &v3), pairing(&w5, &v3.neg()));
     assert!(t.add(&u).is_identity(), "merged: a collision with zero");
     assert!(!t.is_identity() && !u.is_identity(), "apart: none");
-    // T + chi Z with the key v + chi B: for B = (v_1', c v_0') with scalars alone the false Z is opened for every chi
+    // T + chi Z with the key v + chi B: for B = (v_1', c v_0'), a false Z can be opened for every
+    // chi with scalars alone.
     let (v0, v1) = (even(0).1, even(1).1);
     let c = Fr::from(9u64);
     let b = [v1, v0.mul(&c)];
@@ -425,18 +441,18 @@ fn a48_merged_commitments_are_not_binding() {
         let folded = [v0.add(&b[0].mul(&chi)), v1.add(&b[1].mul(&chi))];
         let opened = pairing(&g.mul(&d0), &folded[0]).add(&pairing(&g.mul(&d1), &folded[1]));
         assert_eq!(opened, claimed.mul(&chi), "merged: a wrong Z is opened for every chi");
-        // apart, T of that opening is not what was committed to (T = 0)
+        // Apart: T of that opening is not what was committed to (T = 0).
         let t = pairing(&g.mul(&d0), &v0).add(&pairing(&g.mul(&d1), &v1));
         assert!(!t.is_identity());
     }
-    // only even powers are keys: [psi]_1 is public, and it is the only power of psi in G1
+    // Only even powers are keys: [psi]_1 is public, and it is the only power of psi in G1.
     let vk = &bench.keys.verifying;
     assert_eq!(pairing(&vk.psi_1, &G2Point::generator()), pairing(&g, &key.psi().unwrap()[1]));
     assert_eq!(pairing(&g, &vk.phi_2), pairing(&key.phi().unwrap()[1], &G2Point::generator()));
 }
 
-/// Number 48a: z^2 = r, where f_W has its removable pole, is no special case; and with n = 1 the openings are the neutral
-/// element and are accepted.
+/// Adversarial test 48a: z^2 = r, the removable pole (zero denominator) of f_W, is not a special
+/// case; and with n = 1 the openings are the identity and are accepted.
 #[test]
 fn a48a_corner_cases_of_the_openings() {
     struct SquareRoot(Merlin);
@@ -479,10 +495,11 @@ fn a48a_corner_cases_of_the_openings() {
     assert!(pi_v.is_identity() && pi_w.is_identity());
 }
 
-/// Challenges that the protocol excludes are drawn again, with the same result on both sides.
+/// Challenges that the protocol excludes are drawn again, with the same result on both sides
+/// (spec: verifier#redraw).
 #[test]
 fn excluded_challenges_are_redrawn() {
-    /// Gives forbidden values first.
+    /// Returns forbidden values first.
     struct Forbidden(Merlin, std::collections::HashMap<&'static str, Vec<Fr>>);
     impl Sponge for Forbidden {
         fn absorb(&mut self, label: &'static str, bytes: &[u8]) {

@@ -1,4 +1,4 @@
-//! The circuit of the adversarial tests, its keys, and a prover whose every step can be changed.
+//! The circuit of the adversarial tests, its keys, and a prover in which every step can be changed.
 
 use crate::aggregation::block::{ProofVectors, Shared};
 use crate::aggregation::blocks::LocalBlocks;
@@ -53,12 +53,12 @@ pub(crate) fn squares() -> Bench<Squares> {
     Bench::new(Squares::new(&[0, 1, 1, 0, 1]), true)
 }
 
-/// A prover that goes through the protocol step by step; all fields may be changed between steps.
+/// A prover that runs the protocol step by step; all fields may be changed between steps.
 pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) bench: &'b Bench<C>,
-    /// values of the slots of each instance
+    /// The values in the slots of each instance.
     pub(crate) values: Vec<Vec<Fr>>,
-    /// addresses and multiplicities that the prover uses in its witnesses
+    /// The addresses and multiplicities that the prover uses in its witnesses.
     pub(crate) slots: Vec<Vec<SlotAccess>>,
     pub(crate) public: Vec<Fr>,
     pub(crate) private: Vec<C::Private>,
@@ -132,7 +132,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         .unwrap()
     }
 
-    /// Proves an assignment; nothing is checked.
+    /// Proves an assignment without checking it.
     pub(crate) fn prove_assignment(&self, i: usize, z: &[Fr]) -> ProofResponse {
         let key = &self.bench.keys.types[self.kind(i)];
         ProofResponse {
@@ -156,7 +156,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         Shared::new(&self.bench.keys.aggregation, self.bench.keys.verifying.k)
     }
 
-    /// Commits, with any sponge.
+    /// Does the commit round with any sponge.
     pub(crate) fn begin<'s, S: Sponge>(
         &'s self,
         shared: &'s Shared<'s>,
@@ -168,7 +168,8 @@ impl<'b, C: Circuit> Cheater<'b, C> {
             .unwrap()
     }
 
-    /// Everything after the changes made so far, then `change` on the proofs before they are aggregated.
+    /// Completes the protocol after the changes made so far, with `change` applied to the proofs
+    /// before they are aggregated.
     pub(crate) fn finish_with(
         &self,
         change: impl FnOnce(&MemoryChallenges, &mut ProofVectors),
@@ -181,12 +182,13 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         committing.finish(&vectors).unwrap().as_bytes().to_vec()
     }
 
-    /// Everything, honestly, after the changes made so far.
+    /// Completes the protocol honestly after the changes made so far.
     pub(crate) fn finish(&self) -> Vec<u8> {
         self.finish_with(|_, _| {})
     }
 
-    /// Everything, with a change to fields of the proof before the transcript absorbs them.
+    /// Completes the protocol with a change to fields of the proof before the transcript absorbs
+    /// them.
     pub(crate) fn finish_tampered(&self, tamper: Tamper) -> Vec<u8> {
         let shared = self.shared();
         let committing = self.begin(&shared, Merlin::new(), &self.commitments());
@@ -194,12 +196,13 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         committing.tampered(tamper).finish(&vectors).unwrap().as_bytes().to_vec()
     }
 
-    /// Which equations fail for a proof in normal mode; checks that the merged equation fails exactly when one does.
+    /// Returns the equations that a proof fails in normal mode, and checks that the merged equation
+    /// fails exactly when one of them does.
     pub(crate) fn failing(&self, proof: &[u8]) -> Vec<Equation> {
         failing(Merlin::new(), &self.bench.keys.verifying, &self.public, proof)
     }
 
-    /// The proof is refused in normal mode, because of this equation alone.
+    /// Asserts that the proof is refused in normal mode because of exactly these equations.
     #[track_caller]
     pub(crate) fn assert_fails(&self, proof: &[u8], equations: &[Equation]) {
         assert_eq!(self.failing(proof), equations);
@@ -208,7 +211,8 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     }
 }
 
-/// Which equations fail; checks that the merged equation fails exactly when one of them does.
+/// Returns the equations that fail, and checks that the merged equation fails exactly when one of
+/// them does.
 #[track_caller]
 pub(crate) fn failing(
     sponge: impl Sponge,
@@ -223,7 +227,7 @@ pub(crate) fn failing(
     failing
 }
 
-/// Replaces the field of a proof.
+/// Returns a proof with one field replaced.
 pub(crate) fn with_field(
     bench: &Bench<impl Circuit>,
     proof: &[u8],
@@ -243,7 +247,7 @@ pub(crate) fn field_of<'p>(bench: &Bench<impl Circuit>, proof: &'p [u8], field: 
     &proof[at..at + len]
 }
 
-/// Offset and length of a field.
+/// Returns the offset and length of a field.
 pub(crate) fn place(bench: &Bench<impl Circuit>, field: Field) -> (usize, usize) {
     let mut at = 42;
     for f in fields(bench.keys.verifying.rounds()) {
@@ -255,10 +259,11 @@ pub(crate) fn place(bench: &Bench<impl Circuit>, field: Field) -> (usize, usize)
     panic!("no field {field:?}");
 }
 
-/// A sponge that keeps what it squeezed, and one that repeats it: the mode with frozen challenges.
+/// The output of a [`Recording`] sponge.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Vec<u8>>>>);
 
+/// A sponge that records what it squeezes.
 pub(crate) struct Recording(Merlin, Log);
 
 impl Recording {
@@ -279,13 +284,14 @@ impl Sponge for Recording {
     }
 }
 
+/// A sponge that repeats recorded challenges: the mode with frozen challenges.
 pub(crate) struct Frozen {
     log: Vec<Vec<u8>>,
     at: usize,
 }
 
 impl Log {
-    /// The challenges of the recorded run again, whatever is absorbed.
+    /// Returns a sponge with the challenges of the recorded run, whatever it absorbs.
     pub(crate) fn frozen(&self) -> Frozen {
         Frozen { log: self.0.lock().unwrap().clone(), at: 0 }
     }
@@ -300,7 +306,7 @@ impl Sponge for Frozen {
     }
 }
 
-/// The challenges that a verifier draws for a proof.
+/// Records the challenges that a verifier draws for a proof.
 pub(crate) fn record(bench: &Bench<impl Circuit>, public: &[Fr], proof: &[u8]) -> Log {
     let (sponge, log) = Recording::new();
     let vk = &bench.keys.verifying;

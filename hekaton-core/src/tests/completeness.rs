@@ -1,4 +1,5 @@
-//! Number 54: honest proofs are accepted, for every shape of layout. Also 50: one seed, any number of threads.
+//! Adversarial test 54: honest proofs are accepted for every shape of layout. Also adversarial test
+//! 50: one seed, any number of threads.
 
 use super::bench::{Bench, Cheater, Squares};
 use crate::verifier::verify::VerifyError;
@@ -46,7 +47,7 @@ fn no_public_values_no_shared_wires_no_masks() {
         accepts(Squares { lonely: true, ..Squares::new(&[0, 1]) }, zero_knowledge);
         accepts(Squares::new(&[0]), zero_knowledge);
     }
-    // nothing is shared at all: only subcircuits of the type with s = 0
+    // Nothing is shared at all: the only subcircuit is of the type with s = 0.
     let lonely = Squares { kinds: vec![], public: false, lonely: true };
     let bench = Bench::new(lonely, false);
     let cheater = Cheater { values: vec![vec![]], ..Cheater::new(&bench, &Fr::from(5u64)) };
@@ -59,7 +60,7 @@ fn one_reader_and_a_thousand() {
         let bench = Bench::new(FanOut { readers, slots }, true);
         let cheater = Cheater::new(&bench, &Fr::from(99u64));
         assert_eq!(bench.verify(&cheater.public, &cheater.finish()), Ok(()), "{readers} readers");
-        // the wire has that many readers: one of them reading something else is found
+        // One of the readers reads another value.
         let mut liar = Cheater::new(&bench, &Fr::from(99u64));
         let last = liar.values.len() - 1;
         for value in &mut liar.values[last][..slots] {
@@ -83,7 +84,7 @@ fn one_seed_gives_the_same_bytes_with_any_number_of_threads() {
     }
     assert_eq!(proofs[0], proofs[1]);
     assert_eq!(proofs[0], proofs[2]);
-    // another seed gives another proof
+    // Another seed leads to another proof.
     let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(4));
     let run = prove(&bench.circuit, &Fr::from(2u64), &bench.keys, &bench.engine, &options).unwrap();
     assert_ne!(run.proof, proofs[0]);

@@ -1,4 +1,5 @@
-//! Numbers 1 to 13: the circuit and its memory check.
+//! Adversarial tests 1 to 13, without 6 and 11, which are in setup.rs: the circuit and its memory
+//! check.
 
 use super::bench::{Bench, Cheater, Squares, squares};
 use crate::events::{Event, Recorder};
@@ -23,8 +24,8 @@ fn step(kind: usize, w: Fr) -> Fr {
     Squares::step(kind, w)
 }
 
-/// Number 1: A reader uses another value than the writer; all local constraints hold, the end of the chain and the public
-/// output follow the lie. Guards: the sum of the memory check in Z.
+/// Adversarial test 1: a reader uses another value than the writer; all local constraints hold, the
+/// end of the chain and the public output follow the lie. Guards: the ledger sum in Z.
 #[test]
 fn a01_reader_uses_another_value() {
     let bench = squares();
@@ -38,7 +39,8 @@ fn a01_reader_uses_another_value() {
     cheater.assert_fails(&cheater.finish(), &[Z]);
 }
 
-/// Number 2: A reader's witness uses another address, where another value lies. Guards: preprocessed addresses in S_i.
+/// Adversarial test 2: a reader's witness uses another address, where another value lies. Guards:
+/// preprocessed addresses in S_i.
 #[test]
 fn a02_reader_uses_another_address() {
     let bench = squares();
@@ -52,7 +54,8 @@ fn a02_reader_uses_another_address() {
     cheater.assert_fails(&cheater.finish(), &[Z]);
 }
 
-/// Number 3: The whole chain runs from another input; the public values are kept. Guards: the verifier's P_pub.
+/// Adversarial test 3: the whole chain runs from another input; the public values are kept. Guards:
+/// the verifier's P_pub.
 #[test]
 fn a03_public_values_kept() {
     let bench = squares();
@@ -67,7 +70,8 @@ fn a03_public_values_kept() {
     }
 }
 
-/// Number 4: w_1 has several readers; one of them keeps the true value, another does not. Guards: one value an address.
+/// Adversarial test 4: w_1 has several readers; one of them keeps the true value, another does not.
+/// Guards: one value per address.
 #[test]
 fn a04_one_of_several_readers_lies() {
     let bench = squares();
@@ -78,7 +82,8 @@ fn a04_one_of_several_readers_lies() {
     }
 }
 
-/// Number 5: A multiplicity is changed in the witness. Guards: preprocessed multiplicities in S_i.
+/// Adversarial test 5: a multiplicity is changed in the witness. Guards: preprocessed
+/// multiplicities in S_i.
 #[test]
 fn a05_multiplicity_changed() {
     let bench = squares();
@@ -89,7 +94,8 @@ fn a05_multiplicity_changed() {
     }
 }
 
-/// Number 7: An unused slot contributes to the sum. Guards: its fingerprint row with mu = 0.
+/// Adversarial test 7: an unused slot contributes to the sum. Guards: its fingerprint row with mu =
+/// 0.
 #[test]
 fn a07_unused_slot_contributes() {
     let bench = squares();
@@ -120,8 +126,9 @@ fn unsatisfied(key: &mirage::ProvingKey, z: &[Fr], blinding: &mirage::Blinding) 
     }
 }
 
-/// 8 and 12. e is not the sum of the u, alone or as a free mask chosen after the challenge that makes up for a lie
-/// elsewhere. Guards: row 0, in the prover's own check and, forced through, in Z.
+/// Adversarial tests 8 and 12: e is not the sum of the u, either by itself or as a free mask,
+/// chosen after the challenge, that repairs a lie elsewhere. Guards: row 0, in the prover's own
+/// check and, forced through, in Z.
 #[test]
 fn a08_a12_e_is_not_the_sum() {
     let bench = squares();
@@ -142,7 +149,7 @@ fn a08_a12_e_is_not_the_sum() {
     });
     cheater.assert_fails(&proof, &[Z]);
 
-    // the mask: reader 2 lies about w_1, and subcircuit 3 adds what is missing to its e
+    // The mask: reader 2 lies about w_1, and subcircuit 3 adds the missing amount to its e.
     cheater.values[2][2] += Fr::ONE;
     let proof = cheater.finish_with(|memory, vectors| {
         let lie =
@@ -156,7 +163,7 @@ fn a08_a12_e_is_not_the_sum() {
             "row 0"
         );
         put(vectors, 3, cheater.prove_assignment(3, &z).proof);
-        // the sum is right now: only row 0 stands in the way
+        // The sum is right now, so only row 0 refuses the proof.
         let sum: Fr = vectors.e.iter().sum();
         let public =
             crate::verifier::verify::public_sum(&bench.keys.verifying, &cheater.public, memory)
@@ -178,7 +185,8 @@ fn put(
     (vectors.a[i], vectors.b[i], vectors.c[i], vectors.e[i]) = (proof.a, proof.b, proof.c, proof.e);
 }
 
-/// Number 9: A committed value is changed after g and b are known, D is kept. Guards: D in the Mirage equation.
+/// Adversarial test 9: a committed value is changed after g and b are known, and D is kept. Guards:
+/// D in the Mirage equation.
 #[test]
 fn a09_value_changed_after_the_challenges() {
     let bench = squares();
@@ -191,7 +199,7 @@ fn a09_value_changed_after_the_challenges() {
         }
     });
     cheater.assert_fails(&proof, &[Z]);
-    // and with the D of the other chain put into the folds: it is not what was committed to
+    // With the D of the other chain in the folds: it is not what was committed to.
     let other = Cheater::new(&bench, &Fr::from(INPUT + 2));
     let shared = cheater.shared();
     let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
@@ -201,7 +209,8 @@ fn a09_value_changed_after_the_challenges() {
     cheater.assert_fails(proof.as_bytes(), &[T, Z]);
 }
 
-/// Number 10: The proofs use other challenges (g, b). Guards: S_i = St_i + g Sg_i + b Sb_i with the verifier's g and b.
+/// Adversarial test 10: the proofs use other challenges (g, b). Guards: S_i = St_i + g Sg_i + b
+/// Sb_i with the verifier's g and b.
 #[test]
 fn a10_other_challenges() {
     let bench = squares();
@@ -215,8 +224,9 @@ fn a10_other_challenges() {
     }
 }
 
-/// Number 13: The challenges hit a pole: the worker says so, the run starts again with other randomness, and its proof holds.
-/// Guards: the pole check in `Prefix::new`, and the restart.
+/// Adversarial test 13: the challenges hit a pole (zero denominator): the worker reports it, the
+/// run restarts with other randomness, and its proof verifies. Guards: the pole check in
+/// `Prefix::new`, and the restart.
 #[test]
 fn a13_pole() {
     let bench = squares();
@@ -242,7 +252,7 @@ fn a13_pole() {
     let result = worker.resume(job).prove(&ProveRound { memory: memory(pole) });
     assert!(matches!(result, Err(WorkerError::Pole { instance: 2 })));
 
-    /// Gives g = pole and b = 10 in place of the first two challenges.
+    /// Returns g = pole and b = 10 in place of the first two challenges.
     struct Poled {
         inner: Merlin,
         scripted: Vec<Fr>,
@@ -259,7 +269,7 @@ fn a13_pole() {
             }
         }
     }
-    // a pole at a subcircuit's value, and one at a public value
+    // A pole at a subcircuit's value, and one at a public value.
     let public_pole =
         -(cheater.public[0] + Fr::from(10u64) * Fr::from(bench.wiring.public[0].address));
     for pole in [pole, public_pole] {
@@ -283,12 +293,13 @@ fn a13_pole() {
                 .unwrap();
         assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
         assert_eq!((restarts.load(Ordering::Relaxed), attempts.into_inner()), (1, 2));
-        // everything was drawn anew: the commitment differs from that of the first attempt with the same seed
+        // Everything was drawn anew: the commitment differs from that of a first attempt with the
+        // same seed.
         let plain =
             crate::prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).unwrap();
         assert_ne!(run.proof.as_bytes()[42..330], plain.proof.as_bytes()[42..330]);
     }
-    // a pole every time ends in an error, not in a loop
+    // A pole in every attempt ends in an error, not in a loop.
     let sponge = |_: u32| -> Box<dyn Sponge> {
         Box::new(Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] })
     };
@@ -297,7 +308,7 @@ fn a13_pole() {
     let result =
         prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge);
     assert!(result.unwrap_err().to_string().contains("pole"));
-    // a verifier with a pole in P_pub never accepts
+    // A verifier with a pole in P_pub never accepts.
     let proof = cheater.finish();
     let verdict = crate::verifier::verify::verify_with(
         Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] },

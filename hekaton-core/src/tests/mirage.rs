@@ -1,4 +1,4 @@
-//! Numbers 21 to 30a: single Mirage proofs.
+//! Adversarial tests 21 to 30a: single Mirage proofs.
 
 use super::bench::{Bench, Cheater, Root, Squares, squares, with_field};
 use crate::aggregation::block::ProofVectors;
@@ -55,7 +55,7 @@ fn single_proofs() {
         refuse(&|s| s.s = s.s.add(&g));
         refuse(&|s| s.kind = (s.kind + 1) % 3);
     }
-    // the combination of all finds every subset of bad ones
+    // Bisection over random combinations finds every subset of bad proofs.
     let mut counter = 0u64;
     let mut random = || {
         counter += 1;
@@ -69,7 +69,8 @@ fn single_proofs() {
     assert_eq!(verifier.find_bad(&bad, &mut random), vec![1, 3]);
 }
 
-/// Number 21: A wrong witness in each type. Guards: the Mirage equation in Z; the prover's own check names the row.
+/// Adversarial test 21: a wrong witness in each type. Guards: the Mirage equation in Z; the
+/// prover's own check names the row.
 #[test]
 fn a21_wrong_witness() {
     let bench = squares();
@@ -92,12 +93,13 @@ fn a21_wrong_witness() {
     }
 }
 
-/// Number 22: A proof of one type in a slot of another. Guards: delta, eta and S of each instance's type.
+/// Adversarial test 22: a proof of one type in a slot of another. Guards: delta, eta and S of each
+/// instance's type.
 #[test]
 fn a22_proof_of_another_type() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
-    // subcircuit 1 is of type 1; prove it as type 0, with values that satisfy type 0
+    // Subcircuit 1 is of type 1: it is proven as type 0, with values that satisfy type 0.
     let proof = cheater.finish_with(|memory, vectors| {
         let other = Bench::new(Squares::new(&[0, 0, 1, 0, 1]), true);
         let liar = Cheater::new(&other, &Fr::from(INPUT));
@@ -115,7 +117,8 @@ fn swap_proofs(v: &mut ProofVectors) {
     v.e.swap(1, 2);
 }
 
-/// Number 23: Two proofs of one type are swapped, with or without their D. Guards: the powers of r, S_i of each instance.
+/// Adversarial test 23: two proofs of one type are swapped, with or without their D. Guards: the
+/// powers of r, S_i of each instance.
 #[test]
 fn a23_proofs_swapped() {
     let bench = squares();
@@ -136,8 +139,9 @@ fn a23_proofs_swapped() {
     cheater.assert_fails(proof.as_bytes(), &[Z]);
 }
 
-/// Number 24: D + t [delta] without the correction of C: before the commitment it fails in Z, after it in T and Z.
-/// With the correction it is only another blinding. Guards: D under cm_D.
+/// Adversarial test 24: D + t [delta] without the correction of C: before the commitment it fails
+/// in Z, after it in T and Z. Control: with the correction it is only another blinding, and before
+/// the commitment it is accepted. Guards: D under cm_D.
 #[test]
 fn a24_d_shifted() {
     let bench = squares();
@@ -158,12 +162,13 @@ fn a24_d_shifted() {
     };
     cheater.assert_fails(&run(true, false), &[Z]);
     cheater.assert_fails(&run(false, false), &[T, Z]);
-    // the statement holds but the commitment is another: the order of the rounds is what T guards
+    // The statement holds, but the commitment differs: T guards the order of the rounds.
     cheater.assert_fails(&run(false, true), &[T]);
     assert_eq!(bench.verify(&cheater.public, &run(true, true)), Ok(()));
 }
 
-/// Number 25: D += t A, B += t eta after the challenge: the Mirage equation holds, the commitment does not. Guards: T.
+/// Adversarial test 25: D += t A, B += t eta after the challenge: the Mirage equation holds, the
+/// commitment does not. Guards: T.
 #[test]
 fn a25_d_and_b_changed_together() {
     let bench = squares();
@@ -186,7 +191,8 @@ fn a25_d_and_b_changed_together() {
     cheater.assert_fails(proof.as_bytes(), &[T]);
 }
 
-/// Number 26: e_i + 5, e_j - 5. Guards: e_i in each subcircuit's equation, not only their sum.
+/// Adversarial test 26: e_i + 5, e_j - 5. Guards: e_i in each subcircuit's equation, not only their
+/// sum.
 #[test]
 fn a26_shares_shifted() {
     let bench = squares();
@@ -198,7 +204,8 @@ fn a26_shares_shifted() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// Number 27: V_e with a component in Theta or beta: no longer `sum e_i v_i`. Guards: cm_E = e(K, V_e) inside T.
+/// Adversarial test 27: V_e with a component in Theta or beta: no longer `sum e_i v_i`. Guards:
+/// cm_E = e(K, V_e) inside T.
 #[test]
 fn a27_ledger_element_with_foreign_components() {
     let bench = squares();
@@ -211,7 +218,7 @@ fn a27_ledger_element_with_foreign_components() {
             _ => code,
         }));
         cheater.assert_fails(&proof, &[T]);
-        // put in afterwards it moves the transcript, too
+        // Inserted afterwards, it moves the transcript as well.
         let honest = cheater.finish();
         let at = super::bench::field_of(&bench, &honest, ProofField::Ve);
         let other = G2Point::from_compressed(at).unwrap().add(&foreign).encode();
@@ -223,7 +230,8 @@ fn a27_ledger_element_with_foreign_components() {
     }
 }
 
-/// Number 28: Two types whose domains are equally large, with swapped e. Guards: E = e K against the type's own row.
+/// Adversarial test 28: two types whose domains have the same size, with swapped e. Guards: E = e K
+/// against the type's own row.
 #[test]
 fn a28_swapped_shares_of_equal_domains() {
     let bench = Bench::new(Squares::new(&[0, 2, 2, 0, 1]), true);
@@ -234,7 +242,7 @@ fn a28_swapped_shares_of_equal_domains() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// Number 30: A or C at infinity; the zero proof. Guards: alpha beta in Z.
+/// Adversarial test 30: a or C at infinity; the zero proof. Guards: alpha beta in Z.
 #[test]
 fn a30_infinity() {
     let bench = squares();
@@ -252,7 +260,8 @@ fn a30_infinity() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// Number 30a: A type with s = 0: its witness is checked like any other, and its e must be 0.
+/// Adversarial test 30a: a type with s = 0: its witness is checked like any other, and its e must
+/// be 0.
 #[test]
 fn a30a_no_shared_wires() {
     let bench = Bench::new(Squares { lonely: true, ..Squares::new(&[0, 1]) }, false);
@@ -275,7 +284,8 @@ fn a30a_no_shared_wires() {
     cheater.assert_fails(&proof, &[Z]);
 }
 
-/// 49, the part that needs no ranks: a worker that returns a wrong C, a swapped index or a stale D is named.
+/// Adversarial test 49, the part that needs no ranks: a worker that returns a wrong C, a swapped
+/// index or a stale D is named.
 #[test]
 fn a49_bad_answers_are_named() {
     let bench = squares();
@@ -315,10 +325,10 @@ fn a49_bad_answers_are_named() {
         (r[1].proof, r[2].proof) = (b, a);
     });
     assert_eq!(named(swapped), vec![1, 2]);
-    // a stale D moves all challenges: then the proofs are under other challenges, and every one is bad
+    // A stale D moves all challenges, so every proof is under other challenges and therefore bad.
     let stale = run(&|c, _| c[4].d = c[4].d.add(&G1Point::generator()));
     assert_eq!(named(stale), vec![0, 1, 2, 3, 4]);
-    // answers that are not one for each instance
+    // Not exactly one answer per instance.
     for (result, why) in [
         (run(&|c, _| c[4].instance = 3), "expected the answer of instance 4"),
         (run(&|c, _| c.truncate(4)), "4 answers for 5"),
@@ -331,7 +341,8 @@ fn a49_bad_answers_are_named() {
             "{error}"
         );
     }
-    // right proofs of inconsistent wires: nobody is to blame, the aggregate is refused
+    // Right proofs of inconsistent wires: no subcircuit is to blame, and only the aggregate is
+    // refused.
     let mut cheater = Cheater::new(&bench, &input);
     cheater.values[2][2] += Fr::ONE;
     let commitments: Vec<_> = cheater

@@ -1,7 +1,9 @@
-//! Provers that cheat (PROTOCOL, section 11): test doubles that change something and go on honestly.
+//! Provers that cheat: test doubles that change one thing and continue honestly
+//! (spec: adversarial-tests#memory).
 //!
-//! Every test says which check it guards, and fails when that check is taken out. Files follow the sections of the
-//! list; `bench` has the circuit, the keys and the cheating prover.
+//! Every test names the check that it guards, and fails when that check is removed. A *control*
+//! removes the check on purpose, so that the forgery passes. Files follow the sections of the list;
+//! `bench` has the circuit, the keys and the cheating prover.
 
 mod aggregation;
 pub(crate) mod bench;

@@ -1,4 +1,4 @@
-//! Numbers 32 and 44 to 47: what must be refused before any equation is looked at.
+//! Adversarial tests 32 and 44 to 47: what must be refused before any equation is evaluated.
 
 use super::bench::{Bench, Cheater, Squares, place, squares, with_field};
 use crate::verifier::proof::{Field as ProofField, Proof, ProofError, fields};
@@ -15,7 +15,8 @@ fn honest() -> (Bench<Squares>, Vec<Fr>, Vec<u8>) {
     (bench, public, proof)
 }
 
-/// 32 and 47. Halvings l +- 1, every truncation at a field's border, trailing bytes, unknown version, other magic.
+/// Adversarial tests 32 and 47: l + 1 and l - 1 rounds, truncation at every field's border,
+/// trailing bytes, an unknown version, other magic bytes.
 #[test]
 fn a32_a47_lengths_and_headers() {
     let (bench, public, proof) = honest();
@@ -31,7 +32,7 @@ fn a32_a47_lengths_and_headers() {
     for (bytes, found) in [(&longer, proof.len() + round), (&shorter, proof.len() - round)] {
         assert_eq!(refused(bytes), ProofError::Length { expected: proof.len(), found });
     }
-    // the same proof under a key that claims another n: the digest differs
+    // The same proof under a key that claims another n: the digest differs.
     let mut other = vk.clone();
     other.instances = 9;
     assert!(matches!(
@@ -69,7 +70,7 @@ fn a32_a47_lengths_and_headers() {
     assert_eq!(refused(&magic), ProofError::Magic);
 }
 
-/// Number 44: A public value that is not below r, missing, or extra.
+/// Adversarial test 44: a public value that is not below r, missing, or extra.
 #[test]
 fn a44_public_values() {
     let (bench, public, proof) = honest();
@@ -77,11 +78,13 @@ fn a44_public_values() {
     assert_eq!(bench.verify(&public[..1], &proof), wrong(1));
     assert_eq!(bench.verify(&[], &proof), wrong(0));
     assert_eq!(bench.verify(&[&public[..], &[Fr::ONE]].concat(), &proof), wrong(3));
-    // Values are field elements by their type; bytes become values only through the canonical decoder.
+    // Values are field elements by their type; bytes become values only through the canonical
+    // decoder.
     assert!(fr_from_bytes(&[0xff; 32]).is_err());
 }
 
-/// Number 45: Points off the curve, outside the subgroup, not canonical: each point field says so.
+/// Adversarial test 45: points off the curve, outside the subgroup, or not canonical, in each point
+/// field.
 #[test]
 fn a45_points() {
     let (bench, public, proof) = honest();
@@ -98,7 +101,7 @@ fn a45_points() {
         let mut not_reduced = vec![0xff; len];
         not_reduced[0] = 0x9f;
         refused(&with_field(&bench, &proof, field, &not_reduced), "canonical");
-        // find x coordinates that are on no point, and on a point outside the subgroup
+        // Finds x coordinates of no point, and of a point outside the subgroup.
         let (mut off_curve, mut outside) = (false, false);
         for x in 1u8..60 {
             let mut code = vec![0; len];
@@ -119,7 +122,7 @@ fn a45_points() {
             }
         }
         assert!(off_curve && outside, "{field:?}");
-        // infinity is a legal encoding; with a byte set behind the flag it is not
+        // Infinity is a legal encoding, but not with a byte set behind the flag.
         let mut infinity = vec![0; len];
         infinity[0] = 0xc0;
         let verdict = bench.verify(&public, &with_field(&bench, &proof, field, &infinity));
@@ -129,7 +132,7 @@ fn a45_points() {
     }
 }
 
-/// Number 46: GT elements: zero, not cyclotomic, of another order; the codes of 1 and -1.
+/// Adversarial test 46: GT elements: zero, not cyclotomic, of another order; the codes of 1 and -1.
 #[test]
 fn a46_target_group_elements() {
     let (bench, public, proof) = honest();
@@ -151,7 +154,8 @@ fn a46_target_group_elements() {
         refused(&[0x1f; 288], "canonical");
         let mut one = [0; 288];
         one[0] = 0x80;
-        assert!(matches!(verdict(field, &one), Err(VerifyError::Equations { .. }))); // 1 is in the group
+        // 1 is in the group.
+        assert!(matches!(verdict(field, &one), Err(VerifyError::Equations { .. })));
         one[100] = 1;
         refused(&one, "canonical");
     }
@@ -202,7 +206,7 @@ fn verifying_keys() {
     broken(&|vk| vk.parameters = "{}\ntrust: all is well".into(), "control characters");
     broken(&|vk| vk.circuit = "x\u{1b}[2K".into(), "control characters");
     broken(&|vk| vk.k = G1Point::IDENTITY, "point at infinity");
-    // a count that promises more than there is allocates nothing
+    // A count beyond the bytes that are there allocates nothing.
     let at = 8 + 2 + 2 + 4 + 4 + 4 + 2 + 8 + 4 + 64;
     let mut count = bytes;
     count[at..at + 4].copy_from_slice(&(1u32 << 24).to_le_bytes());
@@ -212,9 +216,13 @@ fn verifying_keys() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever the bytes: a verdict, never a panic, and never acceptance of anything but the proof itself.
+    /// Whatever the bytes, the verifier returns a verdict without a panic, and accepts only the
+    /// proof itself.
     #[test]
-    fn mutated_proofs_are_refused(edits in prop::collection::vec((any::<prop::sample::Index>(), 1u8..=255), 1..4), cut in prop::option::weighted(0.1, any::<prop::sample::Index>())) {
+    fn mutated_proofs_are_refused(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 1u8..=255), 1..4),
+        cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+    ) {
         use std::sync::OnceLock;
         static HONEST: OnceLock<(Bench<Squares>, Vec<Fr>, Vec<u8>)> = OnceLock::new();
         let (bench, public, proof) = HONEST.get_or_init(honest);
@@ -230,7 +238,10 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), header in any::<bool>()) {
+    fn random_bytes_are_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        header in any::<bool>(),
+    ) {
         let bench = squares_key();
         let bytes = if header { [&b"HEKATNPF\x01\x00"[..], &bytes].concat() } else { bytes };
         prop_assert!(crate::verify(bench, &[], &bytes).is_err());

@@ -1,4 +1,4 @@
-//! Numbers 6, 11, 29 and 20d's wiring: what setup refuses.
+//! Adversarial tests 6, 11, 20d and 29: what setup refuses.
 
 use super::bench::{Squares, squares};
 use crate::keys::AggregationKey;
@@ -13,7 +13,7 @@ use hekaton_circuit::{
     WireName, Writer,
 };
 
-/// The part of a setup that looks at wiring and secrets.
+/// The part of a setup that checks wiring and secrets.
 fn setup_without_types(
     wiring: &Wiring,
     secrets: &Secrets,
@@ -28,7 +28,8 @@ fn r1cs() -> R1cs {
     synthesize_r1cs(&circuit, kind, "squares-0", VariableLayout::new(5, Masking::Masked)).unwrap()
 }
 
-/// Number 6: A wiring with a zero-sum proper subset, two writers, and every other pattern that is no star.
+/// Adversarial test 6: a wiring with a zero-sum proper subset, two writers, and every other pattern
+/// that is not a star.
 #[test]
 fn a06_multiplicities_that_are_no_star() {
     let bench = squares();
@@ -39,22 +40,22 @@ fn a06_multiplicities_that_are_no_star() {
         let mut bad = good.clone();
         change(&mut bad);
         let error = bad.check_stars().unwrap_err();
-        assert!(error.to_string().contains(why), "{error} should say {why}");
+        assert!(error.to_string().contains(why), "{error} should contain {why}");
         // and setup refuses it
         let options = SetupOptions::new("test").insecure_seed(1);
         let secrets = Secrets::draw(2, Some(1)).unwrap();
         let result = setup_without_types(&bad, &secrets, &options);
         assert!(matches!(result, Err(SetupError::Star(_))));
     };
-    // w_1 has 4 readers besides; two writers of half each: {w, r, r} twice sums to zero in proper subsets
+    // w_1 has 4 readers. With two writers of 2 each, the proper subset {w, r, r} sums to zero.
     refuse(&|w| w.slots[2] = SlotAccess::write(address, 2), "two writers");
     refuse(&|w| w.slots[1].multiplicity += 1, "readers");
     refuse(&|w| w.slots[1].multiplicity = 1 << 32, "2^32");
     refuse(&|w| w.slots[1] = SlotAccess::UNUSED, "readers without a writer");
     refuse(&|w| w.slots[2] = SlotAccess::write(0, 1), "unused slot");
-    // 20d. a reader with +1 beside one with -1
+    // adversarial test 20d: a reader with another multiplicity in addition to those with -1
     refuse(&|w| w.slots[2] = SlotAccess::write(address, -2), "neither -1 nor positive");
-    // the verifier is a writer like any other
+    // The verifier is a writer like any other.
     refuse(&|w| w.public.push(PublicWire { address, multiplicity: 1 }), "two writers");
     refuse(&|w| w.public[0].multiplicity = 5, "readers");
 }
@@ -155,7 +156,8 @@ fn layout_errors_name_wire_and_instances() {
     assert_eq!(error, LayoutError::UnusedWire(WireName("w", 3)));
 }
 
-/// Number 11: A committed wire in no constraint; two equal committed columns; one a combination of two others.
+/// Adversarial test 11: a committed wire in no constraint; two equal committed columns; one a
+/// combination of two others.
 #[test]
 fn a11_unbound_committed_wires() {
     let good = r1cs();
@@ -178,7 +180,7 @@ fn a11_unbound_committed_wires() {
     equal[3].push((one, v + 4));
     equal[4] = vec![];
     assert!(matches!(rank(&bare(equal)), Err(TypeError::Rank { slot: 4, .. })));
-    // column 2 = column 0 + 2 column 1, nothing private to any of them
+    // column 2 = column 0 + 2 column 1, and none of them has an entry of its own
     let dependent = vec![
         vec![(one, v), (one, v + 2)],
         vec![(one, v + 1), (two, v + 2)],
@@ -190,7 +192,7 @@ fn a11_unbound_committed_wires() {
     let mut full = dependent;
     full.push(vec![(one, v), (one, v + 1), (one, v + 2)]);
     assert_eq!(rank(&bare(full)), Ok(()));
-    // an entry whose coefficients cancel is none
+    // An entry whose coefficients cancel does not count.
     let mut cancelled = independent;
     cancelled[0] = vec![(one, v), (-one, v)];
     assert!(matches!(rank(&bare(cancelled)), Err(TypeError::Rank { slot: 0, .. })));
@@ -247,7 +249,7 @@ fn rows_of_the_memory_check() {
             ));
         }
     }
-    // also without shared wires row 0 must be there
+    // Row 0 is required even without shared wires.
     let empty = R1cs {
         name: "t".into(),
         layout: VariableLayout::new(0, Masking::Unmasked),
@@ -257,7 +259,8 @@ fn rows_of_the_memory_check() {
     assert!(matches!(check_type(&empty), Err(TypeError::Row { row: 0, .. })));
 }
 
-/// Number 29: Setup asked to share a delta or an eta, with a zero secret, or with e in the L query.
+/// Adversarial test 29: setup asked to share a delta or an eta, with a zero secret, or with e in
+/// the L query.
 #[test]
 fn a29_shared_secrets_and_e_in_the_l_query() {
     let x = |i: u64| Fr::from(i);
@@ -275,7 +278,7 @@ fn a29_shared_secrets_and_e_in_the_l_query() {
     assert!(check_secrets(&shared, &[x(10), Fr::zero()], x(14)).is_err());
     assert!(check_secrets(&shared, &[x(10), x(11)], Fr::zero()).is_err());
 
-    // the whole setup refuses them too
+    // The complete setup refuses them as well.
     let bench = squares();
     let options = SetupOptions::new("test").insecure_seed(1);
     let run = |secrets: &Secrets| setup_without_types(&bench.wiring, secrets, &options);
@@ -298,7 +301,7 @@ fn a29_shared_secrets_and_e_in_the_l_query() {
     assert!(matches!(parts.check("t", good.variables), Err(TypeError::Partition { parts: 0, .. })));
 }
 
-/// Authors' mistakes that would break the frame: public inputs of their own.
+/// A mistake of an author that would shift the variables: public inputs of the circuit's own.
 #[test]
 fn circuits_that_leave_the_frame() {
     use ark_relations::gr1cs::SynthesisError;

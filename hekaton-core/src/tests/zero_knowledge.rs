@@ -1,4 +1,4 @@
-//! Numbers 51 to 53: zero knowledge.
+//! Adversarial tests 51 to 53: zero knowledge.
 
 use super::bench::{Bench, Cheater, Squares, field_of, squares};
 use crate::aggregation::block::ProofVectors;
@@ -15,11 +15,11 @@ use hekaton_circuit::Masking;
 
 const INPUT: u64 = 5;
 
-/// Number 51: Two proofs of one statement share no element.
+/// Adversarial test 51: two proofs of one statement share no element.
 #[test]
 fn a51_proofs_share_nothing() {
     let bench = squares();
-    // one set of options serves several runs: randomness is drawn for each
+    // One set of options serves several runs: randomness is drawn for each.
     let options = ProveOptions::new();
     let run =
         || prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap();
@@ -30,7 +30,7 @@ fn a51_proofs_share_nothing() {
             field_of(&bench, a.proof.as_bytes(), field),
             field_of(&bench, b.proof.as_bytes(), field),
         );
-        // The neutral element stands where pads are folded: it says nothing.
+        // The identity stands where pads are folded: it reveals nothing.
         if a[0] == 0x80 && a[1..].iter().all(|x| *x == 0) {
             continue;
         }
@@ -38,7 +38,8 @@ fn a51_proofs_share_nothing() {
     }
 }
 
-/// A seed that is used twice by mistake: two executions share no element, nor do two keys.
+/// A seed that is used twice by mistake: two executions share no element
+/// (spec: zero-knowledge#randomness).
 #[test]
 fn one_seed_for_two_executions() {
     let bench = squares();
@@ -56,7 +57,8 @@ fn one_seed_for_two_executions() {
             field_of(&bench, b.proof.as_bytes(), field)
         );
     }
-    // k_D and s, x depend on what they hide, so no difference of two subcircuits cancels the blinding
+    // k_D, s and x depend on what they hide, so no difference of two subcircuits cancels the
+    // blinding.
     use crate::protocol::coordinator::Coordinator;
     use crate::protocol::worker::Worker;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
@@ -81,7 +83,7 @@ fn one_seed_for_two_executions() {
     assert_ne!(d1.sub(&d2), G1Point::msm(key.d_query().unwrap(), &difference), "k_D differs");
 }
 
-/// V_e that follows from a guess of all shared values, masks included as the guesser would take them (zero).
+/// Computes V_e from a guess of all shared values.
 fn guessed_ledger(cheater: &Cheater<'_, Squares>, proof: &[u8]) -> Vec<u8> {
     let memory = crate::verifier::transcript::FiatShamir::begin(
         Merlin::new(),
@@ -102,7 +104,8 @@ fn guessed_ledger(cheater: &Cheater<'_, Squares>, proof: &[u8]) -> Vec<u8> {
     G2Point::msm(&v, &shares).encode()
 }
 
-/// Number 52: With masks off, a guess of the witness is confirmed from V_e; with masks on it is not.
+/// Adversarial test 52: With masks off, a guess of the witness is confirmed from V_e; with masks on
+/// it is not.
 #[test]
 fn a52_masks() {
     for masked in [false, true] {
@@ -120,7 +123,8 @@ fn a52_masks() {
     }
 }
 
-/// Number 53: A simulated proof, made with the trapdoors and without any witness, is accepted.
+/// Adversarial test 53: a simulated proof, computed with the trapdoors and without a witness, is
+/// accepted.
 #[test]
 fn a53_simulated_proof_is_accepted() {
     let bench = squares();
@@ -134,7 +138,8 @@ fn a53_simulated_proof_is_accepted() {
     };
     let n = 5;
     let g = G1Point::generator();
-    // logarithms of D, then, after the challenges, of A, B and e; C follows from the equation
+    // The logarithms of D, then, after the challenges, of A, B and e; C follows from the equation
+    // (spec: zero-knowledge#simulation).
     let d: Vec<Fr> = (0..n).map(|_| draw()).collect();
     let mut points: Vec<G1Point> = d.iter().map(|x| g.mul(x)).collect();
     points.resize(8, G1Point::IDENTITY);
@@ -174,7 +179,7 @@ fn a53_simulated_proof_is_accepted() {
     }
     let proof = committing.finish(&vectors).unwrap();
     assert_eq!(bench.verify(&cheater.public, proof.as_bytes()), Ok(()));
-    // without the right sum it is not: the simulator knows the trapdoors, not a way around the ledger
+    // With a wrong sum it is refused: even the trapdoors do not replace the ledger sum.
     let shared = cheater.shared();
     vectors.e[0] += Fr::ONE;
     let committing = cheater.begin(&shared, Merlin::new(), &points);
@@ -182,7 +187,8 @@ fn a53_simulated_proof_is_accepted() {
     assert!(bench.verify(&cheater.public, proof.as_bytes()).is_err());
 }
 
-/// Number 53: The shares e_i of masked proofs are uniform on their hyperplane: chi-square over the low bits of n - 1 of them.
+/// Adversarial test 53: the terms e_i of masked proofs are uniform on their hyperplane: chi-square
+/// test over the low bits of n - 1 of them. Control: without masks they are constant.
 #[test]
 fn a53_shares_are_uniform() {
     let bench = squares();
@@ -206,10 +212,11 @@ fn a53_shares_are_uniform() {
     let expected = runs as f64 / 16.0;
     for counts in counts {
         let chi: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
-        // 15 degrees of freedom: above 45 with probability 1e-4; the seeds are fixed, so this never flickers
+        // 15 degrees of freedom: above 45 with probability 1e-4. The seeds are fixed, so the test
+        // is deterministic.
         assert!(chi < 45.0, "chi-square {chi}: {counts:?}");
     }
-    // control: without masks they are constant
+    // Control: without masks they are constant.
     let plain = Bench::new(Squares::new(&[0, 1, 1, 0, 1]), false);
     let a = Cheater::new(&plain, &Fr::from(INPUT));
     let share = |c: &Cheater<'_, Squares>| {
@@ -218,7 +225,7 @@ fn a53_shares_are_uniform() {
     assert_eq!(share(&a), share(&Cheater::new(&plain, &Fr::from(INPUT))));
 }
 
-/// Zero knowledge is the default, and the seeded mode says what it is.
+/// Zero knowledge is the default, and a seeded run is marked as one.
 #[test]
 fn defaults() {
     assert!(crate::SetupOptions::new("x").zero_knowledge);

@@ -1,8 +1,8 @@
-//! The verifier, which builds without the prover: the transcript, the verifying key, the proof's encoding, and
-//! [`verify`] (spec: verifier#equations).
+//! The verifier, which can be built without the prover: the transcript, the verifying key, the
+//! proof's encoding, and [`verify()`] (spec: verifier#equations).
 //!
-//! Prover and verifier draw their challenges from the same [`FiatShamir`](transcript::FiatShamir), so neither can draw
-//! one before it has absorbed what the challenge must bind.
+//! Prover and verifier draw their challenges from the same [`FiatShamir`](transcript::FiatShamir),
+//! so neither can draw a challenge before it has absorbed everything that the challenge must bind.
 
 pub(crate) mod polynomials;
 pub(crate) mod proof;

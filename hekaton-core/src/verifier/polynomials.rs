@@ -1,4 +1,4 @@
-//! The polynomials behind the folded keys (PROTOCOL, section 4, openings).
+//! The polynomials behind the folded keys (spec: aggregation#openings, aggregation#quotients).
 //!
 //! All are polynomials in Y = X^2, because the keys have even powers only.
 
@@ -7,8 +7,11 @@ use ark_ff::AdditiveGroup;
 use ark_ff::Field;
 use hekaton_arith::Fr;
 
-/// `f_v(X) = prod_j (1 + x_j^-1 (X^2/r)^(2^(j-1)))`, or `f_w` with `x_j` and r = 1.
+/// Evaluates `f_v(X) = prod_j (1 + x_j^-1 (X^2/r)^(2^(j-1)))` with factors `x_j^-1` and
+/// `y = X^2/r`, or `f_w` with factors `x_j` and `y = X^2`.
 pub(crate) fn fold_value(factors: &[Fr], y: Fr) -> Fr {
+    // Rounds fold the least significant bit first (spec: aggregation#gipa-order), so factor j
+    // belongs to bit j - 1 of the index, that is, to the power y^(2^(j-1)).
     let mut power = y;
     factors.iter().fold(Fr::ONE, |acc, x| {
         let term = acc * (Fr::ONE + *x * power);
@@ -17,15 +20,16 @@ pub(crate) fn fold_value(factors: &[Fr], y: Fr) -> Fr {
     })
 }
 
-/// `f_W(X) = ((X^2/r)^n - 1) / (X^2/r - 1)`, n where X^2 = r; `y` is X^2/r.
+/// Evaluates `f_W(X) = ((X^2/r)^n - 1) / (X^2/r - 1)`, which is n where X^2 = r; `y` is X^2/r.
 pub(crate) fn geometric_value(y: Fr, n: u64) -> Fr {
     match (y - Fr::ONE).inverse() {
         Some(inverse) => (y.pow([n]) - Fr::ONE) * inverse,
+        // The pole is removable: at y = 1 the sum of n powers of y is n.
         None => Fr::from(n),
     }
 }
 
-/// The 2^l coefficients of [`fold_value`] in Y, where `y = scale Y`.
+/// Returns the 2^l coefficients of [`fold_value`] in Y, where `y = scale Y`.
 #[cfg(feature = "prover")]
 pub(crate) fn fold_coefficients(factors: &[Fr], scale: Fr) -> Vec<Fr> {
     let mut out = vec![Fr::ONE];
@@ -39,14 +43,17 @@ pub(crate) fn fold_coefficients(factors: &[Fr], scale: Fr) -> Vec<Fr> {
     out
 }
 
-/// Scalars for the powers X^0, X^1, .. of the quotient `(f(X) - f(z)) / (X - z)`, f(X) = F(X^2) with the coefficients
-/// of F given: `(X + z) Q(X^2)` with `Q_(i-1) = F_i + z^2 Q_i`.
+/// Returns the coefficients of X^0, X^1, .. of the quotient `(f(X) - f(z)) / (X - z)`, where
+/// f(X) = F(X^2) and `coefficients` are those of F: `(X + z) Q(X^2)` with
+/// `Q_(i-1) = F_i + z^2 Q_i`.
 #[cfg(feature = "prover")]
 pub(crate) fn quotient(coefficients: &[Fr], z: Fr) -> Vec<Fr> {
     let count = coefficients.len() - 1;
     let mut out = vec![Fr::ZERO; 2 * count];
     let square = z.square();
     let mut q = Fr::ZERO;
+    // Horner's scheme from the top gives Q; X + z puts z Q_i at the even and Q_i at the odd powers
+    // (spec: aggregation#quotients).
     for i in (0..count).rev() {
         q = coefficients[i + 1] + square * q;
         out[2 * i] = z * q;

@@ -1,4 +1,4 @@
-//! The proof: its fields, its bytes, and reading them.
+//! The proof: its fields, their bytes, and parsing (spec: verifier#encoding, verifier#proof-size).
 
 use crate::encoding::{DecodeError, Reader};
 use crate::verifier::verifying_key::VerifyingKey;
@@ -8,7 +8,7 @@ const MAGIC: &[u8; 8] = b"HEKATNPF";
 /// Version of the proof file.
 const VERSION: u16 = 1;
 const HEADER: usize = 8 + 2 + 32;
-/// GT elements beside those of the halvings.
+/// Number of GT elements outside the GIPA rounds.
 const FIXED_GT: usize = 10;
 
 /// Why bytes are not a proof under a verifying key.
@@ -20,22 +20,27 @@ pub enum ProofError {
     Magic,
     /// Another version.
     #[error(
-        "proof of format version {found}; this program reads version {VERSION}: verify with the program that made it"
+        "the proof has format version {found}, but this program reads version {VERSION}: \
+         verify it with the program that made it"
     )]
     Version {
         /// The version in the file.
         found: u16,
     },
     /// The proof was made for another verifying key.
-    #[error("the proof belongs to the verifying key with digest {}, not to this one ({})", hex::encode(.found), hex::encode(.expected))]
+    #[error(
+        "the proof belongs to the verifying key with digest {}, but this key has digest {}",
+        hex::encode(.found),
+        hex::encode(.expected)
+    )]
     ForeignKey {
-        /// Digest of the key given.
+        /// Digest of the key supplied.
         expected: [u8; 32],
         /// Digest in the proof.
         found: [u8; 32],
     },
-    /// Truncated, or with bytes after its end.
-    #[error("a proof for this key has {expected} bytes, this one has {found}")]
+    /// The proof is truncated or has bytes after its end.
+    #[error("a proof for this key has {expected} bytes, but this one has {found}")]
     Length {
         /// The length that the verifying key prescribes.
         expected: usize,
@@ -55,10 +60,11 @@ pub(crate) enum Field {
     CmB,
     CmC,
     Ve,
-    /// j in 0..3
+    /// The cross term X+ of block fold 0, 1 or 2.
     XPlus(usize),
+    /// The cross term X- of block fold 0, 1 or 2.
     XMinus(usize),
-    /// halving, product in the order T_L, T_R, U_L, U_R, Z_L, Z_R
+    /// GIPA round, and product in the order T_L, T_R, U_L, U_R, Z_L, Z_R.
     Round(usize, usize),
     Lf,
     Rf,
@@ -69,7 +75,7 @@ pub(crate) enum Field {
     PiW,
 }
 
-/// All fields for a proof with `rounds` halvings, in order.
+/// Returns all fields of a proof with `rounds` GIPA rounds, in order.
 pub(crate) fn fields(rounds: usize) -> Vec<Field> {
     use Field::*;
     let mut out = vec![CmD, CmA, CmB, CmC, Ve];
@@ -79,7 +85,7 @@ pub(crate) fn fields(rounds: usize) -> Vec<Field> {
     out
 }
 
-/// The places of all fields in the file.
+/// Returns the byte ranges of all fields in the file.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn ranges(rounds: usize) -> Vec<std::ops::Range<usize>> {
     let mut at = HEADER;
@@ -92,6 +98,7 @@ pub(crate) fn ranges(rounds: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 impl Field {
+    /// Length of the encoding in bytes.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Ve | Self::Rf | Self::Vf | Self::PiV => G2Point::COMPRESSED,
@@ -107,9 +114,9 @@ impl Field {
             Self::CmB => "cm_B",
             Self::CmC => "cm_C",
             Self::Ve => "V_e",
-            Self::XPlus(_) => "a cross term X+",
-            Self::XMinus(_) => "a cross term X-",
-            Self::Round(..) => "a product of a halving",
+            Self::XPlus(_) => "cross term X+",
+            Self::XMinus(_) => "cross term X-",
+            Self::Round(..) => "product of a GIPA round",
             Self::Lf => "L_f",
             Self::Rf => "R_f",
             Self::Vf => "v_f",
@@ -123,26 +130,30 @@ impl Field {
 
 /// An aggregate proof in its encoded form.
 ///
-/// `42 + 288 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) halvings: 20.8 kB for 1024 subcircuits.
+/// `42 + 288 (10 + 6 l) + 4 * 48 + 4 * 96` bytes for l = ceil(log2 n) GIPA rounds: 20.8 kB for
+/// 1,024 subcircuits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     bytes: Vec<u8>,
 }
 
 impl Proof {
-    /// The length in bytes of every proof under a key with `rounds` halvings.
+    /// Returns the length in bytes of every proof under a key with `rounds` GIPA rounds.
     pub fn encoded_len(rounds: usize) -> usize {
         HEADER
             + (FIXED_GT + 6 * rounds) * Gt::COMPRESSED
             + 4 * (G1Point::COMPRESSED + G2Point::COMPRESSED)
     }
 
-    /// The bytes of a proof file.
+    /// Returns the bytes of the proof file.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The digest of the verifying key that a proof file was made for, read from its header alone.
+    /// Reads the digest of the verifying key that a proof was made for, from its header alone.
+    ///
+    /// # Errors
+    /// When the bytes are not a proof of this version, or too short.
     pub fn key_digest(bytes: &[u8]) -> Result<[u8; 32], ProofError> {
         let mut reader = Reader::new(bytes);
         if reader.take(8, "magic").ok() != Some(MAGIC) {
@@ -155,7 +166,7 @@ impl Proof {
         Ok(reader.array("digest of the verifying key")?)
     }
 
-    /// A proof without fields; the prover appends them in order.
+    /// Starts a proof without fields; the prover appends them in order.
     #[cfg(feature = "prover")]
     pub(crate) fn begin(vk_digest: &[u8; 32]) -> Self {
         let mut bytes = MAGIC.to_vec();
@@ -164,19 +175,21 @@ impl Proof {
         Self { bytes }
     }
 
-    /// A proof that was verified and kept.
+    /// Restores a proof that was verified before it was stored.
     #[cfg(feature = "prover")]
     pub(crate) fn from_verified(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
 
+    /// Appends the encoding of the next field.
     #[cfg(feature = "prover")]
     pub(crate) fn push(&mut self, encoding: &[u8]) {
         self.bytes.extend_from_slice(encoding);
     }
 }
 
-/// A proof whose every element was decoded and checked, beside the encodings that the transcript absorbs.
+/// A proof whose elements are all decoded and checked, with the encodings that the transcript
+/// absorbs.
 pub(crate) struct Decoded<'a> {
     pub(crate) codes: Vec<&'a [u8]>,
     gt: Vec<Gt>,
@@ -191,12 +204,15 @@ pub(crate) struct Decoded<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Parses a proof for `vk`: the number of halvings comes from the key, never from the proof.
+    /// Parses a proof for `vk` (spec: verifier#encoding). The number of GIPA rounds comes from the
+    /// key, never from the proof.
     pub(crate) fn parse(
         bytes: &'a [u8],
         vk: &VerifyingKey,
         vk_digest: &[u8; 32],
     ) -> Result<Self, ProofError> {
+        // Bind the proof to this key, and fix its length by the key, before anything is allocated
+        // or decoded: nothing below is sized by a number from the proof.
         let found = Proof::key_digest(bytes)?;
         if found != *vk_digest {
             return Err(ProofError::ForeignKey { expected: *vk_digest, found });
@@ -215,6 +231,8 @@ impl<'a> Decoded<'a> {
         let (mut g1_slots, mut g2_slots) = (g1.iter_mut(), g2.iter_mut());
         let mut gt_fields = Vec::with_capacity(gt_codes.capacity());
         let mut at = HEADER;
+        // Points are decoded one by one, with subgroup checks. `codes` keeps the bytes: the
+        // transcript absorbs exactly what was parsed.
         for field in layout {
             let code = &bytes[at..at + field.len()];
             codes.push(code);
@@ -235,6 +253,7 @@ impl<'a> Decoded<'a> {
             at += field.len();
         }
         reader.finish()?;
+        // All GT elements at once, which shares one inversion; membership and order are checked.
         let gt = Gt::decompress_all(&gt_codes).map_err(|(i, e)| {
             let (field, at) = gt_fields[i];
             DecodeError::Invalid { what: field.name(), at, why: e.to_string() }
@@ -244,17 +263,17 @@ impl<'a> Decoded<'a> {
         Ok(Self { codes, gt, v_e, l_f, r_f, v_f, w_f, w_r, pi_v, pi_w })
     }
 
-    /// cm_D, cm_A, cm_B, cm_C.
+    /// Returns the commitments cm_D, cm_A, cm_B and cm_C, in this order.
     pub(crate) fn commitments(&self) -> [Gt; 4] {
         [self.gt[0], self.gt[1], self.gt[2], self.gt[3]]
     }
 
-    /// X1+, X1-, X2+, X2-, X3+, X3-.
+    /// Returns the cross terms X1+, X1-, X2+, X2-, X3+ and X3-, in this order.
     pub(crate) fn cross_terms(&self) -> &[Gt] {
         &self.gt[4..10]
     }
 
-    /// The six products of each halving.
+    /// Returns the six products of each GIPA round.
     pub(crate) fn rounds(&self) -> impl Iterator<Item = &[Gt]> {
         self.gt[10..].chunks_exact(6)
     }

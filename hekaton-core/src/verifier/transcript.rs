@@ -1,14 +1,16 @@
-//! The Fiat–Shamir transcript: one sponge, never restarted, and the order in which it absorbs and gives challenges.
+//! The Fiat–Shamir transcript: one sponge, never restarted, and the order in which it absorbs
+//! messages and produces challenges.
 //!
-//! [`FiatShamir`] is that order, written once and used by prover and verifier, so neither can draw a challenge before it
-//! has absorbed what the challenge must bind (spec: verifier#challenges). The sponge is Merlin's STROBE: labels and lengths
-//! of all messages are absorbed with them.
+//! [`FiatShamir`] is that order, written once and used by prover and verifier, so neither can draw
+//! a challenge before it has absorbed everything the challenge must bind (spec:
+//! verifier#challenges). The sponge is Merlin's STROBE, which absorbs label and length with each
+//! message.
 
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, fr_from_uniform, fr_to_bytes};
 use hekaton_circuit::MemoryChallenges;
 
-/// What absorbs messages and gives challenges; a trait so that tests can freeze the challenges.
+/// Absorbs messages and produces challenges; a trait so that tests can freeze the challenges.
 pub(crate) trait Sponge {
     fn absorb(&mut self, label: &'static str, bytes: &[u8]);
     fn squeeze(&mut self, label: &'static str, out: &mut [u8]);
@@ -43,14 +45,17 @@ impl Sponge for Merlin {
     }
 }
 
-/// The schedule of the transcript. Each step absorbs encodings exactly as they stand in the proof.
+/// The order of the transcript. Each step absorbs encodings exactly as they are in the proof.
 pub(crate) struct FiatShamir<S> {
     sponge: S,
     instances: u64,
 }
 
 impl<S: Sponge> FiatShamir<S> {
-    /// Step 0: the statement.
+    /// Step 0: absorbs the statement (spec: verifier#statement).
+    ///
+    /// The public values come before g and b: one chosen after them could repair any ledger sum
+    /// (adversarial test 43).
     pub(crate) fn begin(
         mut sponge: S,
         vk_digest: &[u8; 32],
@@ -65,13 +70,17 @@ impl<S: Sponge> FiatShamir<S> {
         Self { sponge, instances }
     }
 
-    /// Step 1: the commitment to all subtraces; gives g and b.
+    /// Step 1: absorbs the commitment to all subtraces, draws g and b (spec:
+    /// verifier#memory-challenges).
+    ///
+    /// This fixes all values of shared wires before the challenges of the memory check exist.
     pub(crate) fn memory(&mut self, cm_d: &[u8]) -> MemoryChallenges {
         self.sponge.absorb("cm_D", cm_d);
         MemoryChallenges { g: self.scalar("g"), b: self.scalar("b") }
     }
 
-    /// Step 2: the commitments to the proofs and the ledger element; gives r and zeta.
+    /// Step 2: absorbs the commitments to the proofs and the ledger element, draws r and zeta
+    /// (spec: verifier#batching, verifier#redraw).
     pub(crate) fn batching(
         &mut self,
         cm_a: &[u8],
@@ -85,8 +94,9 @@ impl<S: Sponge> FiatShamir<S> {
         self.sponge.absorb("V_e", v_e);
         let r = loop {
             let r = self.scalar("r");
-            // no key has 0 instances; if one is made to, it must not end in a loop
+            // With r^n = 1 the weights r^i would repeat and sigma would degenerate.
             let excluded = r.is_zero() || r == Fr::ONE || r.pow([self.instances]) == Fr::ONE;
+            // A key with 0 instances is refused when it is read, but r^0 = 1 must not loop forever.
             if !excluded || self.instances == 0 {
                 break r;
             }
@@ -94,7 +104,10 @@ impl<S: Sponge> FiatShamir<S> {
         (r, self.scalar("zeta"))
     }
 
-    /// Steps 3 to 5: the two cross terms of a block fold; gives its s.
+    /// Steps 3 to 5: absorbs the two cross terms of a block fold, draws its s
+    /// (spec: verifier#fold-challenges).
+    ///
+    /// A cross term chosen after its challenge could repair any claim (adversarial test 35).
     pub(crate) fn fold(&mut self, plus: &[u8], minus: &[u8]) -> Fr {
         self.sponge.absorb("X+", plus);
         self.sponge.absorb("X-", minus);
@@ -106,7 +119,11 @@ impl<S: Sponge> FiatShamir<S> {
         }
     }
 
-    /// Step 6: the six products of a GIPA round; gives x_j^-1, 128 bits, nonzero.
+    /// Step 6: absorbs the six products of a GIPA round, draws x_j^-1 (spec:
+    /// verifier#round-challenges).
+    ///
+    /// The nonzero 128-bit challenge is the inverse of x_j because x_j^-1 multiplies in G2, where
+    /// short scalars save most (spec: aggregation#gipa-challenges).
     pub(crate) fn gipa_round(&mut self, products: [&[u8]; 6]) -> Fr {
         for (label, product) in ["T_L", "T_R", "U_L", "U_R", "Z_L", "Z_R"].into_iter().zip(products)
         {
@@ -120,7 +137,10 @@ impl<S: Sponge> FiatShamir<S> {
         }
     }
 
-    /// Step 7: what is left of the vectors; gives z and rho.
+    /// Step 7: absorbs what is left of the vectors and W_r, draws z and rho
+    /// (spec: verifier#opening-challenges).
+    ///
+    /// The point z comes after everything that is opened at it.
     pub(crate) fn opening(
         &mut self,
         l: &[u8],
@@ -135,19 +155,22 @@ impl<S: Sponge> FiatShamir<S> {
         (self.scalar("z"), self.scalar("rho"))
     }
 
-    /// Step 8: the openings; gives the four factors that merge the equations.
+    /// Step 8: absorbs the openings, draws the four factors that merge the equations
+    /// (spec: verifier#merging-challenges).
     pub(crate) fn merging(&mut self, pi_v: &[u8], pi_w: &[u8]) -> [Fr; 4] {
         self.sponge.absorb("pi_v", pi_v);
         self.sponge.absorb("pi_w", pi_w);
         [(); 4].map(|()| self.short("rho"))
     }
 
+    /// Draws a scalar: 64 bytes reduced mod r.
     fn scalar(&mut self, label: &'static str) -> Fr {
         let mut bytes = [0; 64];
         self.sponge.squeeze(label, &mut bytes);
         fr_from_uniform(&bytes)
     }
 
+    /// Draws a scalar of 128 bits.
     fn short(&mut self, label: &'static str) -> Fr {
         let mut bytes = [0; 16];
         self.sponge.squeeze(label, &mut bytes);

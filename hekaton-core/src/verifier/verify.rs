@@ -1,8 +1,10 @@
-//! The verifier: bytes in, verdict with its reason out (PROTOCOL, section 5).
+//! The verifier: bytes in, a verdict with its reason out (spec: verifier#encoding,
+//! verifier#challenges, verifier#merged).
 //!
-//! Everything is parsed and checked first; then the challenges are replayed; then five equations are merged into one
-//! with factors drawn after the openings: seven Miller loops, one final exponentiation, one multi-exponentiation in GT.
-//! Only when that fails are the equations evaluated one by one, to say which.
+//! Everything is parsed and checked first; then the challenges are replayed; then five equations
+//! are merged into one with factors drawn after the openings: seven Miller loops, one final
+//! exponentiation, one multi-exponentiation in GT. Only if that fails are the equations evaluated
+//! one by one, to name those that fail.
 
 use super::polynomials::{fold_value, geometric_value};
 use super::proof::{Decoded, ProofError};
@@ -12,12 +14,14 @@ use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop};
 use hekaton_circuit::MemoryChallenges;
 
-/// The equations that the verifier checks.
+/// An equation that the verifier checks (spec: verifier#equations).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Equation {
-    /// The G1 side: the folded proofs open the commitments cm_A, cm_C, cm_D, V_e and the key's cm_S.
+    /// The G1 side: the folded proofs open the commitments cm_A, cm_C, cm_D, V_e and the key's
+    /// cm_S.
     T,
-    /// The G2 side: the folded vectors open cm_B and the key's cm_gamma, cm_delta, cm_eta, cm_Theta.
+    /// The G2 side: the folded vectors open cm_B and the key's cm_gamma, cm_delta, cm_eta,
+    /// cm_Theta.
     U,
     /// The statement: all subcircuits' Mirage equations and the memory check.
     Z,
@@ -43,35 +47,38 @@ impl std::fmt::Display for Equation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// The bytes are no proof under this key.
+    /// The bytes are not a proof under this key.
     #[error("malformed proof: {0}")]
     Proof(#[from] ProofError),
     /// The wrong number of public values.
-    #[error("the circuit has {expected} public values, {found} were given")]
+    #[error("the circuit has {expected} public values, but {found} were supplied")]
     PublicValues {
         /// Number that the verifying key prescribes.
         expected: usize,
-        /// Number given.
+        /// Number supplied.
         found: usize,
     },
-    /// A public value meets a pole of the memory check; no honest prover makes such a proof.
-    #[error("public value {index} meets a pole of the memory check")]
+    /// A public value hits a pole of the memory check; no honest prover makes such a proof.
+    #[error("public value {index} hits a pole (zero denominator) of the memory check")]
     Pole {
         /// Index of the value.
         index: usize,
     },
     /// The proof is wrong.
-    #[error("the proof does not hold: equation {} fails", .failing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", equation "))]
+    #[error(
+        "the proof does not hold: equation {} fails",
+        .failing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", equation ")
+    )]
     Equations {
-        /// The equations that fail when they are evaluated one by one.
+        /// The equations that fail when evaluated one by one.
         failing: Vec<Equation>,
     },
 }
 
 /// Verifies an aggregate proof.
 ///
-/// `public_values` are the values of the key's public wires, in its order. Accepts (`Ok`) or says why not; never
-/// panics, whatever the bytes.
+/// `public_values` are the values of the key's public wires, in the key's order. Accepts (`Ok`) or
+/// returns the reason for the rejection; never panics, whatever the bytes.
 ///
 /// # Errors
 /// See [`VerifyError`].
@@ -92,22 +99,25 @@ pub(crate) fn verify_with(
     if replay.merged(&proof) {
         return Ok(());
     }
+    // Rejected: the single equations only name what fails and can no longer accept.
     let defects = replay.defects(&proof);
     Err(VerifyError::Equations {
         failing: defects.iter().filter(|d| !d.1.is_identity()).map(|d| d.0).collect(),
     })
 }
 
-/// What the verifier sees, for tests: whether the merged equation holds, and the defect of each single equation.
+/// What the verifier sees, for tests: whether the merged equation holds, and the defect of each
+/// single equation.
 #[cfg(test)]
 pub(crate) struct Verdict {
     pub(crate) merged: bool,
     pub(crate) defects: [(Equation, Gt); 5],
-    /// s1, s2, s3
+    /// The challenges s1, s2 and s3 of the block folds.
     pub(crate) s: [Fr; 3],
 }
 
-/// Evaluates everything without an early exit, with the ledger cut at `ledger` subcircuits instead of n.
+/// Evaluates everything without an early exit, with the ledger sum truncated at `ledger`
+/// subcircuits instead of n.
 #[cfg(test)]
 pub(crate) fn examine(
     sponge: impl Sponge,
@@ -123,7 +133,8 @@ pub(crate) fn examine(
     Ok(Verdict { merged: replay.merged(&proof), defects: replay.defects(&proof), s: replay.s })
 }
 
-/// The verifier's share of the memory check, `sum_w mu_w / (g + x_w + b a_w)`.
+/// Returns the verifier's share of the ledger sum, `sum_w mu_w / (g + x_w + b a_w)`
+/// (spec: verifier#public-sum).
 pub(crate) fn public_sum(
     vk: &VerifyingKey,
     values: &[Fr],
@@ -132,6 +143,7 @@ pub(crate) fn public_sum(
     let mut fingerprints: Vec<Fr> = (vk.public.iter().zip(values))
         .map(|(wire, value)| memory.g + value + memory.b * Fr::from(wire.address))
         .collect();
+    // Reject a pole before inverting: batch inversion maps 0 to 0, which would drop the term.
     if let Some(index) = fingerprints.iter().position(Zero::is_zero) {
         return Err(VerifyError::Pole { index });
     }
@@ -144,7 +156,46 @@ pub(crate) fn public_sum(
         .sum())
 }
 
-/// A proof's challenges and what follows from them: the right-hand sides as exponents of known GT elements.
+/// The challenges of a proof, in the order of the transcript.
+struct Challenges {
+    memory: MemoryChallenges,
+    r: Fr,
+    zeta: Fr,
+    s: [Fr; 3],
+    x_inverse: Vec<Fr>,
+    z: Fr,
+    rho: Fr,
+    merging: [Fr; 4],
+}
+
+impl Challenges {
+    /// Replays the transcript (spec: verifier#challenges) with the same code as the prover's, fed
+    /// with the bytes that were parsed.
+    fn replay(
+        sponge: impl Sponge,
+        vk: &VerifyingKey,
+        vk_digest: &[u8; 32],
+        public_values: &[Fr],
+        proof: &Decoded<'_>,
+    ) -> Self {
+        let mut transcript = FiatShamir::begin(sponge, vk_digest, vk.instances, public_values);
+        let mut codes = proof.codes.iter().copied();
+        let mut next = || codes.next().unwrap_or_default();
+        let memory = transcript.memory(next());
+        let (r, zeta) = transcript.batching(next(), next(), next(), next());
+        let s = [(); 3].map(|()| transcript.fold(next(), next()));
+        let mut x_inverse = Vec::with_capacity(vk.rounds());
+        for _ in 0..vk.rounds() {
+            x_inverse.push(transcript.gipa_round([(); 6].map(|()| next())));
+        }
+        let (z, rho) = transcript.opening(next(), next(), next(), next(), next());
+        let merging = transcript.merging(next(), next());
+        Self { memory, r, zeta, s, x_inverse, z, rho, merging }
+    }
+}
+
+/// A proof's challenges and what follows from them: the right-hand sides as exponents of known GT
+/// elements.
 struct Replay<'a> {
     vk: &'a VerifyingKey,
     public_sum: Fr,
@@ -154,10 +205,11 @@ struct Replay<'a> {
     z: Fr,
     rho: Fr,
     merging: [Fr; 4],
-    /// f_v(z), and y = f_w(z) + rho f_W(z)
+    /// The value f_v(z).
     v_value: Fr,
+    /// The value y = f_w(z) + rho f_W(z).
     w_value: Fr,
-    /// GT elements with their exponents in the right-hand sides of T, U and Z
+    /// GT elements with their exponents in the right-hand sides of T, U and Z.
     targets: [Vec<(Gt, Fr)>; 3],
     #[cfg(test)]
     r_inverse: Fr,
@@ -165,7 +217,7 @@ struct Replay<'a> {
 
 #[cfg(test)]
 impl Replay<'_> {
-    /// Test double: a verifier that cuts the ledger key at another length than n.
+    /// Test double: a verifier that truncates the ledger key at another length than n.
     fn truncate_at(&mut self, ledger: u64) {
         let cut = |length: u64| geometric_value(self.z.square() * self.r_inverse, length);
         self.w_value += self.rho * (cut(ledger) - cut(self.vk.instances));
@@ -173,6 +225,7 @@ impl Replay<'_> {
 }
 
 impl<'a> Replay<'a> {
+    /// Replays the transcript and computes the right-hand sides.
     fn new(
         sponge: impl Sponge,
         vk: &'a VerifyingKey,
@@ -186,22 +239,11 @@ impl<'a> Replay<'a> {
                 found: public_values.len(),
             });
         }
-        // The challenges, in the order of the transcript.
-        let mut schedule = FiatShamir::begin(sponge, vk_digest, vk.instances, public_values);
-        let mut codes = proof.codes.iter().copied();
-        let mut next = || codes.next().unwrap_or_default();
-        let memory = schedule.memory(next());
-        let (r, zeta) = schedule.batching(next(), next(), next(), next());
-        let s = [(); 3].map(|()| schedule.fold(next(), next()));
-        let mut x_inverse = Vec::with_capacity(vk.rounds());
-        for _ in 0..vk.rounds() {
-            x_inverse.push(schedule.gipa_round([(); 6].map(|()| next())));
-        }
-        let (z, rho) = schedule.opening(next(), next(), next(), next(), next());
-        let merging = schedule.merging(next(), next());
-
+        let Challenges { memory, r, zeta, s, x_inverse, z, rho, merging } =
+            Challenges::replay(sponge, vk, vk_digest, public_values, proof);
         let public_sum = public_sum(vk, public_values, &memory)?;
-        // r, s_j and x_j are nonzero: the schedule redraws them. One inversion for all.
+        // r, r - 1, s_j and x_j are nonzero (spec: verifier#redraw). Batch inversion costs one
+        // inversion per call.
         let mut x = x_inverse.clone();
         let mut inverses = [r, s[0], s[1], s[2], r - Fr::ONE];
         hekaton_arith::batch_invert(&mut x);
@@ -210,7 +252,8 @@ impl<'a> Replay<'a> {
 
         let [cm_d, cm_a, cm_b, cm_c] = proof.commitments();
         let [s1, s2, s3] = s;
-        // T = cm_A - s3 (cm_S + s1 cm_C + s2 cm_D + s1 s2 cm_E); cm_E = e(K, V_e) goes to the pairing side
+        // spec: aggregation#targets: T = cm_A - s3 (cm_S + s1 cm_C + s2 cm_D + s1 s2 cm_E), where
+        // cm_E = e(K, V_e) moves to the side of the pairings (spec: verifier#merged).
         let mut t = vec![
             (cm_a, Fr::ONE),
             (cm_c, -s3 * s1),
@@ -219,8 +262,8 @@ impl<'a> Replay<'a> {
             (vk.cm_sg, -s3 * memory.g),
             (vk.cm_sb, -s3 * memory.b),
         ];
-        // U = cm_B + s3^-1 (cm_gamma + s1^-1 cm_delta + s2^-1 cm_eta + (s1 s2)^-1 cm_Theta'); of cm_Theta' the part
-        // -zeta e(W_r, H) goes to the pairing side
+        // U = cm_B + s3^-1 (cm_gamma + s1^-1 cm_delta + s2^-1 cm_eta + (s1 s2)^-1 cm_Theta'), where
+        // the part -zeta e(W_r, H) of cm_Theta' moves to the side of the pairings.
         let s_product_inverse = s1_inverse * s2_inverse * s3_inverse;
         let mut u = vec![
             (cm_b, Fr::ONE),
@@ -229,11 +272,14 @@ impl<'a> Replay<'a> {
             (vk.cm_eta, s3_inverse * s2_inverse),
             (vk.cm_theta, s_product_inverse),
         ];
-        // Z = sigma e(alpha, beta) - zeta P_pub e(K, H) - cross terms; the e(K, H) part goes to the pairing side
+        // Z = sigma e(alpha, beta) - zeta P_pub e(K, H) - cross terms, where the part with e(K, H)
+        // moves to the side of the pairings. sigma has n terms, n from the key (spec:
+        // aggregation#claim).
         let sigma = (r.pow([vk.instances]) - Fr::ONE) * r_minus_one_inverse;
         let cross_factors = [-s1, -s1_inverse, -s2, -s2_inverse, -s3, s3_inverse];
         let mut target_z = vec![(vk.alpha_beta, sigma)];
         target_z.extend(proof.cross_terms().iter().copied().zip(cross_factors));
+        // Each GIPA round adds x (T_L, U_L, Z_L) + x^-1 (T_R, U_R, Z_R) (spec: aggregation#gipa).
         for (products, (x, x_inverse)) in proof.rounds().zip(x.iter().zip(&x_inverse)) {
             for (target, pair) in
                 [&mut t, &mut u, &mut target_z].into_iter().zip(products.chunks_exact(2))
@@ -241,6 +287,8 @@ impl<'a> Replay<'a> {
                 target.extend([(pair[0], *x), (pair[1], *x_inverse)]);
             }
         }
+        // f_W has n terms, n from the key: pads have no part in the ledger sum
+        // (spec: aggregation#truncation).
         let v_value = fold_value(&x_inverse, z.square() * r_inverse);
         let w_value = fold_value(&x, z.square())
             + rho * geometric_value(z.square() * r_inverse, vk.instances);
@@ -261,12 +309,13 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// The five equations at once.
+    /// Checks the five equations at once (spec: verifier#merged). The factors were drawn after the
+    /// openings, so errors in different equations cannot cancel.
     fn merged(&self, p: &Decoded<'_>) -> bool {
         let [rho1, rho2, rho3, rho4] = self.merging;
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let [s1, s2, s3] = self.s;
-        // everything that is paired with H
+        // All points that are paired with H, from U (W_r), Z (K), v (G) and w.
         let with_h = G1Point::msm(
             &[p.w_f, p.w_r, g, p.pi_w, self.vk.k],
             &[
@@ -289,6 +338,7 @@ impl<'a> Replay<'a> {
             ],
             &[p.v_f.add(&p.r_f.mul(&rho2)), p.r_f, p.v_f, p.pi_v, h, self.vk.phi_2, p.v_e],
         );
+        // The right-hand sides T, U and Z with their merging factors, as one multi-exponentiation.
         let factors = [Fr::ONE, rho1, rho2];
         let terms = self
             .targets
@@ -299,7 +349,8 @@ impl<'a> Replay<'a> {
         left.finish() == Gt::msm(&elements, &exponents)
     }
 
-    /// The equations one by one: left-hand side minus right-hand side, the neutral element where they hold.
+    /// Evaluates the equations one by one: left-hand side minus right-hand side, the neutral
+    /// element where they hold (spec: verifier#defects).
     fn defects(&self, p: &Decoded<'_>) -> [(Equation, Gt); 5] {
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let [s1, s2, s3] = self.s;

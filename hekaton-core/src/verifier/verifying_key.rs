@@ -1,4 +1,5 @@
-//! The verifying key: small, self-contained, and all that a verifier needs beside the proof and the public values.
+//! The verifying key (spec: verifier#key): small, self-contained, and all that a verifier needs in
+//! addition to the proof and the public values.
 
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
 use hekaton_arith::{G1Point, G2Point, Group, Gt};
@@ -6,8 +7,9 @@ use hekaton_circuit::PublicWire;
 
 const MAGIC: &[u8; 8] = b"HEKATNVK";
 const VERSION: u16 = 1;
-/// The most public wires a key may have; bounds what a reader allocates.
+/// Maximum number of public wires of a key; bounds what a reader allocates.
 const MAX_PUBLIC: u32 = 1 << 24;
+/// Maximum length in bytes of the circuit's name, and of its parameters.
 const MAX_TEXT: usize = 1 << 16;
 
 /// Why bytes are not a verifying key.
@@ -19,7 +21,8 @@ pub enum VerifyingKeyError {
     Magic,
     /// Written by another version of the software.
     #[error(
-        "verifying key of format version {found}; this program reads version {VERSION}: use the program that made it, or run setup again"
+        "the verifying key has format version {found}, but this program reads \
+         version {VERSION}: use the program that made it, or run setup again"
     )]
     Version {
         /// The version in the file.
@@ -30,21 +33,25 @@ pub enum VerifyingKeyError {
     Decode(#[from] DecodeError),
 }
 
-/// Who must be trusted for proofs under a key to mean anything.
+/// The party that must be trusted for proofs under a key to mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// One party ran the setup and knew the trapdoors while it ran.
     SingleParty,
-    /// The trapdoors come from a number: keys for tests, under which anybody can forge.
+    /// The trapdoors come from a known seed: keys for tests, under which anybody can forge proofs.
     InsecureSeed,
 }
 
 impl Trust {
-    /// One sentence for manifests and for the output of `verify` and `inspect`.
+    /// Returns one sentence about the trust, for people.
+    ///
+    /// Manifests store this sentence and opening a key store compares it, so its bytes are part of
+    /// the format and must not change.
     pub fn statement(self) -> &'static str {
         match self {
             Self::SingleParty => {
-                "keys from a single-party setup: whoever ran it could have kept the trapdoors and forge proofs"
+                "keys from a single-party setup: whoever ran it could have kept the trapdoors \
+                 and forge proofs"
             }
             Self::InsecureSeed => "TEST KEYS with trapdoors from a seed: anybody can forge proofs",
         }
@@ -53,21 +60,23 @@ impl Trust {
 
 /// The verifying key of a partitioned circuit.
 ///
-/// Constant size apart from the public wires: 8 GT elements, 2 points of G1, one of G2 and a header, about 2.7 kB.
+/// Constant size apart from the public wires: 8 GT elements, 2 points of G1, one of G2 and a
+/// header, about 2.7 kB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyingKey {
-    /// Name of the circuit, for people.
+    /// Name of the circuit, for information only.
     pub circuit: String,
-    /// Parameters of the circuit as JSON, for people and for the circuit's own decoding of public values.
+    /// Parameters of the circuit as JSON, for information and for the circuit's own decoding of
+    /// public values.
     pub parameters: String,
-    /// Who is trusted.
+    /// The party that is trusted.
     pub trust: Trust,
     /// Whether proofs are zero-knowledge (spec: zero-knowledge#masks).
     pub zero_knowledge: bool,
-    /// n, the number of subcircuits, at least 1.
+    /// Number of subcircuits n, at least 1.
     pub instances: u64,
-    /// k, the number of types.
+    /// Number of types k.
     pub types: u32,
     /// Digest of the map from instances to types.
     pub type_map: [u8; 32],
@@ -75,13 +84,13 @@ pub struct VerifyingKey {
     pub layout: [u8; 32],
     /// The public wires, in the order of the public values.
     pub public: Vec<PublicWire>,
-    /// Commitment to St, the part of each instance's public sum that no challenge multiplies.
+    /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
     pub cm_st: Gt,
-    /// Commitment to Sg, the part that g multiplies.
+    /// Commitment to Sg, the part of S that g multiplies.
     pub cm_sg: Gt,
-    /// Commitment to Sb, the part that b multiplies.
+    /// Commitment to Sb, the part of S that b multiplies.
     pub cm_sb: Gt,
-    /// Commitment to gamma, once per instance.
+    /// Commitment to the vector of gamma, once per instance.
     pub cm_gamma: Gt,
     /// Commitment to each instance's delta.
     pub cm_delta: Gt,
@@ -89,23 +98,27 @@ pub struct VerifyingKey {
     pub cm_eta: Gt,
     /// Commitment to each instance's Theta.
     pub cm_theta: Gt,
-    /// `e(alpha, beta)`.
+    /// The pairing `e(alpha, beta)`.
     pub alpha_beta: Gt,
-    /// K, the base of the ledger sum.
+    /// The base K of the terms of the ledger sum (spec: mirage#kappa).
     pub k: G1Point,
-    /// `[psi]_1`.
+    /// The point `[psi]_1`, for the opening of the folded key v.
     pub psi_1: G1Point,
-    /// `[phi]_2`.
+    /// The point `[phi]_2`, for the opening of the folded key w.
     pub phi_2: G2Point,
 }
 
 impl VerifyingKey {
-    /// l, the number of halvings of the aggregation: `ceil(log2 n)`.
+    /// Returns the number of GIPA rounds of the aggregation, `l = ceil(log2 n)`.
     pub fn rounds(&self) -> usize {
         self.instances.next_power_of_two().trailing_zeros() as usize
     }
 
-    /// The canonical encoding.
+    /// Returns the canonical encoding.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "setup reads every key back, and readers refuse more than MAX_PUBLIC public wires"
+    )]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
@@ -135,7 +148,11 @@ impl VerifyingKey {
         out
     }
 
-    /// Reads [`Self::to_bytes`] back. Everything is checked: lengths, encodings, subgroups, nothing after the end.
+    /// Decodes [`Self::to_bytes`]. Lengths, encodings and subgroups are checked; nothing may follow
+    /// the end.
+    ///
+    /// # Errors
+    /// See [`VerifyingKeyError`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, VerifyingKeyError> {
         let mut reader = Reader::new(bytes);
         if reader.take(8, "magic").ok() != Some(MAGIC) {
@@ -148,12 +165,13 @@ impl VerifyingKey {
         Ok(Self::read_body(reader)?)
     }
 
-    fn read_body(mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+    /// Reads the trust and whether proofs are zero-knowledge.
+    fn read_modes(reader: &mut Reader<'_>) -> Result<(Trust, bool), DecodeError> {
         let trust = match reader.array::<1>("trust")? {
             [1] => Trust::SingleParty,
             [2] => Trust::InsecureSeed,
             [other] => {
-                return Err(reader.invalid("trust", 1, format_args!("{other} is not known")));
+                return Err(reader.invalid("trust", 1, format_args!("unknown value {other}")));
             }
         };
         let zero_knowledge = match reader.array::<1>("zero-knowledge flag")? {
@@ -162,36 +180,22 @@ impl VerifyingKey {
                 return Err(reader.invalid(
                     "zero-knowledge flag",
                     1,
-                    format_args!("{other} is neither 0 nor 1"),
+                    format_args!("{other}, expected 0 or 1"),
                 ));
             }
         };
-        let circuit = reader.string(MAX_TEXT, "circuit name")?;
-        let parameters = reader.string(MAX_TEXT, "circuit parameters")?;
-        let instances = reader.u64("number of subcircuits")?;
-        if instances == 0 || instances > 1 << 40 {
-            return Err(reader.invalid(
-                "number of subcircuits",
-                8,
-                format_args!("{instances} is not in 1..2^40"),
-            ));
-        }
-        let types = reader.u32("number of types")?;
-        if types == 0 || u64::from(types) > instances {
-            return Err(reader.invalid(
-                "number of types",
-                4,
-                format_args!("{types} is not in 1..={instances}"),
-            ));
-        }
-        let type_map = reader.array("digest of the type map")?;
-        let layout = reader.array("digest of the layout")?;
+        Ok((trust, zero_knowledge))
+    }
+
+    /// Reads the public wires. Addresses must increase, so that each has one entry and the list has
+    /// one encoding; multiplicities must be those of a star (spec: memory-check#stars).
+    fn read_public(reader: &mut Reader<'_>) -> Result<Vec<PublicWire>, DecodeError> {
         let count = reader.u32("number of public wires")?;
         if count > MAX_PUBLIC {
             return Err(reader.invalid(
                 "number of public wires",
                 4,
-                format_args!("{count} is above {MAX_PUBLIC}"),
+                format_args!("{count}, expected at most {MAX_PUBLIC}"),
             ));
         }
         // No capacity from the count: the vector grows only as the bytes are there.
@@ -205,11 +209,40 @@ impl VerifyingKey {
                 return Err(reader.invalid(
                     "public wire",
                     16,
-                    "addresses must rise from 1, multiplicities be -1 or 1..2^32",
+                    "addresses must increase from 1, multiplicities be -1 or 1 to 2^32 - 1",
                 ));
             }
             public.push(PublicWire { address, multiplicity });
         }
+        Ok(public)
+    }
+
+    /// Reads everything after magic bytes and version.
+    fn read_body(mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+        let (trust, zero_knowledge) = Self::read_modes(&mut reader)?;
+        let circuit = reader.string(MAX_TEXT, "circuit name")?;
+        let parameters = reader.string(MAX_TEXT, "circuit parameters")?;
+        let instances = reader.u64("number of subcircuits")?;
+        // The upper bound keeps the padded number from overflowing, and the number of rounds at 40.
+        if instances == 0 || instances > 1 << 40 {
+            return Err(reader.invalid(
+                "number of subcircuits",
+                8,
+                format_args!("{instances}, expected 1 to 2^40"),
+            ));
+        }
+        let types = reader.u32("number of types")?;
+        // Every type has an instance.
+        if types == 0 || u64::from(types) > instances {
+            return Err(reader.invalid(
+                "number of types",
+                4,
+                format_args!("{types}, expected 1 to {instances}"),
+            ));
+        }
+        let type_map = reader.array("digest of the type map")?;
+        let layout = reader.array("digest of the layout")?;
+        let public = Self::read_public(&mut reader)?;
         let mut codes = [[0; Gt::COMPRESSED]; 8];
         for code in &mut codes {
             *code = reader.array("target group element")?;
@@ -219,12 +252,14 @@ impl VerifyingKey {
         })?;
         let (k, psi_1, phi_2) =
             (reader.point("K")?, reader.point("[psi]_1")?, reader.point("[phi]_2")?);
+        // K = 0 would remove the ledger sum from the equations; psi = 0 or phi = 0 would make keys
+        // trivial.
         if G1Point::is_identity(&k) || G1Point::is_identity(&psi_1) || G2Point::is_identity(&phi_2)
         {
             return Err(reader.invalid(
                 "K, [psi]_1, [phi]_2",
                 192,
-                "none of them may be the point at infinity",
+                "the point at infinity is not allowed",
             ));
         }
         reader.finish()?;
@@ -252,7 +287,8 @@ impl VerifyingKey {
         })
     }
 
-    /// The digest that binds proofs, the transcript and key directories to this key: BLAKE3 of [`Self::to_bytes`].
+    /// Returns the digest that binds proofs, the transcript and key stores to this key: BLAKE3 of
+    /// [`Self::to_bytes`].
     pub fn digest(&self) -> [u8; 32] {
         *blake3::hash(&self.to_bytes()).as_bytes()
     }

@@ -1,4 +1,4 @@
-//! `merkle` in the registry: parameters, input files and the root as text.
+//! `merkle` as a named circuit: parameters, input files and the root as text.
 
 use super::Merkle;
 use crate::sha256::{DIGEST, digest_halves};
@@ -9,28 +9,29 @@ use std::borrow::Cow;
 
 impl NamedCircuit for Merkle {
     const NAME: &'static str = "merkle";
-    const ABOUT: &'static str = "the SHA-256 Merkle tree of a file: knows a file with this root";
+    const ABOUT: &'static str =
+        "the SHA-256 Merkle tree of a file: proves knowledge of a file with this root";
     const INPUT: &'static str = "any file";
-    const PUBLIC: &'static str = "the root, 64 hexadecimal digits, as `hekaton hash` prints it";
+    const PUBLIC: &'static str = "the root as 64 hexadecimal digits";
     const PARAMETERS: &'static [Parameter] = &[
         Parameter {
             name: "leaves",
-            help: "number of leaves; follows from the file if --for FILE is given",
+            help: "number of leaves; derived from the input file if there is one",
             default: None,
         },
         Parameter {
             name: "leaf-bytes",
-            help: "bytes a leaf; 26,200 constraints for each block of 64 bytes, 9 more bytes of padding included",
+            help: "bytes per leaf; 26,200 constraints per 64 bytes, counting 9 bytes of padding",
             default: Some(512),
         },
         Parameter {
             name: "iterations",
-            help: "SHA-256 iterations a leaf, for scaling experiments",
+            help: "SHA-256 iterations per leaf, for scaling experiments",
             default: Some(1),
         },
         Parameter {
             name: "extra-wires",
-            help: "more shared wires a subcircuit, for scaling experiments",
+            help: "additional shared wires per subcircuit, for scaling experiments",
             default: Some(0),
         },
     ];
@@ -42,7 +43,7 @@ impl NamedCircuit for Merkle {
             iterations: in_range(Self::NAME, parameters, "iterations", 1..=1 << 12, "1..2^12")?,
             extra_wires: in_range(Self::NAME, parameters, "extra-wires", 0..=1 << 16, "0..2^16")?,
         };
-        // Each alone is in range; together they must not ask for more than any machine has.
+        // Each parameter is in range; together they must not require more than any machine has.
         let blocks = (circuit.leaf_bytes + 9).div_ceil(64) + circuit.iterations - 1;
         let wires = 2 * circuit.leaves * (circuit.extra_wires + 2);
         let too_large = |name, value, range| {
@@ -52,12 +53,12 @@ impl NamedCircuit for Merkle {
             return too_large(
                 "leaf-bytes",
                 circuit.leaf_bytes as u64,
-                "a range with at most 4096 SHA-256 blocks a leaf",
+                "a range with at most 4096 SHA-256 blocks per leaf",
             );
         }
         if wires > 1 << 27 {
             let range =
-                "a range with at most 2^27 shared wires in all (2 leaves (extra-wires + 2))";
+                "a range with at most 2^27 shared wires in total (2 leaves (extra-wires + 2))";
             let (name, value) = match circuit.extra_wires {
                 0 => ("leaves", circuit.leaves),
                 x => ("extra-wires", x),
@@ -74,9 +75,9 @@ impl NamedCircuit for Merkle {
     }
 
     fn sample(&self) -> Vec<u8> {
-        // as random as file contents are to SHA-256
+        // Varied bytes, so that the bits in the circuit are as mixed as those of a real file.
         (0..self.leaves * self.leaf_bytes)
-            .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13) as u8)
+            .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13).to_le_bytes()[0])
             .collect()
     }
 
@@ -90,18 +91,18 @@ impl NamedCircuit for Merkle {
     }
 
     fn show(values: &[Fr]) -> String {
-        join_halves(values).map_or_else(|| format!("(no digest: {values:?})"), hex::encode)
+        join_halves(values).map_or_else(|| format!("(not a digest: {values:?})"), hex::encode)
     }
 
     fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
         let bytes: Option<[u8; DIGEST]> =
             hex::decode(text.trim()).ok().and_then(|b| b.try_into().ok());
-        let digest = bytes.ok_or("a root is 64 hexadecimal digits, as `hekaton hash` prints it")?;
+        let digest = bytes.ok_or("a root consists of 64 hexadecimal digits")?;
         Ok(digest_halves(&digest).to_vec())
     }
 }
 
-/// A digest from its halves, each below 2^128.
+/// Joins a digest from its halves; `None` unless there are two, each below 2^128.
 fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
     let [high, low] = halves else { return None };
     let mut out = [0; DIGEST];

@@ -6,7 +6,8 @@ fn file(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// The definition once more, written from the documentation and without any of the circuit's code.
+/// An independent implementation of the definition, written from the documentation without any of
+/// the circuit's code.
 fn reference_root(file: &[u8], leaf_bytes: usize, iterations: usize) -> Vec<u8> {
     let h = |parts: &[&[u8]]| Sha256::digest(parts.concat()).to_vec();
     let mut data = file.to_vec();
@@ -54,7 +55,7 @@ fn roots_follow_the_definition() {
 }
 
 #[test]
-fn constraints_hold_and_give_the_root() {
+fn constraints_hold_and_yield_the_root() {
     for (leaves, leaf_bytes, iterations, extra_wires) in
         [(1, 8, 1, 0), (2, 8, 2, 0), (3, 20, 1, 2), (5, 54, 1, 0)]
     {
@@ -67,10 +68,11 @@ fn constraints_hold_and_give_the_root() {
     }
 }
 
-/// Constraints of each type, without masks: the memory check, the digests' rows and SHA-256. Growth shows up here.
+/// Pins the number of constraints per type without masks: the memory check, the rows of the digests
+/// and SHA-256.
 #[test]
 fn constraint_counts_are_pinned() {
-    // the types by leaf count: 5 leaves have all of them
+    // a tree of 5 leaves has all types
     let circuit = Merkle { leaves: 5, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
     let constraints = |circuit: &Merkle| -> Vec<(String, usize)> {
         let layout = circuit.layout().unwrap();
@@ -87,12 +89,12 @@ fn constraint_counts_are_pinned() {
         ("padding", 7),
     ];
     assert_eq!(pairs, expected);
-    // an extra wire is one row where it is written and one where it is read
+    // an extra wire adds one row where it is written and one where it is read
     let more = Merkle { extra_wires: 10, ..circuit };
     for ((name, base), (_, with)) in found.iter().zip(constraints(&more)) {
         assert_eq!(with, base + 20, "{name}");
     }
-    // an iteration more is one block more
+    // an additional iteration is an additional block
     let twice = Merkle { iterations: 2, ..circuit };
     assert_eq!(constraints(&twice)[0].1 - found[0].1, 25_468);
 }
@@ -113,7 +115,8 @@ fn roots_as_text() {
     assert!(Merkle::read("xyz").is_err());
 }
 
-/// A prover that lies to the gadgets: the wrapped circuit with another private input for one instance.
+/// A prover that lies to the gadgets: the inner circuit with a manipulated private input for one
+/// instance.
 struct Lying {
     inner: Merkle,
     instance: usize,
@@ -151,7 +154,8 @@ impl Circuit for Lying {
     }
 }
 
-/// A wrong leaf, child or length breaks a constraint, and `check` names instance, type, constraint, label and wires.
+/// A wrong leaf, child or length violates a constraint, and `check` names the instance, type,
+/// constraint, label and wires.
 #[test]
 fn lies_are_found_and_named() {
     use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
@@ -192,7 +196,7 @@ fn lies_are_found_and_named() {
         length.wires.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["bytes of the last leaf[0]"]
     );
-    // a leaf that says it has fewer bytes than it has, or more
+    // a leaf that claims to have fewer or more bytes than it has
     for by in [-1isize, 1] {
         let filling = violation(4, if by < 0 { shorter } else { longer });
         assert_eq!((filling.instance, filling.kind.as_str()), (4, "leaf"));
@@ -229,8 +233,9 @@ fn parameters_are_bounded_together() {
     assert!(Merkle { leaves: 1, leaf_bytes: 0, iterations: 1, extra_wires: 0 }.layout().is_err());
 }
 
-/// A prover that makes up the length: all hashes are right for data of 100 bytes, the length in the root says 90 or 79.
-/// Only the filling of the last leaf, and the sum of the leaves' bytes, stand in the way.
+/// A prover that makes up the length: all hashes are correct for 100 bytes of data, but the length
+/// in the root is wrong. Only the padding of the last leaf and the sum of the leaves' bytes
+/// prevent it.
 #[test]
 fn made_up_lengths_are_refused() {
     struct MadeUp {
@@ -294,7 +299,7 @@ fn made_up_lengths_are_refused() {
         let violations = violations(length);
         assert!(violations.iter().any(|v| v.instance == 4), "{length}");
     }
-    // an empty last leaf is no leaf: 80 bytes of zeros behind 80 bytes of data have another number of leaves
+    // an empty last leaf is refused: a file of 80 bytes has one leaf less
     let zeros: Vec<u8> = (1..=80).chain(std::iter::repeat_n(0, 20)).collect();
     let violations =
         |length| check(&MadeUp { inner, length }, &zeros, |_, _| {}).unwrap().violations;
