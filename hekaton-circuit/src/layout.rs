@@ -526,7 +526,7 @@ impl Layout {
             .map(|t| WiringType { name: t.name.clone(), slots: t.slots + extra })
             .collect();
         let mut wiring =
-            Wiring { masking, types, type_of: self.instances.clone(), ..Wiring::default() };
+            Wiring { types, type_of: self.instances.clone(), ..Wiring::empty(masking) };
         // The masks take the addresses after those of the layout's wires, so they collide with
         // none.
         let first_mask = self.wires.len() as u64 + 1;

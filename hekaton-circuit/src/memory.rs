@@ -49,10 +49,9 @@ pub struct PublicWire {
 
 /// Whether subcircuits have the mask slots that make proofs zero-knowledge
 /// (spec: zero-knowledge#masks).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Masking {
     /// Two mask slots in every subcircuit: proofs are zero-knowledge.
-    #[default]
     Masked,
     /// No mask slots: proofs leak each subcircuit's term of the LogUp sum.
     Unmasked,

@@ -52,7 +52,7 @@ pub enum ParameterError {
         help: &'static str,
     },
     /// A parameter is out of range.
-    #[error("parameter '{name}' of circuit '{circuit}' is {value}: it must be in {range}")]
+    #[error("parameter '{name}' of circuit '{circuit}' is {value}: it must be {range}")]
     Range {
         /// The circuit.
         circuit: &'static str,
@@ -60,7 +60,7 @@ pub enum ParameterError {
         name: &'static str,
         /// The given value.
         value: u64,
-        /// The allowed values.
+        /// What it must be, for example "in 1..2^24".
         range: &'static str,
     },
 }
@@ -171,7 +171,8 @@ pub fn describe<C: NamedCircuit>() -> Description {
     }
 }
 
-/// Returns the value of a parameter after checking it against `range`, which `text` describes.
+/// Returns the value of a parameter after checking it against `range`, which `text` describes, for
+/// example "in 1..2^24".
 ///
 /// # Errors
 /// If the value is out of range.

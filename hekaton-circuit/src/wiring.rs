@@ -17,7 +17,7 @@ pub struct WiringType {
 
 /// The addresses and multiplicities of the memory check (spec: memory-check#addresses,
 /// memory-check#stars).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wiring {
     /// Whether every subcircuit has mask slots.
     pub masking: Masking,
@@ -45,6 +45,12 @@ pub struct StarError {
 }
 
 impl Wiring {
+    /// No types, no instances.
+    pub fn empty(masking: Masking) -> Self {
+        let (types, type_of) = (Vec::new(), Vec::new());
+        Self { masking, types, type_of, slots: Vec::new(), public: Vec::new() }
+    }
+
     /// The number of instances.
     pub fn instances(&self) -> usize {
         self.type_of.len()

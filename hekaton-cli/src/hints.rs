@@ -2,12 +2,16 @@
 //! command line.
 
 use hekaton_circuit::named::ParameterError;
+use hekaton_core::distributed::RankError;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::worker::WorkerError;
-use hekaton_core::{ProveError, SetupError};
+use hekaton_core::{ProofError, ProveError, SetupError, VerifyError};
 use hekaton_storage::{KeyStoreError, RunError};
 use std::error::Error;
+
+/// What finds a constraint that is not satisfied.
+const CHECK: &str = "`hekaton check` names the constraint and its wires";
 
 /// The error's text, with a hint if there is one.
 pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
@@ -22,9 +26,8 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ProveError>() {
         return match error {
             ProveError::Coordinator(CoordinatorError::Key(error)) => of_key_file(error),
-            ProveError::Worker(WorkerError::Unsatisfied { .. }) => {
-                Some("`hekaton check` names the constraint and its wires")
-            }
+            ProveError::Coordinator(CoordinatorError::Rank(error)) => of_rank(error),
+            ProveError::Worker(WorkerError::Unsatisfied { .. }) => Some(CHECK),
             ProveError::Worker(WorkerError::Key(error)) => of_key_file(error),
             ProveError::Journal(error) => error.downcast_ref().and_then(of_run),
             _ => None,
@@ -38,6 +41,36 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
         .or_else(|| error.downcast_ref().and_then(of_parameter))
         .or_else(|| error.downcast_ref().and_then(of_key_file))
         .or_else(|| error.downcast_ref().and_then(of_run))
+        .or_else(|| error.downcast_ref().and_then(of_rank))
+        .or_else(|| error.downcast_ref().and_then(of_proof))
+        .or_else(|| of_mpi(error))
+}
+
+/// The errors of other ranks arrive as text.
+fn of_rank(error: &RankError) -> Option<&'static str> {
+    match error {
+        RankError::Lost { why, .. } if why.contains("exceeded its deadline") => {
+            Some("if it is alive, raise --round-timeout")
+        }
+        RankError::Failed { message, .. } if message.contains("constraint") => Some(CHECK),
+        _ => None,
+    }
+}
+
+fn of_proof(error: &VerifyError) -> Option<&'static str> {
+    matches!(error, VerifyError::Proof(ProofError::ForeignKey { .. }))
+        .then_some("pass the verifying.key of its setup")
+}
+
+#[cfg(feature = "mpi")]
+fn of_mpi(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    matches!(error.downcast_ref(), Some(hekaton_mpi::MpiError::Start(_)))
+        .then_some("try `hekaton doctor`")
+}
+
+#[cfg(not(feature = "mpi"))]
+fn of_mpi(_: &(dyn Error + 'static)) -> Option<&'static str> {
+    None
 }
 
 fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
@@ -64,5 +97,6 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
 }
 
 fn of_run(error: &RunError) -> Option<&'static str> {
-    matches!(error, RunError::Exists { .. }).then_some("`--resume` resumes it")
+    matches!(error, RunError::Exists { .. })
+        .then_some("pass --resume to resume it, or use another directory")
 }

@@ -26,7 +26,9 @@ mod terminal;
 pub use registry::Registry;
 
 use clap::Parser;
-use commands::{check, doctor, estimate, inspect, keys, manual, prove, setup, verify};
+use commands::{
+    check, circuits, doctor, estimate, hash, inspect, keys, manual, prove, setup, verify,
+};
 use options::{Command, Options};
 use std::process::ExitCode;
 use terminal::output;
@@ -57,7 +59,7 @@ pub fn run(registry: &Registry) -> ExitCode {
         return ExitCode::from(exit::USAGE);
     }
     let result = match &options.command {
-        Command::Circuits => check::circuits(registry, json),
+        Command::Circuits => circuits::run(registry, json),
         Command::Setup(command) => setup::run(command, registry, json),
         Command::Estimate(command) => estimate::run(command, registry, json),
         #[cfg(feature = "mpi")]
@@ -67,7 +69,7 @@ pub fn run(registry: &Registry) -> ExitCode {
         Command::Prove(command) => prove::run(command, registry, json),
         Command::Verify(command) => verify::run(command, registry, json),
         Command::Check(command) => check::run(command, registry, json),
-        Command::Hash(command) => check::hash(command, registry, json),
+        Command::Hash(command) => hash::run(command, registry, json),
         Command::Inspect(command) => inspect::run(command, registry, json),
         Command::Completions(command) => manual::completions(command.shell),
         Command::Man(command) => manual::man(&command.directory, json),

@@ -69,7 +69,9 @@ pub(crate) struct Circuit {
 fn parameter(text: &str) -> Result<(String, u64), String> {
     let expected = "expected NAME=VALUE, for example leaf-bytes=1024";
     let (name, value) = text.split_once('=').ok_or(expected)?;
-    let value = value.parse().map_err(|_| format!("'{value}' is not a whole number"))?;
+    let value = value
+        .parse()
+        .map_err(|_| format!("expected a whole number from 0 to 2^64 - 1, found '{value}'"))?;
     Ok((name.to_owned(), value))
 }
 
@@ -112,6 +114,9 @@ fn whole_bytes(bytes: f64) -> u64 {
     bytes as u64
 }
 
+/// The help of `--threads` where threads are not provers.
+const THREADS: &str = "Number of threads [default: the cores this process may use]";
+
 #[derive(Debug, Args)]
 pub(crate) struct Threads {
     /// Number of threads, each with one single-threaded prover [default: the cores this process
@@ -125,19 +130,20 @@ pub(crate) struct Threads {
   hekaton setup merkle --for FILE --keys FILE.keys
   hekaton setup merkle -p leaves=1024 -p leaf-bytes=512 --keys merkle.keys
 
-Setup draws secret trapdoors and forgets them. Those who run it could keep them
-and forge proofs, so run it where the verifiers trust it.")]
+Setup draws secret trapdoors and deletes them. Anyone who runs it could keep
+them and forge proofs, so run it where the verifiers trust it.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct Setup {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Derive parameters that are not given from this file (for merkle: the number of leaves)
+    /// Derive missing parameters from this file (for merkle: the number of leaves)
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// The key store to write; the directory must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// Generate keys for proofs that are not zero-knowledge: a guess of the witness can be
-    /// confirmed from such a proof. Saves two shared wires per subcircuit
+    /// Generate keys for proofs that are not zero-knowledge: such a proof lets anyone confirm a
+    /// guess of the witness. Saves two shared wires per subcircuit
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
     /// FOR TESTS ONLY: derive the trapdoors from a number, so that anyone can forge proofs
@@ -206,8 +212,8 @@ pub(crate) struct Prove {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "On many ranks (docs/guide/cluster.md)")]
 pub(crate) struct Ranks {
-    /// This process is a rank that mpirun or `srun --mpi=pmix` started; all ranks take the same
-    /// arguments
+    /// This process is a rank that mpirun or `srun --mpi=pmix` started; start all ranks with
+    /// the same arguments
     #[arg(long, conflicts_with = "threads")]
     pub(crate) mpi: bool,
     /// Whether rank 0, the coordinator, also proves; auto: with up to 8 ranks
@@ -358,6 +364,7 @@ pub(crate) enum Keys {
 
 This does not show that the trapdoors were deleted: those who ran the setup may
 still be able to forge proofs.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysVerify {
     /// The key store
     pub(crate) keys: PathBuf,
@@ -379,14 +386,13 @@ pub(crate) struct KeysList {
 pub(crate) struct Estimate {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
-    /// Derive parameters that are not given from this file, and execute on its content
+    /// Derive missing parameters from this file, and run the circuit on its content
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Assume at most this much memory (per rank), for example 8G or 512M (powers of 1024)
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory_limit: Option<u64>,
-    /// Assume this number of ranks that prove, on machines like this one and a network that takes
-    /// no time
+    /// Assume N proving ranks on machines like this one, and a network without delay
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) ranks: Option<NonZeroUsize>,
     /// Provers per rank [default: the threads of this process]

@@ -2,6 +2,7 @@
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure};
+use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{Prove, Ranks, RootProves, ScheduleOption};
 use hekaton_core::distributed::wire::Incoming;
@@ -87,7 +88,7 @@ fn failure(error: RankError) -> Failure {
         RankError::Handshake { .. } => exit::BAD_FILE,
         _ => exit::FAILED,
     };
-    Failure::new(code, error)
+    Failure::new(code, explain(&error))
 }
 
 /// Whether rank 0 also proves; with a single rank it must.

@@ -137,7 +137,7 @@ fn wrong_root_wrong_key_wrong_proof() {
     fails(3, "format version 9", verify(&f.changed("proof", "version", |b| b[8] = 9), &key, &root));
     fails(
         3,
-        "belongs to the verifying key",
+        "made under another verifying key",
         verify(&f.changed("proof", "digest", |b| b[20] ^= 1), &key, &root),
     );
     fails(3, "not a Hekaton proof", verify(&f.path("file"), &key, &root));
@@ -171,7 +171,7 @@ fn wrong_turns_before_proving() {
     fails(2, "NAME=VALUE", &["setup", "merkle", "-p", "leaves", "--keys", &f.path("k")]);
     fails(
         2,
-        "run setup for this file",
+        "use keys or parameters with leaves=",
         &["setup", "merkle", "--for", &file, "-p", "leaves=3", "--keys", &f.path("k")],
     );
     fails(
@@ -191,7 +191,7 @@ fn wrong_turns_before_proving() {
         &["prove", &file, "--keys", &keys, "--proof", &f.path("no/where/p")],
     );
     let other = f.changed("file", "other", |b| b.extend([0; 50]));
-    fails(4, "run setup for this file", &["prove", &other, "--keys", &keys]);
+    fails(4, "use keys or parameters with leaves=", &["prove", &other, "--keys", &keys]);
     fails(3, "that is the input", &["prove", &file, "--keys", &keys, "--proof", &file]);
     fails(
         3,
@@ -252,7 +252,7 @@ fn inspect_recognizes_all_files() {
     assert!(ok(&["inspect", &f.path("keys/manifest.json")]).contains("key store"));
     fails(
         3,
-        "no proof has this length",
+        "is not the length of any proof",
         &["inspect", &f.changed("proof", "cut", |b| b.truncate(999))],
     );
     fails(3, "not a Hekaton file", &["verify", "/dev/zero", "--key", "/dev/zero", "--public", ""]);

@@ -287,7 +287,7 @@ fn a_lease_of_another_machine() {
     assert!(
         events(&run)
             .iter()
-            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("is taken over")))
+            .any(|e| e["message"].as_str().is_some_and(|m| m.contains("took over the lease")))
     );
     assert!(done_again(&run) <= 2);
 }

@@ -96,6 +96,11 @@
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests use small numbers"))]
 
+#[cfg(all(feature = "prover", not(target_pointer_width = "64")))]
+compile_error!(
+    "the prover needs 64-bit addresses; with default-features = false the verifier is left"
+);
+
 mod encoding;
 pub mod verifier;
 

@@ -60,8 +60,10 @@ impl Randomness {
         Self { seed: bytes, attempt: 0, context: [0; 32], seeded: true }
     }
 
-    /// Restores the randomness of a run that is resumed.
-    pub fn from_seed(seed: &[u8; 32], seeded: bool) -> Self {
+    /// Restores the randomness of a run that is resumed, from the secret seed that its run directory
+    /// kept. **The seed must be secret and uniformly random**: anyone who can guess it can undo the
+    /// blinding of the proof. For tests there is [`Self::seeded_not_zero_knowledge`].
+    pub fn from_secret_seed(seed: &[u8; 32], seeded: bool) -> Self {
         Self { seed: Zeroizing::new(*seed), attempt: 0, context: [0; 32], seeded }
     }
 
@@ -96,8 +98,9 @@ impl Randomness {
         out
     }
 
-    /// Returns the seed itself, a secret, for run directories.
-    pub fn seed(&self) -> &[u8; 32] {
+    /// Returns the seed itself, for run directories. **Keep it secret**: anyone who reads it can undo
+    /// the blinding of the proof.
+    pub fn secret_seed(&self) -> &[u8; 32] {
         &self.seed
     }
 

@@ -105,8 +105,8 @@ fn is_there(to: &Path) -> Result<bool, MpiError> {
     if found.is_dir() && found.uid() == own && found.mode() & 0o022 == 0 {
         return Ok(true);
     }
-    let why = "it exists, and is not a directory that only you can change: remove it, or stage the \
-               keys elsewhere";
+    let why = "it exists, and is not a directory that only you can change: remove it, or use another \
+               place";
     Err(io(to)(std::io::Error::other(why)))
 }
 

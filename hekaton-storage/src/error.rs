@@ -33,7 +33,7 @@ pub enum RunError {
         path: PathBuf,
     },
     /// A run was already started in the directory.
-    #[error("{path} already holds a run: resume it, or use another directory")]
+    #[error("{path} already holds a run")]
     Exists {
         /// The directory.
         path: PathBuf,

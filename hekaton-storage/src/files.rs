@@ -120,7 +120,7 @@ pub(crate) fn read_seed(
     if seed_digest(&seed) != run.seed_digest {
         return Err(damaged("not the seed that the run was started with"));
     }
-    Ok(Some(Randomness::from_seed(&seed, run.insecure_seed)))
+    Ok(Some(Randomness::from_secret_seed(&seed, run.insecure_seed)))
 }
 
 /// Makes renames in a directory survive a power failure, if the file system supports that.

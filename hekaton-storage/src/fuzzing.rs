@@ -4,8 +4,11 @@ use crate::error::RunError;
 use crate::files::parse_run;
 use crate::key_store::Manifest;
 use crate::log::{Binding, Log};
+use hekaton_core::LocalEngine;
+use hekaton_core::protocol::answer::accept;
 use hekaton_core::protocol::messages::{Commitment, Message};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Parses `manifest.json`.
@@ -28,15 +31,10 @@ pub fn open_log(
     instances: usize,
 ) -> Result<(Vec<Commitment>, Vec<String>), RunError> {
     let mut answers = BTreeMap::new();
+    let one = LocalEngine::new(NonZeroUsize::new(1))
+        .map_err(|source| RunError::Io { path: directory.to_owned(), source })?;
     let (_, notices) = log(directory, binding, &mut |messages| {
-        let all = messages.len();
-        let decode = |message: &[u8]| {
-            Commitment::from_bytes(message).ok().filter(|c| c.instance < instances)
-        };
-        let intact: Vec<Commitment> = messages.into_iter().filter_map(decode).collect();
-        let refused = all - intact.len();
-        answers.extend(intact.into_iter().map(|answer| (answer.instance, answer)));
-        refused
+        accept::<Commitment>(messages, instances, &one, &mut answers)
     })?;
     Ok((answers.into_values().collect(), notices))
 }

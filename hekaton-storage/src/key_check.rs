@@ -11,6 +11,7 @@
 
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop, Scalars, pairing};
+use hekaton_circuit::Masking;
 use hekaton_circuit::prover::Wiring;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::ProvingKey;
@@ -207,20 +208,29 @@ impl<P: Pool> Checker<'_, P> {
         // psi.
         let r = randoms(phi.len() - 1)?;
         let (low, high) = (G1Point::msm(&phi[..r.len()], &r), G1Point::msm(&phi[1..], &r));
-        self.equal(&[(high, h)], &[(low, keys.verifying.phi_2)], "[phi^(i+1)]_1 = phi [phi^i]_1")?;
+        self.equal(
+            &[(high, h)],
+            &[(low, keys.verifying.fixed_elements().phi_2)],
+            "[phi^(i+1)]_1 = phi [phi^i]_1",
+        )?;
         let (low, high) = (G2Point::msm(&psi[..r.len()], &r), G2Point::msm(&psi[1..], &r));
-        self.equal(&[(g, high)], &[(keys.verifying.psi_1, low)], "[psi^(i+1)]_2 = psi [psi^i]_2")
+        self.equal(
+            &[(g, high)],
+            &[(keys.verifying.fixed_elements().psi_1, low)],
+            "[psi^(i+1)]_2 = psi [psi^i]_2",
+        )
     }
 
     /// Checks that the verifying key commits to the elements of the aggregation key
     /// (spec: aggregation#commitments, verifier#key).
     fn commitments(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
-        let (key, vk) = (&keys.aggregation, &keys.verifying);
+        let (key, vk) = (&keys.aggregation, keys.verifying.fixed_elements());
         let (phi, psi, n, k) = (key.phi()?, key.psi()?, key.instances(), key.types());
         let type_of = key.type_of()?;
-        let wiring = Wiring { type_of: type_of.to_vec(), ..Wiring::default() };
+        // Only the map of types is compared, which masks do not change.
+        let wiring = Wiring { type_of: type_of.to_vec(), ..Wiring::empty(Masking::Unmasked) };
         self.relation(
-            wiring.type_map_digest() == vk.type_map,
+            wiring.type_map_digest() == keys.verifying.type_map,
             "the verifying key has the map of instances to types",
         )?;
         let v: Vec<G2Point> = psi.iter().step_by(2).take(n).copied().collect();
@@ -297,7 +307,7 @@ impl<P: Pool> Checker<'_, P> {
             "alpha and beta are not zero",
         )?;
         self.relation(
-            pairing(&e.alpha_1, &e.beta_2) == keys.verifying.alpha_beta,
+            pairing(&e.alpha_1, &e.beta_2) == keys.verifying.fixed_elements().alpha_beta,
             "e(alpha, beta) is that of the verifying key",
         )?;
         let first = keys.types[0].elements();

@@ -251,7 +251,7 @@ impl KeyStore {
             if (entry.slots, entry.constraints, entry.bytes)
                 != (key.slots(), key.constraints(), key.bytes())
             {
-                let why = format!("the sizes of type '{}' are not those of its key", entry.name);
+                let why = format!("the sizes of type '{}' do not match its key", entry.name);
                 return Err(KeyStoreError::Manifest { path: manifest_path, why });
             }
             types.push(key);
@@ -309,7 +309,10 @@ impl KeySink for KeyStore {
         aggregation: AggregationKey,
         verifying: &VerifyingKey,
     ) -> Result<(), KeyStoreError> {
-        let mut manifest = Manifest::new(verifying, std::mem::take(&mut self.types));
+        // A setup that failed may have left keys here: those of this one come last.
+        let mut types = std::mem::take(&mut self.types);
+        types.drain(..types.len().saturating_sub(verifying.types as usize));
+        let mut manifest = Manifest::new(verifying, types);
         let dir = self.building().to_owned();
         manifest.aggregation_key_digest =
             hex::encode(aggregation.sections().write(&dir.join("aggregation.key"))?);

@@ -148,10 +148,10 @@ impl Lease {
             if found == read(&path).map_err(io)?.unwrap_or_default() {
                 let whose = other.map_or_else(
                     || "an unreadable lease".to_owned(),
-                    |o| format!("the lease of {o}, which is gone,"),
+                    |o| format!("the lease of {o}, which no longer runs"),
                 );
                 let file = place(&path, &holder, true).map_err(io)?;
-                notices.push(format!("{whose} is taken over"));
+                notices.push(format!("took over {whose}"));
                 return Self::hold(path, holder, file);
             }
         }

@@ -131,11 +131,11 @@ impl RunDirectoryOptions {
         let mut differences = found.identity.differences(&identity.public);
         if found.insecure_seed != self.insecure_seed.is_some() {
             let (then, now) = if found.insecure_seed {
-                ("a test's", "is not")
+                ("a test", "a random one")
             } else {
-                ("random", "is a test's")
+                ("a random", "a test seed")
             };
-            differences.push(format!("its seed is {then}, the requested one {now}"));
+            differences.push(format!("it was started with {then} seed, this process uses {now}"));
         }
         let randomness =
             if differences.is_empty() { read_seed(path, &found, &mut notices)? } else { None };
@@ -144,7 +144,7 @@ impl RunDirectoryOptions {
         // whether its proof is valid for these public values instead.
         if randomness
             .as_ref()
-            .is_some_and(|r| identity.hidden_input(r.seed()) != found.input_digest)
+            .is_some_and(|r| identity.hidden_input(r.secret_seed()) != found.input_digest)
         {
             differences.push("its input differs".to_owned());
         }
@@ -170,13 +170,13 @@ impl RunDirectoryOptions {
         let run = RunFile {
             format_version: VERSION,
             identity: identity.public.clone(),
-            input_digest: identity.hidden_input(randomness.seed()),
-            seed_digest: seed_digest(randomness.seed()),
+            input_digest: identity.hidden_input(randomness.secret_seed()),
+            seed_digest: seed_digest(randomness.secret_seed()),
             insecure_seed: randomness.is_seeded(),
             written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
         };
         // The seed comes first: a `run.json` without its seed could never be resumed.
-        write_seed(&path.join("seed"), randomness.seed()).map_err(io(&path.join("seed")))?;
+        write_seed(&path.join("seed"), randomness.secret_seed()).map_err(io(&path.join("seed")))?;
         let text = serde_json::to_string_pretty(&run).map_err(|e| io(&file)(e.into()))?;
         // The run exists from the moment that this file has its name.
         write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
@@ -249,7 +249,7 @@ impl RunDirectory {
         };
         let derive = |label: &'static str| -> [u8; 32] {
             let mut hasher = blake3::Hasher::new_derive_key(label);
-            hasher.update(randomness.seed());
+            hasher.update(randomness.secret_seed());
             hasher.update(&(key.round.len() as u64).to_le_bytes()).update(key.round.as_bytes());
             *hasher.update(&key.attempt.to_le_bytes()).update(key.context).finalize().as_bytes()
         };

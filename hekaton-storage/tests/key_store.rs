@@ -2,10 +2,14 @@
 //! error that names the file, the place, and what to do.
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+};
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_into, verify};
 use hekaton_storage::KeyStore;
-use hekaton_testing::Readers;
+use hekaton_testing::{Readers, Root, Squares};
 use std::path::{Path, PathBuf};
 
 fn make(dir: &Path, name: &str, readers: usize, seed: u64) -> PathBuf {
@@ -171,4 +175,46 @@ fn manifests_are_checked() {
     assert!(refused(&path).contains("manifest.json is damaged"));
     std::fs::write(&file, &good).unwrap();
     assert!(KeyStore::open(&path).is_ok());
+}
+
+/// Squares whose second type cannot be synthesized.
+struct Failing(Squares);
+
+impl Circuit for Failing {
+    type Input = Fr;
+    type Trace = ();
+    type Private = Root;
+
+    fn layout(&self) -> Result<Layout, LayoutError> {
+        self.0.layout()
+    }
+
+    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
+        self.0.execute(input, values)
+    }
+
+    fn private_input(&self, input: &Fr, (): &(), i: InstanceId) -> Result<Root, CircuitError> {
+        self.0.private_input(input, &(), i)
+    }
+
+    fn synthesize(&self, s: &Subcircuit, private: Option<&Root>) -> Result<(), SynthesisError> {
+        if s.kind().index() == 1 {
+            return Err(SynthesisError::Unsatisfiable);
+        }
+        self.0.synthesize(s, private)
+    }
+}
+
+/// What a failed setup left in a store does not end up among the keys of the next one.
+#[test]
+fn a_store_can_be_used_again_after_a_failed_setup() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("keys");
+    let mut store = KeyStore::create(&path).unwrap();
+    let options = SetupOptions::new("squares").insecure_seed(1);
+    let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+    assert!(setup_into(&Failing(circuit.clone()), &options, &mut store, |_| {}).is_err());
+    setup_into(&circuit, &options, &mut store, |_| {}).unwrap();
+    let (manifest, keys) = KeyStore::open(&path).unwrap();
+    assert_eq!((manifest.types.len(), keys.types.len()), (2, 2));
 }

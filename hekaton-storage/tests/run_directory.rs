@@ -261,7 +261,7 @@ fn identity_seed_and_proof_are_guarded() {
     // a run with a test's seed is not resumed as a real one
     let error =
         RunDirectoryOptions::new().resume(&path, &bench.identity()).unwrap_err().to_string();
-    assert!(error.contains("its seed is a test's"), "{error}");
+    assert!(error.contains("it was started with a test seed"), "{error}");
     assert!(matches!(
         RunDirectoryOptions::new().begin(&path, &bench.identity()),
         Err(RunError::Exists { .. })

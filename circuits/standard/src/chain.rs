@@ -120,10 +120,10 @@ impl NamedCircuit for Chain {
     ];
 
     fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let links = in_range(Self::NAME, parameters, "links", 1..=1 << 24, "1..2^24")?;
-        let steps = in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "1..2^26")?;
+        let links = in_range(Self::NAME, parameters, "links", 1..=1 << 24, "in 1..2^24")?;
+        let steps = in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "in 1..2^26")?;
         if links * steps > 1 << 36 {
-            let range = "a range with at most 2^36 squarings in total";
+            let range = "small enough for at most 2^36 squarings in total";
             return Err(ParameterError::Range {
                 circuit: Self::NAME,
                 name: "steps",
@@ -166,7 +166,7 @@ fn number(text: &str) -> Result<Fr, CircuitError> {
     let digits = text.trim();
     if digits.is_empty() || digits.len() > 78 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!(
-            "'{}' is not a decimal number below r",
+            "'{}' is not a decimal number below the group order r",
             digits.chars().take(90).collect::<String>()
         )
         .into());

@@ -338,12 +338,15 @@ impl Merkle {
         if leaves == self.leaves {
             return Ok(());
         }
+        let noun = |leaves| if leaves == 1 { "leaf" } else { "leaves" };
         Err(format!(
-            "the file has {} bytes, which is {leaves} leaves of {} bytes, but the circuit is for \
-             {} leaves: run setup for this file",
+            "the file has {} bytes, which is {leaves} {} of {} bytes, but the circuit is for {} {}: \
+             use keys or parameters with leaves={leaves}",
             file.len(),
+            noun(leaves),
             self.leaf_bytes,
-            self.leaves
+            self.leaves,
+            noun(self.leaves),
         )
         .into())
     }

@@ -1,44 +1,13 @@
-//! `hekaton circuits`, `hekaton check`, `hekaton hash`: the commands that need no keys.
+//! `hekaton check`.
 
 use crate::Registry;
 use crate::application::OnFile;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
-use crate::options::{Check, Hash};
+use crate::options::Check;
 use crate::terminal::output;
-use hekaton_circuit::named::{Description, Parameters};
-use hekaton_storage::KeyStore;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{IsTerminal, Write};
-
-pub(crate) fn circuits(registry: &Registry, json: bool) -> Result<(), Failure> {
-    let all = registry.descriptions();
-    let object: Vec<Value> = all.iter().map(describe).collect();
-    let mut lines = Vec::new();
-    for d in &all {
-        lines.push(format!("{}: {}", d.name, d.about));
-        lines.push(format!("  input          {}", d.input));
-        lines.push(format!("  public values  {}", d.public));
-        for p in d.parameters {
-            let default = p.default.map_or_else(String::new, |v| format!(" [default: {v}]"));
-            lines.push(format!("  -p {:<12} {}{default}", p.name, p.help));
-        }
-        lines.push(String::new());
-    }
-    output::result(json, &json!({ "ok": true, "circuits": object }), lines.join("\n").trim_end())
-}
-
-fn describe(d: &Description) -> Value {
-    let parameters: Vec<Value> = d
-        .parameters
-        .iter()
-        .map(|p| json!({ "name": p.name, "help": p.help, "default": p.default }))
-        .collect();
-    json!({
-        "name": d.name, "about": d.about, "input": d.input, "public": d.public,
-        "parameters": parameters,
-    })
-}
 
 pub(crate) fn run(command: &Check, registry: &Registry, json: bool) -> Result<(), Failure> {
     let file = exit::read(&command.file)?;
@@ -87,24 +56,4 @@ pub(crate) fn run(command: &Check, registry: &Registry, json: bool) -> Result<()
         report.instances
     );
     output::result(json, &object, &lines)
-}
-
-pub(crate) fn hash(command: &Hash, registry: &Registry, json: bool) -> Result<(), Failure> {
-    let file = exit::read(&command.file)?;
-    let (name, given): (String, Parameters) = match &command.keys {
-        None => (command.circuit.clone(), command.parameters.iter().cloned().collect()),
-        Some(keys) => {
-            let manifest =
-                KeyStore::manifest(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-            (manifest.circuit, serde_json::from_value(manifest.parameters).or_fail(exit::BAD_FILE)?)
-        }
-    };
-    let (circuit, parameters) =
-        registry.open(&name, &given, Some(&file)).map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
-    let public = circuit.hash(&file).or_fail(exit::FAILED)?;
-    output::result(
-        json,
-        &json!({ "ok": true, "circuit": name, "parameters": parameters, "public": public }),
-        &public,
-    )
 }

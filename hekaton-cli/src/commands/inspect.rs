@@ -93,10 +93,10 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
             format!("{least} to {most} subcircuits ({l} GIPA rounds)")
         }
         None => {
-            let why = "no proof has this length: it is truncated, or data follows it";
+            let why = "is not the length of any proof: the file is truncated or has trailing data";
             return Err(Failure::new(
                 BAD_FILE,
-                format!("{}: {} bytes: {why}", path.display(), bytes.len()),
+                format!("{}: {} bytes {why}", path.display(), bytes.len()),
             ));
         }
     };

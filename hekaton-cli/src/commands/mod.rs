@@ -1,8 +1,10 @@
 //! One file per command.
 
 pub(crate) mod check;
+pub(crate) mod circuits;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod hash;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod manual;

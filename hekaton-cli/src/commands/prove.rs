@@ -219,8 +219,8 @@ impl Session<'_> {
                         e.message
                     ));
                 }
-                "ended immediately: subcircuits in progress are lost; continue with the same command \
-                 and --resume"
+                "ended immediately: subcircuits in progress are lost; repeat the command with \
+                 --resume"
             }
             None => "interrupted: no proof was written",
         };
@@ -329,11 +329,11 @@ fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
     match error {
         ProveError::Cancelled => Failure::new(
             exit::STOPPED,
-            "interrupted: what was done is kept; continue with the same command and --resume",
+            "interrupted; completed work is kept: repeat the command with --resume",
         ),
         ProveError::Coordinator(CoordinatorError::Rank(RankError::Lost { .. })) => {
             let kept = match has_journal {
-                true => "what was done is kept: continue with the same command and --resume",
+                true => "completed work is kept: repeat the command with --resume",
                 false => "nothing is kept: use --run DIR to keep completed work",
             };
             Failure::new(exit::LOST, format!("{why}; {kept}"))
@@ -342,8 +342,7 @@ fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
             JournalErrorKind::Io => Failure::new(
                 exit::FAILED,
                 format!(
-                    "{why}; what was done is kept: fix this, then continue with the same command \
-                     and --resume"
+                    "{why}; completed work is kept: fix this, then repeat the command with --resume"
                 ),
             ),
             JournalErrorKind::Unusable | JournalErrorKind::OtherExecution => {

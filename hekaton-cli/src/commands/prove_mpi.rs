@@ -3,6 +3,7 @@
 use crate::Registry;
 use crate::commands::prove;
 use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
 use crate::opened_keys::digest;
 use crate::options::Prove;
 use crate::ranks::Place;
@@ -10,13 +11,14 @@ use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
 use hekaton_storage::KeyStore;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<(), Failure> {
-    let mpi = Mpi::start().or_fail(exit::USAGE)?;
+    let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let rank = mpi.rank();
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
         say(rank, &failure, json);
@@ -73,7 +75,8 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         return Ok(command.keys.clone());
     }
     let manifest = if mpi.rank() == 0 || !ranks.keys_from_root {
-        Some(KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?)
+        let manifest = KeyStore::manifest(&command.keys);
+        Some(manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?)
     } else {
         None
     };
@@ -100,12 +103,28 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         // give the rank that knows the reason time to report it first
         std::thread::sleep(Duration::from_secs(2));
     }
-    placed.or_fail(exit::FAILED)?;
-    let copy = KeyStore::manifest(&to).or_fail(exit::BAD_FILE)?;
+    placed.map_err(|e| not_placed(&e, &command.keys)).or_fail(exit::FAILED)?;
+    let copy = KeyStore::manifest(&to).map_err(|e| {
+        let why = format!("{}: the copy of the keys is damaged ({e})", to.display());
+        Failure::new(exit::BAD_FILE, format!("{why}; remove this directory"))
+    })?;
     if !to.to_string_lossy().ends_with(&digest(&copy)) {
-        let why =
-            format!("{}: holds other keys than its name says; remove the directory", to.display());
+        let what = "its keys do not match its name; remove this directory";
+        let why = format!("{}: {what}", to.display());
         return Err(Failure::new(exit::BAD_FILE, why));
     }
     Ok(to)
+}
+
+/// Why the keys could not be placed. Unless they cannot be read, another place may do.
+fn not_placed(error: &MpiError, keys: &Path) -> String {
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+    match error {
+        MpiError::Io { path, source }
+            if !path.starts_with(keys) || full.contains(&source.kind()) =>
+        {
+            format!("{error}; --stage-keys DIR selects another place for the copy")
+        }
+        _ => explain(error),
+    }
 }

@@ -2,14 +2,12 @@
 
 use crate::Registry;
 use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
 use crate::options::Verify;
 use crate::terminal::output;
 use hekaton_core::{Trust, VerifyError, VerifyingKey, verify};
 use serde_json::json;
 use std::time::Instant;
-
-/// The hint for public values that cannot be read.
-const PRINTS_PUBLIC: &str = "`hekaton hash FILE --keys KEYS` prints the public values of a file";
 
 pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
@@ -27,17 +25,15 @@ pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(
         let what = format!("the key is for the circuit '{}': {why}", key.circuit);
         Failure::new(exit::BAD_FILE, format!("{}: {what}", command.key.display()))
     })?;
-    let public = application
-        .read_public(&command.public)
-        .map_err(|e| Failure::new(exit::USAGE, format!("--public: {e}; {PRINTS_PUBLIC}")))?;
+    let public = application.read_public(&command.public).map_err(|e| wrong_public(&e))?;
     let start = Instant::now();
     verify(&key, &public, &proof).map_err(|e| {
         let code = match &e {
             VerifyError::Proof(_) => exit::BAD_FILE,
-            VerifyError::PublicValues { .. } => exit::USAGE,
+            VerifyError::PublicValues { .. } => return wrong_public(&e),
             _ => exit::REFUSED,
         };
-        Failure::new(code, format!("{}: {e}", command.proof.display()))
+        Failure::new(code, format!("{}: {}", command.proof.display(), explain(&e)))
     })?;
     let elapsed = start.elapsed();
     let object = json!({
@@ -59,6 +55,12 @@ pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(
         key.trust.statement(),
     );
     output::result(json, &object, &lines)
+}
+
+/// The failure for public values that cannot be read, or of the wrong number.
+fn wrong_public(error: &dyn std::fmt::Display) -> Failure {
+    let hint = "`hekaton hash FILE --keys KEYS` prints the public values of a file";
+    Failure::new(exit::USAGE, format!("--public: {error}; {hint}"))
 }
 
 fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {

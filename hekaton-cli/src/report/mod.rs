@@ -82,7 +82,8 @@ pub(crate) fn summarize(path: &Path, mut each: impl FnMut(Record)) -> Result<Sum
         return Err(failure("contains no events".into()));
     }
     if bad > 0 {
-        output::say(format!("warning: {}: skipped {bad} damaged lines", path.display()));
+        let lines = if bad == 1 { "line" } else { "lines" };
+        output::say(format!("warning: {}: skipped {bad} damaged {lines}", path.display()));
     }
     summary.end();
     Ok(summary)

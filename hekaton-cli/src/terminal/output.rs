@@ -69,10 +69,10 @@ pub(crate) fn result(json: bool, object: &Value, lines: &str) -> Result<(), Fail
 pub(crate) fn not_enough_memory(e: NotEnoughMemory) -> Failure {
     // rounded up, so that the figure can be passed to --memory-limit as it is
     let smallest = e.smallest.div_ceil(1 << 20);
-    let limit = e.limit as f64 / f64::from(1 << 20);
     let message = format!(
-        "--memory-limit: {limit:.1}M is too little: the smallest workable limit is {smallest}M \
-         (of 2^20 bytes)"
+        "--memory-limit: the limit of {} bytes is too small; the smallest workable limit is \
+         {smallest}M (of 2^20 bytes)",
+        e.limit
     );
     let details = json!({ "smallest_bytes": smallest << 20 });
     Failure { code: exit::USAGE, message, details }

@@ -297,7 +297,7 @@ impl Sections {
                 return Err(KeyFileError::Damaged {
                     path: path.to_owned(),
                     section: format!("section '{}' at byte {}", entry.name, entry.offset),
-                    why: "its digest is not that of the table".into(),
+                    why: "its digest does not match the table".into(),
                 });
             }
             let section = Section {
@@ -385,7 +385,7 @@ fn parse_table(map: &[u8], path: &Path) -> Result<Table, KeyFileError> {
             return Err(damaged(
                 &format!("entry {i} of the table"),
                 format!(
-                    "invalid name, or {len} bytes at {offset} do not fit into {} bytes",
+                    "invalid name, offset or length: {len} bytes at {offset} in a file of {} bytes",
                     map.len()
                 ),
             ));

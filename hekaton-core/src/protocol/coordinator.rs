@@ -208,7 +208,8 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         order
     }
 
-    /// The digest of the verifying key and all shared values of this execution.
+    /// The digest of the verifying key and all shared values of this execution, which binds masks
+    /// and logs to it. **Keep it secret**: it can confirm a guess of the values.
     pub fn execution_digest(&self) -> [u8; 32] {
         let mut out = [0; 32];
         for (half, value) in out.chunks_exact_mut(16).zip(&self.execution_digest) {

@@ -2,8 +2,7 @@
 
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
-use crate::pool::Pool;
-use crate::protocol::answer::Answer;
+use crate::protocol::answer::{Answer, accept};
 use crate::protocol::engine::{Engine, Round, Work};
 use crate::protocol::error::ProveError;
 use crate::protocol::journal::{JournalErrorKind, LogKey, RoundLog};
@@ -124,20 +123,8 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         let Some(journal) = self.options.journal else { return Ok((None, answers)) };
         let (instances, pool) = (round.coordinator.instances(), self.engine.pool());
         let key = LogKey { round: name, attempt: round.attempt, context, message_length: A::LEN };
-        // A message counts only if it decodes as an answer for an instance of this run: points in
-        // their subgroups, scalars reduced, the instance below n. Whether it is the right answer is
-        // not known: wrong ones are found after the aggregation (spec: distributed#blame). Of two
-        // answers for one instance the later one counts, because a repair appends.
-        let opened = journal.log(key, &mut |messages| {
-            let all = messages.len();
-            let decode = |message: &[u8]| {
-                A::from_bytes(message).ok().filter(|answer| answer.instance() < instances)
-            };
-            let intact: Vec<A> = pool.map(messages, decode).into_iter().flatten().collect();
-            let refused = all - intact.len();
-            answers.extend(intact.into_iter().map(|answer| (answer.instance(), answer)));
-            refused
-        });
+        let opened =
+            journal.log(key, &mut |messages| accept::<A>(messages, instances, pool, &mut answers));
         let (log, notices) = match opened {
             // The log of proofs is bound to g and b. The commitments in their own log are of this
             // execution, so cm_D must have been computed differently when the proofs were made.

@@ -12,4 +12,4 @@ pub(crate) mod verifying_key;
 
 pub use proof::{Proof, ProofError};
 pub use verify::{Equation, VerifyError, verify};
-pub use verifying_key::{Trust, VerifyingKey, VerifyingKeyError};
+pub use verifying_key::{FixedElements, Trust, VerifyingKey, VerifyingKeyError};

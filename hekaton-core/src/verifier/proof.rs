@@ -29,7 +29,7 @@ pub enum ProofError {
     },
     /// The proof was made for another verifying key.
     #[error(
-        "the proof belongs to the verifying key with digest {}, but this key has digest {}",
+        "the proof was made under another verifying key: its digest is {}, this key has digest {}",
         hex::encode(.found),
         hex::encode(.expected)
     )]

@@ -34,7 +34,7 @@ pub enum Equation {
 impl std::fmt::Display for Equation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::T => "T (commitments to A, C, D and the ledger)",
+            Self::T => "T (commitments to A, C, D and the ledger sum)",
             Self::U => "U (commitment to B and the key's right-hand sides)",
             Self::Z => "Z (the subcircuits' proofs and the memory check)",
             Self::KeyV => "KZG for v (folded commitment key in G2)",
@@ -48,10 +48,12 @@ impl std::fmt::Display for Equation {
 #[non_exhaustive]
 pub enum VerifyError {
     /// The bytes are not a proof under this key.
-    #[error("malformed proof: {0}")]
+    #[error("{prefix}{0}", prefix = prefix(.0))]
     Proof(#[from] ProofError),
     /// The wrong number of public values.
-    #[error("the circuit has {expected} public values, but {found} were supplied")]
+    #[error(
+        "expected {expected} public value{}, found {found}", if *.expected == 1 { "" } else { "s" }
+    )]
     PublicValues {
         /// Number that the verifying key prescribes.
         expected: usize,
@@ -73,6 +75,14 @@ pub enum VerifyError {
         /// The equations that fail when evaluated one by one.
         failing: Vec<Equation>,
     },
+}
+
+/// A proof for another key is not malformed.
+fn prefix(error: &ProofError) -> &'static str {
+    match error {
+        ProofError::ForeignKey { .. } => "",
+        _ => "malformed proof: ",
+    }
 }
 
 /// Verifies an aggregate proof.

@@ -63,7 +63,6 @@ impl Trust {
 /// Constant size apart from the public wires: 8 GT elements, 2 points of G1, one of G2 and a
 /// header, about 2.7 kB.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct VerifyingKey {
     /// Name of the circuit, for information only.
     pub circuit: String,
@@ -84,6 +83,34 @@ pub struct VerifyingKey {
     pub layout: [u8; 32],
     /// The public wires, in the order of the public values.
     pub public: Vec<PublicWire>,
+    /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
+    pub(crate) cm_st: Gt,
+    /// Commitment to Sg, the part of S that g multiplies.
+    pub(crate) cm_sg: Gt,
+    /// Commitment to Sb, the part of S that b multiplies.
+    pub(crate) cm_sb: Gt,
+    /// Commitment to the vector of gamma, once per instance.
+    pub(crate) cm_gamma: Gt,
+    /// Commitment to each instance's delta.
+    pub(crate) cm_delta: Gt,
+    /// Commitment to each instance's eta.
+    pub(crate) cm_eta: Gt,
+    /// Commitment to each instance's Theta.
+    pub(crate) cm_theta: Gt,
+    /// The pairing `e(alpha, beta)`.
+    pub(crate) alpha_beta: Gt,
+    /// The base K of the terms of the ledger sum (spec: mirage#kappa).
+    pub(crate) k: G1Point,
+    /// The point `[psi]_1`, for the opening of the folded key v.
+    pub(crate) psi_1: G1Point,
+    /// The point `[phi]_2`, for the opening of the folded key w.
+    pub(crate) phi_2: G2Point,
+}
+
+/// The fixed elements of a verifying key, for a closer look at keys.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FixedElements {
     /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
     pub cm_st: Gt,
     /// Commitment to Sg, the part of S that g multiplies.
@@ -106,6 +133,26 @@ pub struct VerifyingKey {
     pub psi_1: G1Point,
     /// The point `[phi]_2`, for the opening of the folded key w.
     pub phi_2: G2Point,
+}
+
+impl VerifyingKey {
+    /// Copies of the fixed elements. They cannot be changed in a key: [`Self::from_bytes`] has
+    /// checked them.
+    pub fn fixed_elements(&self) -> FixedElements {
+        FixedElements {
+            cm_st: self.cm_st,
+            cm_sg: self.cm_sg,
+            cm_sb: self.cm_sb,
+            cm_gamma: self.cm_gamma,
+            cm_delta: self.cm_delta,
+            cm_eta: self.cm_eta,
+            cm_theta: self.cm_theta,
+            alpha_beta: self.alpha_beta,
+            k: self.k,
+            psi_1: self.psi_1,
+            phi_2: self.phi_2,
+        }
+    }
 }
 
 impl VerifyingKey {

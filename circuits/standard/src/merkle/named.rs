@@ -16,7 +16,7 @@ impl NamedCircuit for Merkle {
     const PARAMETERS: &'static [Parameter] = &[
         Parameter {
             name: "leaves",
-            help: "number of leaves; derived from the input file if there is one",
+            help: "number of leaves; derived from the file, if one is given",
             default: None,
         },
         Parameter {
@@ -38,10 +38,16 @@ impl NamedCircuit for Merkle {
 
     fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
         let circuit = Self {
-            leaves: in_range(Self::NAME, parameters, "leaves", 1..=1 << 24, "1..2^24")?,
-            leaf_bytes: in_range(Self::NAME, parameters, "leaf-bytes", 1..=1 << 18, "1..2^18")?,
-            iterations: in_range(Self::NAME, parameters, "iterations", 1..=1 << 12, "1..2^12")?,
-            extra_wires: in_range(Self::NAME, parameters, "extra-wires", 0..=1 << 16, "0..2^16")?,
+            leaves: in_range(Self::NAME, parameters, "leaves", 1..=1 << 24, "in 1..2^24")?,
+            leaf_bytes: in_range(Self::NAME, parameters, "leaf-bytes", 1..=1 << 18, "in 1..2^18")?,
+            iterations: in_range(Self::NAME, parameters, "iterations", 1..=1 << 12, "in 1..2^12")?,
+            extra_wires: in_range(
+                Self::NAME,
+                parameters,
+                "extra-wires",
+                0..=1 << 16,
+                "in 0..2^16",
+            )?,
         };
         // Each parameter is in range; together they must not require more than any machine has.
         let blocks = (circuit.leaf_bytes + 9).div_ceil(64) + circuit.iterations - 1;
@@ -53,12 +59,12 @@ impl NamedCircuit for Merkle {
             return too_large(
                 "leaf-bytes",
                 circuit.leaf_bytes as u64,
-                "a range with at most 4096 SHA-256 blocks per leaf",
+                "small enough for at most 4096 SHA-256 blocks per leaf",
             );
         }
         if wires > 1 << 27 {
-            let range =
-                "a range with at most 2^27 shared wires in total (2 leaves (extra-wires + 2))";
+            let range = "small enough for at most 2^27 shared wires in total \
+                         (2 leaves (extra-wires + 2))";
             let (name, value) = match circuit.extra_wires {
                 0 => ("leaves", circuit.leaves),
                 x => ("extra-wires", x),

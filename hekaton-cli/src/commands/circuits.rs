@@ -1,0 +1,41 @@
+//! `hekaton circuits`.
+
+use crate::Registry;
+use crate::exit::Failure;
+use crate::terminal::output;
+use hekaton_circuit::named::Description;
+use serde_json::{Value, json};
+
+pub(crate) fn run(registry: &Registry, json: bool) -> Result<(), Failure> {
+    let all = registry.descriptions();
+    let object: Vec<Value> = all.iter().map(describe).collect();
+    let mut lines = Vec::new();
+    for d in &all {
+        lines.push(format!("{}: {}", d.name, d.about));
+        lines.push(format!("  input          {}", d.input));
+        lines.push(format!("  public values  {}", d.public));
+        for p in d.parameters {
+            let default = p.default.map_or_else(String::new, |v| format!(" [default: {v}]"));
+            lines.push(format!("  -p {:<12} {}{default}", p.name, p.help));
+        }
+        lines.push(String::new());
+    }
+    lines.push(
+        "`setup` and `estimate` derive missing parameters from --for FILE; `hekaton hash FILE` \
+         prints the public values"
+            .to_owned(),
+    );
+    output::result(json, &json!({ "ok": true, "circuits": object }), &lines.join("\n"))
+}
+
+fn describe(d: &Description) -> Value {
+    let parameters: Vec<Value> = d
+        .parameters
+        .iter()
+        .map(|p| json!({ "name": p.name, "help": p.help, "default": p.default }))
+        .collect();
+    json!({
+        "name": d.name, "about": d.about, "input": d.input, "public": d.public,
+        "parameters": parameters,
+    })
+}
