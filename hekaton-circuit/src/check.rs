@@ -2,7 +2,8 @@
 
 use crate::circuit::Circuit;
 use crate::execution::{Execution, ExecutionError};
-use crate::layout::{InstanceId, Layout, TypeId, WireName};
+use crate::ids::{InstanceId, TypeId, WireName};
+use crate::layout::Layout;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::prefix::Prefix;
 use crate::synthesis::{Synthesis, SynthesizeError, synthesize_r1cs};

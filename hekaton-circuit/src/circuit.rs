@@ -1,6 +1,8 @@
 //! The trait that circuit authors implement.
 
-use crate::layout::{InstanceId, Layout, LayoutError};
+use crate::ids::InstanceId;
+use crate::layout::Layout;
+use crate::layout_error::LayoutError;
 use crate::subcircuit::Subcircuit;
 use crate::values::WireValues;
 use ark_relations::gr1cs::SynthesisError;

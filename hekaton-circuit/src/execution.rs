@@ -1,7 +1,9 @@
 //! The execution of a circuit on an input: the first step of proving and of checking.
 
 use crate::circuit::{Circuit, CircuitError};
-use crate::layout::{InstanceId, Layout, LayoutError};
+use crate::ids::InstanceId;
+use crate::layout::Layout;
+use crate::layout_error::LayoutError;
 use crate::values::{ValuesError, WireValues};
 use hekaton_arith::Fr;
 

@@ -30,7 +30,13 @@ mod circuit;
 #[cfg(feature = "synthesis")]
 mod execution;
 #[cfg(feature = "synthesis")]
+mod ids;
+#[cfg(feature = "synthesis")]
 mod layout;
+#[cfg(feature = "synthesis")]
+mod layout_builder;
+#[cfg(feature = "synthesis")]
+mod layout_error;
 #[cfg(feature = "synthesis")]
 pub mod named;
 #[cfg(feature = "synthesis")]
@@ -53,7 +59,10 @@ pub use {
     check::{CheckError, CheckReport, Violation, check, count_constraints},
     circuit::{Circuit, CircuitError},
     execution::ExecutionError,
-    layout::{InstanceId, Layout, LayoutBuilder, LayoutError, TypeId, WireId, WireName, Writer},
+    ids::{InstanceId, TypeId, WireId, WireName, Writer},
+    layout::Layout,
+    layout_builder::LayoutBuilder,
+    layout_error::LayoutError,
     subcircuit::Subcircuit,
     synthesis::{StandAlone, SynthesizeError},
     values::{ValuesError, WireValues},

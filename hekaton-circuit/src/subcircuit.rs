@@ -1,7 +1,7 @@
 //! One subcircuit under synthesis: the variables and rows of the memory check, and the slots that
 //! the author sees (spec: memory-check#variables, memory-check#rows).
 
-use crate::layout::TypeId;
+use crate::ids::TypeId;
 use crate::prefix::Prefix;
 use crate::variables::VariableLayout;
 use ark_ff::Field;

@@ -2,7 +2,7 @@
 //! (spec: memory-check#variables, memory-check#rows).
 
 use crate::circuit::Circuit;
-use crate::layout::TypeId;
+use crate::ids::TypeId;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::prefix::Prefix;
 use crate::subcircuit::Subcircuit;

@@ -1,6 +1,7 @@
 //! The values of all shared wires in a run.
 
-use crate::layout::{InstanceId, Layout, WireId, WireName, to_index};
+use crate::ids::{InstanceId, WireId, WireName, to_index};
+use crate::layout::Layout;
 use ark_ff::Zero;
 use hekaton_arith::Fr;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! MPI as the network between ranks (MPI standard 4.0, chapters 3 point-to-point, 7 groups and
 //! communicators, 11 process initialization).
 //!
-//! `Mpi::run` passes a rank its [`Endpoint`](hekaton_core::distributed::Endpoint) on a thread of
+//! `Mpi::run` passes a rank its `Endpoint` on a thread of
 //! its own, and moves messages on the thread that started MPI. That needs threading level
 //! *funneled*, which every MPI supports. Messages may be of any length: they are split, because MPI
 //! counts in C ints. The thread sleeps when there is nothing to move, so it takes no core from the
