@@ -6,7 +6,7 @@ use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{Prove, Ranks, RootProves, ScheduleOption};
 use hekaton_core::distributed::wire::Incoming;
-use hekaton_core::distributed::{Endpoint, Hello, RankEngine, RankError, Scheduling};
+use hekaton_core::distributed::{Endpoint, Hello, RankEngine, RankError, RootRole, Scheduling};
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
 use std::sync::mpsc::Sender;
@@ -92,19 +92,19 @@ fn failure(error: RankError) -> Failure {
 }
 
 /// Whether rank 0 also proves; with a single rank it must.
-fn root_proves(options: &Ranks, size: usize) -> Result<bool, Failure> {
-    let root_proves = match options.root_proves {
-        RootProves::Yes => true,
-        RootProves::No => false,
-        RootProves::Auto => size <= FEW,
+fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
+    let role = match options.root_proves {
+        RootProves::Yes => RootRole::Proves,
+        RootProves::Auto if size <= FEW => RootRole::Proves,
+        RootProves::Auto | RootProves::No => RootRole::Coordinates,
     };
-    if size == 1 && !root_proves {
+    if size == 1 && role == RootRole::Coordinates {
         return Err(Failure::new(
             exit::USAGE,
             "--root-proves no: there is no other rank that could prove; start more ranks",
         ));
     }
-    Ok(root_proves)
+    Ok(role)
 }
 
 /// Rank 0's own worker. Its failure reaches the coordinator like the loss of any other rank.
@@ -127,13 +127,13 @@ pub(crate) fn coordinate<R>(
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let Place { endpoint, provers, fail } = place;
-    let root_proves = root_proves(options, endpoint.size())?;
+    let role = root_role(options, endpoint.size())?;
     let schedule = match options.schedule {
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
     let own = hello(&*keys.circuit, keys, provers)?;
-    let (endpoint, worker) = if root_proves {
+    let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
     } else {
@@ -148,7 +148,7 @@ pub(crate) fn coordinate<R>(
                 .spawn_scoped(scope, move || serve_on_root(&worker, keys, hello, &inbox))
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
-        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, root_proves, schedule);
+        let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule);
         let engine = engine.map_err(failure).inspect_err(|failure| fail(failure))?;
         let engine = engine.round_deadline(options.round_timeout.map(Duration::from_secs));
         for note in engine.notes() {

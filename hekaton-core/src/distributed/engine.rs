@@ -59,9 +59,18 @@ fn gather(endpoint: &Endpoint, workers: &[usize]) -> Result<Vec<(usize, Hello)>,
     Ok(hellos.into_iter().collect())
 }
 
+/// What rank 0 does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RootRole {
+    /// It coordinates and also proves, with a worker of its own.
+    Proves,
+    /// It only coordinates.
+    Coordinates,
+}
+
 impl RankEngine {
     /// Waits for the descriptions of all ranks, and compares them with `own`, that of rank 0. With
-    /// `root_proves`, rank 0 has a worker of its own ([`Endpoint::with_own_worker`]).
+    /// [`RootRole::Proves`], rank 0 has a worker of its own ([`Endpoint::with_own_worker`]).
     ///
     /// # Errors
     /// When ranks differ in keys, layout or program, one is lost, or none proves.
@@ -69,10 +78,14 @@ impl RankEngine {
         endpoint: Endpoint,
         pool: Arc<LocalEngine>,
         own: &Hello,
-        root_proves: bool,
+        root: RootRole,
         scheduling: Scheduling,
     ) -> Result<Self, RankError> {
-        let workers: Vec<usize> = (usize::from(!root_proves)..endpoint.size()).collect();
+        let first = match root {
+            RootRole::Proves => 0,
+            RootRole::Coordinates => 1,
+        };
+        let workers: Vec<usize> = (first..endpoint.size()).collect();
         let hellos = gather(&endpoint, &workers);
         let hellos = hellos.and_then(|hellos| Ok((compare(own, &hellos)?, hellos)));
         let (notes, hellos) = match hellos {

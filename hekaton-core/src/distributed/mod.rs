@@ -33,7 +33,7 @@ mod tests;
 pub use crate::rank_error::RankError;
 pub use blocks::RankBlocks;
 pub use endpoint::Endpoint;
-pub use engine::RankEngine;
+pub use engine::{RankEngine, RootRole};
 pub use hello::Hello;
 pub use scheduling::Scheduling;
 pub use serve::{Serve, serve};

@@ -68,7 +68,7 @@ fn run_with(
         }
     };
     std::thread::scope(|scope| {
-        let root_proves = own.is_some();
+        let role = if own.is_some() { RootRole::Proves } else { RootRole::Coordinates };
         if let Some(own) = own {
             let work = work(0);
             scope.spawn(move || work(&own));
@@ -77,7 +77,7 @@ fn run_with(
             let work = work(end.rank());
             scope.spawn(move || double(end.rank(), end, &work));
         }
-        let engine = RankEngine::start(root, pool(2), &hello(1), root_proves, schedule);
+        let engine = RankEngine::start(root, pool(2), &hello(1), role, schedule);
         let engine = engine.map_err(ProveError::from_rank)?;
         prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, options)
     })
@@ -355,7 +355,8 @@ fn a_round_has_a_deadline() {
             .unwrap();
         });
         let engine =
-            RankEngine::start(root, pool(1), &hello(), false, Scheduling::Dynamic).unwrap();
+            RankEngine::start(root, pool(1), &hello(), RootRole::Coordinates, Scheduling::Dynamic)
+                .unwrap();
         let engine = engine.round_deadline(Some(Duration::from_millis(200)));
         let run =
             prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &ProveOptions::new());
@@ -434,8 +435,13 @@ fn a_lost_rank_is_named_in_every_phase() {
                         &Serve { circuit, keys, pool: &*pool, hello: hello(), failed: &|_| {} },
                     )
                 });
-                let engine =
-                    RankEngine::start(coordinator, pool(1), &hello(), false, Scheduling::Dynamic);
+                let engine = RankEngine::start(
+                    coordinator,
+                    pool(1),
+                    &hello(),
+                    RootRole::Coordinates,
+                    Scheduling::Dynamic,
+                );
                 let engine = engine.map_err(ProveError::from_rank)?;
                 prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options).map(drop)
             })
