@@ -46,7 +46,7 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// curve and in the subgroup of order r. Returns the index of the first point that fails.
     ///
     /// Subgroup membership is checked in batches: points are assigned to buckets at random and only
-    /// the bucket sums are checked, eight times over. `random` must be unpredictable to whoever
+    /// the bucket sums are checked, eight times over. `random` must be unpredictable to those who
     /// chose the points; a point outside the subgroup then passes with probability below 2^-64.
     fn find_outside(points: &[Self], random: &mut dyn FnMut() -> u64) -> Option<usize> {
         membership::find_outside(points, random)

@@ -68,7 +68,7 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Once: whoever runs the setup could forge proofs under its keys.
+//! // Once: anyone who runs the setup could forge proofs under its keys.
 //! let keys = setup(&FourthPower, &SetupOptions::new("fourth power"))?;
 //!
 //! // The prover: one single-threaded prover per core of this machine.

@@ -169,7 +169,7 @@ pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKe
 /// is bounded by the largest type. `progress` is called with a description of each step before it
 /// starts.
 ///
-/// This is a *local* setup: it draws the trapdoors itself and wipes them, but whoever runs it could
+/// This is a *local* setup: it draws the trapdoors itself and wipes them, but its operator could
 /// keep them and forge proofs. The keys record that (spec: soundness#trusted).
 ///
 /// It uses the threads of the current rayon pool.
