@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use hekaton_circuit::{Masking, MemoryChallenges};
+use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::messages::ProveRound;
 use hekaton_core::protocol::worker::{Worker, WorkerError};
@@ -17,16 +17,14 @@ fn phases(c: &mut Criterion) {
     let keys = setup(&circuit, &SetupOptions::new("bench")).unwrap();
     let engine = LocalEngine::new(None).unwrap();
     let randomness = Randomness::seeded_not_zero_knowledge(1);
-    let coordinator = Coordinator::new(&circuit, &input, &keys).unwrap();
-    let worker =
-        Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+    let prepared = PreparedCircuit::with_input(&circuit, &input).unwrap();
+    let coordinator = Coordinator::new(&prepared, &keys, &engine, 1).unwrap();
+    let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
     let job = |i| coordinator.prove_job(i, &randomness).unwrap();
     let round = ProveRound {
         memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
     };
-    group.bench_function("execute", |b| {
-        b.iter(|| Coordinator::new(&circuit, &input, &keys).unwrap())
-    });
+    group.bench_function("execute", |b| b.iter(|| prepared.execute().unwrap()));
     group.bench_function("commit one", |b| b.iter(|| worker.commit(job(1)).unwrap()));
     group.bench_function("prove one", |b| b.iter(|| worker.resume(job(1)).prove(&round).unwrap()));
 

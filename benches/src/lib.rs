@@ -4,6 +4,7 @@
 //! medians are compared, and only the ratio is worth quoting.
 #![allow(clippy::print_stdout)]
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ pub struct Run {
 }
 
 /// One line of output.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// What was measured.
     pub bench: &'a str,
@@ -71,6 +72,33 @@ pub fn time<R>(f: impl FnOnce() -> R) -> (Duration, R) {
     (start.elapsed(), result)
 }
 
+/// Wall time and processor time of one call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// From start to end.
+    pub wall: Duration,
+    /// What all threads of this process have worked. Other programs on the machine do not count.
+    pub cpu: Duration,
+}
+
+/// The processor time of all threads of this process.
+pub fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
+}
+
+/// Calls a function and measures its wall time and its processor time.
+pub fn times<R>(f: impl FnOnce() -> R) -> (Times, R) {
+    let before = cpu_time();
+    let (wall, result) = time(f);
+    (Times { wall, cpu: cpu_time().saturating_sub(before) }, result)
+}
+
+/// The medians of some times, each by itself.
+pub fn medians(times: &[Times]) -> Times {
+    let of = |part: fn(&Times) -> Duration| median(times.iter().map(part).collect());
+    Times { wall: of(|t| t.wall), cpu: of(|t| t.cpu) }
+}
+
 /// The median of some times, zero for none.
 pub fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
@@ -80,15 +108,25 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
 /// Calls two functions in alternation, `repetitions` times each, and returns their median times.
 pub fn alternate(
     repetitions: usize,
+    ours: impl FnMut(),
+    theirs: impl FnMut(),
+) -> (Duration, Duration) {
+    let (a, b) = alternate_times(repetitions, ours, theirs);
+    (a.wall, b.wall)
+}
+
+/// [`alternate`] with processor time in addition to wall time.
+pub fn alternate_times(
+    repetitions: usize,
     mut ours: impl FnMut(),
     mut theirs: impl FnMut(),
-) -> (Duration, Duration) {
+) -> (Times, Times) {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {
-        a.push(time(&mut ours).0);
-        b.push(time(&mut theirs).0);
+        a.push(times(&mut ours).0);
+        b.push(times(&mut theirs).0);
     }
-    (median(a), median(b))
+    (medians(&a), medians(&b))
 }
 
 /// The private memory of this process in bytes, without mapped files; 0 except on Linux.

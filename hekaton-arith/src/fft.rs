@@ -4,6 +4,19 @@
 //! one in time (bit-reversed in, natural out). The pair that the prover needs, from a domain to a
 //! coset of it, therefore needs no bit reversal at all: [`Domain::to_coset`]. Both recurse depth
 //! first, which keeps the working set in cache.
+//!
+//! # Domains of three times a power of two
+//! With N = 3 M, indices n = 3 q + r of coefficients and j = i + M t of values, and the cube root of
+//! unity v = w^M,
+//!
+//! ```text
+//! w^(j n) = (w^3)^(i q) w^(i r) v^(t r)
+//! ```
+//!
+//! Decimation in frequency is therefore one layer of butterflies over the three values of each i
+//! (the sum over t, and the twiddle w^(i r)), then a transform of M elements, with the root w^3, for
+//! each residue r. Decimation in time is the same in the opposite order. Between the two,
+//! coefficients are in the order of their residues, and bit-reversed within each.
 
 #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
 use crate::backend::Backend;
@@ -14,14 +27,17 @@ use crate::x86_64_ifma;
 use ark_bls12_381::Fr;
 use ark_ff::{FftField, Field};
 use std::sync::OnceLock;
+use zeroize::Zeroizing;
 
-/// The domain size is not a power of two, or is above 2^31.
+/// The domain size is neither a power of two up to 2^31 nor three times a power of two up to 3 *
+/// 2^30.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the size of an FFT domain must be a power of two up to 2^31, not {0}")]
+#[error("the size of an FFT domain must be 2^k up to 2^31, or 3 * 2^k up to 3 * 2^30, not {0}")]
 pub struct DomainError(pub usize);
 
 /// The subgroup of order N of the multiplicative group of Fr, and its coset `s <w>` with `s^N =
-/// -1`.
+/// -1`. N is 2^k or 3 * 2^k: the coset needs a root of unity of order 2 N, and r - 1 is 2^32 * 3
+/// times a number whose smallest prime factor is 11.
 ///
 /// Holds 64 N bytes of tables (72 N with AVX-512 IFMA), shared by all transforms, and another 32 N
 /// once [`Domain::coset_fft`] has been called.
@@ -31,10 +47,10 @@ pub struct Domain {
     root: Fr,
     shift: Fr,
     tables: Tables,
-    /// The factors `s^rev(i) / N` between the inverse transform and the coset transform, in
-    /// bit-reversed order.
+    /// The factors `s^n / N` of the coefficients between the inverse transform and the coset
+    /// transform, in the order that they have there.
     coset_factors: Vec<Fr>,
-    /// The powers `s^rev(i)`, computed on first use.
+    /// The powers `s^n` in the same order, computed on first use.
     shifts: OnceLock<Vec<Fr>>,
 }
 
@@ -62,20 +78,30 @@ macro_rules! with {
 
 impl Tables {
     fn new(root: Fr, size: usize) -> Self {
-        let twiddles = powers(root, (size / 2).max(1));
+        let (part, radix3) = if size.is_multiple_of(3) {
+            (size / 3, Some(powers(root, 2 * (size / 3))))
+        } else {
+            (size, None)
+        };
+        let twiddles = powers(root.pow([(size / part) as u64]), (part / 2).max(1));
         #[cfg(any(target_arch = "x86_64", feature = "plain-lanes", miri))]
-        if size >= x86_64_ifma::fft::LEAST && Backend::current() == Backend::Ifma {
-            return Self::Lanes(x86_64_ifma::fft::Tables::new(&twiddles));
+        if part >= x86_64_ifma::fft::LEAST && Backend::current() == Backend::Ifma {
+            return Self::Lanes(x86_64_ifma::fft::Tables::new(&twiddles, radix3.as_deref()));
         }
-        Self::Portable(portable::fft::Tables::new(twiddles))
+        Self::Portable(portable::fft::Tables::new(twiddles, radix3))
     }
 }
 
 impl Domain {
-    /// The domain of `size` elements: a power of two, at most 2^31 (the coset needs a root of order
-    /// 2 N).
+    /// The domain of `size` elements: a power of two, at most 2^31, or three times a power of two,
+    /// at most 3 * 2^30 (the coset needs a root of order 2 N).
+    ///
+    /// # Errors
+    /// If the size is neither.
     pub fn new(size: usize) -> Result<Self, DomainError> {
-        if !size.is_power_of_two() || size > 1 << 31 {
+        let power = size.is_power_of_two() && size <= 1 << 31;
+        let thrice = size.is_multiple_of(3) && (size / 3).is_power_of_two() && size <= 3 << 30;
+        if !(power || thrice) {
             return Err(DomainError(size));
         }
         let double = Fr::get_root_of_unity(2 * size as u64).ok_or(DomainError(size))?;
@@ -83,9 +109,17 @@ impl Domain {
         let mut coset_factors = powers(double, size);
         let scale = Fr::from(size as u64).inverse().unwrap_or(Fr::ONE);
         coset_factors.iter_mut().for_each(|x| *x *= scale);
-        bit_reverse(&mut coset_factors);
+        scatter(&mut coset_factors);
         let (tables, shifts) = (Tables::new(root, size), OnceLock::new());
         Ok(Self { size, root, shift: double, tables, coset_factors, shifts })
+    }
+
+    /// The size of the smallest domain with at least `rows` elements, 2^k or 3 * 2^k; [`Self::new`]
+    /// refuses it where it is too large.
+    pub fn size_for(rows: usize) -> usize {
+        let Some(power) = rows.checked_next_power_of_two() else { return usize::MAX };
+        let thrice = power / 4 * 3;
+        if thrice >= rows.max(1) { thrice } else { power }
     }
 
     /// The number of elements, N.
@@ -109,7 +143,7 @@ impl Domain {
     /// If the length is not N, as in all transforms below.
     pub fn fft(&self, values: &mut [Fr]) {
         self.check(values);
-        bit_reverse(values);
+        scatter(values);
         with!(self.tables, to_values(values, None));
     }
 
@@ -117,7 +151,7 @@ impl Domain {
     pub fn ifft(&self, values: &mut [Fr]) {
         self.check(values);
         with!(self.tables, to_coefficients(values));
-        bit_reverse(values);
+        gather(values);
         with!(self.tables, scale(values, &self.coset_factors[0])); // s^0 / N
     }
 
@@ -126,10 +160,10 @@ impl Domain {
         self.check(values);
         let shifts = self.shifts.get_or_init(|| {
             let mut shifts = powers(self.shift, self.size);
-            bit_reverse(&mut shifts);
+            scatter(&mut shifts);
             shifts
         });
-        bit_reverse(values);
+        scatter(values);
         with!(self.tables, to_values(values, Some(shifts)));
     }
 
@@ -143,6 +177,32 @@ impl Domain {
 
     fn check(&self, values: &[Fr]) {
         assert_eq!(values.len(), self.size, "the length of a transform must be the domain size");
+    }
+}
+
+/// Brings coefficients from natural order into that between the transforms.
+fn scatter(values: &mut [Fr]) {
+    let third = values.len() / 3;
+    if !values.len().is_multiple_of(3) {
+        return bit_reverse(values);
+    }
+    let natural = Zeroizing::new(values.to_vec());
+    for (r, part) in values.chunks_exact_mut(third).enumerate() {
+        part.iter_mut().zip(natural.iter().skip(r).step_by(3)).for_each(|(x, y)| *x = *y);
+        bit_reverse(part);
+    }
+}
+
+/// Brings coefficients from the order between the transforms into natural order.
+fn gather(values: &mut [Fr]) {
+    let third = values.len() / 3;
+    if !values.len().is_multiple_of(3) {
+        return bit_reverse(values);
+    }
+    values.chunks_exact_mut(third).for_each(bit_reverse);
+    let parts = Zeroizing::new(values.to_vec());
+    for (r, part) in parts.chunks_exact(third).enumerate() {
+        values.iter_mut().skip(r).step_by(3).zip(part).for_each(|(x, y)| *x = *y);
     }
 }
 

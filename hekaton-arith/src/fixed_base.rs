@@ -9,6 +9,7 @@ use crate::group::Group;
 use crate::msm::Digits;
 use crate::sums::{NEGATIVE, sum_groups};
 use ark_bls12_381::Fr;
+use zeroize::Zeroizing;
 
 /// Scalars processed together.
 const BATCH: usize = 1 << 12;
@@ -55,11 +56,15 @@ impl<G: Group> FixedBase<G> {
     pub fn mul_each(&self, scalars: &[Fr]) -> Vec<G> {
         let half = 1u32 << (self.window - 1);
         let mut out = Vec::with_capacity(scalars.len());
-        let (mut entries, mut ends) = (Vec::new(), Vec::new());
+        // The scalars may be trapdoors: their digits are wiped, and the vector never grows, which
+        // would leave a copy in freed memory.
+        let digits = scalars.len().min(BATCH) * Digits::<4>::windows_of_scalars(self.window);
+        let mut entries = Zeroizing::new(Vec::with_capacity(digits));
+        let mut ends = Vec::new();
         for scalars in scalars.chunks(BATCH) {
             entries.clear();
             ends.clear();
-            let digits = Digits::of_scalars(scalars, self.window);
+            let mut digits = Digits::of_scalars(scalars, self.window);
             for i in 0..scalars.len() {
                 for (w, digit) in digits.of(i).enumerate() {
                     if digit != 0 {
@@ -69,6 +74,7 @@ impl<G: Group> FixedBase<G> {
                 }
                 ends.push(entries.len() as u32);
             }
+            digits.wipe();
             out.extend(sum_groups(&self.table, &entries, &ends));
         }
         out

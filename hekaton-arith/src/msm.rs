@@ -24,6 +24,7 @@ use crate::{backend::Curve, portable};
 use ark_bls12_381::Fr;
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use std::ops::Range;
+use zeroize::Zeroize;
 
 /// Scalars whose absolute value has at most this many bits count as small.
 const SMALL_BITS: usize = 63;
@@ -71,13 +72,23 @@ impl Digits<4> {
 
     /// The digits of all scalars, in windows of `window` bits.
     pub(crate) fn of_scalars(scalars: &[Fr], window: usize) -> Self {
-        let mut out = Self::default();
+        // With room for all: growing would leave copies of the scalars, which may be trapdoors, in
+        // freed memory.
+        let n = scalars.len();
+        let (entries, values) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut out = Self { entries, values, ..Self::default() };
         for x in scalars {
             let (entry, value) = absolute(0, x);
             out.push(entry, value);
         }
         out.recode(FULL_BITS, window);
         out
+    }
+
+    /// Overwrites the digits.
+    pub(crate) fn wipe(&mut self) {
+        self.entries.zeroize();
+        self.values.zeroize();
     }
 
     /// The digits of one scalar, least significant first.

@@ -2,6 +2,7 @@
 
 use ark_bls12_381::Fr;
 use ark_ff::{BigInteger, Field, PrimeField, Zero};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Why 32 bytes are not a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,12 +34,31 @@ pub fn fr_from_uniform(bytes: &[u8; 64]) -> Fr {
 
 /// The first `n` powers `[1, x, x^2, ..]`.
 pub fn powers(x: Fr, n: usize) -> Vec<Fr> {
-    std::iter::successors(Some(Fr::ONE), |p| Some(*p * x)).take(n).collect()
+    // Allocated once: the powers of a trapdoor must not stay behind in a buffer that grew.
+    let mut out = Vec::with_capacity(n);
+    out.extend(std::iter::successors(Some(Fr::ONE), |p| Some(*p * x)).take(n));
+    out
 }
 
 /// Replaces every element by its inverse; zeros stay zero.
 pub fn batch_invert(values: &mut [Fr]) {
-    ark_ff::batch_inversion(values);
+    // The products of prefixes, from which all values follow. Setup inverts trapdoors, so they are
+    // wiped, which `ark_ff::batch_inversion` does not do.
+    let mut products = Zeroizing::new(Vec::with_capacity(values.len()));
+    let mut product = Fr::ONE;
+    for x in values.iter().filter(|x| !x.is_zero()) {
+        products.push(product);
+        product *= x;
+    }
+    // A product of values that are not zero.
+    let mut inverse = Zeroizing::new(product.inverse().unwrap_or_default());
+    product.zeroize();
+    let rest = values.iter_mut().rev().filter(|x| !x.is_zero());
+    for (x, before) in rest.zip(products.iter().rev()) {
+        let next = *inverse * *x;
+        *x = *inverse * before;
+        *inverse = next;
+    }
 }
 
 /// The inner product `sum_i a_i b_i`.

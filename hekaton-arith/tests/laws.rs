@@ -7,8 +7,8 @@ use ark_ec::{
     AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM,
     pairing::{MillerLoopOutput, Pairing},
 };
-use ark_ff::{Field, PrimeField, UniformRand, Zero};
-use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use ark_ff::{Field, One, PrimeField, UniformRand, Zero};
+use ark_poly::{EvaluationDomain, MixedRadixEvaluationDomain, Radix2EvaluationDomain};
 use ark_serialize::CanonicalSerialize;
 use hekaton_arith::*;
 use proptest::prelude::*;
@@ -515,10 +515,115 @@ fn transforms_of_all_sizes() {
     }
 }
 
+/// The value at x by Horner's rule.
+fn evaluate(coefficients: &[Fr], x: Fr) -> Fr {
+    coefficients.iter().rev().fold(Fr::zero(), |sum, c| sum * x + c)
+}
+
+/// Domains of three times a power of two, where the values at all points can be computed one by one.
+#[test]
+fn thirds_agree_with_the_definition() {
+    let mut rng = ark_std_rng();
+    for n in (0..9).map(|log| 3usize << log) {
+        let domain = Domain::new(n).unwrap();
+        let (w, s) = (domain.root(), domain.shift());
+        assert_eq!(s.pow([n as u64]), -Fr::ONE);
+        assert_eq!(s.square(), w);
+        assert!(w.pow([n as u64]).is_one() && !w.pow([n as u64 / 3]).is_one());
+        assert!(n % 2 > 0 || !w.pow([n as u64 / 2]).is_one());
+        let input: Vec<Fr> =
+            (0..n).map(|i| if i % 5 == 0 { -Fr::ONE } else { Fr::rand(&mut rng) }).collect();
+        let points = powers(w, n);
+        let on: Vec<Fr> = points.iter().map(|x| evaluate(&input, *x)).collect();
+        let beside: Vec<Fr> = points.iter().map(|x| evaluate(&input, s * x)).collect();
+        let transformed = |f: &dyn Fn(&mut [Fr]), from: &[Fr]| {
+            let mut values = from.to_vec();
+            f(&mut values);
+            values
+        };
+        assert_eq!(transformed(&|v| domain.fft(v), &input), on, "{n}");
+        assert_eq!(transformed(&|v| domain.ifft(v), &on), input, "{n}");
+        assert_eq!(transformed(&|v| domain.coset_fft(v), &input), beside, "{n}");
+        assert_eq!(transformed(&|v| domain.to_coset(v), &on), beside, "{n}");
+    }
+}
+
+/// All shapes of the recursion below a layer of radix 3, in slices with unaligned starts.
+#[test]
+fn thirds_agree_with_arkworks() {
+    let mut rng = ark_std_rng();
+    for log in (0..14).chain([17]) {
+        let n = 3usize << log;
+        let input: Vec<Fr> =
+            (0..n).map(|i| if i % 5 == 0 { -Fr::ONE } else { Fr::rand(&mut rng) }).collect();
+        let (ours, theirs) =
+            (Domain::new(n).unwrap(), MixedRadixEvaluationDomain::<Fr>::new(n).unwrap());
+        assert_eq!(theirs.size(), n);
+        assert_eq!(theirs.group_gen(), ours.root());
+        let coset = theirs.get_coset(ours.shift()).unwrap();
+        let mut memory = vec![Fr::zero(); n + 1];
+        for offset in [0, 1] {
+            let values = &mut memory[offset..offset + n];
+            values.copy_from_slice(&input);
+            ours.fft(values);
+            assert_eq!(values, theirs.fft(&input));
+            ours.to_coset(values);
+            assert_eq!(values, coset.fft(&input));
+            values.copy_from_slice(&input);
+            ours.ifft(values);
+            assert_eq!(values, theirs.ifft(&input));
+            ours.coset_fft(values);
+            assert_eq!(values, coset.fft(&theirs.ifft(&input)));
+        }
+    }
+}
+
+/// The domain and its coset make up the domain of twice the size, whatever the size.
+#[test]
+fn a_domain_and_its_coset_make_the_next_one() {
+    let mut rng = ark_std_rng();
+    for n in (0..12).flat_map(|log| [1usize << log, 3 << log]) {
+        let (domain, twice) = (Domain::new(n).unwrap(), Domain::new(2 * n).unwrap());
+        assert_eq!(domain.shift(), twice.root());
+        let mut on: Vec<Fr> = (0..n).map(|_| Fr::rand(&mut rng)).collect();
+        let mut all = on.clone();
+        domain.ifft(&mut all);
+        all.resize(2 * n, Fr::zero());
+        twice.fft(&mut all);
+        assert!(all.iter().step_by(2).eq(&on), "{n}");
+        domain.to_coset(&mut on);
+        assert!(all.iter().skip(1).step_by(2).eq(&on), "{n}");
+    }
+}
+
 #[test]
 fn domain_sizes_are_checked() {
-    for bad in [0usize, 3, 12, 1 << 32, 1 << 63, usize::MAX] {
+    for bad in [0usize, 5, 7, 9, 10, 15, 18, 27, 36, 9 << 10, 1 << 32, 3 << 31, 1 << 63, 3 << 62] {
         assert_eq!(Domain::new(bad).map(|d| d.size()), Err(DomainError(bad)));
+    }
+    assert_eq!(Domain::new(usize::MAX).map(|d| d.size()), Err(DomainError(usize::MAX)));
+    assert_eq!(
+        DomainError(9).to_string(),
+        "the size of an FFT domain must be 2^k up to 2^31, or 3 * 2^k up to 3 * 2^30, not 9"
+    );
+}
+
+#[test]
+fn the_smallest_domain_has_room() {
+    let mut sizes: Vec<usize> = (0..12).flat_map(|k| [1 << k, 3 << k]).collect();
+    sizes.sort_unstable();
+    assert!(sizes.iter().all(|n| Domain::new(*n).is_ok_and(|d| d.size() == *n)));
+    assert_eq!(Domain::size_for(0), 1);
+    for rows in 1..=2048 {
+        let smallest = sizes.iter().find(|n| **n >= rows).unwrap();
+        assert_eq!(Domain::size_for(rows), *smallest, "{rows} rows");
+    }
+    for (rows, size) in [((1 << 31) - 1, 1 << 31), ((1 << 31) + 1, 3 << 30), (3 << 30, 3 << 30)] {
+        assert_eq!(Domain::size_for(rows), size);
+    }
+    for rows in [(3usize << 30) + 1, usize::MAX / 2, usize::MAX] {
+        assert!(Domain::size_for(rows) >= rows);
+        assert!(Domain::new(Domain::size_for(rows)).is_err());
     }
 }
 

@@ -1,72 +1,49 @@
-//! The development mode: runs all subcircuits without proving and reports which constraints fail.
+//! The development mode: runs all subcircuits without proving and reports which constraints fail,
+//! and what would make the circuit unsound or unusable later.
 
+use crate::check_error::CheckError;
+use crate::checked_instance::Instance;
 use crate::circuit::Circuit;
-use crate::execution::{Execution, ExecutionError};
-use crate::ids::{InstanceId, TypeId, WireName};
-use crate::layout::Layout;
-use crate::memory::{Masking, MemoryChallenges, SlotAccess};
-use crate::prefix::Prefix;
-use crate::synthesis::{Synthesis, SynthesizeError, synthesize_r1cs};
-use crate::variables::VariableLayout;
-use ark_ff::Zero;
-use ark_relations::gr1cs::{R1CS_PREDICATE_LABEL, SynthesisMode};
+use crate::ids::TypeId;
+use crate::memory::Masking;
+use crate::mutation::{Mutation, Unnoticed, mutate};
+use crate::notices::{Notice, notices};
+use crate::prepared::PreparedCircuit;
+use crate::r1cs::R1cs;
+use crate::violation::{Violation, violations};
 use hekaton_arith::Fr;
 
-/// Why a check could not be completed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CheckError {
-    /// The circuit cannot be executed on this input.
-    #[error(transparent)]
-    Execution(#[from] ExecutionError),
-    /// The constraints of an instance could not be evaluated.
-    #[error("instance {instance} could not be checked: its constraints cannot be evaluated")]
-    Unchecked {
-        /// The instance.
-        instance: usize,
-    },
-    /// Synthesis of a type failed.
-    #[error(transparent)]
-    Type(SynthesizeError),
-    /// Synthesis of an instance failed.
-    #[error("instance {instance}: {source}")]
-    Synthesize {
-        /// The instance.
-        instance: usize,
-        /// What went wrong.
-        source: SynthesizeError,
-    },
+/// What a check does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct CheckOptions {
+    mutate: bool,
+    violations: usize,
 }
 
-/// A constraint that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
-    /// The instance.
-    pub instance: usize,
-    /// The name of its type.
-    pub kind: String,
-    /// The index of the constraint in the R1CS, where the rows of the memory check come first,
-    /// masks included.
-    pub constraint: usize,
-    /// Where the constraint was created: the tracing spans with target `gr1cs`, innermost first, or
-    /// the memory check.
-    pub label: String,
-    /// The shared wires in the constraint.
-    pub wires: Vec<WireName>,
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
-impl std::fmt::Display for Violation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "instance {} (type '{}'), constraint {}",
-            self.instance, self.kind, self.constraint
-        )?;
-        if !self.wires.is_empty() {
-            let wires: Vec<String> = self.wires.iter().map(ToString::to_string).collect();
-            write!(f, ", shared wires {}", wires.join(", "))?;
-        }
-        write!(f, "\n{}", self.label)
+impl CheckOptions {
+    /// Checks the constraints, and reports at most 100 violations.
+    pub const fn new() -> Self {
+        Self { mutate: false, violations: 100 }
+    }
+
+    /// Sets whether the check also changes the value of one slot at a time and reports the slots
+    /// whose change no constraint notices. That synthesizes an instance several times per slot.
+    pub const fn mutate(mut self, mutate: bool) -> Self {
+        self.mutate = mutate;
+        self
+    }
+
+    /// Sets the maximum number of violations in the report.
+    pub const fn violations(mut self, violations: usize) -> Self {
+        self.violations = violations;
+        self
     }
 }
 
@@ -79,146 +56,124 @@ pub struct CheckReport {
     pub constraints: usize,
     /// The public values computed by the execution.
     pub public_values: Vec<Fr>,
-    /// The first violation of each unsatisfied instance.
+    /// The violations found, up to the limit of the options.
     pub violations: Vec<Violation>,
+    /// The number of violated constraints, also beyond the limit.
+    pub violated: usize,
+    /// What is allowed, but probably not meant.
+    pub notices: Vec<Notice>,
+    /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
+    pub unnoticed: Vec<Unnoticed>,
 }
 
 /// Runs all subcircuits on an input without proving and without keys. `progress` receives the
 /// number of instances checked so far and the total.
 ///
-/// For labels of constraints, run it under a `tracing` subscriber with arkworks' `ConstraintLayer`.
-///
 /// # Errors
-/// If the circuit itself fails. Unsatisfied constraints are not errors: the report lists them.
+/// If the circuit itself fails, or has constraints that depend on values. Unsatisfied constraints
+/// are not errors: the report lists them.
 pub fn check<C: Circuit>(
     circuit: &C,
     input: &C::Input,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<CheckReport, CheckError> {
-    let layout = circuit.layout().map_err(ExecutionError::from)?;
-    let execution = Execution::new(circuit, input, &layout)?;
+    let circuit = PreparedCircuit::with_input(circuit, input)?;
+    check_with(&circuit, &CheckOptions::new(), &mut progress)
+}
+
+/// [`check`] with options, of a circuit that was prepared with its input.
+///
+/// # Errors
+/// As for [`check`].
+pub fn check_with(
+    circuit: &PreparedCircuit<'_>,
+    options: &CheckOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<CheckReport, CheckError> {
+    let layout = circuit.layout();
     // With masks, as in zero-knowledge keys, so that constraints have the indices that provers
     // report (spec: memory-check#rows).
     let wiring = layout.wiring(Masking::Masked);
-    let starts = wiring.starts();
-    let mut report =
-        CheckReport { public_values: execution.public(&layout), ..CheckReport::default() };
-    for instance in layout.instance_ids() {
-        let variables = wiring.variables(wiring.type_of[instance.index()]);
-        let slots = &wiring.slots[starts[instance.index()]..][..variables.slots()];
-        let (constraints, violation) =
-            check_instance(circuit, &layout, &execution, instance, variables, slots)?;
+    // First without a witness, as setup does: what fails there is wrong for every input.
+    let types: Vec<R1cs> = layout
+        .type_ids()
+        .map(|kind| circuit.r1cs(kind, Masking::Masked).map_err(CheckError::Type))
+        .collect::<Result<_, _>>()?;
+    let execution = circuit.execute()?;
+    let mut report = CheckReport {
+        public_values: execution.public(layout),
+        notices: notices(layout, &types),
+        ..CheckReport::default()
+    };
+    let mut mutations = Vec::new();
+    for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
+        let r1cs = &types[kind as usize];
+        let checked = Instance::new(circuit, &execution, instance, slots, r1cs.layout)?;
+        checked.compare(r1cs)?;
+        let room = options.violations - report.violations.len();
+        let found = violations(layout, instance, r1cs, checked.assignment(), room);
+        report.violated += found.violated;
+        report.violations.extend(checked.with_labels(found.list)?);
+        if options.mutate {
+            mutate(&checked, &mut mutations);
+        }
         report.instances += 1;
-        report.constraints += constraints;
-        report.violations.extend(violation);
+        report.constraints += r1cs.constraints();
         progress(report.instances, layout.instances());
     }
+    report.unnoticed = Mutation::summarize(layout, mutations);
     Ok(report)
 }
 
-/// Returns the number of constraints of an instance, and the first violation.
-fn check_instance<C: Circuit>(
-    circuit: &C,
-    layout: &Layout,
-    execution: &Execution<'_, C>,
-    instance: InstanceId,
-    variables: VariableLayout,
-    slots: &[SlotAccess],
-) -> Result<(usize, Option<Violation>), CheckError> {
-    let kind = layout.type_of(instance);
-    let name = layout.type_name(kind);
-    let unchecked = || CheckError::Unchecked { instance: instance.index() };
-    let inside = |source| CheckError::Synthesize { instance: instance.index(), source };
-    let private = execution.private_input(instance)?;
-    // Any masks will do, because no constraint of the author's contains one
-    // (spec: zero-knowledge#masks).
-    let mask = |i: u64| Fr::from(u128::MAX) + Fr::from(i);
-    let values = execution.values.masked_slots(layout, instance, mask);
-    let prefix = prefix_off_poles(slots, &values).ok_or_else(unchecked)?;
-
-    let synthesis = Synthesis { circuit, kind, name, variables };
-    let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
-    let cs = synthesis.run(mode, Some(&prefix), Some(&private)).map_err(inside)?;
-    cs.finalize();
-    let gadget = |source| inside(synthesis.gadget(source));
-    let matrices = cs.to_matrices().map_err(gadget)?;
-    let mut z = cs.instance_assignment().map_err(gadget)?;
-    z.extend(cs.witness_assignment().map_err(gadget)?);
-    let [a, b, c] = &matrices[R1CS_PREDICATE_LABEL][..] else { return Err(unchecked()) };
-    // Row by row: <A, z> <B, z> = <C, z>.
-    let dot = |row: &[(Fr, usize)]| row.iter().map(|(k, i)| *k * z[*i]).sum::<Fr>();
-    let failing = (0..a.len()).find(|i| !(dot(&a[*i]) * dot(&b[*i]) - dot(&c[*i])).is_zero());
-    let violation = failing.map(|constraint| {
-        let rows = [&a[constraint][..], &b[constraint], &c[constraint]];
-        let in_memory_check = constraint < variables.rows();
-        Violation {
-            instance: instance.index(),
-            kind: name.to_owned(),
-            constraint,
-            label: if in_memory_check {
-                "   memory check".to_owned()
-            } else {
-                label(&cs, constraint)
-            },
-            wires: wires_in(layout, instance, &variables, rows),
-        }
-    });
-    Ok((a.len(), violation))
+/// The size of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSize {
+    /// The name of the type.
+    pub name: String,
+    /// The number of slots, without masks.
+    pub slots: usize,
+    /// The number of instances.
+    pub instances: usize,
+    /// The number of constraints, those of the memory check included, without masks.
+    pub constraints: usize,
+    /// The number of constraints with the two masks of zero-knowledge keys.
+    pub with_masks: usize,
+    /// The size of the evaluation domain of zero-knowledge keys, on which memory and time depend.
+    pub domain: usize,
 }
 
-/// Computes the values of the memory check under challenges that hit no pole (zero denominator).
-/// Any such challenges will do: for s slots, at most s values of g are poles, so one of s + 1
-/// values is not (spec: memory-check#pole).
-fn prefix_off_poles(slots: &[SlotAccess], values: &[Fr]) -> Option<Prefix> {
-    let b = Fr::from(u128::MAX - 172);
-    let challenges =
-        |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
-    (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, values, &challenges(i)).ok())
+impl TypeSize {
+    /// The part of the domain that zero-knowledge keys fill, at most 1.
+    pub fn filled(&self) -> f64 {
+        self.with_masks as f64 / self.domain as f64
+    }
 }
 
-/// The names of the shared wires in the rows of a constraint, in the order of the slots.
-fn wires_in(
-    layout: &Layout,
-    instance: InstanceId,
-    variables: &VariableLayout,
-    rows: [&[(Fr, usize)]; 3],
-) -> Vec<WireName> {
-    let terms = rows.into_iter().flatten();
-    let mut slots: Vec<usize> = terms.filter_map(|(_, i)| variables.slot_of(*i)).collect();
-    slots.sort_unstable();
-    slots.dedup();
-    let wires: Vec<_> = layout.wires_of(instance).collect();
-    let wire = |slot: usize| wires.get(slot).copied().flatten();
-    slots.into_iter().filter_map(wire).map(|w| layout.wire_name(w)).collect()
-}
-
-/// Returns the number of constraints of each type, in the order of the layout, without keys. The
-/// memory check is included, the two mask slots are not: zero knowledge adds two constraints per
-/// subcircuit.
+/// Returns the size of each type, in the order of the layout, without input and without keys. It
+/// finds whatever setup would refuse.
 ///
 /// # Errors
 /// If the layout is invalid or synthesis fails.
-pub fn count_constraints<C: Circuit>(circuit: &C) -> Result<Vec<usize>, CheckError> {
-    let layout = circuit.layout().map_err(ExecutionError::from)?;
-    let count = |kind: TypeId| {
-        let variables = VariableLayout::new(layout.slots(kind), Masking::Unmasked);
-        synthesize_r1cs(circuit, kind, layout.type_name(kind), variables)
-    };
-    let counts = layout.type_ids().map(|kind| count(kind).map(|r1cs| r1cs.constraints()));
-    counts.collect::<Result<_, _>>().map_err(CheckError::Type)
+pub fn count<C: Circuit>(circuit: &C) -> Result<Vec<TypeSize>, CheckError> {
+    count_prepared(&PreparedCircuit::new(circuit)?)
 }
 
-/// The tracing spans in which a constraint was created.
-fn label(cs: &ark_relations::gr1cs::ConstraintSystemRef<Fr>, constraint: usize) -> String {
-    let trace = cs.borrow().and_then(|cs| {
-        cs.predicate_traces
-            .get(R1CS_PREDICATE_LABEL)
-            .and_then(|t| t.get(constraint))
-            .cloned()
-            .flatten()
-    });
-    trace
-        .map(|t| t.to_string())
-        .filter(|s| !s.is_empty())
-        .unwrap_or_else(|| "   (no label)".to_owned())
+/// [`count`] of a prepared circuit.
+///
+/// # Errors
+/// If synthesis fails.
+pub fn count_prepared(circuit: &PreparedCircuit<'_>) -> Result<Vec<TypeSize>, CheckError> {
+    let layout = circuit.layout();
+    let mut instances = vec![0; layout.types()];
+    let wiring = layout.wiring(Masking::Unmasked);
+    wiring.type_of.iter().for_each(|kind| instances[*kind as usize] += 1);
+    let size = |(kind, instances): (TypeId, usize)| {
+        let r1cs = circuit.r1cs(kind, Masking::Unmasked).map_err(CheckError::Type)?;
+        let constraints = r1cs.constraints();
+        let with_masks = constraints + Masking::Masked.slots();
+        let domain = hekaton_arith::Domain::size_for(with_masks);
+        let (name, slots) = (r1cs.name, layout.slots(kind));
+        Ok(TypeSize { name, slots, instances, constraints, with_masks, domain })
+    };
+    layout.type_ids().zip(instances).map(size).collect()
 }

@@ -67,6 +67,8 @@ impl std::fmt::Display for WireName {
 pub enum Writer {
     /// The verifier, which writes public inputs.
     Verifier,
+    /// The verifying key, which fixes the values of constants.
+    Key,
     /// The subcircuit with this index.
     Instance(usize),
 }
@@ -75,6 +77,7 @@ impl std::fmt::Display for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Verifier => write!(f, "the verifier (public input)"),
+            Self::Key => write!(f, "the verifying key (constant)"),
             Self::Instance(i) => write!(f, "instance {i}"),
         }
     }

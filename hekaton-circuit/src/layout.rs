@@ -2,14 +2,18 @@
 //! and independent of any witness.
 
 use crate::ids::{InstanceId, TypeId, WireId, WireName, Writer, to_index};
-use crate::memory::{Masking, PublicWire, SlotAccess};
+use crate::memory::{ConstantWire, Masking, PublicWire, SlotAccess};
 use crate::wiring::{Wiring, WiringType};
+use hekaton_arith::Fr;
+use std::collections::BTreeSet;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     Private,
     PublicInput,
     PublicOutput,
+    /// Written by the verifier with this value.
+    Constant(Fr),
 }
 
 #[derive(Clone, Debug)]
@@ -25,6 +29,10 @@ pub(crate) struct Wire {
 pub(crate) struct TypeSpec {
     pub(crate) name: String,
     pub(crate) slots: usize,
+    /// The names of the slots, or nothing.
+    pub(crate) slot_names: Vec<String>,
+    /// The slots that no constraint of the author has to use.
+    pub(crate) unconstrained: BTreeSet<usize>,
 }
 
 /// What is in a slot of an instance.
@@ -48,9 +56,15 @@ impl Slot {
 }
 
 /// A checked layout: subcircuit types, their instances, and the wire in each slot.
+///
+/// A type that was declared without an instance is not part of it, but keeps its [`TypeId`].
 #[derive(Clone, Debug)]
 pub struct Layout {
-    pub(crate) types: Vec<TypeSpec>,
+    /// All declared types, by id.
+    pub(crate) declared: Vec<TypeSpec>,
+    /// The types with instances, in the order of their declaration.
+    pub(crate) types: Vec<TypeId>,
+    /// The id of the type of each instance.
     pub(crate) instances: Vec<u32>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) starts: Vec<usize>,
@@ -63,12 +77,12 @@ impl Layout {
         self.instances.len()
     }
 
-    /// The number of types, k in the specification.
+    /// The number of types with instances, k in the specification.
     pub fn types(&self) -> usize {
         self.types.len()
     }
 
-    /// The number of shared wires, without masks.
+    /// The number of shared wires, constants included and masks excluded.
     pub fn wires(&self) -> usize {
         self.wires.len()
     }
@@ -78,9 +92,20 @@ impl Layout {
         (0..to_index(self.instances.len())).map(InstanceId)
     }
 
-    /// All types in order.
-    pub fn type_ids(&self) -> impl Iterator<Item = TypeId> + use<> {
-        (0..to_index(self.types.len())).map(TypeId)
+    /// All types with instances, in the order of their declaration.
+    pub fn type_ids(&self) -> impl Iterator<Item = TypeId> + '_ {
+        self.types.iter().copied()
+    }
+
+    /// The type at a position in the order of [`Self::type_ids`].
+    pub fn type_id(&self, index: usize) -> Option<TypeId> {
+        self.types.get(index).copied()
+    }
+
+    /// The names of declared types that have no instances and are therefore left out.
+    pub fn types_without_instances(&self) -> impl Iterator<Item = &str> {
+        let left_out = |(id, _): &(usize, &TypeSpec)| !self.types.contains(&TypeId(to_index(*id)));
+        self.declared.iter().enumerate().filter(left_out).map(|(_, spec)| spec.name.as_str())
     }
 
     /// The type of an instance.
@@ -90,12 +115,42 @@ impl Layout {
 
     /// The name of a type.
     pub fn type_name(&self, kind: TypeId) -> &str {
-        &self.types[kind.index()].name
+        &self.declared[kind.index()].name
     }
 
     /// The number of slots of a type, without mask slots.
     pub fn slots(&self, kind: TypeId) -> usize {
-        self.types[kind.index()].slots
+        self.declared[kind.index()].slots
+    }
+
+    /// A slot of a type for error messages: its number, and its name or the name of a wire in it.
+    pub fn slot_label(&self, kind: TypeId, slot: usize) -> String {
+        let named = self.declared[kind.index()].slot_names.get(slot).cloned();
+        let wire = || {
+            let instance = self.instance_ids().find(|i| self.type_of(*i) == kind)?;
+            let wire = self.wires_of(instance).nth(slot).flatten()?;
+            Some(self.wire_name(wire).to_string())
+        };
+        match named.or_else(wire) {
+            Some(name) => format!("slot {slot} ('{name}')"),
+            None => format!("slot {slot}"),
+        }
+    }
+
+    /// Whether the author declared that no constraint needs to use a slot.
+    pub(crate) fn is_unconstrained(&self, kind: TypeId, slot: usize) -> bool {
+        self.declared[kind.index()].unconstrained.contains(&slot)
+    }
+
+    /// The ids of all wires, in the order of their declaration.
+    pub fn wire_ids(&self) -> impl Iterator<Item = WireId> + use<> {
+        (0..to_index(self.wires.len())).map(WireId)
+    }
+
+    /// The wire with a name and number, if there is one. It searches all wires.
+    pub fn wire(&self, name: &str, index: u64) -> Option<WireId> {
+        let is_it = |wire: &Wire| wire.name.0 == name && wire.name.1 == index;
+        self.wires.iter().position(is_it).map(|i| WireId(to_index(i)))
     }
 
     /// The name of a wire.
@@ -110,11 +165,25 @@ impl Layout {
         self.slots[start..start + count].iter().map(|slot| slot.wire().map(WireId))
     }
 
+    /// Whether an instance writes the wire in a slot.
+    pub(crate) fn writes_slot(&self, instance: InstanceId, slot: usize) -> bool {
+        matches!(self.slots[self.starts[instance.index()] + slot], Slot::Writes(_))
+    }
+
     /// The public wires in the order of the public values.
     pub fn public_wires(&self) -> impl Iterator<Item = WireId> + '_ {
-        let public =
-            self.wires.iter().enumerate().filter(|(_, w)| w.visibility != Visibility::Private);
-        public.map(|(i, _)| WireId(to_index(i)))
+        let is_public = |wire: &Wire| {
+            matches!(wire.visibility, Visibility::PublicInput | Visibility::PublicOutput)
+        };
+        self.wire_ids().filter(move |id| is_public(&self.wires[id.index()]))
+    }
+
+    /// The constants that are read, with their values.
+    pub fn constants(&self) -> impl Iterator<Item = (WireId, Fr)> + '_ {
+        self.wire_ids().filter_map(|id| match self.wires[id.index()].visibility {
+            Visibility::Constant(value) => Some((id, value)),
+            _ => None,
+        })
     }
 
     /// Returns the addresses and multiplicities for the memory check (spec: memory-check#addresses,
@@ -123,19 +192,20 @@ impl Layout {
     pub fn wiring(&self, masking: Masking) -> Wiring {
         let n = self.instances.len();
         let extra = masking.slots();
-        let types = self
-            .types
-            .iter()
+        let spec = |kind: &TypeId| &self.declared[kind.index()];
+        let types = (self.types.iter().map(spec))
             .map(|t| WiringType { name: t.name.clone(), slots: t.slots + extra })
             .collect();
-        let mut wiring =
-            Wiring { types, type_of: self.instances.clone(), ..Wiring::empty(masking) };
+        let mut number = vec![0; self.declared.len()];
+        (self.types.iter().enumerate()).for_each(|(i, kind)| number[kind.index()] = to_index(i));
+        let type_of = self.instances.iter().map(|kind| number[*kind as usize]).collect();
+        let mut wiring = Wiring { types, type_of, ..Wiring::empty(masking) };
         // The masks take the addresses after those of the layout's wires, so they collide with
         // none.
         let first_mask = self.wires.len() as u64 + 1;
         for i in 0..n {
             let start = self.starts[i];
-            let count = self.types[self.instances[i] as usize].slots;
+            let count = self.declared[self.instances[i] as usize].slots;
             wiring.slots.extend(self.slots[start..start + count].iter().map(|slot| match slot {
                 Slot::Empty | Slot::Unused => SlotAccess::UNUSED,
                 Slot::Writes(wire) => self.writes(*wire),
@@ -158,14 +228,27 @@ impl Layout {
                 });
             }
         }
-        // The verifier writes public inputs and reads public outputs, in the same stars as the
-        // subcircuits (spec: memory-check#addresses).
+        // The verifier writes public inputs and constants and reads public outputs, in the same
+        // stars as the subcircuits (spec: memory-check#addresses, memory-check#constants).
         wiring.public = (self.public_wires())
-            .map(|wire| match self.wires[wire.index()].visibility {
-                Visibility::PublicInput => self.writes(wire.0),
-                _ => SlotAccess::read(address(wire.0)),
+            .map(|wire| {
+                let Wire { name: WireName(name, index), visibility, .. } = self.wires[wire.index()];
+                let SlotAccess { address, multiplicity } = match visibility {
+                    Visibility::PublicInput => self.writes(wire.0),
+                    _ => SlotAccess::read(address(wire.0)),
+                };
+                PublicWire { address, multiplicity, name: name.to_owned(), index }
             })
-            .map(|SlotAccess { address, multiplicity }| PublicWire { address, multiplicity })
+            .collect();
+        wiring.constants = (self.constants())
+            .map(|(wire, value)| (self.writes(wire.0), value))
+            // A constant that nobody reads has no star.
+            .filter(|(access, _)| access.multiplicity > 0)
+            .map(|(SlotAccess { address, multiplicity }, value)| ConstantWire {
+                address,
+                multiplicity,
+                value,
+            })
             .collect();
         wiring
     }

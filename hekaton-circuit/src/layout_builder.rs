@@ -3,7 +3,8 @@
 use crate::ids::{InstanceId, TypeId, WireId, WireName, Writer, to_index};
 use crate::layout::{Layout, Slot, TypeSpec, Visibility, Wire};
 use crate::layout_error::LayoutError;
-use std::collections::HashSet;
+use hekaton_arith::Fr;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The maximum number of instances, of slots and of wires in a layout.
 const LIMIT: usize = 1 << 31;
@@ -23,30 +24,63 @@ pub struct LayoutBuilder {
     slots: Vec<Slot>,
     starts: Vec<usize>,
     wires: Vec<Wire>,
+    constants: HashMap<Fr, WireId>,
     error: Option<LayoutError>,
 }
 
 impl LayoutBuilder {
-    /// Declares a subcircuit type with `slots` slots for shared wires.
+    /// Declares a subcircuit type with `slots` slots for shared wires. A type without instances is
+    /// left out of the layout.
     ///
     /// The name becomes a file name in the key store: 1 to 64 characters from a-z, 0-9, `_` and
     /// `-`.
     pub fn subcircuit_type(&mut self, name: &str, slots: usize) -> TypeId {
+        self.named_type(name, slots, Vec::new())
+    }
+
+    /// [`Self::subcircuit_type`] with a name for every slot.
+    pub(crate) fn named_type(
+        &mut self,
+        name: &str,
+        slots: usize,
+        slot_names: Vec<String>,
+    ) -> TypeId {
         let valid = !name.is_empty()
             && name.len() <= 64
             && name
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
-        if !valid || self.types.iter().any(|t| t.name == name) {
+        if !valid {
             self.fail(LayoutError::TypeName(name.to_owned()));
+        } else if self.types.iter().any(|t| t.name == name) {
+            self.fail(LayoutError::DuplicateType(name.to_owned()));
         }
-        self.types.push(TypeSpec { name: name.to_owned(), slots });
+        let (name, unconstrained) = (name.to_owned(), BTreeSet::new());
+        self.types.push(TypeSpec { name, slots, slot_names, unconstrained });
         TypeId(to_index(self.types.len() - 1))
+    }
+
+    /// Declares that no constraint of a type needs to use a slot. Without this declaration, setup
+    /// and `check` refuse a slot that is in none of the author's constraints: the prover could
+    /// choose its value freely.
+    pub fn unconstrained(&mut self, kind: TypeId, slot: usize) {
+        let Some(spec) = self.types.get_mut(kind.index()) else {
+            return self.fail(LayoutError::Foreign { what: "type", index: kind.index() });
+        };
+        if slot < spec.slots {
+            spec.unconstrained.insert(slot);
+        } else {
+            let (type_name, slots) = (spec.name.clone(), spec.slots);
+            self.fail(LayoutError::NoSlotToExempt { type_name, slots, slot });
+        }
     }
 
     /// Declares an instance of a type.
     pub fn instance(&mut self, kind: TypeId) -> InstanceId {
-        let slots = self.types.get(kind.index()).map_or(0, |t| t.slots);
+        let Some(slots) = self.types.get(kind.index()).map(|t| t.slots) else {
+            self.fail(LayoutError::Foreign { what: "type", index: kind.index() });
+            return InstanceId(0); // build() reports the error
+        };
         if self.instances.len() >= LIMIT || self.slots.len().saturating_add(slots) > LIMIT {
             self.fail(LayoutError::TooMany("instances or slots"));
             return InstanceId(0); // build() reports the error; nothing grows further
@@ -55,6 +89,11 @@ impl LayoutBuilder {
         self.slots.resize(self.slots.len() + slots, Slot::Empty);
         self.instances.push(kind.0);
         InstanceId(to_index(self.instances.len() - 1))
+    }
+
+    /// The number of instances declared so far.
+    pub fn instances(&self) -> usize {
+        self.instances.len()
     }
 
     /// Declares a wire between subcircuits. The name is used in error messages only.
@@ -74,6 +113,19 @@ impl LayoutBuilder {
         self.add_wire(WireName(name, index), Visibility::PublicOutput)
     }
 
+    /// Declares a wire with a value that the verifying key fixes: the verifier writes it, and no
+    /// prover can choose it. Constants pad uneven counts. The same value always has the same wire,
+    /// and a constant without readers is left out.
+    pub fn constant(&mut self, value: Fr) -> WireId {
+        if let Some(wire) = self.constants.get(&value) {
+            return *wire;
+        }
+        let index = self.constants.len() as u64;
+        let wire = self.add_wire(WireName("constant", index), Visibility::Constant(value));
+        self.constants.insert(value, wire);
+        wire
+    }
+
     /// Places a wire that `instance` writes in one of its slots.
     pub fn write(&mut self, instance: InstanceId, slot: usize, wire: WireId) {
         self.place(instance, slot, wire, true);
@@ -90,7 +142,7 @@ impl LayoutBuilder {
         let Some(kind) =
             self.instances.get(instance.index()).map(|kind| &self.types[*kind as usize])
         else {
-            return;
+            return self.fail(LayoutError::Foreign { what: "instance", index: instance.index() });
         };
         if slot >= kind.slots {
             let (type_name, slots) = (kind.name.clone(), kind.slots);
@@ -126,6 +178,7 @@ impl LayoutBuilder {
             Visibility::Private => (None, 0),
             Visibility::PublicInput => (Some(Writer::Verifier), 0),
             Visibility::PublicOutput => (None, 1),
+            Visibility::Constant(_) => (Some(Writer::Key), 0),
         };
         if self.wires.len() >= LIMIT {
             self.fail(LayoutError::TooMany("wires"));
@@ -136,8 +189,12 @@ impl LayoutBuilder {
     }
 
     fn place(&mut self, instance: InstanceId, slot: usize, wire: WireId, writes: bool) {
-        let Some(kind) = self.instances.get(instance.index()).copied() else { return };
-        let Some(name) = self.wires.get(wire.index()).map(|w| w.name) else { return };
+        let Some(kind) = self.instances.get(instance.index()).copied() else {
+            return self.fail(LayoutError::Foreign { what: "instance", index: instance.index() });
+        };
+        let Some(name) = self.wires.get(wire.index()).map(|w| w.name) else {
+            return self.fail(LayoutError::Foreign { what: "wire", index: wire.index() });
+        };
         let spec = &self.types[kind as usize];
         if slot >= spec.slots {
             let (type_name, slots) = (spec.name.clone(), spec.slots);
@@ -180,6 +237,11 @@ impl LayoutBuilder {
         self.error.get_or_insert(error);
     }
 
+    /// Returns the first mistake so far.
+    pub(crate) fn first_error(&self) -> Result<(), LayoutError> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
     /// Checks the layout: every wire needs exactly one writer and at least one reader, where the
     /// verifier counts for public wires, and every slot must be used or declared unused.
     ///
@@ -192,12 +254,6 @@ impl LayoutBuilder {
         if self.instances.is_empty() {
             return Err(LayoutError::Empty);
         }
-        let used: HashSet<u32> = self.instances.iter().copied().collect();
-        if let Some((_, unused)) =
-            self.types.iter().enumerate().find(|(i, _)| !used.contains(&to_index(*i)))
-        {
-            return Err(LayoutError::UnusedType(unused.name.clone()));
-        }
         // One writer and at least one reader make the accesses to each address a star
         // (spec: memory-check#stars). `Wiring::check_stars` asserts that again, but knows no names.
         for wire in &self.wires {
@@ -206,6 +262,7 @@ impl LayoutBuilder {
                     return Err(LayoutError::NoWriter { wire: wire.name, reader: reader as usize });
                 }
                 (None, _, None) => return Err(LayoutError::UnusedWire(wire.name)),
+                (Some(Writer::Key), 0, _) => {} // left out of the wiring
                 (Some(writer), 0, _) => {
                     return Err(LayoutError::NoReader { wire: wire.name, writer });
                 }
@@ -214,6 +271,14 @@ impl LayoutBuilder {
                 }
                 _ => {}
             }
+        }
+        // The JSON form of public values has one entry per name.
+        let mut names = HashSet::new();
+        let public = self.wires.iter().filter(|wire| {
+            matches!(wire.visibility, Visibility::PublicInput | Visibility::PublicOutput)
+        });
+        if let Some(twice) = public.map(|wire| wire.name).find(|name| !names.insert(*name)) {
+            return Err(LayoutError::DuplicatePublic(twice));
         }
         // A forgotten slot would be a free variable of the prover: leaving one must be explicit.
         if let Some(place) = self.slots.iter().position(|slot| *slot == Slot::Empty) {
@@ -225,7 +290,11 @@ impl LayoutBuilder {
                 slot: place - self.starts[instance],
             });
         }
-        let Self { types, instances, slots, starts, wires, .. } = self;
-        Ok(Layout { types, instances, slots, starts, wires })
+        let Self { types: declared, instances, slots, starts, wires, .. } = self;
+        let mut used = vec![false; declared.len()];
+        instances.iter().for_each(|kind| used[*kind as usize] = true);
+        let all = (0..to_index(declared.len())).map(TypeId);
+        let types = all.filter(|kind| used[kind.index()]).collect();
+        Ok(Layout { declared, types, instances, slots, starts, wires })
     }
 }

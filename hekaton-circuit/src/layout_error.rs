@@ -1,6 +1,7 @@
 //! Why a layout is invalid.
 
 use crate::ids::{WireName, Writer};
+use crate::panics::CircuitPanic;
 
 /// Why a layout is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,15 +10,38 @@ pub enum LayoutError {
     /// The layout has no instances.
     #[error("the layout has no instances: declare at least one subcircuit")]
     Empty,
-    /// A type has no instances.
-    #[error("subcircuit type '{0}' has no instances: remove it or declare an instance")]
-    UnusedType(String),
-    /// A type name is not usable as a file name, or is already taken.
+    /// A type name is not usable as a file name.
     #[error(
-        "'{0}' cannot name a subcircuit type: use a unique name of 1 to 64 characters from a-z, \
-         0-9, '_' and '-'"
+        "'{0}' cannot name a subcircuit type: use 1 to 64 characters from a-z, 0-9, '_' and '-'"
     )]
     TypeName(String),
+    /// A type name is already taken.
+    #[error("there already is a subcircuit type '{0}': give this one another name")]
+    DuplicateType(String),
+    /// An id belongs to another layout.
+    #[error("{what} {index} is not in this layout: its id comes from another one")]
+    Foreign {
+        /// What the id is for.
+        what: &'static str,
+        /// The index in the id.
+        index: usize,
+    },
+    /// A slot that was declared unconstrained does not exist.
+    #[error("type '{type_name}' has {slots} slots, but slot {slot} was declared unconstrained")]
+    NoSlotToExempt {
+        /// The type.
+        type_name: String,
+        /// The number of slots of the type.
+        slots: usize,
+        /// The slot.
+        slot: usize,
+    },
+    /// The circuit has no layout for its parameters.
+    #[error("{0}")]
+    Parameters(String),
+    /// The circuit's `layout` panicked.
+    #[error(transparent)]
+    Panic(CircuitPanic),
     /// A slot index is out of range for the type.
     #[error(
         "instance {instance} of type '{type_name}' has {slots} slots, but wire {wire} was placed \
@@ -91,7 +115,22 @@ pub enum LayoutError {
     /// A wire is in no slot.
     #[error("wire {0} is declared, but not used in any slot")]
     UnusedWire(WireName),
+    /// Two public wires have one name.
+    #[error("two public wires are named {0}: public values are supplied by name")]
+    DuplicatePublic(WireName),
     /// A limit is exceeded; the text names what there is too much of.
     #[error("the layout has more than 2^31 {0}")]
     TooMany(&'static str),
+}
+
+impl From<String> for LayoutError {
+    fn from(why: String) -> Self {
+        Self::Parameters(why)
+    }
+}
+
+impl From<&str> for LayoutError {
+    fn from(why: &str) -> Self {
+        Self::Parameters(why.to_owned())
+    }
 }

@@ -14,17 +14,27 @@
 //! its witness.
 //!
 //! Without the default feature `synthesis`, the crate contains only what a verifier needs:
-//! [`MemoryChallenges`], [`SlotAccess`], [`PublicWire`] and [`Masking`].
+//! [`MemoryChallenges`], [`SlotAccess`], [`PublicWire`], [`ConstantWire`] and [`Masking`].
+
+// For the paths that the derive macro writes.
+#[cfg(all(test, feature = "synthesis"))]
+extern crate self as hekaton_circuit;
 
 mod memory;
+mod text;
 
 pub use hekaton_arith::Fr;
-pub use memory::{Masking, MemoryChallenges, PublicWire, SlotAccess};
+pub use memory::{ConstantWire, Masking, MemoryChallenges, PublicWire, SlotAccess};
+pub use text::{parse_value, show};
 
 #[cfg(feature = "synthesis")]
 pub mod canonical;
 #[cfg(feature = "synthesis")]
 mod check;
+#[cfg(feature = "synthesis")]
+mod check_error;
+#[cfg(feature = "synthesis")]
+mod checked_instance;
 #[cfg(feature = "synthesis")]
 mod circuit;
 #[cfg(feature = "synthesis")]
@@ -32,17 +42,31 @@ mod execution;
 #[cfg(feature = "synthesis")]
 mod ids;
 #[cfg(feature = "synthesis")]
+mod labels;
+#[cfg(feature = "synthesis")]
 mod layout;
 #[cfg(feature = "synthesis")]
 mod layout_builder;
 #[cfg(feature = "synthesis")]
 mod layout_error;
 #[cfg(feature = "synthesis")]
+mod mutation;
+#[cfg(feature = "synthesis")]
 pub mod named;
+#[cfg(feature = "synthesis")]
+mod notices;
+#[cfg(feature = "synthesis")]
+mod panics;
+#[cfg(feature = "synthesis")]
+pub mod parts;
 #[cfg(feature = "synthesis")]
 mod prefix;
 #[cfg(feature = "synthesis")]
+mod prepared;
+#[cfg(feature = "synthesis")]
 pub mod prover;
+#[cfg(feature = "synthesis")]
+mod r1cs;
 #[cfg(feature = "synthesis")]
 mod subcircuit;
 #[cfg(feature = "synthesis")]
@@ -52,19 +76,35 @@ mod values;
 #[cfg(feature = "synthesis")]
 mod variables;
 #[cfg(feature = "synthesis")]
+mod violation;
+#[cfg(feature = "synthesis")]
 mod wiring;
+
+/// The arkworks crates that gadgets come from, in the versions that this crate works with.
+#[cfg(feature = "synthesis")]
+pub mod ark {
+    pub use ark_r1cs_std as r1cs_std;
+    pub use ark_relations as relations;
+}
 
 #[cfg(feature = "synthesis")]
 pub use {
-    check::{CheckError, CheckReport, Violation, check, count_constraints},
+    check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
+    check_error::CheckError,
     circuit::{Circuit, CircuitError},
-    execution::ExecutionError,
+    execution::{Execution, ExecutionError, PrivateInput},
     ids::{InstanceId, TypeId, WireId, WireName, Writer},
     layout::Layout,
     layout_builder::LayoutBuilder,
     layout_error::LayoutError,
+    mutation::Unnoticed,
+    notices::Notice,
+    panics::CircuitPanic,
+    prepared::PreparedCircuit,
+    r1cs::{R1cs, R1csDifference},
     subcircuit::Subcircuit,
     synthesis::{StandAlone, SynthesizeError},
     values::{ValuesError, WireValues},
+    violation::Violation,
     wiring::StarError,
 };

@@ -39,12 +39,35 @@ impl SlotAccess {
 
 /// A public wire as the verifier sees it: an access that the verifier makes itself
 /// (spec: memory-check#addresses, verifier#public-sum).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicWire {
     /// The address in the shared memory.
     pub address: u64,
     /// The number of readers for a public input, -1 for a public output.
     pub multiplicity: i64,
+    /// The name that the layout gives the wire.
+    pub name: String,
+    /// The number that follows the name.
+    pub index: u64,
+}
+
+impl PublicWire {
+    /// The name with its number: `name[index]`.
+    pub fn label(&self) -> String {
+        format!("{}[{}]", self.name, self.index)
+    }
+}
+
+/// A wire that the verifier writes with a value fixed at setup
+/// (spec: memory-check#constants, verifier#public-sum).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConstantWire {
+    /// The address in the shared memory.
+    pub address: u64,
+    /// The number of readers.
+    pub multiplicity: i64,
+    /// The value.
+    pub value: Fr,
 }
 
 /// Whether subcircuits have the mask slots that make proofs zero-knowledge

@@ -1,23 +1,29 @@
-//! Circuits that a program offers by name: parameters as numbers, inputs from files, public values
-//! as text.
+//! Circuits that a program offers by name: parameters of any serde type, inputs from files, public
+//! values as text.
 
 use crate::circuit::{Circuit, CircuitError};
 use hekaton_arith::Fr;
-use std::collections::BTreeMap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::borrow::Borrow;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
-/// A parameter of a circuit.
+/// What a parameter is, for `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// The name of the parameter.
+    /// The name of the parameter, a field of the serialized [`NamedCircuit::Parameters`].
     pub name: &'static str,
     /// A short description.
     pub help: &'static str,
-    /// The default; `None` if the parameter is required or derived from the input file.
-    pub default: Option<u64>,
+    /// The default, written as on a command line; `None` if the parameter is required, or derived
+    /// from the input file.
+    pub default: Option<&'static str>,
 }
 
-/// Values of parameters, by name.
-pub type Parameters = BTreeMap<String, u64>;
+/// Values of parameters, by name: the JSON object that [`NamedCircuit::Parameters`] is read from.
+pub type ParameterMap = Map<String, Value>;
 
 /// Why a circuit's name or parameters are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +57,14 @@ pub enum ParameterError {
         /// Its description.
         help: &'static str,
     },
+    /// A parameter has a value of the wrong kind.
+    #[error("the parameters of circuit '{circuit}' are not usable: {why}")]
+    Invalid {
+        /// The circuit.
+        circuit: &'static str,
+        /// What is wrong.
+        why: String,
+    },
     /// A parameter is out of range.
     #[error("parameter '{name}' of circuit '{circuit}' is {value}: it must be {range}")]
     Range {
@@ -65,83 +79,200 @@ pub enum ParameterError {
     },
 }
 
+impl ParameterError {
+    /// Checks a number against `range`, which `text` describes, for example "in 1..2^24".
+    ///
+    /// # Errors
+    /// If the number is out of range.
+    pub fn check_range(
+        circuit: &'static str,
+        name: &'static str,
+        value: usize,
+        range: std::ops::RangeInclusive<usize>,
+        text: &'static str,
+    ) -> Result<(), Self> {
+        match range.contains(&value) {
+            true => Ok(()),
+            false => Err(Self::Range { circuit, name, value: value as u64, range: text }),
+        }
+    }
+}
+
+/// The input of a run before it is read: a file, or bytes in memory.
+#[derive(Clone, Debug)]
+pub struct InputFile(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    File(PathBuf),
+    Memory(Vec<u8>),
+}
+
+impl InputFile {
+    /// A file. Nothing is read yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(Source::File(path.into()))
+    }
+
+    /// Bytes in memory, as if they were a file.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(Source::Memory(bytes.into()))
+    }
+
+    /// The path of the file, unless it is in memory.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.0 {
+            Source::File(path) => Some(path),
+            Source::Memory(_) => None,
+        }
+    }
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn length(&self) -> io::Result<u64> {
+        match &self.0 {
+            Source::File(path) => Ok(std::fs::metadata(path)?.len()),
+            Source::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Opens the input as a stream.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn reader(&self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match &self.0 {
+            Source::File(path) => Box::new(io::BufReader::new(std::fs::File::open(path)?)),
+            Source::Memory(bytes) => Box::new(&bytes[..]),
+        })
+    }
+
+    /// Reads the whole input into memory.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(&self) -> io::Result<Vec<u8>> {
+        match &self.0 {
+            Source::File(path) => std::fs::read(path),
+            Source::Memory(bytes) => Ok(bytes.clone()),
+        }
+    }
+
+    /// Reads the whole input as text.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is not UTF-8.
+    pub fn read_text(&self) -> io::Result<String> {
+        let mut text = String::new();
+        self.reader()?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// The BLAKE3 digest of the input, which identifies a run. It is read as a stream.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn digest(&self) -> io::Result<[u8; 32]> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(self.reader()?)?;
+        Ok(*hasher.finalize().as_bytes())
+    }
+}
+
 /// A circuit that a program offers by name.
-pub trait NamedCircuit: Circuit + Sized {
+pub trait NamedCircuit: Circuit + Sized + 'static {
     /// The name of the circuit.
     const NAME: &'static str;
     /// A description in one sentence.
     const ABOUT: &'static str;
     /// What the input file contains.
     const INPUT: &'static str;
-    /// What the public values are, and their text form.
+    /// What the public values are, and their text form if the circuit has one of its own.
     const PUBLIC: &'static str;
-    /// The parameters of the circuit.
+    /// The parameters: any serde type that is an object with one field per parameter.
+    type Parameters: Serialize + DeserializeOwned;
+    /// Descriptions of the parameters.
     const PARAMETERS: &'static [Parameter];
+    /// What owns an input that was opened.
+    type Opened: Borrow<Self::Input>;
 
-    /// Creates the circuit from its parameters, all of which are present.
+    /// Creates the circuit from its parameters.
     ///
     /// # Errors
-    /// If a parameter is out of range.
-    fn with(parameters: &Parameters) -> Result<Self, ParameterError>;
+    /// If a parameter is out of range; [`ParameterError`] says it best.
+    fn with(parameters: Self::Parameters) -> Result<Self, CircuitError>;
 
-    /// Adds parameters that can be derived from an input file; given ones stay as they are.
-    fn fit(parameters: &mut Parameters, file: &[u8]);
-
-    /// Returns the bytes of an input file of the right size, for estimates.
-    fn sample(&self) -> Vec<u8>;
-
-    /// Parses an input file.
+    /// Adds parameters that can be derived from an input file; given ones must stay as they are.
     ///
     /// # Errors
-    /// If the file is not a valid input.
-    fn input<'f>(&self, file: &'f [u8]) -> Result<std::borrow::Cow<'f, Self::Input>, CircuitError>
-    where
-        Self::Input: ToOwned;
+    /// If the file cannot be read.
+    fn fit(parameters: &mut ParameterMap, input: &InputFile) -> Result<(), CircuitError> {
+        let _ = (parameters, input);
+        Ok(())
+    }
 
-    /// Computes the public values of a file natively, without proving, as text.
+    /// Opens an input file.
     ///
     /// # Errors
     /// If the file is not a valid input.
-    fn hash(&self, file: &[u8]) -> Result<String, CircuitError>;
+    fn open(&self, input: &InputFile) -> Result<Self::Opened, CircuitError>;
 
-    /// Formats public values as text.
-    fn show(values: &[Fr]) -> String;
+    /// Returns an input of the right size, for estimates.
+    fn sample(&self) -> InputFile;
 
-    /// Parses public values from text.
-    ///
-    /// # Errors
-    /// If the text is malformed.
-    fn read(text: &str) -> Result<Vec<Fr>, CircuitError>;
+    /// Formats public values in a text form of the circuit's own; `None` for the JSON form.
+    fn show(values: &[Fr]) -> Option<String> {
+        let _ = values;
+        None
+    }
+
+    /// Parses the text form of [`show`](Self::show); `None` if the circuit has none.
+    fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
+        let _ = text;
+        None
+    }
 }
 
-/// Completes the given parameters of a circuit with defaults and those derived from the file.
+/// A value from a command line: JSON if it is JSON, otherwise a string.
+pub fn parameter_value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+/// Completes the given parameters of a circuit with defaults and those derived from the input, and
+/// creates the circuit. Returns all parameters, too.
 ///
 /// # Errors
-/// If a name is unknown or a required parameter is missing.
-pub fn complete<C: NamedCircuit>(
-    given: &Parameters,
-    file: Option<&[u8]>,
-) -> Result<Parameters, ParameterError> {
+/// If a name is unknown, a required parameter is missing, or a value is not usable.
+pub fn create<C: NamedCircuit>(
+    given: &ParameterMap,
+    input: Option<&InputFile>,
+) -> Result<(C, ParameterMap), CircuitError> {
     let known = || C::PARAMETERS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
     if let Some(name) = given.keys().find(|name| C::PARAMETERS.iter().all(|p| p.name != *name)) {
-        return Err(ParameterError::NoSuchParameter {
-            circuit: C::NAME,
-            name: name.clone(),
-            known: known(),
-        });
+        let (circuit, name, known) = (C::NAME, name.clone(), known());
+        return Err(ParameterError::NoSuchParameter { circuit, name, known }.into());
     }
     let mut all = given.clone();
     for p in C::PARAMETERS {
         if let Some(default) = p.default {
-            all.entry(p.name.to_owned()).or_insert(default);
+            all.entry(p.name.to_owned()).or_insert_with(|| parameter_value(default));
         }
     }
-    if let Some(file) = file {
-        C::fit(&mut all, file);
+    if let Some(input) = input {
+        C::fit(&mut all, input)?;
     }
-    match C::PARAMETERS.iter().find(|p| !all.contains_key(p.name)) {
-        Some(p) => Err(ParameterError::Missing { circuit: C::NAME, name: p.name, help: p.help }),
-        None => Ok(all),
+    let parameters = serde_json::from_value(Value::Object(all.clone()));
+    match (parameters, C::PARAMETERS.iter().find(|p| !all.contains_key(p.name))) {
+        (Ok(parameters), _) => Ok((C::with(parameters)?, all)),
+        (Err(_), Some(p)) => {
+            let (circuit, name, help) = (C::NAME, p.name, p.help);
+            Err(ParameterError::Missing { circuit, name, help }.into())
+        }
+        (Err(e), None) => {
+            Err(ParameterError::Invalid { circuit: C::NAME, why: e.to_string() }.into())
+        }
     }
 }
 
@@ -168,24 +299,5 @@ pub fn describe<C: NamedCircuit>() -> Description {
         input: C::INPUT,
         public: C::PUBLIC,
         parameters: C::PARAMETERS,
-    }
-}
-
-/// Returns the value of a parameter after checking it against `range`, which `text` describes, for
-/// example "in 1..2^24".
-///
-/// # Errors
-/// If the value is out of range.
-pub fn in_range(
-    circuit: &'static str,
-    parameters: &Parameters,
-    name: &'static str,
-    range: std::ops::RangeInclusive<u64>,
-    text: &'static str,
-) -> Result<usize, ParameterError> {
-    let value = parameters.get(name).copied().unwrap_or_default();
-    match usize::try_from(value) {
-        Ok(size) if range.contains(&value) => Ok(size),
-        _ => Err(ParameterError::Range { circuit, name, value, range: text }),
     }
 }

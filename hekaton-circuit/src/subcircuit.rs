@@ -8,6 +8,8 @@ use ark_ff::Field;
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
 use hekaton_arith::Fr;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// A subcircuit being synthesized.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Subcircuit {
     kind: TypeId,
     cs: ConstraintSystemRef<Fr>,
     slots: Vec<FpVar<Fr>>,
+    /// A slot that was asked for and does not exist: gadgets' errors carry no text.
+    missing: Rc<Cell<Option<usize>>>,
 }
 
 impl Subcircuit {
@@ -39,7 +43,15 @@ impl Subcircuit {
     /// # Errors
     /// If the type has no such slot.
     pub fn slot(&self, slot: usize) -> Result<&FpVar<Fr>, SynthesisError> {
-        self.slots.get(slot).ok_or(SynthesisError::Unsatisfiable)
+        self.slots.get(slot).ok_or_else(|| {
+            self.missing.set(Some(slot));
+            SynthesisError::Unsatisfiable
+        })
+    }
+
+    /// The first slot that was asked for and does not exist.
+    pub(crate) fn missing_slot(&self) -> Option<usize> {
+        self.missing.get()
     }
 
     /// Allocates the variables of the memory check and adds its rows, in the order of
@@ -85,6 +97,7 @@ impl Subcircuit {
         let slot = |j: usize| {
             FpVar::Var(AllocatedFp::new(prefix.map(|p| p.committed[j]), v[j], cs.clone()))
         };
-        Ok(Self { kind, cs: cs.clone(), slots: (0..variables.author_slots()).map(slot).collect() })
+        let slots = (0..variables.author_slots()).map(slot).collect();
+        Ok(Self { kind, cs: cs.clone(), slots, missing: Rc::default() })
     }
 }

@@ -1,10 +1,13 @@
 //! From an author's gadgets to one R1CS per type, and to the witness of an instance
 //! (spec: memory-check#variables, memory-check#rows).
 
-use crate::circuit::Circuit;
+use crate::execution::PrivateInput;
 use crate::ids::TypeId;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
+use crate::panics::{CircuitPanic, Failure};
 use crate::prefix::Prefix;
+use crate::prepared::PreparedCircuit;
+use crate::r1cs::R1cs;
 use crate::subcircuit::Subcircuit;
 use crate::variables::VariableLayout;
 use ark_relations::gr1cs::{
@@ -25,6 +28,33 @@ pub enum SynthesizeError {
         /// The error from arkworks.
         source: SynthesisError,
     },
+    /// A value was asked for where there are none.
+    #[error(
+        "synthesis of type '{kind}' asked for the value of a variable: at setup nothing has a \
+         value, so compute values inside the closures of `new_witness` and `new_variable`"
+    )]
+    ValueAtSetup {
+        /// The type.
+        kind: String,
+    },
+    /// A slot was asked for that the type does not have.
+    #[error("type '{kind}' has {slots} slots, but synthesize asked for slot {slot}")]
+    NoSuchSlot {
+        /// The type.
+        kind: String,
+        /// The number of slots of the type, numbered from 0.
+        slots: usize,
+        /// The slot.
+        slot: usize,
+    },
+    /// The author's `synthesize` panicked.
+    #[error("type '{kind}': {panic}")]
+    Panic {
+        /// The type.
+        kind: String,
+        /// The panic.
+        panic: CircuitPanic,
+    },
     /// The author's gadgets allocated a public input.
     #[error(
         "type '{kind}' allocates public inputs of its own: declare public values as shared wires \
@@ -39,6 +69,17 @@ pub enum SynthesizeError {
     Predicate {
         /// The type.
         kind: String,
+    },
+    /// A slot is in no constraint of the author, so that its value is the prover's choice.
+    #[error(
+        "{slot} of type '{kind}' is in no constraint of synthesize, so a prover could choose its \
+         value freely: constrain it, or declare it with `unconstrained`"
+    )]
+    UnconstrainedSlot {
+        /// The type.
+        kind: String,
+        /// The slot, with its name if it has one.
+        slot: String,
     },
     /// The number of variables differs from that at setup.
     #[error(
@@ -58,62 +99,65 @@ pub enum SynthesizeError {
 /// One subcircuit as an ordinary arkworks circuit, for other provers and debugging tools. Its
 /// public inputs are `g, x_1..x_s, mu_1..mu_s`; it has no mask slots.
 #[derive(Debug)]
-pub struct StandAlone<'a, C: Circuit> {
-    circuit: &'a C,
+pub struct StandAlone<'a> {
+    circuit: &'a PreparedCircuit<'a>,
     kind: TypeId,
     prefix: Option<Prefix>,
     slots: usize,
-    private: Option<&'a C::Private>,
+    private: Option<&'a PrivateInput>,
 }
 
-impl<'a, C: Circuit> StandAlone<'a, C> {
+impl<'a> StandAlone<'a> {
     /// Creates the circuit without values.
-    pub fn setup(circuit: &'a C, kind: TypeId, slots: usize) -> Self {
+    pub fn setup(circuit: &'a PreparedCircuit<'a>, kind: TypeId) -> Self {
+        let slots = circuit.layout().slots(kind);
         Self { circuit, kind, prefix: None, slots, private: None }
     }
 
     /// Creates the circuit from the accesses and values of its slots; `None` if the challenges hit
     /// a pole (zero denominator).
     pub fn with_values(
-        circuit: &'a C,
+        circuit: &'a PreparedCircuit<'a>,
         kind: TypeId,
         slots: &[SlotAccess],
         values: &[Fr],
         memory: &MemoryChallenges,
-        private: &'a C::Private,
+        private: &'a PrivateInput,
     ) -> Option<Self> {
         let prefix = Prefix::new(slots, values, memory).ok()?;
-        Some(Self {
-            circuit,
-            kind,
-            prefix: Some(prefix),
-            slots: slots.len(),
-            private: Some(private),
-        })
+        let slots = slots.len();
+        Some(Self { circuit, kind, prefix: Some(prefix), slots, private: Some(private) })
     }
 }
 
-impl<C: Circuit> ConstraintSynthesizer<Fr> for StandAlone<'_, C> {
+impl ConstraintSynthesizer<Fr> for StandAlone<'_> {
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
         let variables = VariableLayout::new(self.slots, Masking::Unmasked);
         let subcircuit = Subcircuit::begin(&cs, self.kind, &variables, self.prefix.as_ref())?;
-        self.circuit.synthesize(&subcircuit, self.private)
+        let result = self.circuit.call_synthesize(&subcircuit, self.private);
+        result.map_err(|failure| match failure {
+            Failure::Returned(error) => error,
+            Failure::Panicked(_) => SynthesisError::Unsatisfiable,
+        })
     }
 }
 
 /// One type of a circuit, ready to be synthesized.
 #[derive(Debug)]
-pub(crate) struct Synthesis<'a, C> {
-    pub(crate) circuit: &'a C,
+pub(crate) struct Synthesis<'a> {
+    pub(crate) circuit: &'a PreparedCircuit<'a>,
     pub(crate) kind: TypeId,
-    /// The name of the type, for errors.
-    pub(crate) name: &'a str,
     pub(crate) variables: VariableLayout,
 }
 
-impl<C: Circuit> Synthesis<'_, C> {
+impl Synthesis<'_> {
+    /// The name of the type.
+    fn name(&self) -> String {
+        self.circuit.layout().type_name(self.kind).to_owned()
+    }
+
     pub(crate) fn gadget(&self, source: SynthesisError) -> SynthesizeError {
-        SynthesizeError::Gadget { kind: self.name.to_owned(), source }
+        SynthesizeError::Gadget { kind: self.name(), source }
     }
 
     /// Adds the memory check, runs the author's `synthesize`, and checks what it allocated.
@@ -121,92 +165,111 @@ impl<C: Circuit> Synthesis<'_, C> {
         &self,
         mode: SynthesisMode,
         prefix: Option<&Prefix>,
-        private: Option<&C::Private>,
+        private: Option<&PrivateInput>,
     ) -> Result<ConstraintSystemRef<Fr>, SynthesizeError> {
         let cs = ConstraintSystem::<Fr>::new_ref();
         cs.set_optimization_goal(OptimizationGoal::Constraints);
         cs.set_mode(mode);
         let subcircuit = Subcircuit::begin(&cs, self.kind, &self.variables, prefix)
             .map_err(|source| self.gadget(source))?;
-        self.circuit.synthesize(&subcircuit, private).map_err(|source| self.gadget(source))?;
+        self.circuit
+            .call_synthesize(&subcircuit, private)
+            .map_err(|failure| self.failure(failure, &subcircuit, mode))?;
         // A public variable of the author's would shift all variables after it, and no key commits
         // to it: the public variables are those of the memory check (spec: memory-check#variables).
         if cs.num_instance_variables() != self.variables.public().len() {
-            return Err(SynthesizeError::PublicInput { kind: self.name.to_owned() });
+            return Err(SynthesizeError::PublicInput { kind: self.name() });
         }
         // The keys have queries for R1CS rows only: rows of other predicates would not be proven.
         if cs.num_predicates() != 1 {
-            return Err(SynthesizeError::Predicate { kind: self.name.to_owned() });
+            return Err(SynthesizeError::Predicate { kind: self.name() });
         }
         Ok(cs)
     }
-}
 
-/// The R1CS of a type: three sparse matrices over the variables of a [`VariableLayout`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct R1cs {
-    /// The name of the type.
-    pub name: String,
-    /// The order of the variables and rows.
-    pub layout: VariableLayout,
-    /// The number of variables, the author's included.
-    pub variables: usize,
-    /// The matrices A, B and C, each a list of rows of (coefficient, variable).
-    pub rows: [Vec<Vec<(Fr, usize)>>; 3],
-}
+    /// Turns the failure of a gadget into what the author did wrong, as far as that is known.
+    fn failure(
+        &self,
+        failure: Failure<SynthesisError>,
+        subcircuit: &Subcircuit,
+        mode: SynthesisMode,
+    ) -> SynthesizeError {
+        let kind = self.name();
+        match (failure, subcircuit.missing_slot()) {
+            (Failure::Panicked(panic), _) => SynthesizeError::Panic { kind, panic },
+            (Failure::Returned(_), Some(slot)) => {
+                SynthesizeError::NoSuchSlot { kind, slots: self.variables.author_slots(), slot }
+            }
+            (Failure::Returned(SynthesisError::AssignmentMissing), None)
+                if mode == SynthesisMode::Setup =>
+            {
+                SynthesizeError::ValueAtSetup { kind }
+            }
+            (Failure::Returned(source), None) => SynthesizeError::Gadget { kind, source },
+        }
+    }
 
-impl R1cs {
-    /// The number of constraints.
-    pub fn constraints(&self) -> usize {
-        self.rows[0].len()
+    /// The matrices of a constraint system that [`Self::run`] has made.
+    pub(crate) fn matrices(&self, cs: &ConstraintSystemRef<Fr>) -> Result<R1cs, SynthesizeError> {
+        cs.finalize();
+        let mut matrices = cs.to_matrices().map_err(|source| self.gadget(source))?;
+        let r1cs = matrices.remove(R1CS_PREDICATE_LABEL).and_then(|m| <[_; 3]>::try_from(m).ok());
+        let rows = r1cs.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
+        let variables = cs.num_instance_variables() + cs.num_witness_variables();
+        Ok(R1cs { name: self.name(), layout: self.variables, variables, rows })
     }
 }
 
-/// Returns the R1CS of a type. `name` is the type's name.
-///
-/// # Errors
-/// If the author's gadgets fail, allocate public inputs or use constraints other than R1CS.
-pub fn synthesize_r1cs<C: Circuit>(
-    circuit: &C,
-    kind: TypeId,
-    name: &str,
-    layout: VariableLayout,
-) -> Result<R1cs, SynthesizeError> {
-    let synthesis = Synthesis { circuit, kind, name, variables: layout };
-    let cs = synthesis.run(SynthesisMode::Setup, None, None)?;
-    cs.finalize();
-    let mut matrices = cs.to_matrices().map_err(|source| synthesis.gadget(source))?;
-    let r1cs = matrices.remove(R1CS_PREDICATE_LABEL).and_then(|m| <[_; 3]>::try_from(m).ok());
-    let rows = r1cs.ok_or_else(|| SynthesizeError::Predicate { kind: name.to_owned() })?;
-    let variables = cs.num_instance_variables() + cs.num_witness_variables();
-    Ok(R1cs { name: name.to_owned(), layout, variables, rows })
-}
-
-/// Returns the full assignment of one instance, without building matrices. `expected` is the number
-/// of variables that the type had at setup.
-///
-/// # Errors
-/// If the author's gadgets fail, or allocate a different number of variables than at setup.
-pub fn synthesize_witness<C: Circuit>(
-    circuit: &C,
-    kind: TypeId,
-    name: &str,
-    masking: Masking,
-    prefix: &Prefix,
-    private: &C::Private,
-    expected: usize,
-) -> Result<Vec<Fr>, SynthesizeError> {
-    let mode = SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
-    let variables = VariableLayout::new(prefix.committed.len(), masking);
-    let cs = Synthesis { circuit, kind, name, variables }.run(mode, Some(prefix), Some(private))?;
-    let shape = |found| SynthesizeError::Shape { kind: name.to_owned(), expected, found };
-    let inner = cs.into_inner().ok_or_else(|| shape(0))?;
-    let mut z = inner.assignments.instance_assignment;
-    z.extend(inner.assignments.witness_assignment);
-    // The assignment must have the length of the queries: a multi-scalar multiplication over fewer
-    // elements would silently drop variables (spec: memory-check#variables).
-    if z.len() != expected {
-        return Err(shape(z.len()));
+impl PreparedCircuit<'_> {
+    /// Returns the R1CS of a type, synthesized without a witness.
+    ///
+    /// # Errors
+    /// If the author's gadgets fail, allocate public inputs, use constraints other than R1CS, or
+    /// leave a slot unconstrained that is not declared so.
+    pub fn r1cs(&self, kind: TypeId, masking: Masking) -> Result<R1cs, SynthesizeError> {
+        let slots = self.layout().slots(kind) + masking.slots();
+        let variables = VariableLayout::new(slots, masking);
+        let synthesis = Synthesis { circuit: self, kind, variables };
+        let cs = synthesis.run(SynthesisMode::Setup, None, None)?;
+        let r1cs = synthesis.matrices(&cs)?;
+        // A forgotten equality leaves the value of a slot to the prover.
+        let mut unused = r1cs.unconstrained_slots().into_iter();
+        match unused.find(|slot| !self.layout().is_unconstrained(kind, *slot)) {
+            Some(slot) => Err(SynthesizeError::UnconstrainedSlot {
+                kind: r1cs.name,
+                slot: self.layout().slot_label(kind, slot),
+            }),
+            None => Ok(r1cs),
+        }
     }
-    Ok(z)
+
+    /// Returns the full assignment of one instance, without building matrices. `expected` is the
+    /// number of variables that the type had at setup.
+    ///
+    /// # Errors
+    /// If the author's gadgets fail, or allocate a different number of variables than at setup.
+    pub fn witness(
+        &self,
+        kind: TypeId,
+        masking: Masking,
+        prefix: &Prefix,
+        private: &PrivateInput,
+        expected: usize,
+    ) -> Result<Vec<Fr>, SynthesizeError> {
+        let mode =
+            SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
+        let variables = VariableLayout::new(prefix.committed.len(), masking);
+        let synthesis = Synthesis { circuit: self, kind, variables };
+        let cs = synthesis.run(mode, Some(prefix), Some(private))?;
+        let shape = |found| SynthesizeError::Shape { kind: synthesis.name(), expected, found };
+        let inner = cs.into_inner().ok_or_else(|| shape(0))?;
+        let mut z = inner.assignments.instance_assignment;
+        z.extend(inner.assignments.witness_assignment);
+        // The assignment must have the length of the queries: a multi-scalar multiplication over
+        // fewer elements would silently drop variables (spec: memory-check#variables).
+        if z.len() != expected {
+            return Err(shape(z.len()));
+        }
+        Ok(z)
+    }
 }

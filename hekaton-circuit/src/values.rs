@@ -5,6 +5,7 @@ use crate::layout::Layout;
 use ark_ff::Zero;
 use hekaton_arith::Fr;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Why the values set by `execute` cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,26 +14,47 @@ pub enum ValuesError {
     /// A wire has no value.
     #[error("execute set no value for wire {0}")]
     Missing(WireName),
+    /// A constant was set to another value.
+    #[error("execute set wire {0} to another value than the layout's constant")]
+    Constant(WireName),
+    /// A wire of another layout was set.
+    #[error("execute set wire {0}, but the layout has only {1} wires: the id is of another layout")]
+    Foreign(usize, usize),
 }
 
 /// The values of all shared wires, filled by [`Circuit::execute`](crate::Circuit::execute).
 #[derive(Clone, Debug)]
 pub struct WireValues {
     values: Vec<Option<Fr>>,
+    constants: HashMap<u32, (WireName, Fr)>,
     unused: HashMap<(u32, usize), Fr>,
+    error: Option<ValuesError>,
 }
 
 impl WireValues {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        Self { values: vec![None; layout.wires()], unused: HashMap::new() }
+    /// No values yet, except those of constants.
+    pub fn new(layout: &Layout) -> Self {
+        let mut values = vec![None; layout.wires()];
+        let constants = layout.constants().map(|(w, v)| (w.0, (layout.wire_name(w), v)));
+        let constants: HashMap<u32, (WireName, Fr)> = constants.collect();
+        constants.iter().for_each(|(wire, (_, value))| values[*wire as usize] = Some(*value));
+        Self { values, constants, unused: HashMap::new(), error: None }
     }
 
-    /// Sets the value of a wire.
-    ///
-    /// # Panics
-    /// If the wire belongs to another layout.
+    /// Sets the value of a wire. Setting a constant to another value is an error that the caller
+    /// of `execute` reports, as is a wire of another layout.
     pub fn set(&mut self, wire: WireId, value: Fr) {
-        self.values[wire.index()] = Some(value);
+        let count = self.values.len();
+        let Some(place) = self.values.get_mut(wire.index()) else {
+            self.error.get_or_insert(ValuesError::Foreign(wire.index(), count));
+            return;
+        };
+        match self.constants.get(&wire.0) {
+            Some((name, constant)) if *constant != value => {
+                self.error.get_or_insert(ValuesError::Constant(*name));
+            }
+            _ => *place = Some(value),
+        }
     }
 
     /// The value of a wire, `None` before it is set.
@@ -46,21 +68,34 @@ impl WireValues {
     }
 
     pub(crate) fn check_complete(&self, layout: &Layout) -> Result<(), ValuesError> {
-        match self.values.iter().position(Option::is_none) {
-            Some(i) => Err(ValuesError::Missing(layout.wire_name(WireId(to_index(i))))),
-            None => Ok(()),
+        self.check((0..self.values.len()).map(|i| WireId(to_index(i))), layout)
+    }
+
+    /// Checks that the wires in the slots of these instances have values.
+    pub(crate) fn check_range(
+        &self,
+        layout: &Layout,
+        instances: Range<usize>,
+    ) -> Result<(), ValuesError> {
+        let instances = instances.map(|i| InstanceId(to_index(i)));
+        self.check(instances.flat_map(|i| layout.wires_of(i)).flatten(), layout)
+    }
+
+    fn check(
+        &self,
+        mut wires: impl Iterator<Item = WireId>,
+        layout: &Layout,
+    ) -> Result<(), ValuesError> {
+        match (&self.error, wires.find(|wire| self.get(*wire).is_none())) {
+            (Some(error), _) => Err(error.clone()),
+            (None, Some(missing)) => Err(ValuesError::Missing(layout.wire_name(missing))),
+            (None, None) => Ok(()),
         }
     }
 
     /// The public values, in the order of their declaration.
     pub(crate) fn public(&self, layout: &Layout) -> Vec<Fr> {
         layout.public_wires().map(|w| self.get(w).unwrap_or_default()).collect()
-    }
-
-    /// All values in the order of the wires, to bind randomness to an execution. Wires that have no
-    /// value count as zero.
-    pub fn all(&self) -> Vec<Fr> {
-        self.values.iter().map(|v| v.unwrap_or_default()).collect()
     }
 
     /// The values in the slots of an instance, mask slots excluded.

@@ -1,7 +1,7 @@
 //! A layout as the protocol sees it: the addresses and multiplicities of all slots
 //! (spec: memory-check#addresses).
 
-use crate::memory::{Masking, PublicWire, SlotAccess};
+use crate::memory::{ConstantWire, Masking, PublicWire, SlotAccess};
 use crate::variables::VariableLayout;
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
@@ -27,8 +27,10 @@ pub struct Wiring {
     pub type_of: Vec<u32>,
     /// The accesses of all slots, instance by instance.
     pub slots: Vec<SlotAccess>,
-    /// The verifier's accesses.
+    /// The verifier's accesses to wires whose values the caller supplies.
     pub public: Vec<PublicWire>,
+    /// The verifier's accesses to wires with fixed values.
+    pub constants: Vec<ConstantWire>,
 }
 
 /// The accesses to an address do not form a star (spec: memory-check#stars).
@@ -48,7 +50,8 @@ impl Wiring {
     /// No types, no instances.
     pub fn empty(masking: Masking) -> Self {
         let (types, type_of) = (Vec::new(), Vec::new());
-        Self { masking, types, type_of, slots: Vec::new(), public: Vec::new() }
+        let (slots, public, constants) = (Vec::new(), Vec::new(), Vec::new());
+        Self { masking, types, type_of, slots, public, constants }
     }
 
     /// The number of instances.
@@ -107,7 +110,8 @@ impl Wiring {
         let mut readers: BTreeMap<u64, i64> = BTreeMap::new();
         let slots = self.slots.iter().map(|slot| (slot.address, slot.multiplicity));
         let public = self.public.iter().map(|wire| (wire.address, wire.multiplicity));
-        for (address, multiplicity) in slots.chain(public) {
+        let constants = self.constants.iter().map(|wire| (wire.address, wire.multiplicity));
+        for (address, multiplicity) in slots.chain(public).chain(constants) {
             let error = |why: String| Err(StarError { address, why });
             match (address, multiplicity) {
                 (0, 0) => {}
@@ -151,7 +155,7 @@ impl Wiring {
 
     /// The digest of the whole wiring, which keys and proofs are bound to.
     pub fn digest(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 wiring");
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 wiring");
         hasher.update(&[u8::from(self.masking.is_masked())]);
         hasher.update(&(self.types.len() as u64).to_le_bytes());
         for kind in &self.types {
@@ -169,6 +173,15 @@ impl Wiring {
         for wire in &self.public {
             hasher.update(&wire.address.to_le_bytes());
             hasher.update(&wire.multiplicity.to_le_bytes());
+            hasher.update(&(wire.name.len() as u64).to_le_bytes());
+            hasher.update(wire.name.as_bytes());
+            hasher.update(&wire.index.to_le_bytes());
+        }
+        hasher.update(&(self.constants.len() as u64).to_le_bytes());
+        for wire in &self.constants {
+            hasher.update(&wire.address.to_le_bytes());
+            hasher.update(&wire.multiplicity.to_le_bytes());
+            hasher.update(&hekaton_arith::fr_to_bytes(&wire.value));
         }
         *hasher.finalize().as_bytes()
     }

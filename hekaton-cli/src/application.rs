@@ -1,16 +1,9 @@
 //! Circuits behind one object-safe interface, so that commands work with any of them.
 
 use hekaton_circuit::named::{
-    Description, NamedCircuit, ParameterError, Parameters, complete, describe,
+    Description, InputFile, NamedCircuit, ParameterMap, create, describe,
 };
-use hekaton_circuit::{CheckError, CheckReport, CircuitError, LayoutError, Masking, check};
-use hekaton_core::distributed::{Endpoint, Hello, RankEngine, RankError, Serve, serve};
-use hekaton_core::{
-    Fr, LocalEngine, ProveError, ProveOptions, ProvenRun, ProverKeys, SetupError, SetupOptions,
-    VerifyingKey, prove, setup_into,
-};
-use hekaton_plan::{Calibration, Estimate, EstimateError, Workers, estimate};
-use hekaton_storage::{KeyStore, KeyStoreError};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 
@@ -20,200 +13,101 @@ pub(crate) trait Application: Sync {
     fn description(&self) -> Description;
 
     /// The circuit with these parameters, and all parameters: those not given have their defaults
-    /// or follow from the file.
+    /// or follow from the input.
     fn open(
         &self,
-        given: &Parameters,
-        file: Option<&[u8]>,
-    ) -> Result<(Box<dyn OpenCircuit>, Parameters), ParameterError>;
+        given: &ParameterMap,
+        input: Option<&InputFile>,
+    ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError>;
 
-    /// Formats public values as text.
-    fn show_public(&self, values: &[Fr]) -> String;
+    /// Formats public values in the circuit's own text form, if it has one.
+    fn show_public(&self, values: &[Fr]) -> Option<String>;
 
-    /// Parses public values.
-    fn read_public(&self, text: &str) -> Result<Vec<Fr>, CircuitError>;
+    /// Parses the circuit's own text form of public values, if it has one.
+    fn read_public(&self, text: &str) -> Option<Result<Vec<Fr>, CircuitError>>;
 }
 
-/// Where proofs are made: on the threads of this process, or on many ranks.
-#[derive(Clone, Copy)]
-pub(crate) enum AnyEngine<'a> {
-    Local(&'a LocalEngine),
-    Ranks(&'a RankEngine),
-}
-
-/// Why an operation on a file failed: the file is not an input of the circuit, or the operation
-/// itself failed.
-#[derive(Debug)]
-pub(crate) enum OnFile<E> {
-    Input(CircuitError),
-    Failed(E),
-}
-
-/// A circuit with its parameters. A `file` is the content of an input file.
+/// A circuit with its parameters.
 pub(crate) trait OpenCircuit: Sync {
+    /// The circuit without an input.
+    fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError>;
+
+    /// Opens an input, and calls `then` with the circuit on that input.
+    fn with_input(
+        &self,
+        input: &InputFile,
+        then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
+    ) -> Result<(), CircuitError>;
+
+    /// An input of the right size.
+    fn sample(&self) -> InputFile;
+}
+
+impl dyn OpenCircuit + '_ {
+    /// Opens an input, and returns the result of `then` with the circuit on that input.
+    pub(crate) fn on_input<R>(
+        &self,
+        input: &InputFile,
+        then: impl FnOnce(&PreparedCircuit<'_>) -> R,
+    ) -> Result<R, CircuitError> {
+        let (mut then, mut result) = (Some(then), None);
+        self.with_input(input, &mut |prepared| {
+            let prepared = prepared.map_err(|e| CircuitError::from(format!("layout: {e}")));
+            result = then.take().map(|then| prepared.map(|prepared| then(&prepared)));
+        })?;
+        result.unwrap_or_else(|| Err("the circuit did not use its input".into()))
+    }
+
     /// Checks that a file is an input of the circuit.
-    fn check_input(&self, file: &[u8]) -> Result<(), CircuitError>;
-
-    /// Runs the setup into a key store.
-    fn setup(
-        &self,
-        options: &SetupOptions,
-        store: &mut KeyStore,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<VerifyingKey, SetupError<KeyStoreError>>;
-
-    /// Proves a file.
-    fn prove(
-        &self,
-        file: &[u8],
-        keys: &ProverKeys,
-        engine: AnyEngine<'_>,
-        options: &ProveOptions<'_>,
-    ) -> Result<ProvenRun, OnFile<ProveError>>;
-
-    /// Runs all subcircuits on a file without proving.
-    fn check(
-        &self,
-        file: &[u8],
-        progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<CheckReport, OnFile<CheckError>>;
-
-    /// Estimates a run on a file, or on a sample of the right size.
-    fn estimate(
-        &self,
-        file: Option<&[u8]>,
-        masking: Masking,
-        calibration: &Calibration,
-        workers: Workers,
-        memory_limit: Option<u64>,
-    ) -> Result<Estimate, OnFile<EstimateError>>;
-
-    /// The public values of a file as text, computed without proving.
-    fn hash(&self, file: &[u8]) -> Result<String, CircuitError>;
-
-    /// What a rank with these keys reports about itself in the handshake.
-    fn hello(&self, keys: &ProverKeys, provers: usize) -> Result<Hello, LayoutError>;
-
-    /// Serves as a worker rank until rank 0 ends the run.
-    fn serve(
-        &self,
-        endpoint: &Endpoint,
-        keys: &ProverKeys,
-        pool: &LocalEngine,
-        hello: Hello,
-        failed: &(dyn Fn(&RankError) + Sync),
-    ) -> Result<(), RankError>;
+    pub(crate) fn check_input(&self, input: &InputFile) -> Result<(), CircuitError> {
+        self.on_input(input, |_| ())
+    }
 }
 
 /// The application for a circuit type.
 pub(crate) struct OfType<C>(pub(crate) PhantomData<fn() -> C>);
 
-impl<C: NamedCircuit + 'static> Application for OfType<C>
-where
-    C::Input: ToOwned,
-{
+impl<C: NamedCircuit> Application for OfType<C> {
     fn description(&self) -> Description {
         describe::<C>()
     }
 
     fn open(
         &self,
-        given: &Parameters,
-        file: Option<&[u8]>,
-    ) -> Result<(Box<dyn OpenCircuit>, Parameters), ParameterError> {
-        let all = complete::<C>(given, file)?;
-        Ok((Box::new(Opened(C::with(&all)?)), all))
+        given: &ParameterMap,
+        input: Option<&InputFile>,
+    ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
+        let (circuit, all) = create::<C>(given, input)?;
+        Ok((Box::new(Opened(circuit)), all))
     }
 
-    fn show_public(&self, values: &[Fr]) -> String {
+    fn show_public(&self, values: &[Fr]) -> Option<String> {
         C::show(values)
     }
 
-    fn read_public(&self, text: &str) -> Result<Vec<Fr>, CircuitError> {
+    fn read_public(&self, text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
         C::read(text)
     }
 }
 
 struct Opened<C>(C);
 
-impl<C: NamedCircuit> OpenCircuit for Opened<C>
-where
-    C::Input: ToOwned,
-{
-    fn check_input(&self, file: &[u8]) -> Result<(), CircuitError> {
-        self.0.input(file).map(drop)
+impl<C: NamedCircuit> OpenCircuit for Opened<C> {
+    fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
+        PreparedCircuit::new(&self.0)
     }
 
-    fn setup(
+    fn with_input(
         &self,
-        options: &SetupOptions,
-        store: &mut KeyStore,
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<VerifyingKey, SetupError<KeyStoreError>> {
-        setup_into(&self.0, options, store, progress)
+        input: &InputFile,
+        then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
+    ) -> Result<(), CircuitError> {
+        let opened = self.0.open(input)?;
+        then(PreparedCircuit::with_input(&self.0, opened.borrow()));
+        Ok(())
     }
 
-    fn prove(
-        &self,
-        file: &[u8],
-        keys: &ProverKeys,
-        engine: AnyEngine<'_>,
-        options: &ProveOptions<'_>,
-    ) -> Result<ProvenRun, OnFile<ProveError>> {
-        let input = self.0.input(file).map_err(OnFile::Input)?;
-        let run = match engine {
-            AnyEngine::Local(engine) => prove(&self.0, input.borrow(), keys, engine, options),
-            AnyEngine::Ranks(engine) => prove(&self.0, input.borrow(), keys, engine, options),
-        };
-        run.map_err(OnFile::Failed)
-    }
-
-    fn check(
-        &self,
-        file: &[u8],
-        progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<CheckReport, OnFile<CheckError>> {
-        let input = self.0.input(file).map_err(OnFile::Input)?;
-        check(&self.0, input.borrow(), progress).map_err(OnFile::Failed)
-    }
-
-    fn estimate(
-        &self,
-        file: Option<&[u8]>,
-        masking: Masking,
-        calibration: &Calibration,
-        workers: Workers,
-        memory_limit: Option<u64>,
-    ) -> Result<Estimate, OnFile<EstimateError>> {
-        let sample;
-        let file = match file {
-            Some(file) => file,
-            None => {
-                sample = self.0.sample();
-                &sample
-            }
-        };
-        let input = self.0.input(file).map_err(OnFile::Input)?;
-        estimate(&self.0, input.borrow(), masking, calibration, workers, memory_limit)
-            .map_err(OnFile::Failed)
-    }
-
-    fn hash(&self, file: &[u8]) -> Result<String, CircuitError> {
-        self.0.hash(file)
-    }
-
-    fn hello(&self, keys: &ProverKeys, provers: usize) -> Result<Hello, LayoutError> {
-        Hello::new(&self.0, keys, provers)
-    }
-
-    fn serve(
-        &self,
-        endpoint: &Endpoint,
-        keys: &ProverKeys,
-        pool: &LocalEngine,
-        hello: Hello,
-        failed: &(dyn Fn(&RankError) + Sync),
-    ) -> Result<(), RankError> {
-        serve(endpoint, &Serve { circuit: &self.0, keys, pool, hello, failed })
+    fn sample(&self) -> InputFile {
+        self.0.sample()
     }
 }

@@ -1,5 +1,6 @@
 //! Exit codes.
 
+use hekaton_circuit::named::InputFile;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -83,6 +84,19 @@ pub(crate) const PROOF_LIMIT: u64 = 1 << 20;
 /// Reads a file; errors name it.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read_at_most(path, u64::MAX)
+}
+
+/// The input of a circuit. A file is read when the circuit opens it; a pipe, which can be read only
+/// once, is read now.
+pub(crate) fn input(path: &Path) -> Result<InputFile, Failure> {
+    let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
+    let is_file = std::fs::metadata(path).map_err(|e| failure(e.to_string()))?.is_file();
+    if !is_file {
+        return read(path).map(InputFile::from_bytes);
+    }
+    // An unreadable file is reported now, and not after the keys were opened.
+    std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
+    Ok(InputFile::new(path))
 }
 
 /// Reads a file of at most `limit` bytes.

@@ -27,6 +27,7 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
         return match error {
             ProveError::Coordinator(CoordinatorError::Key(error)) => of_key_file(error),
             ProveError::Coordinator(CoordinatorError::Rank(error)) => of_rank(error),
+            ProveError::AttemptsExhausted(_) => Some("pass another --run DIR"),
             ProveError::Worker(WorkerError::Unsatisfied { .. }) => Some(CHECK),
             ProveError::Worker(WorkerError::Key(error)) => of_key_file(error),
             ProveError::Journal(error) => error.downcast_ref().and_then(of_run),

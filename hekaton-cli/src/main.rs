@@ -1,9 +1,9 @@
 //! `hekaton` with the standard circuits.
 
-use hekaton_cli::{Registry, run};
+use hekaton_cli::Program;
 use hekaton_standard::{Chain, Merkle};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    run(&Registry::new().with::<Merkle>().with::<Chain>())
+    Program::new("hekaton").circuit::<Merkle>().circuit::<Chain>().run()
 }

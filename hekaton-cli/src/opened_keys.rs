@@ -1,11 +1,11 @@
 //! What a run takes from a key store.
 
-use crate::Registry;
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::program::Program;
 use crate::terminal::output;
-use hekaton_circuit::named::Parameters;
+use hekaton_circuit::named::ParameterMap;
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, type_sizes};
 use hekaton_storage::{KeyStore, Manifest};
@@ -28,17 +28,14 @@ pub(crate) struct OpenedKeys {
 impl OpenedKeys {
     /// Opens a key store for a run on this number of threads, within this memory limit.
     pub(crate) fn open(
-        registry: &Registry,
+        program: &Program,
         path: &Path,
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
     ) -> Result<Self, Failure> {
         let (manifest, mut keys) =
             KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        let parameters: Parameters =
-            serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
-        let (circuit, _) =
-            registry.open(&manifest.circuit, &parameters, None).or_fail(exit::BAD_FILE)?;
+        let circuit = circuit_of(program, &manifest)?;
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
         let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
         let plan =
@@ -49,6 +46,17 @@ impl OpenedKeys {
         let digest = digest(&manifest);
         Ok(Self { circuit, name: manifest.circuit, digest, keys, engine, plan })
     }
+}
+
+/// The circuit that keys say they are for.
+pub(crate) fn circuit_of(
+    program: &Program,
+    manifest: &Manifest,
+) -> Result<Box<dyn OpenCircuit>, Failure> {
+    let parameters: ParameterMap =
+        serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
+    let opened = program.open(&manifest.circuit, &parameters, None);
+    opened.map(|(circuit, _)| circuit).map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)
 }
 
 /// One digest of all files in a key store, from the digests in its manifest.

@@ -2,6 +2,8 @@
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand};
+use hekaton_circuit::named::{ParameterMap, parameter_value};
+use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -59,20 +61,36 @@ pub(crate) enum Command {
 /// A circuit and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct Circuit {
-    /// Name of the circuit; `hekaton circuits` lists them
-    pub(crate) circuit: String,
-    /// A parameter, for example -p leaf-bytes=1024; may be repeated
-    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
-    pub(crate) parameters: Vec<(String, u64)>,
+    /// Name of the circuit; `circuits` lists them. A program with one circuit does not need it
+    pub(crate) circuit: Option<String>,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
 }
 
-fn parameter(text: &str) -> Result<(String, u64), String> {
+/// The parameters of a circuit.
+#[derive(Debug, Args)]
+pub(crate) struct Parameters {
+    /// A parameter, for example -p leaf-bytes=1024; may be repeated. A value is JSON, or text
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, Value)>,
+}
+
+impl Parameters {
+    /// The parameters by name.
+    pub(crate) fn map(&self) -> ParameterMap {
+        self.parameters.iter().cloned().collect()
+    }
+}
+
+fn parameter(text: &str) -> Result<(String, Value), String> {
     let expected = "expected NAME=VALUE, for example leaf-bytes=1024";
     let (name, value) = text.split_once('=').ok_or(expected)?;
-    let value = value
-        .parse()
-        .map_err(|_| format!("expected a whole number from 0 to 2^64 - 1, found '{value}'"))?;
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), parameter_value(value)))
+}
+
+fn key_digest(text: &str) -> Result<[u8; 32], String> {
+    let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| "expected a digest of 64 hexadecimal digits".to_owned())
 }
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
@@ -288,22 +306,36 @@ pub(crate) struct Verify {
     /// The verifying key, verifying.key in the key store
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
-    /// The public values, as `hekaton hash` prints them
+    /// The public values: as `hash` prints them, as a JSON object with a value for each name, or
+    /// @FILE to read either from a file
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
+    /// Refuse every verifying key but the one with this digest, as setup printed it. What a key says
+    /// about its circuit are its own words: the digest is what to compare
+    #[arg(long, value_name = "HEX", value_parser = key_digest)]
+    pub(crate) key_digest: Option<[u8; 32]>,
     /// Accept keys made for tests, under which anyone can forge proofs
     #[arg(long, hide = true)]
     pub(crate) accept_test_keys: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  hekaton check merkle FILE -p leaf-bytes=512")]
+#[command(
+    allow_missing_positional = true,
+    after_help = "Examples:
+  hekaton check merkle FILE -p leaf-bytes=512
+  hekaton check merkle FILE -p leaf-bytes=512 --mutate"
+)]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
     /// The input
+    #[arg(required = true)]
     pub(crate) file: PathBuf,
+    /// Also change the value in one slot at a time, and report slots whose change no constraint
+    /// notices. This synthesizes each subcircuit several times per slot
+    #[arg(long)]
+    pub(crate) mutate: bool,
 }
 
 #[derive(Debug, Args)]
@@ -313,12 +345,11 @@ pub(crate) struct Check {
 pub(crate) struct Hash {
     /// The input
     pub(crate) file: PathBuf,
-    /// Name of the circuit
-    #[arg(long, default_value = "merkle")]
-    pub(crate) circuit: String,
-    /// A parameter, for example -p leaf-bytes=1024; may be repeated
-    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
-    pub(crate) parameters: Vec<(String, u64)>,
+    /// Name of the circuit [default: the first one of the program]
+    #[arg(long)]
+    pub(crate) circuit: Option<String>,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
     /// Take the circuit and its parameters from this key store
     #[arg(long, value_name = "DIR", conflicts_with_all = ["circuit", "parameters"])]
     pub(crate) keys: Option<PathBuf>,

@@ -1,12 +1,14 @@
 //! Proving on many ranks, over any network: the handshake, the coordinator's side and the worker's.
 
-use crate::application::OpenCircuit;
 use crate::exit::{self, Failure};
 use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{Prove, Ranks, RootProves, ScheduleOption};
+use hekaton_circuit::PreparedCircuit;
 use hekaton_core::distributed::wire::Incoming;
-use hekaton_core::distributed::{Endpoint, Hello, RankEngine, RankError, RootRole, Scheduling};
+use hekaton_core::distributed::{
+    Endpoint, Hello, RankEngine, RankError, RootRole, Scheduling, Serve, serve,
+};
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
 use std::sync::mpsc::Sender;
@@ -39,8 +41,13 @@ pub(crate) fn check_launch(command: &Prove) -> Result<(), Failure> {
 }
 
 /// What must agree on all ranks, in addition to keys and layout, and what may differ.
-fn hello(circuit: &dyn OpenCircuit, keys: &OpenedKeys, provers: usize) -> Result<Hello, Failure> {
-    let hello = circuit.hello(&keys.keys, provers).map_err(|e| Failure::new(exit::FAILED, e))?;
+fn hello(
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    provers: usize,
+) -> Result<Hello, Failure> {
+    let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine);
+    let hello = hello.map_err(|e| Failure::new(exit::BAD_FILE, e))?;
     Ok(hello
         .fact("build", build())
         .fact("proving keys", &keys.digest)
@@ -108,8 +115,15 @@ fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
 }
 
 /// Rank 0's own worker. Its failure reaches the coordinator like the loss of any other rank.
-fn serve_on_root(worker: &Endpoint, keys: &OpenedKeys, hello: Hello, inbox: &Sender<Incoming>) {
-    let serve = || keys.circuit.serve(worker, &keys.keys, &keys.engine, hello, &|_| {});
+fn serve_on_root(
+    worker: &Endpoint,
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    hello: Hello,
+    inbox: &Sender<Incoming>,
+) {
+    let (keys, pool) = (&keys.keys, &*keys.engine);
+    let serve = || serve(worker, &Serve { circuit, keys, pool, hello, failed: &|_| {} });
     let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(serve)) {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
@@ -122,6 +136,7 @@ fn serve_on_root(worker: &Endpoint, keys: &OpenedKeys, hello: Hello, inbox: &Sen
 pub(crate) fn coordinate<R>(
     place: Place,
     options: &Ranks,
+    circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
@@ -132,7 +147,7 @@ pub(crate) fn coordinate<R>(
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
-    let own = hello(&*keys.circuit, keys, provers)?;
+    let own = hello(circuit, keys, provers)?;
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
@@ -145,7 +160,7 @@ pub(crate) fn coordinate<R>(
             let (inbox, hello) = (endpoint.inbox(), own.clone());
             std::thread::Builder::new()
                 .name("own worker".into())
-                .spawn_scoped(scope, move || serve_on_root(&worker, keys, hello, &inbox))
+                .spawn_scoped(scope, move || serve_on_root(&worker, circuit, keys, hello, &inbox))
                 .map_err(|e| Failure::new(exit::FAILED, e))?;
         }
         let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule);
@@ -168,9 +183,12 @@ pub(crate) fn coordinate<R>(
 /// Runs any other rank: serves until rank 0 ends the run.
 #[cfg(feature = "mpi")]
 pub(crate) fn work(place: &Place, keys: &OpenedKeys) -> Result<(), Failure> {
-    let hello = hello(&*keys.circuit, keys, place.provers)?;
+    let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
+    let hello = hello(&circuit, keys, place.provers)?;
     // a failed rank ends all others at once, because nothing waits for the jobs in progress
     let fail = &place.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
-    keys.circuit.serve(&place.endpoint, &keys.keys, &keys.engine, hello, &failed).map_err(failure)
+    let (keys, pool) = (&keys.keys, &*keys.engine);
+    serve(&place.endpoint, &Serve { circuit: &circuit, keys, pool, hello, failed: &failed })
+        .map_err(failure)
 }

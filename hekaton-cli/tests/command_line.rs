@@ -499,3 +499,45 @@ fn kernels_are_chosen_by_the_environment() {
         }
     }
 }
+
+/// Public values by name, and a key that is pinned by its digest.
+#[test]
+fn public_values_and_pinned_keys() {
+    let f = fixture();
+    let (proof, key) = (f.path("proof"), f.path("keys/verifying.key"));
+    let verify = ["verify", &proof, "--key", &key, "--public"];
+    let hashed = ok(&["hash", &f.path("file"), "-p", "leaf-bytes=20", "--json"]);
+    let hashed: Value = serde_json::from_str(&hashed).unwrap();
+    let by_name = hashed["public_values"].to_string();
+    let verified = ok(&[&verify[..], &[&by_name, "--json"]].concat());
+    let verified: Value = serde_json::from_str(&verified).unwrap();
+    assert_eq!(verified["public_values"], hashed["public_values"]);
+    std::fs::write(f.path("public.json"), &by_name).unwrap();
+    ok(&[&verify[..], &[&format!("@{}", f.path("public.json"))]].concat());
+    fails(2, "'root[1]' is missing", &[&verify[..], &["{\"root[0]\": 1}"]].concat());
+    fails(2, "is not a public wire of this key", &[&verify[..], &["{\"leaf\": 1}"]].concat());
+    let digest = verified["key_digest"].as_str().unwrap();
+    let pinned = ok(&[&verify[..], &[&by_name, "--key-digest", digest]].concat());
+    assert!(pinned.contains(&format!("{digest}, as required")), "{pinned}");
+    assert!(pinned.contains("the key says of itself: circuit merkle"), "{pinned}");
+    let other = "00".repeat(32);
+    let refused = [&verify[..], &[&by_name, "--key-digest", &other]].concat();
+    fails(1, "but --key-digest requires 0000", &refused);
+    fails(2, "expected a digest", &[&verify[..], &[&by_name, "--key-digest", "12"]].concat());
+    // A wrong value is called that, and the equations are in the details.
+    let wrong = by_name.replace("\"root[0]\":\"", "\"root[0]\":\"1");
+    let output = hekaton(&[&verify[..], &[&wrong, "--json"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(object["error"].as_str().unwrap().contains("does not hold for these public values"));
+    assert!(object["details"]["equations"].as_array().is_some_and(|list| !list.is_empty()));
+    // A small circuit, so that changing every slot is quick.
+    std::fs::write(f.path("x"), "7").unwrap();
+    let check = ["check", "chain", &f.path("x"), "-p", "links=2", "-p", "steps=3", "--mutate"];
+    assert!(ok(&check).contains("a constraint noticed the change of every slot"));
+    fails(
+        2,
+        "invalid type: string \"many\"",
+        &["check", "chain", &f.path("x"), "-p", "links=many"],
+    );
+}

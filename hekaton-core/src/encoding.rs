@@ -112,7 +112,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Number of bytes not yet read.
-    #[cfg(feature = "prover")]
     pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }

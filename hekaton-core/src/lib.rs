@@ -19,7 +19,7 @@
 //! use ark_r1cs_std::eq::EqGadget;
 //! use ark_relations::gr1cs::SynthesisError;
 //! use hekaton_core::circuit::{
-//!     Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+//!     Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId, WireValues,
 //! };
 //! use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
 //!
@@ -28,11 +28,11 @@
 //!
 //! impl Circuit for FourthPower {
 //!     type Input = Fr;
+//!     type Plan = [WireId; 3];
 //!     type Trace = ();
 //!     type Private = ();
 //!
-//!     fn layout(&self) -> Result<Layout, LayoutError> {
-//!         let mut layout = Layout::builder();
+//!     fn layout(&self, layout: &mut LayoutBuilder) -> Result<[WireId; 3], LayoutError> {
 //!         let square = layout.subcircuit_type("square", 2);
 //!         let (x, y) = (layout.public_input("x", 0), layout.public_output("y", 0));
 //!         let wires = [x, layout.wire("x^2", 0), y];
@@ -41,27 +41,39 @@
 //!             layout.read(instance, 0, pair[0]);
 //!             layout.write(instance, 1, pair[1]);
 //!         }
-//!         layout.build()
+//!         Ok(wires)
 //!     }
 //!
-//!     fn execute(&self, x: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-//!         let layout = self.layout()?;
+//!     fn execute(
+//!         &self,
+//!         wires: &[WireId; 3],
+//!         x: &Fr,
+//!         values: &mut WireValues,
+//!     ) -> Result<(), CircuitError> {
 //!         let mut x = *x;
-//!         for instance in layout.instance_ids() {
-//!             let wires: Vec<_> = layout.wires_of(instance).flatten().collect();
-//!             values.set(wires[0], x);
+//!         for wire in wires {
+//!             values.set(*wire, x);
 //!             x *= x;
-//!             values.set(wires[1], x);
 //!         }
 //!         Ok(())
 //!     }
 //!
-//!     fn private_input(&self, _: &Fr, _: &(), _: InstanceId) -> Result<(), CircuitError> {
+//!     fn private_input(
+//!         &self,
+//!         _: &[WireId; 3],
+//!         _: &Fr,
+//!         _: &(),
+//!         _: InstanceId,
+//!     ) -> Result<(), CircuitError> {
 //!         Ok(())
 //!     }
 //!
-//!     fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError>
-//!     {
+//!     fn synthesize(
+//!         &self,
+//!         _: &[WireId; 3],
+//!         subcircuit: &Subcircuit,
+//!         _: Option<&()>,
+//!     ) -> Result<(), SynthesisError> {
 //!         let x = subcircuit.slot(0)?;
 //!         (x * x).enforce_equal(subcircuit.slot(1)?)
 //!     }
@@ -108,7 +120,8 @@ pub use encoding::DecodeError;
 pub use hekaton_arith::{Backend, BackendError, Fr};
 pub use hekaton_circuit as circuit;
 pub use verifier::{
-    Equation, Proof, ProofError, Trust, VerifyError, VerifyingKey, VerifyingKeyError, verify,
+    Equation, KeyType, NamedValue, Proof, ProofError, PublicValuesError, Trust, VerifyError,
+    VerifyingKey, VerifyingKeyError, verify, verify_with_test_keys,
 };
 
 #[cfg(feature = "prover")]
@@ -143,7 +156,7 @@ pub use {
     pool::{LocalEngine, Pool},
     protocol::{
         Cancellation, KeySink, ProveError, ProveOptions, ProvenRun, SetupError, SetupOptions,
-        WitnessCheck, prove, setup, setup_into,
+        WitnessCheck, prove, prove_prepared, setup, setup_into, setup_prepared,
     },
     randomness::Randomness,
 };

@@ -8,11 +8,10 @@
 use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
-use hekaton_circuit::prover::{
-    Execution, Prefix, R1cs, Wiring, synthesize_r1cs, synthesize_witness,
-};
+use hekaton_circuit::prover::{Prefix, Wiring};
 use hekaton_circuit::{
-    CheckError, Circuit, ExecutionError, Layout, Masking, MemoryChallenges, TypeId,
+    CheckError, Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit,
+    R1cs, TypeId,
 };
 use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
 use hekaton_core::{Pool, Proof};
@@ -206,29 +205,27 @@ pub struct Workers {
     pub threads: usize,
 }
 
-/// Estimates a run on an input; any input of the same size will do. Assumes one prover per thread
+/// Estimates a run of a circuit that was prepared with an input; any input of the same size will do. Assumes one prover per thread
 /// of each rank, or fewer to stay within `memory_limit` bytes per rank, on machines like the one
 /// that was measured and with a network without delay.
 ///
 /// # Errors
 /// If the circuit cannot be executed or synthesized, or the limit is too small.
-pub fn estimate<C: Circuit>(
-    circuit: &C,
-    input: &C::Input,
+pub fn estimate(
+    circuit: &PreparedCircuit<'_>,
     masking: Masking,
     calibration: &Calibration,
     workers: Workers,
     memory_limit: Option<u64>,
 ) -> Result<Estimate, EstimateError> {
-    let layout = circuit.layout().map_err(ExecutionError::from)?;
+    let layout = circuit.layout();
     let wiring = layout.wiring(masking);
     let start = Instant::now();
-    let execution = Execution::new(circuit, input, &layout)?;
+    let execution = circuit.execute()?;
     let execute = start.elapsed().as_secs_f64();
-    let sample =
-        Sample { circuit, layout: &layout, wiring: &wiring, execution: &execution, calibration };
-    let types =
-        layout.type_ids().map(|kind| sample.estimate(kind)).collect::<Result<Vec<_>, _>>()?;
+    let sample = Sample { circuit, layout, wiring: &wiring, execution: &execution, calibration };
+    let types = (0..).zip(layout.type_ids()).map(|(index, kind)| sample.estimate(index, kind));
+    let types = types.collect::<Result<Vec<_>, _>>()?;
     let sizes: Vec<TypeSize> = types.iter().map(|t| t.size.clone()).collect();
     let memory = MemoryPlan::new(&sizes, workers.threads, memory_limit)?;
     let n = wiring.instances();
@@ -270,22 +267,18 @@ fn aggregation_key_bytes(n: usize) -> u64 {
 }
 
 /// One execution, which provides a witness per type.
-struct Sample<'a, C: Circuit> {
-    circuit: &'a C,
+struct Sample<'a> {
+    circuit: &'a PreparedCircuit<'a>,
     layout: &'a Layout,
     wiring: &'a Wiring,
-    execution: &'a Execution<'a, C>,
+    execution: &'a Execution<'a>,
     calibration: &'a Calibration,
 }
 
-impl<C: Circuit> Sample<'_, C> {
+impl Sample<'_> {
     /// Estimates a type from its constraints and the witness of its first instance.
-    fn estimate(&self, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
-        #[allow(clippy::cast_possible_truncation, reason = "a layout has at most 2^31 types")]
-        let index = kind.index() as u32;
-        let (variables, name) = (self.wiring.variables(index), self.layout.type_name(kind));
-        let r1cs =
-            synthesize_r1cs(self.circuit, kind, name, variables).map_err(CheckError::Type)?;
+    fn estimate(&self, index: u32, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
+        let r1cs = self.circuit.r1cs(kind, self.wiring.masking).map_err(CheckError::Type)?;
         let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
         let mut table = CoefficientTable::new();
         let matrices = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
@@ -340,18 +333,11 @@ impl<C: Circuit> Sample<'_, C> {
         let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
         let kind = self.layout.type_of(id);
         let start = Instant::now();
-        let private = self.execution.private_input(id)?;
+        let private = self.execution.private_input(self.layout, id)?;
         let prefix =
             Prefix::new(slots, values, &memory).map_err(|_| error(&"the challenges hit a pole"))?;
-        let z = synthesize_witness(
-            self.circuit,
-            kind,
-            &r1cs.name,
-            self.wiring.masking,
-            &prefix,
-            &private,
-            r1cs.variables,
-        );
+        let masking = self.wiring.masking;
+        let z = self.circuit.witness(kind, masking, &prefix, &private, r1cs.variables);
         Ok((z.map_err(|e| error(&e))?, start.elapsed()))
     }
 }
@@ -385,7 +371,9 @@ fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) ->
         MsmWork::of_long(size.domain as usize),
     ];
     let n = size.domain as f64;
-    let transforms = 2.0 * n * n.log2() * calibration.butterfly;
+    // A layer of radix 3 has as many products per element as two layers of radix 2, so 3 * 2^k
+    // elements take k + 2 layers each.
+    let transforms = 2.0 * n * n.log2().ceil() * calibration.butterfly;
     let g1: f64 = g1.into_iter().map(|work| Calibration::msm(calibration.g1, work)).sum();
     let g2 = Calibration::msm(calibration.g2, used(1, z.len()).work());
     transforms + g1 + g2 + SINGLE_PRODUCTS * calibration.finish
@@ -426,25 +414,24 @@ mod tests {
     /// it.
     #[test]
     fn counts_are_exact() {
-        let (circuit, engine) = (Squares::new(&[0, 1, 1, 0, 1]), LocalEngine::new(None).unwrap());
+        let (squares, engine) = (Squares::new(&[0, 1, 1, 0, 1]), LocalEngine::new(None).unwrap());
+        let input = Fr::from(2u64);
+        let circuit = PreparedCircuit::with_input(&squares, &input).unwrap();
         let calibration = Calibration::measure(&engine);
         let workers = Workers { ranks: 1, threads: 2 };
-        let found =
-            estimate(&circuit, &Fr::from(2u64), Masking::Masked, &calibration, workers, None)
-                .unwrap();
-        let keys = setup(&circuit, &SetupOptions::new("squares")).unwrap();
+        let found = estimate(&circuit, Masking::Masked, &calibration, workers, None).unwrap();
+        let keys = setup(&squares, &SetupOptions::new("squares")).unwrap();
         assert_eq!(
             found.key_bytes - (576 * 8 + 196 * 5),
             keys.types.iter().map(|t| t.bytes()).sum::<u64>()
         );
         assert_eq!((found.subcircuits, found.types.len()), (5, 2));
-        let total: usize = circuit.kinds.iter().map(|kind| keys.types[*kind].constraints()).sum();
+        let total: usize = squares.kinds.iter().map(|kind| keys.types[*kind].constraints()).sum();
         assert_eq!(found.constraints, total as u64);
         assert!(found.phases.iter().all(|t| t.is_finite() && *t >= 0.0) && found.seconds() > 0.0);
         assert!(found.types.iter().all(|t| t.prove_seconds > 0.0 && t.commit_seconds > 0.0));
         let more = estimate(
             &circuit,
-            &Fr::from(2u64),
             Masking::Masked,
             &calibration,
             Workers { ranks: 2, ..workers },
@@ -452,8 +439,7 @@ mod tests {
         )
         .unwrap();
         assert!(more.phases[4] < found.phases[4], "the aggregation is distributed");
-        let small =
-            estimate(&circuit, &Fr::from(2u64), Masking::Masked, &calibration, workers, Some(1));
+        let small = estimate(&circuit, Masking::Masked, &calibration, workers, Some(1));
         assert!(matches!(small, Err(EstimateError::Memory(NotEnoughMemory { limit: 1, .. }))));
     }
 }

@@ -5,8 +5,8 @@
 //! bytes per element of its domain for the Fourier transforms. Key sections are memory-mapped and
 //! count while they are resident.
 
-use hekaton_arith::{G1Point, G2Point};
-use hekaton_circuit::prover::R1cs;
+use hekaton_arith::{Domain, G1Point, G2Point};
+use hekaton_circuit::R1cs;
 use hekaton_core::ProverKeys;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::{Elements, ProvingKey};
@@ -19,6 +19,9 @@ const PROVER_FIXED: u64 = 4 << 20;
 const TABLES: u64 = 72;
 /// Bytes of the section `shape` of a proving key: four numbers.
 const SHAPE: u64 = 32;
+/// Bytes per entry and per row of the matrices while keys are compared with their circuit's code.
+const MATCH_ENTRY: u64 = 64;
+const MATCH_ROW: u64 = 200;
 /// Bytes of the program, stacks and allocator.
 const PROCESS: u64 = 16 << 20;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
@@ -36,7 +39,7 @@ pub struct TypeSize {
     pub constraints: u64,
     /// Variables per subcircuit.
     pub variables: u64,
-    /// The size of the domain: the number of constraints rounded up to a power of two.
+    /// The size of the domain: the number of constraints rounded up to 2^k or 3 * 2^k.
     pub domain: u64,
     /// Slots per subcircuit, mask slots included.
     pub slots: u64,
@@ -46,6 +49,8 @@ pub struct TypeSize {
     pub key_bytes: u64,
     /// The largest part of the key that a prover reads at a time, in bytes.
     pub largest_part: u64,
+    /// The number of entries of the three matrices.
+    pub entries: u64,
 }
 
 impl TypeSize {
@@ -60,6 +65,7 @@ impl TypeSize {
             instances,
             key_bytes: key.bytes(),
             largest_part: key.largest_part(),
+            entries: key.entries(),
         }
     }
 
@@ -68,7 +74,7 @@ impl TypeSize {
         let (layout, variables) = (&r1cs.layout, r1cs.variables as u64);
         let slots = layout.slots() as u64;
         let constraints = r1cs.constraints() as u64;
-        let domain = constraints.next_power_of_two();
+        let domain = Domain::size_for(r1cs.constraints()) as u64;
         let columns = |m: usize| {
             let mut used = vec![false; r1cs.variables];
             r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
@@ -102,12 +108,18 @@ impl TypeSize {
             instances,
             key_bytes: parts.iter().sum(),
             largest_part: parts.into_iter().max().unwrap_or_default(),
+            entries,
         }
     }
 
     /// The private memory of a prover of this type, in bytes.
     pub fn prover_bytes(&self) -> u64 {
         PROVER * self.domain + PROVER_FIXED
+    }
+
+    /// The private memory that comparing this type's key with its circuit's code takes, in bytes.
+    pub fn match_bytes(&self) -> u64 {
+        MATCH_ENTRY * self.entries + MATCH_ROW * self.constraints
     }
 }
 
@@ -184,7 +196,8 @@ fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
     PROCESS
         .saturating_add(keys)
         .saturating_add(sum(&|t| TABLES * t.domain))
-        .saturating_add(provers * most(&TypeSize::prover_bytes))
+        // Keys are compared with the code before anything is proven.
+        .saturating_add(provers * most(&|t| t.prover_bytes().max(t.match_bytes())))
         .saturating_add(sum(&|t| t.instances * (INSTANCE + SLOT * t.slots)))
 }
 
@@ -197,20 +210,16 @@ mod tests {
     /// The sizes counted from the constraints are those that setup writes.
     #[test]
     fn key_sizes_are_exact() {
-        use hekaton_circuit::prover::synthesize_r1cs;
-        use hekaton_circuit::{Circuit, Masking};
+        use hekaton_circuit::{Masking, PreparedCircuit};
         use hekaton_core::mirage::{CoefficientTable, OwnedMatrix};
         for zero_knowledge in [true, false] {
             let circuit = Squares::new(&[0, 1, 1, 0, 1]);
             let keys =
                 setup(&circuit, &SetupOptions::new("squares").zero_knowledge(zero_knowledge))
                     .unwrap();
-            let layout = circuit.layout().unwrap();
-            let wiring = layout.wiring(Masking::new(zero_knowledge));
-            for (kind, size) in layout.type_ids().zip(type_sizes(&keys).unwrap()) {
-                let variables = wiring.variables(kind.index() as u32);
-                let r1cs =
-                    synthesize_r1cs(&circuit, kind, layout.type_name(kind), variables).unwrap();
+            let circuit = PreparedCircuit::new(&circuit).unwrap();
+            for (kind, size) in circuit.layout().type_ids().zip(type_sizes(&keys).unwrap()) {
+                let r1cs = circuit.r1cs(kind, Masking::new(zero_knowledge)).unwrap();
                 let mut table = CoefficientTable::new();
                 r1cs.rows.iter().for_each(|rows| drop(OwnedMatrix::new(rows, &mut table)));
                 assert_eq!(TypeSize::of_r1cs(&r1cs, table.values.len(), size.instances), size);
@@ -227,6 +236,7 @@ mod tests {
             domain,
             slots: 4,
             instances,
+            entries: 2 * domain,
             key_bytes: 450 * domain,
             largest_part: 100 * domain,
         };

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The version of the manifest.
-const FORMAT_VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 2;
 const CURVE: &str = "BLS12-381";
 
 /// The entry of a type in the manifest.
@@ -27,6 +27,8 @@ pub struct TypeEntry {
     pub bytes: u64,
     /// The digest of the proving key file.
     pub digest: String,
+    /// The digest of the R1CS, which can be recomputed from the circuit's source.
+    pub r1cs_digest: String,
 }
 
 /// The contents of `manifest.json`: what the keys in a directory are for, and their digests.
@@ -300,6 +302,8 @@ impl KeySink for KeyStore {
             instances,
             bytes: key.bytes(),
             digest: hex::encode(digest),
+            // Known when the verifying key is.
+            r1cs_digest: String::new(),
         });
         Ok(())
     }
@@ -311,7 +315,7 @@ impl KeySink for KeyStore {
     ) -> Result<(), KeyStoreError> {
         // A setup that failed may have left keys here: those of this one come last.
         let mut types = std::mem::take(&mut self.types);
-        types.drain(..types.len().saturating_sub(verifying.types as usize));
+        types.drain(..types.len().saturating_sub(verifying.types.len()));
         let mut manifest = Manifest::new(verifying, types);
         let dir = self.building().to_owned();
         manifest.aggregation_key_digest =
@@ -377,7 +381,10 @@ impl Manifest {
     fn agrees_with(&self, verifying: &VerifyingKey) -> bool {
         let parameters =
             serde_json::from_str(&verifying.parameters).unwrap_or(serde_json::Value::Null);
-        self.types.len() == verifying.types as usize
+        // The order counts: instances refer to types by their number.
+        let types = self.types.iter().map(|entry| (entry.name.clone(), entry.r1cs_digest.clone()));
+        let expected = verifying.types.iter().map(|t| (t.name.clone(), hex::encode(t.r1cs)));
+        types.eq(expected)
             && self.instances as u64 == verifying.instances
             && self.circuit == verifying.circuit
             && self.parameters == parameters
@@ -392,7 +399,10 @@ impl Manifest {
         clippy::cast_possible_truncation,
         reason = "the key was just made from a layout, which has at most 2^31 instances"
     )]
-    pub(crate) fn new(verifying: &VerifyingKey, types: Vec<TypeEntry>) -> Self {
+    pub(crate) fn new(verifying: &VerifyingKey, mut types: Vec<TypeEntry>) -> Self {
+        for (entry, kind) in types.iter_mut().zip(&verifying.types) {
+            entry.r1cs_digest = hex::encode(kind.r1cs);
+        }
         Self {
             format_version: FORMAT_VERSION,
             curve: CURVE.to_owned(),

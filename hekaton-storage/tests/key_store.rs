@@ -4,10 +4,12 @@
 
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    Circuit, CircuitError, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireValues,
 };
 use hekaton_core::keys::inspect_sections;
-use hekaton_core::{Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_into, verify};
+use hekaton_core::{
+    Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_into, verify_with_test_keys,
+};
 use hekaton_storage::KeyStore;
 use hekaton_testing::{Readers, Root, Squares};
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ fn written_keys_prove_and_verify() {
     let engine = LocalEngine::new(None).unwrap();
     let run = prove(&Readers(3), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap();
     let vk = KeyStore::read_verifying_key(&path.join("verifying.key")).unwrap();
-    assert_eq!(verify(&vk, &[Fr::from(4u64)], run.proof.as_bytes()), Ok(()));
+    assert_eq!(verify_with_test_keys(&vk, &[Fr::from(4u64)], run.proof.as_bytes()), Ok(()));
     // the same keys are refused for another layout
     let error =
         prove(&Readers(2), &Fr::from(4u64), &keys, &engine, &ProveOptions::new()).unwrap_err();
@@ -126,11 +128,20 @@ fn files_of_another_setup_are_refused() {
     // a proving key where an aggregation key is expected
     std::fs::copy(a.join("types/reader.pk"), a.join("aggregation.key")).unwrap();
     assert!(refused(&a).contains("found proving key, expected aggregation key"));
-    // a newer file, and a file of another kind
-    let mut newer = std::fs::read(b.join("aggregation.key")).unwrap();
-    newer[8] = 2;
-    std::fs::write(b.join("aggregation.key"), &newer).unwrap();
-    assert!(refused(&b).contains("format version 2"));
+    // a newer file, an older one, and a file of another kind
+    for file in ["types/reader.pk", "aggregation.key", "verifying.key"] {
+        let good = std::fs::read(b.join(file)).unwrap();
+        assert_eq!(good[8], 2, "the version of {file}");
+        for version in [1, 3] {
+            let mut other = good.clone();
+            other[8] = version;
+            std::fs::write(b.join(file), &other).unwrap();
+            let error = refused(&b);
+            assert!(error.contains(&format!("format version {version}")), "{error}");
+            assert!(error.contains(file) && error.contains("run setup again"), "{error}");
+        }
+        std::fs::write(b.join(file), &good).unwrap();
+    }
     std::fs::write(b.join("aggregation.key"), "hello").unwrap();
     assert!(refused(&b).contains("not a Hekaton key file"));
 }
@@ -146,7 +157,24 @@ fn manifests_are_checked() {
         std::fs::write(&file, good.replace(from, to)).unwrap();
         refused(&path)
     };
-    assert!(with("\"format_version\": 1", "\"format_version\": 7").contains("format version 7"));
+    for version in [1, 7] {
+        let error = with("\"format_version\": 2", &format!("\"format_version\": {version}"));
+        assert!(error.contains(&format!("format version {version}")), "{error}");
+    }
+    // A manifest of version 1 lacks the digests, but it is the version that is named.
+    let digest = good.lines().find(|line| line.contains("\"r1cs_digest\"")).unwrap();
+    let old = good
+        .replace("\"format_version\": 2", "\"format_version\": 1")
+        .replace(&format!(",\n{digest}"), "");
+    std::fs::write(&file, old).unwrap();
+    assert!(refused(&path).contains("format version 1"));
+    // The digest of a type's constraints is that of the verifying key.
+    assert!(
+        with("\"r1cs_digest\": \"", "\"r1cs_digest\": \"00").contains("contradict verifying.key")
+    );
+    let keys = KeyStore::read_verifying_key(&path.join("verifying.key")).unwrap();
+    let digest = keys.types[0].r1cs.map(|byte| format!("{byte:02x}")).concat();
+    assert!(with(&digest, &"0".repeat(64)).contains("contradict verifying.key"));
     assert!(with("\"name\": \"reader\"", "\"name\": \"../reader\"").contains("cannot name a type"));
     assert!(
         with("\"circuit\": \"readers\"", "\"circuit\": \"others\"")
@@ -182,26 +210,43 @@ struct Failing(Squares);
 
 impl Circuit for Failing {
     type Input = Fr;
+    type Plan = <Squares as Circuit>::Plan;
     type Trace = ();
     type Private = Root;
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        self.0.layout()
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Self::Plan, LayoutError> {
+        self.0.layout(layout)
     }
 
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        self.0.execute(input, values)
+    fn execute(
+        &self,
+        plan: &Self::Plan,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        self.0.execute(plan, input, values)
     }
 
-    fn private_input(&self, input: &Fr, (): &(), i: InstanceId) -> Result<Root, CircuitError> {
-        self.0.private_input(input, &(), i)
+    fn private_input(
+        &self,
+        plan: &Self::Plan,
+        input: &Fr,
+        (): &(),
+        i: InstanceId,
+    ) -> Result<Root, CircuitError> {
+        self.0.private_input(plan, input, &(), i)
     }
 
-    fn synthesize(&self, s: &Subcircuit, private: Option<&Root>) -> Result<(), SynthesisError> {
+    fn synthesize(
+        &self,
+        plan: &Self::Plan,
+        s: &Subcircuit,
+        private: Option<&Root>,
+    ) -> Result<(), SynthesisError> {
         if s.kind().index() == 1 {
             return Err(SynthesisError::Unsatisfiable);
         }
-        self.0.synthesize(s, private)
+        self.0.synthesize(plan, s, private)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A run directory with an intact record of a wrong answer, as a faulty machine could leave it.
 
 use hekaton_arith::{Fr, G1Point, Group};
-use hekaton_circuit::Masking;
+use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::protocol::coordinator::{Coordinator, CoordinatorError};
 use hekaton_core::protocol::journal::{Journal, LogKey};
@@ -9,7 +9,7 @@ use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse};
 use hekaton_core::protocol::worker::Worker;
 use hekaton_core::{
     Cancellation, LocalEngine, ProveError, ProveOptions, ProvenRun, ProverKeys, SetupOptions,
-    WitnessCheck, prove, setup, verify,
+    WitnessCheck, prove, setup, verify_with_test_keys,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunIdentity};
 use hekaton_testing::Squares;
@@ -78,7 +78,8 @@ fn commitments(
 fn with_logs(bench: &Bench, path: &std::path::Path, wrong_commitment: bool) {
     let run = open(bench, path);
     let input = Fr::from(INPUT);
-    let coordinator = Coordinator::new(&bench.circuit, &input, &bench.keys).unwrap();
+    let circuit = PreparedCircuit::with_input(&bench.circuit, &input).unwrap();
+    let coordinator = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap();
     let context = coordinator.execution_digest();
     let mut all = Vec::new();
     commitments(bench, &run, &context, |found| {
@@ -93,13 +94,7 @@ fn with_logs(bench: &Bench, path: &std::path::Path, wrong_commitment: bool) {
     let round = coordinator.committed(all, &bench.engine).unwrap().prove_round();
     let context = [&context[..], &round.to_bytes()].concat();
     let randomness = run.randomness().unwrap();
-    let worker = Worker::new(
-        &bench.circuit,
-        &bench.keys.types,
-        Masking::Masked,
-        &randomness,
-        WitnessCheck::Check,
-    );
+    let worker = Worker::new(&circuit, &bench.keys.types, Masking::Masked, WitnessCheck::Check);
     let right =
         worker.resume(coordinator.prove_job(3, &randomness).unwrap()).prove(&round).unwrap();
     let mut wrong = right.proof;
@@ -137,7 +132,10 @@ fn wrong_answers_in_a_log_are_found_and_made_again() {
             ));
         }
         let run = process(&bench, &path, None).unwrap();
-        assert_eq!(verify(&bench.keys.verifying, &run.public_values, run.proof.as_bytes()), Ok(()));
+        assert_eq!(
+            verify_with_test_keys(&bench.keys.verifying, &run.public_values, run.proof.as_bytes()),
+            Ok(())
+        );
         assert_eq!(run.proof == expected, !wrong_commitment);
         assert_eq!(path.join("commitments-2.1.log").exists(), wrong_commitment);
     }

@@ -4,7 +4,7 @@
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
     Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, prove,
-    setup, verify,
+    setup, verify_with_test_keys,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
 use hekaton_testing::Doublings;
@@ -74,7 +74,11 @@ impl Bench {
         let (done, notices) = seen.into_inner().unwrap();
         let result = result.map(|run| {
             assert_eq!(
-                verify(&self.keys.verifying, &run.public_values, run.proof.as_bytes()),
+                verify_with_test_keys(
+                    &self.keys.verifying,
+                    &run.public_values,
+                    run.proof.as_bytes()
+                ),
                 Ok(())
             );
             run.proof.as_bytes().to_vec()
@@ -235,17 +239,22 @@ fn records_of_another_run_or_place_are_not_taken() {
     let path = bench.interrupted("three");
     let process = bench.process(&path, &Doublings { links: N, extra: 1 }, usize::MAX);
     assert!(matches!(run_error(&process), Some(RunError::OtherLog { .. })));
-    // a log of a later version
-    let path = bench.interrupted("four");
-    change(&path.join("proofs.1.log"), |bytes| {
-        bytes[8] = 2;
-        let mut binding = [0; 32];
-        binding.copy_from_slice(&bytes[16..48]);
-        let sum = *blake3::keyed_hash(&binding, &bytes[..48]).as_bytes();
-        bytes[48..64].copy_from_slice(&sum[..16]);
-    });
-    let process = bench.process(&path, &CIRCUIT, usize::MAX);
-    assert!(matches!(run_error(&process), Some(RunError::Version { found: 2, .. })));
+    // a log of an earlier or a later version
+    for version in [1, 3] {
+        let path = bench.interrupted(&format!("version-{version}"));
+        change(&path.join("proofs.1.log"), |bytes| {
+            assert_eq!(bytes[8], 2);
+            bytes[8] = version;
+            let mut binding = [0; 32];
+            binding.copy_from_slice(&bytes[16..48]);
+            let sum = *blake3::keyed_hash(&binding, &bytes[..48]).as_bytes();
+            bytes[48..64].copy_from_slice(&sum[..16]);
+        });
+        let process = bench.process(&path, &CIRCUIT, usize::MAX);
+        let found = run_error(&process);
+        let expected = u32::from(version);
+        assert!(matches!(found, Some(RunError::Version { found, .. }) if *found == expected));
+    }
 }
 
 #[test]
@@ -283,11 +292,15 @@ fn identity_seed_and_proof_are_guarded() {
         std::fs::write(path.join("run.json"), &run[..cut]).unwrap();
         assert!(matches!(refused(&path), RunError::Damaged { .. }), "{cut}");
     }
-    let text = String::from_utf8(run.clone())
-        .unwrap()
-        .replace("\"format_version\": 1", "\"format_version\": 2");
-    std::fs::write(path.join("run.json"), text).unwrap();
-    assert!(matches!(refused(&path), RunError::Version { found: 2, .. }));
+    for version in [1, 3] {
+        let text = String::from_utf8(run.clone())
+            .unwrap()
+            .replace("\"format_version\": 2", &format!("\"format_version\": {version}"));
+        std::fs::write(path.join("run.json"), text).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, RunError::Version { found, .. } if found == version), "{error}");
+        assert!(error.to_string().contains(&format!("version {version}")), "{error}");
+    }
     std::fs::write(path.join("run.json"), &run).unwrap();
     // a seed that others could read is reported
     #[cfg(unix)]

@@ -3,7 +3,8 @@
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId,
+    WireValues,
 };
 
 /// Three subcircuits of two types: x -> x^2 -> x^4 -> a copy of x^4.
@@ -12,11 +13,11 @@ pub struct Squarings;
 
 impl Circuit for Squarings {
     type Input = Fr;
+    type Plan = Vec<WireId>;
     type Trace = ();
     type Private = ();
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        let mut layout = Layout::builder();
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> {
         let (square, copy) =
             (layout.subcircuit_type("square", 2), layout.subcircuit_type("copy", 2));
         let x = layout.public_input("x", 0);
@@ -29,28 +30,36 @@ impl Circuit for Squarings {
             layout.read(instance, 0, from);
             layout.write(instance, 1, to);
         }
-        layout.build()
+        Ok(vec![x, inner[0], inner[1], y])
     }
 
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let layout = self.layout()?;
-        let mut x = *input;
-        for instance in layout.instance_ids() {
-            let wires: Vec<_> = layout.wires_of(instance).flatten().collect();
-            values.set(wires[0], x);
-            if layout.type_name(layout.type_of(instance)) == "square" {
-                x *= x;
-            }
-            values.set(wires[1], x);
-        }
+    fn execute(
+        &self,
+        wires: &Vec<WireId>,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let (x2, x4) = (*input * input, *input * input * input * input);
+        wires.iter().zip([*input, x2, x4, x4]).for_each(|(wire, x)| values.set(*wire, x));
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
+    fn private_input(
+        &self,
+        _: &Vec<WireId>,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
         Ok(())
     }
 
-    fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+    fn synthesize(
+        &self,
+        _: &Vec<WireId>,
+        subcircuit: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
         let input = subcircuit.slot(0)?;
         if subcircuit.kind().index() == 0 {
             (input * input).enforce_equal(subcircuit.slot(1)?)
@@ -72,11 +81,11 @@ pub struct Doublings {
 
 impl Circuit for Doublings {
     type Input = Fr;
+    type Plan = Vec<WireId>;
     type Trace = ();
     type Private = ();
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        let mut layout = Layout::builder();
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> {
         let kind = layout.subcircuit_type("double", 2);
         let mut wires = vec![layout.public_input("x", 0)];
         wires.extend((1..self.links).map(|i| layout.wire("x", i as u64)));
@@ -86,26 +95,39 @@ impl Circuit for Doublings {
             layout.read(instance, 0, pair[0]);
             layout.write(instance, 1, pair[1]);
         }
-        layout.build()
+        Ok(wires)
     }
 
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let layout = self.layout()?;
+    fn execute(
+        &self,
+        wires: &Vec<WireId>,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
         let mut x = *input + Fr::from(self.extra);
-        for instance in layout.instance_ids() {
-            let wires: Vec<_> = layout.wires_of(instance).flatten().collect();
-            values.set(wires[0], x);
+        for wire in wires {
+            values.set(*wire, x);
             x += x;
-            values.set(wires[1], x);
         }
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
+    fn private_input(
+        &self,
+        _: &Vec<WireId>,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
         Ok(())
     }
 
-    fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+    fn synthesize(
+        &self,
+        _: &Vec<WireId>,
+        subcircuit: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
         let x = subcircuit.slot(0)?;
         (x + x).enforce_equal(subcircuit.slot(1)?)
     }

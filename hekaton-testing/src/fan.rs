@@ -3,7 +3,8 @@
 use ark_r1cs_std::eq::EqGadget;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId,
+    WireValues,
 };
 
 /// A public input that as many subcircuits read as the field says.
@@ -12,28 +13,46 @@ pub struct Readers(pub usize);
 
 impl Circuit for Readers {
     type Input = Fr;
+    type Plan = WireId;
     type Trace = ();
     type Private = ();
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        let mut layout = Layout::builder();
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<WireId, LayoutError> {
         let kind = layout.subcircuit_type("reader", 1);
         let wire = layout.public_input("x", 0);
         for _ in 0..self.0 {
             let instance = layout.instance(kind);
             layout.read(instance, 0, wire);
         }
-        layout.build()
+        Ok(wire)
     }
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let layout = self.layout()?;
-        let wire = layout.public_wires().next().ok_or("no wire")?;
-        values.set(wire, *input);
+
+    fn execute(
+        &self,
+        wire: &WireId,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        values.set(*wire, *input);
         Ok(())
     }
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
+
+    fn private_input(
+        &self,
+        _: &WireId,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
         Ok(())
     }
-    fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+
+    fn synthesize(
+        &self,
+        _: &WireId,
+        subcircuit: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
         let x = subcircuit.slot(0)?;
         let _ = x * x;
         Ok(())
@@ -49,48 +68,73 @@ pub struct FanOut {
     pub slots: usize,
 }
 
+/// The wires of [`FanOut`], and its slots without wires.
+#[derive(Clone, Debug)]
+pub struct FanOutPlan {
+    wires: [WireId; 2],
+    unused: Vec<(InstanceId, usize)>,
+}
+
 impl Circuit for FanOut {
     type Input = Fr;
+    type Plan = FanOutPlan;
     type Trace = ();
     type Private = ();
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        let mut layout = Layout::builder();
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<FanOutPlan, LayoutError> {
         let writer = layout.subcircuit_type("writer", 2);
         let reader = layout.subcircuit_type("reader", self.slots);
+        if self.slots == 1 {
+            // Constraints compare neighbors, and this slot has none.
+            layout.unconstrained(reader, 0);
+        }
         let public = layout.public_output("copy", 0);
         let wire = layout.wire("wire", 0);
         let instance = layout.instance(writer);
         layout.write(instance, 0, wire);
         layout.write(instance, 1, public);
+        let mut unused = Vec::new();
         for chunk in 0..self.readers.div_ceil(self.slots) {
             let instance = layout.instance(reader);
             let used = self.slots.min(self.readers - chunk * self.slots);
             (0..used).for_each(|slot| layout.read(instance, slot, wire));
-            (used..self.slots).for_each(|slot| layout.unused(instance, slot));
-        }
-        layout.build()
-    }
-
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let layout = self.layout()?;
-        let wires: Vec<_> = layout.wires_of(InstanceId::from_index(0)).flatten().collect();
-        wires.into_iter().for_each(|w| values.set(w, *input));
-        for instance in layout.instance_ids().skip(1) {
-            for (slot, wire) in layout.wires_of(instance).enumerate() {
-                if wire.is_none() {
-                    values.set_unused(instance, slot, *input);
-                }
+            for slot in used..self.slots {
+                layout.unused(instance, slot);
+                unused.push((instance, slot));
             }
         }
+        Ok(FanOutPlan { wires: [wire, public], unused })
+    }
+
+    fn execute(
+        &self,
+        plan: &FanOutPlan,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        plan.wires.iter().for_each(|wire| values.set(*wire, *input));
+        for (instance, slot) in &plan.unused {
+            values.set_unused(*instance, *slot, *input);
+        }
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
+    fn private_input(
+        &self,
+        _: &FanOutPlan,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
         Ok(())
     }
 
-    fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+    fn synthesize(
+        &self,
+        _: &FanOutPlan,
+        subcircuit: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
         for pair in subcircuit.slots().windows(2) {
             pair[0].enforce_equal(&pair[1])?;
         }

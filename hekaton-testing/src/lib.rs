@@ -5,5 +5,5 @@ mod fan;
 mod squares;
 
 pub use chains::{Doublings, Squarings};
-pub use fan::{FanOut, Readers};
+pub use fan::{FanOut, FanOutPlan, Readers};
 pub use squares::{Root, Squares};

@@ -8,7 +8,8 @@ use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, WireId,
+    WireValues,
 };
 
 /// A chain in which subcircuit i of type t reads w_i and writes w_{i+1} = w_i^2 + 3 + t. Every
@@ -43,13 +44,15 @@ impl Squares {
 
 impl Circuit for Squares {
     type Input = Fr;
+    type Plan = Vec<Option<WireId>>;
     type Trace = ();
     type Private = Root;
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        let mut layout = Layout::builder();
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<Option<WireId>>, LayoutError> {
         let types: Vec<_> =
             (0..self.types()).map(|t| layout.subcircuit_type(&format!("squares-{t}"), 3)).collect();
+        // The third slot costs a row of the memory check, and nothing more is said about it.
+        types.iter().for_each(|kind| layout.unconstrained(*kind, 2));
         let n = self.kinds.len();
         let input = self.public.then(|| layout.public_input("w", 0));
         let mut wires: Vec<_> = (1..n).map(|i| Some(layout.wire("w", i as u64))).collect();
@@ -74,20 +77,24 @@ impl Circuit for Squares {
             let kind = layout.subcircuit_type("lonely", 0);
             layout.instance(kind);
         }
-        layout.build()
+        Ok(wires)
     }
 
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let layout = self.layout()?;
+    fn execute(
+        &self,
+        wires: &Vec<Option<WireId>>,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
         let mut w = *input;
-        for (instance, kind) in layout.instance_ids().zip(&self.kinds) {
-            let wires: Vec<_> = layout.wires_of(instance).collect();
-            match wires[0] {
+        for (i, kind) in self.kinds.iter().enumerate() {
+            let instance = InstanceId::from_index(u32::try_from(i)?);
+            match wires[i] {
                 Some(wire) => values.set(wire, w),
                 None => values.set_unused(instance, 0, w),
             }
             w = Self::step(*kind, w);
-            match wires[1] {
+            match wires[i + 1] {
                 Some(wire) => values.set(wire, w),
                 None => values.set_unused(instance, 1, w),
             }
@@ -95,12 +102,19 @@ impl Circuit for Squares {
         Ok(())
     }
 
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<Root, CircuitError> {
+    fn private_input(
+        &self,
+        _: &Vec<Option<WireId>>,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<Root, CircuitError> {
         Ok(Root(Fr::from(7u64)))
     }
 
     fn synthesize(
         &self,
+        _: &Vec<Option<WireId>>,
         subcircuit: &Subcircuit,
         private: Option<&Root>,
     ) -> Result<(), SynthesisError> {

@@ -8,7 +8,7 @@
 
 use benches::{Line, Run, median, time};
 use clap::Parser;
-use hekaton_circuit::Masking;
+use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::worker::{Worker, WorkerError};
 use hekaton_core::{Fr, LocalEngine, Randomness, SetupOptions, WitnessCheck, setup, verify};
@@ -44,12 +44,13 @@ fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), 
     let keys = setup(&circuit, &SetupOptions::new("bench"))?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let input = Fr::from(3u64);
+    let prepared = PreparedCircuit::with_input(&circuit, &input)?;
     let (mut times, mut verifications) = (Vec::new(), Vec::new());
     let mut bytes = 0;
     for _ in 0..options.run.repetitions {
-        let coordinator = Coordinator::new(&circuit, &input, &keys)?;
-        let worker =
-            Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+        let threads = options.threads.get();
+        let coordinator = Coordinator::new(&prepared, &keys, engine, threads)?;
+        let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
         let order = coordinator.order();
         let job = |i| coordinator.prove_job(i, &randomness).unwrap_or_else(|e| panic!("{e}"));
         let commitments =

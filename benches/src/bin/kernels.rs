@@ -12,7 +12,7 @@ use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ec::scalar_mul::BatchMulPreprocessing;
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, ScalarMul, VariableBaseMSM};
 use ark_ff::UniformRand;
-use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use ark_poly::{EvaluationDomain, MixedRadixEvaluationDomain, Radix2EvaluationDomain};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use benches::{Line, Run, alternate};
@@ -276,6 +276,22 @@ fn fft(options: &Options, scalars: &[Fr]) {
         || run(&|v| ours.to_coset(v)),
         || run(&both),
     );
+    // three quarters of the next power of two, against arkworks and against that power of two
+    let three = n / 4 * 3;
+    let thirds = Domain::new(three).expect("three times a power of two");
+    let theirs = MixedRadixEvaluationDomain::<Fr>::new(three).expect("three times a power of two");
+    let coset = theirs.get_coset(thirds.shift()).expect("the shift is not zero");
+    // arkworks' transforms set the length
+    let both = |v: &mut Vec<Fr>| {
+        v.truncate(three);
+        theirs.ifft_in_place(v);
+        coset.fft_in_place(v);
+        v.resize(n, Fr::default());
+    };
+    let shorter = || run(&|v| thirds.to_coset(&mut v[..three]));
+    options.row(NAMES[2], three, milliseconds(), ARKWORKS, shorter, || run(&both));
+    let longer = || run(&|v| ours.to_coset(v));
+    options.row(NAMES[2], three, milliseconds(), "next power of two", shorter, longer);
 }
 
 fn pairings(options: &Options, scalars: &[Fr]) {

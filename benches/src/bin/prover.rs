@@ -8,11 +8,16 @@
 use ark_bls12_381::Bls12_381;
 use ark_groth16::Groth16;
 use ark_groth16::r1cs_to_qap::LibsnarkReduction;
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, SynthesisMode,
+};
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use benches::{Line, Run, alternate, median, peak_memory, time};
+use benches::{Line, Run, Times, alternate_times, median, peak_memory, time, times};
 use clap::Parser;
-use hekaton_circuit::{Circuit, Masking, MemoryChallenges, StandAlone};
+use hekaton_circuit::{
+    Circuit, Masking, MemoryChallenges, PreparedCircuit, StandAlone, TypeId, count_prepared,
+};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::messages::ProveRound;
 use hekaton_core::protocol::worker::Worker;
@@ -20,6 +25,7 @@ use hekaton_core::{
     Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, WitnessCheck, prove,
     setup, setup_into,
 };
+use hekaton_examples::hash_chain::HashChain;
 use hekaton_standard::{Chain, Merkle};
 use hekaton_storage::KeyStore;
 use std::num::NonZeroUsize;
@@ -51,6 +57,10 @@ struct Options {
 
 const SHA: &str = "worker: SHA-256";
 const CHAIN: &str = "worker: chain of products";
+/// A chain of an eighth more than the power of two: its domain is 3 * 2^k, the rival's the next power.
+const DOMAIN: &str = "worker: domain of 3 * 2^k";
+/// Rows with long linear combinations of full-size values, a quarter as many as of the others.
+const POSEIDON: &str = "worker: Poseidon";
 const WHOLE: &str = "whole run: 64 merkle subcircuits";
 
 fn main() -> Result<(), Error> {
@@ -62,10 +72,15 @@ fn main() -> Result<(), Error> {
         Merkle { leaves: 1, leaf_bytes: (64 * blocks.max(1)) - 10, iterations: 1, extra_wires: 0 };
     let file: Vec<u8> = (0..sha.leaf_bytes).map(|i| (i * i) as u8).collect();
     let chain = Chain { links: 1, steps: size - 64 };
+    let between = Chain { links: 1, steps: size + size / 8 };
+    // 243 constraints per hash
+    let hashes = HashChain { links: 1, hashes: ((size / 4).saturating_sub(64) / 243).max(1) };
     let start = Fr::from(3u64);
     match (&options.memory_keys, options.memory_of.as_deref()) {
         (Some(keys), Some(SHA)) => return memory_child(keys, &sha, &file),
         (Some(keys), Some(CHAIN)) => return memory_child(keys, &chain, &start),
+        (Some(keys), Some(DOMAIN)) => return memory_child(keys, &between, &start),
+        (Some(keys), Some(POSEIDON)) => return memory_child(keys, &hashes, &start),
         _ => {}
     }
     let wants = |bench: &str| bench.contains(&options.only);
@@ -75,88 +90,96 @@ fn main() -> Result<(), Error> {
     if wants(CHAIN) {
         worker(&options, CHAIN, &chain, &start)?;
     }
+    if wants(DOMAIN) {
+        worker(&options, DOMAIN, &between, &start)?;
+    }
+    if wants(POSEIDON) {
+        worker(&options, POSEIDON, &hashes, &start)?;
+    }
     if wants(WHOLE) {
         whole_run(&options)?;
     }
     Ok(())
 }
 
-fn keys<C: Circuit>(
-    circuit: &C,
-    engine: &LocalEngine,
-) -> Result<(std::time::Duration, ProverKeys), Error> {
-    let (elapsed, keys) = time(|| {
+fn keys<C: Circuit>(circuit: &C, engine: &LocalEngine) -> Result<(Times, ProverKeys), Error> {
+    let (elapsed, keys) = times(|| {
         engine.install(|| setup(circuit, &SetupOptions::new("bench")).map_err(|e| e.to_string()))
     });
     Ok((elapsed, keys?))
 }
 
-/// Commit and prove of the first subcircuit, synthesis included, on one thread, against ark-groth16
-/// on the same R1CS.
-fn worker<C: Circuit + Sync>(
+/// Commit and prove of the largest subcircuit, synthesis included, on one thread, against
+/// ark-groth16 on the same R1CS.
+fn worker<C: Circuit>(
     options: &Options,
     name: &str,
     circuit: &C,
     input: &C::Input,
-) -> Result<(), Error>
-where
-    C::Trace: Send,
-    C::Private: Clone,
-{
+) -> Result<(), Error> {
     let one = LocalEngine::new(NonZeroUsize::new(1))?;
     let mut rng = StdRng::seed_from_u64(1);
-    let layout = circuit.layout()?;
-    let kind = layout.type_ids().next().ok_or("no type")?;
-    let (mut our_setups, mut their_setups) = (Vec::new(), Vec::new());
+    let prepared = PreparedCircuit::with_input(circuit, input)?;
+    let layout = prepared.layout();
     let (our_setup, keys) = keys(circuit, &one)?;
-    our_setups.push(our_setup);
-    let setup_circuit = StandAlone::setup(circuit, kind, layout.slots(kind));
-    let (their_setup, ark_key) =
-        time(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
-    let ark_key = ark_key?;
-    their_setups.push(their_setup);
-
     let randomness = Randomness::seeded_not_zero_knowledge(1);
-    let coordinator = Coordinator::new(circuit, input, &keys)?;
-    let constraints = coordinator.constraints(0);
-    let worker =
-        Worker::new(circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+    let coordinator = Coordinator::new(&prepared, &keys, &one, 1)?;
+    let instance = coordinator.order()[0];
+    let constraints = coordinator.constraints(instance);
+    let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
     let round = ProveRound {
         memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
     };
-    let job = coordinator.prove_job(0, &randomness)?;
+    let job = || coordinator.prove_job(instance, &randomness).unwrap_or_else(|e| panic!("{e}"));
+    let sample = job();
+    let kind = layout.type_ids().nth(sample.kind).ok_or("no type")?;
     let slots = layout.slots(kind);
+    let setup_circuit = StandAlone::setup(&prepared, kind);
+    let (their_setup, ark_key) =
+        times(|| Ark::generate_random_parameters_with_reduction(setup_circuit, &mut rng));
+    let ark_key = ark_key?;
+
     let ours = || {
-        let (committed, _) = worker.commit(job.clone()).unwrap_or_else(|e| panic!("{e}"));
+        let (committed, _) = worker.commit(job()).unwrap_or_else(|e| panic!("{e}"));
         committed.prove(&round).map_or_else(|e| panic!("{e}"), |_| ())
     };
     let mut theirs = || {
+        let job = job();
         let (slots, values) = (&job.slots[..slots], &job.values[..slots]);
         let private = job.private.as_ref().unwrap_or_else(|| panic!("the job has a private input"));
-        let circuit = StandAlone::with_values(circuit, kind, slots, values, &round.memory, private)
+        let memory = &round.memory;
+        let circuit = StandAlone::with_values(&prepared, kind, slots, values, memory, private)
             .unwrap_or_else(|| panic!("no pole"));
         Ark::create_random_proof_with_reduction(circuit, &ark_key, &mut rng)
             .map_or_else(|e| panic!("{e}"), |_| ())
     };
-    let (a, b) = alternate(options.run.repetitions, ours, &mut theirs);
-    let rate = |t: std::time::Duration| constraints as f64 / t.as_secs_f64();
+    let (a, b) = alternate_times(options.run.repetitions, ours, &mut theirs);
+    let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
     let line = Line {
         bench: name,
         size: constraints,
         threads: 1,
-        ours: rate(a).round(),
+        ours: rate(a.wall),
         rival: RIVAL,
-        theirs: rate(b).round(),
+        theirs: rate(b.wall),
         unit: "constraints a core-second",
         larger_is_better: true,
     };
     line.print(options.run.json);
-    let (ours, theirs) = (median(our_setups).as_secs_f64(), median(their_setups).as_secs_f64());
-    let bench = format!("setup of {name}");
-    Line { bench: &bench, ours, theirs, unit: "s", larger_is_better: false, ..line }
-        .print(options.run.json);
+    let unit = "constraints a CPU-second";
+    Line { ours: rate(a.cpu), theirs: rate(b.cpu), unit, ..line }.print(options.run.json);
 
-    drop((keys, ark_key));
+    let bench = format!("setup of {name}");
+    let seconds = Line { bench: &bench, larger_is_better: false, ..line };
+    seconds.in_seconds(options, our_setup, their_setup);
+    let bench = format!("count of {name}");
+    let seconds = Line { bench: &bench, rival: "arkworks' matrices", ..seconds };
+    let ours = || count_prepared(&prepared).map_or_else(|e| panic!("{e}"), |_| ());
+    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared, kind));
+    seconds.in_seconds(options, a, b);
+
+    drop(coordinator);
+    drop((sample, keys, ark_key));
     let bytes = memory(options, name)?;
     let bench = format!("private memory of {name}");
     let ours = (bytes as f64 / constraints as f64).round();
@@ -171,6 +194,35 @@ where
     }
     .print(options.run.json);
     Ok(())
+}
+
+trait InSeconds {
+    fn in_seconds(self, options: &Options, ours: Times, theirs: Times);
+}
+
+impl InSeconds for Line<'_> {
+    /// Prints the wall time, and the processor time below it.
+    fn in_seconds(self, options: &Options, ours: Times, theirs: Times) {
+        let print = |unit, a: Duration, b: Duration| {
+            Line { ours: a.as_secs_f64(), theirs: b.as_secs_f64(), unit, ..self }
+                .print(options.run.json);
+        };
+        print("s", ours.wall, theirs.wall);
+        print("CPU s", ours.cpu, theirs.cpu);
+    }
+}
+
+/// What every user of arkworks does before anything else: synthesis without a witness, and the
+/// matrices.
+fn ark_matrices(circuit: &PreparedCircuit<'_>, kind: TypeId) {
+    let cs = ConstraintSystem::<Fr>::new_ref();
+    cs.set_optimization_goal(OptimizationGoal::Constraints);
+    cs.set_mode(SynthesisMode::Setup);
+    StandAlone::setup(circuit, kind)
+        .generate_constraints(cs.clone())
+        .unwrap_or_else(|e| panic!("{e}"));
+    cs.finalize();
+    std::hint::black_box(cs.to_matrices().unwrap_or_else(|e| panic!("{e}")));
 }
 
 /// Peak private memory of one prover in a process of its own, without the key, which is mapped from
@@ -216,10 +268,11 @@ fn memory_child<C: Circuit>(
         let round = ProveRound {
             memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
         };
-        let coordinator = Coordinator::new(circuit, input, &keys)?;
-        let worker =
-            Worker::new(circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
-        let job = coordinator.prove_job(0, &randomness)?;
+        let prepared = PreparedCircuit::with_input(circuit, input)?;
+        let one = LocalEngine::new(NonZeroUsize::new(1))?;
+        let coordinator = Coordinator::new(&prepared, &keys, &one, 1)?;
+        let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
+        let job = coordinator.prove_job(coordinator.order()[0], &randomness)?;
         worker.commit(job)?.0.prove(&round)?;
         Ok(())
     });
@@ -237,14 +290,14 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let two = LocalEngine::new(NonZeroUsize::new(2))?;
     let (_, keys) = keys(&circuit, &two)?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let prepared = PreparedCircuit::with_input(&circuit, &file[..])?;
     let round = ProveRound {
         memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
     };
     // the time of all worker parts on one thread, while as many threads run as the barrier has
     let workers = |start: &Barrier| -> Result<Duration, Error> {
-        let coordinator = Coordinator::new(&circuit, &file, &keys)?;
-        let worker =
-            Worker::new(&circuit, &keys.types, Masking::Masked, &randomness, WitnessCheck::Check);
+        let coordinator = Coordinator::new(&prepared, &keys, &two, 2)?;
+        let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
         // one subcircuit per type, weighted by the number of its instances: order() is type by type
         let order = coordinator.order();
         let (mut at, mut all) = (0, Duration::ZERO);

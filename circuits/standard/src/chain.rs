@@ -21,18 +21,15 @@
 //! # }
 //! ```
 
-use ark_ff::{AdditiveGroup, Field, PrimeField};
-use ark_r1cs_std::eq::EqGadget;
-use ark_r1cs_std::fields::fp::FpVar;
-use ark_relations::gr1cs::SynthesisError;
-use hekaton_circuit::named::{NamedCircuit, Parameter, ParameterError, Parameters, in_range};
-use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutError, Subcircuit, WireValues,
-};
-use std::borrow::Cow;
+use ark_ff::{Field, PrimeField};
+use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
+
+use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError};
+use hekaton_circuit::parts::{Cs, Leaf, Part, Synthesized, Var, WiredCircuit, Wires};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, parse_value};
 
 /// A chain of `links` subcircuits with `steps` squarings each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Chain {
     /// The number of subcircuits, at least 1.
     pub links: usize,
@@ -43,64 +40,47 @@ pub struct Chain {
 /// The constant that is added after each squaring.
 const STEP: u64 = 5;
 
-impl Chain {
-    /// The layout, and the wires `x_0` to `x_links`.
-    fn wires(&self) -> Result<(Layout, Vec<hekaton_circuit::WireId>), LayoutError> {
-        if self.links == 0 || self.steps == 0 {
-            return Err(LayoutError::Empty);
-        }
-        let mut layout = Layout::builder();
-        let link = layout.subcircuit_type("link", 2);
-        let mut wires = vec![layout.public_input("x", 0)];
-        wires.extend((1..self.links).map(|i| layout.wire("x", i as u64)));
-        wires.push(layout.public_output("x", self.links as u64));
-        for pair in wires.windows(2) {
-            let instance = layout.instance(link);
-            layout.read(instance, 0, pair[0]);
-            layout.write(instance, 1, pair[1]);
-        }
-        Ok((layout.build()?, wires))
-    }
-
-    /// The steps of one subcircuit, computed natively.
-    fn link(&self, x: Fr) -> Fr {
-        (0..self.steps).fold(x, |x, _| x.square() + Fr::from(STEP))
-    }
+/// One link of a [`Chain`]: from a value to the value `steps` steps later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    steps: usize,
 }
 
-impl Circuit for Chain {
-    type Input = Fr;
-    type Trace = ();
+impl Part for Link {
+    const NAME: &'static str = "link";
+    type Reads<W: Leaf> = W;
+    type Writes<W: Leaf> = W;
     type Private = ();
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        Ok(self.wires()?.0)
+    fn run(&self, x: &Fr, (): &()) -> Result<Fr, CircuitError> {
+        Ok((0..self.steps).fold(*x, |x, _| x.square() + Fr::from(STEP)))
     }
 
-    fn execute(&self, input: &Fr, values: &mut WireValues) -> Result<(), CircuitError> {
-        let mut x = *input;
-        let (_, wires) = self.wires()?;
-        for (i, wire) in wires.into_iter().enumerate() {
-            if i > 0 {
-                x = self.link(x);
-            }
-            values.set(wire, x);
-        }
-        Ok(())
-    }
-
-    fn private_input(&self, _: &Fr, (): &(), _: InstanceId) -> Result<(), CircuitError> {
-        Ok(())
-    }
-
-    fn synthesize(&self, subcircuit: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
-        let mut x: FpVar<Fr> = subcircuit.slot(0)?.clone();
+    fn synthesize(&self, _: Cs, first: &Var, last: &Var, _: Option<&()>) -> Synthesized {
+        let mut x = first.clone();
         for _ in 1..self.steps {
             x = x.clone() * &x + Fr::from(STEP);
         }
         // The product of the last step equals the next wire minus the constant, so its row doubles
         // as the equality.
-        (x.clone() * &x + Fr::from(STEP)).enforce_equal(subcircuit.slot(1)?)
+        (x.clone() * &x + Fr::from(STEP)).enforce_equal(last)
+    }
+}
+
+impl WiredCircuit for Chain {
+    type Input = Fr;
+
+    fn wire(&self, c: &mut Wires<Fr>) -> Result<(), LayoutError> {
+        if self.links == 0 || self.steps == 0 {
+            return Err("a chain needs at least one link and one step".into());
+        }
+        let link = Link { steps: self.steps };
+        let mut x = c.public_input("x", 0, |x| Ok(*x));
+        for _ in 0..self.links {
+            x = c.add(&link, x);
+        }
+        c.output_at("x", self.links as u64, x);
+        Ok(())
     }
 }
 
@@ -110,85 +90,61 @@ impl NamedCircuit for Chain {
         "x <- x^2 + 5, repeated: the smallest example, and a benchmark with full-size values";
     const INPUT: &'static str = "the first value as a decimal number";
     const PUBLIC: &'static str = "FIRST,LAST: the first and last values as decimal numbers";
+    type Parameters = Self;
     const PARAMETERS: &'static [Parameter] = &[
-        Parameter { name: "links", help: "number of subcircuits", default: Some(8) },
+        Parameter { name: "links", help: "number of subcircuits", default: Some("8") },
         Parameter {
             name: "steps",
             help: "squarings per subcircuit, one constraint each",
-            default: Some(1000),
+            default: Some("1000"),
         },
     ];
+    type Opened = Fr;
 
-    fn with(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let links = in_range(Self::NAME, parameters, "links", 1..=1 << 24, "in 1..2^24")?;
-        let steps = in_range(Self::NAME, parameters, "steps", 1..=1 << 26, "in 1..2^26")?;
-        if links * steps > 1 << 36 {
-            let range = "small enough for at most 2^36 squarings in total";
-            return Err(ParameterError::Range {
-                circuit: Self::NAME,
-                name: "steps",
-                value: steps as u64,
-                range,
-            });
+    fn with(chain: Self) -> Result<Self, CircuitError> {
+        let Self { links, steps } = chain;
+        ParameterError::check_range(Self::NAME, "links", links, 1..=1 << 24, "in 1..2^24")?;
+        ParameterError::check_range(Self::NAME, "steps", steps, 1..=1 << 26, "in 1..2^26")?;
+        let text = "small enough for at most 2^36 squarings in total";
+        ParameterError::check_range(Self::NAME, "steps", steps, 0..=(1 << 36) / links, text)?;
+        Ok(chain)
+    }
+
+    fn open(&self, input: &InputFile) -> Result<Fr, CircuitError> {
+        if input.length()? > 100 {
+            return Err("the input file must hold one decimal number".into());
         }
-        Ok(Self { links, steps })
+        let text = input.read_text().map_err(|_| "the input file must hold one decimal number")?;
+        number(&text)
     }
 
-    fn fit(_: &mut Parameters, _: &[u8]) {}
-
-    fn sample(&self) -> Vec<u8> {
-        b"3".to_vec()
+    fn sample(&self) -> InputFile {
+        InputFile::from_bytes(*b"3")
     }
 
-    fn input<'f>(&self, file: &'f [u8]) -> Result<Cow<'f, Fr>, CircuitError> {
-        let text =
-            std::str::from_utf8(file).map_err(|_| "the input file must hold one decimal number")?;
-        Ok(Cow::Owned(number(text)?))
+    fn show(values: &[Fr]) -> Option<String> {
+        Some(values.iter().map(|x| x.into_bigint().to_string()).collect::<Vec<_>>().join(","))
     }
 
-    fn hash(&self, file: &[u8]) -> Result<String, CircuitError> {
-        let first = self.input(file)?;
-        let last = (0..self.links).fold(*first, |x, _| self.link(x));
-        Ok(Self::show(&[*first, last]))
-    }
-
-    fn show(values: &[Fr]) -> String {
-        values.iter().map(|x| x.into_bigint().to_string()).collect::<Vec<_>>().join(",")
-    }
-
-    fn read(text: &str) -> Result<Vec<Fr>, CircuitError> {
-        text.split(',').map(number).collect()
+    fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
+        Some(text.split(',').map(number).collect())
     }
 }
 
 /// Parses a decimal number below r.
 fn number(text: &str) -> Result<Fr, CircuitError> {
-    let digits = text.trim();
-    if digits.is_empty() || digits.len() > 78 || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!(
-            "'{}' is not a decimal number below the group order r",
-            digits.chars().take(90).collect::<String>()
-        )
-        .into());
+    match text.trim() {
+        text if text.starts_with("0x") => Err(format!("'{text}' is not a decimal number").into()),
+        text => Ok(parse_value(text)?),
     }
-    let mut value = Fr::ZERO;
-    for digit in digits.bytes() {
-        value = value * Fr::from(10u64) + Fr::from(digit - b'0');
-    }
-    // Reductions modulo r are refused: the value must print as it was written, up to leading zeros.
-    let canonical = value.into_bigint().to_string();
-    if canonical != digits.trim_start_matches('0')
-        && !(canonical == "0" && digits.trim_start_matches('0').is_empty())
-    {
-        return Err(format!("{digits} is not below the group order r").into());
-    }
-    Ok(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ark_ff::AdditiveGroup;
     use hekaton_circuit::check;
+    use hekaton_circuit::parts::run_and_check;
 
     #[test]
     fn is_satisfied_and_returns_the_hash() {
@@ -196,10 +152,27 @@ mod tests {
         let report = check(&circuit, &Fr::from(9u64), |_, _| {}).unwrap();
         assert!(report.violations.is_empty());
         assert_eq!(report.instances, 3);
-        assert_eq!(Chain::show(&report.public_values), circuit.hash(b"9\n").unwrap());
+        let last = Link { steps: 21 }.run(&Fr::from(9u64), &()).unwrap();
+        assert_eq!(report.public_values, [Fr::from(9u64), last]);
+        assert_eq!(circuit.open(&InputFile::from_bytes(*b"9\n")).unwrap(), Fr::from(9u64));
+        // a part can be tested without a circuit
+        let (written, holds) = run_and_check(&Link { steps: 21 }, &Fr::from(9u64), &()).unwrap();
+        assert!(holds && written == last);
         // per link: a row per step, shared wire and mask, the sum row, and one for the last
         // equality
         assert_eq!(report.constraints, 3 * (7 + 2 + 2 + 1 + 1));
+    }
+
+    /// The layout is the one that was written slot by slot before typed parts.
+    #[test]
+    fn the_layout_is_that_of_slots_by_hand() {
+        for (links, expected) in [
+            (1, "d6f7a538cac2bd2f326ac592e3eb6c79e01d3ac3aadb4af3bb213276f5b61963"),
+            (3, "226c6b7e977713f6a830b796555ffa040f463b88818d19a9513b002fc023805d"),
+        ] {
+            let chain = Chain { links, steps: 7 };
+            assert_eq!(crate::layout_digest_of_format_1(&chain), expected);
+        }
     }
 
     #[test]
@@ -216,6 +189,6 @@ mod tests {
         ] {
             assert!(number(bad).is_err(), "{bad}");
         }
-        assert_eq!(Chain::read("2,3").unwrap(), vec![Fr::from(2u64), Fr::from(3u64)]);
+        assert_eq!(Chain::read("2,3").unwrap().unwrap(), vec![Fr::from(2u64), Fr::from(3u64)]);
     }
 }

@@ -12,3 +12,25 @@ pub mod sha256;
 
 pub use chain::Chain;
 pub use merkle::Merkle;
+
+/// The digest that format 1 had for a layout, to pin layouts across formats.
+#[cfg(test)]
+fn layout_digest_of_format_1(circuit: &impl hekaton_circuit::Circuit) -> String {
+    use hekaton_circuit::{Masking, PreparedCircuit};
+    let wiring = PreparedCircuit::new(circuit).unwrap().layout().wiring(Masking::Masked);
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 wiring");
+    hasher.update(&[1]).update(&(wiring.types.len() as u64).to_le_bytes());
+    for kind in &wiring.types {
+        hasher.update(&(kind.name.len() as u64).to_le_bytes()).update(kind.name.as_bytes());
+        hasher.update(&(kind.slots as u64).to_le_bytes());
+    }
+    hasher.update(&(wiring.type_of.len() as u64).to_le_bytes()).update(&wiring.type_map_digest());
+    for slot in &wiring.slots {
+        hasher.update(&slot.address.to_le_bytes()).update(&slot.multiplicity.to_le_bytes());
+    }
+    hasher.update(&(wiring.public.len() as u64).to_le_bytes());
+    for wire in &wiring.public {
+        hasher.update(&wire.address.to_le_bytes()).update(&wire.multiplicity.to_le_bytes());
+    }
+    hex::encode(hasher.finalize().as_bytes())
+}

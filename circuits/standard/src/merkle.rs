@@ -37,16 +37,19 @@
 //! experiments.
 
 use crate::sha256::{DIGEST, Message, digest_from_wires, digest_halves, enforce_half};
-use ark_ff::Field;
-use ark_r1cs_std::fields::fp::FpVar;
-use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
-use hekaton_circuit::{
-    Circuit, CircuitError, Fr, InstanceId, Layout, LayoutBuilder, LayoutError, Subcircuit, WireId,
-    WireValues,
+use ark_ff::{BigInteger, Field, PrimeField};
+use hekaton_circuit::ark::r1cs_std::GR1CSVar;
+use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
+use hekaton_circuit::ark::relations::gr1cs::{LinearCombination, SynthesisError, Variable};
+use hekaton_circuit::parts::{
+    Access, Cs, Leaf as SlotLeaf, Part, Slot, Slots, Synthesized, Var, Wire, WiredCircuit, Wires,
 };
-use serde::{Deserialize, Serialize};
+use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use sha2::{Digest as _, Sha256};
-use std::borrow::Cow;
+
+mod named;
+#[cfg(test)]
+mod tests;
 
 /// The digest that stands in for a missing right child.
 const EMPTY: [u8; DIGEST] = [0; DIGEST];
@@ -55,7 +58,8 @@ const EMPTY: [u8; DIGEST] = [0; DIGEST];
 const ITERATION_TAG: u8 = 4;
 
 /// The Merkle tree circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Merkle {
     /// The number of leaves, at least 1.
     pub leaves: usize,
@@ -67,70 +71,22 @@ pub struct Merkle {
     pub extra_wires: usize,
 }
 
-/// The private input of a subcircuit, in addition to its shared wires.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Private {
-    /// The private input of a leaf.
-    Leaf {
-        /// The bytes of the leaf, padded.
-        bytes: Vec<u8>,
-        /// The number of bytes that belong to the file.
-        used: usize,
-    },
-    /// The private input of an inner node.
-    Node {
-        /// The digest of the left child.
-        left: [u8; DIGEST],
-        /// The digest of the right child.
-        right: [u8; DIGEST],
-        /// The length of the file in bytes, which only the root uses.
-        length: u64,
-    },
-    /// The padding subcircuit has no private input.
-    Padding,
-}
-
-/// The kinds of subcircuits, in the order of the layout.
+/// The kinds of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Leaf,
     FirstParent,
     InnerParent,
     Root,
-    Padding,
 }
 
 impl Kind {
-    const ALL: [Self; 5] =
-        [Self::Leaf, Self::FirstParent, Self::InnerParent, Self::Root, Self::Padding];
-
-    fn name(self) -> &'static str {
+    const fn tag(self) -> u8 {
         match self {
-            Self::Leaf => "leaf",
-            Self::FirstParent => "first-parent",
-            Self::InnerParent => "inner-parent",
-            Self::Root => "root",
-            Self::Padding => "padding",
-        }
-    }
-
-    fn tag(self) -> u8 {
-        match self {
+            Self::Leaf => 0,
             Self::FirstParent => 1,
             Self::InnerParent => 2,
             Self::Root => 3,
-            Self::Leaf | Self::Padding => 0,
-        }
-    }
-
-    /// The number of slots without extra wires: the digest of the node (2), then those of its
-    /// children (4), or for a leaf its number of bytes (1). The root also has the bytes of the last
-    /// leaf (1).
-    fn own_slots(self) -> usize {
-        match self {
-            Self::Leaf | Self::Padding => 3,
-            Self::Root => 7,
-            Self::FirstParent | Self::InnerParent => 6,
         }
     }
 }
@@ -181,151 +137,13 @@ impl Merkle {
         }
     }
 
-    /// The kinds that occur, in the order of the layout's types.
-    fn kinds(&self) -> Vec<Kind> {
-        let occurs = |kind| match kind {
-            Kind::FirstParent => self.leaves > 2,
-            Kind::InnerParent => self.leaves > 4,
-            _ => true,
-        };
-        Kind::ALL.into_iter().filter(|k| occurs(*k)).collect()
-    }
-
-    fn slots(&self, kind: Kind) -> usize {
-        kind.own_slots() + 2 * self.extra_wires
-    }
-
-    /// The layout and its wires.
-    fn build(&self) -> Result<(Layout, Wires), LayoutError> {
-        if self.leaves == 0 || self.leaf_bytes == 0 || self.iterations == 0 {
-            return Err(LayoutError::Empty);
-        }
-        let mut layout = Layout::builder();
-        let kinds = self.kinds();
-        let types: Vec<_> =
-            kinds.iter().map(|k| layout.subcircuit_type(k.name(), self.slots(*k))).collect();
-        let kind_type = |kind: Kind| kinds.iter().position(|k| *k == kind).map(|i| types[i]);
-        let nodes = self.nodes();
-        let wires = self.wires(&mut layout, &nodes);
-        // One instance per node, in the order of the nodes; `private_input` relies on it.
-        for (i, node) in nodes.iter().enumerate() {
-            let Some(kind) = kind_type(node.kind) else { continue };
-            let instance = layout.instance(kind);
-            self.place_node(&mut layout, &wires, i, node, instance);
-            self.place_extra(&mut layout, &wires, i, node.kind, instance);
-        }
-        // The padding subcircuit is the only writer of the constants, so no prover can choose them.
-        if let Some(kind) = kind_type(Kind::Padding) {
-            let instance = layout.instance(kind);
-            (0..2).for_each(|half| match wires.empty {
-                Some(empty) => layout.write(instance, half, empty[half]),
-                None => layout.unused(instance, half),
-            });
-            match wires.full {
-                Some(full) => layout.write(instance, 2, full),
-                None => layout.unused(instance, 2),
-            }
-            self.place_extra(&mut layout, &wires, nodes.len(), Kind::Padding, instance);
-        }
-        Ok((layout.build()?, wires))
-    }
-
-    /// Declares all wires. Their order determines their addresses, and so the keys.
-    fn wires(&self, layout: &mut LayoutBuilder, nodes: &[Node]) -> Wires {
-        let last = nodes.len() - 1;
-        let pair = |layout: &mut LayoutBuilder, name, i: usize| {
-            [0, 1].map(|half| layout.wire(name, 2 * i as u64 + half))
-        };
-        let mut digests = Vec::with_capacity(nodes.len());
-        for i in 0..nodes.len() {
-            digests.push(if i == last {
-                [0, 1].map(|half| layout.public_output("root", half))
-            } else {
-                pair(layout, "digest", i)
-            });
-        }
-        let missing = nodes.iter().any(|n| matches!(n.children, Some((_, None))));
-        let empty = missing.then(|| pair(layout, "empty", 0));
-        let full = (self.leaves > 1).then(|| layout.wire("bytes of a full leaf", 0));
-        let rest = layout.wire("bytes of the last leaf", 0);
-        let count = nodes.len() + 1;
-        let extra: Vec<Vec<WireId>> = (1..count)
-            .map(|i| {
-                (0..self.extra_wires)
-                    .map(|j| layout.wire("extra", (i * self.extra_wires + j) as u64))
-                    .collect()
-            })
-            .collect();
-        Wires { digests, empty, full, rest, extra }
-    }
-
-    /// Places the wires of a node, in the slots that `synthesize` expects.
-    fn place_node(
-        &self,
-        layout: &mut LayoutBuilder,
-        wires: &Wires,
-        i: usize,
-        node: &Node,
-        instance: InstanceId,
-    ) {
-        (0..2).for_each(|half| layout.write(instance, half, wires.digests[i][half]));
-        match node.kind {
-            Kind::Leaf => {
-                let full = wires.full.filter(|_| i + 1 < self.leaves);
-                layout.read(instance, 2, full.unwrap_or(wires.rest));
-            }
-            Kind::Root => layout.write(instance, 6, wires.rest),
-            _ => {}
-        }
-        if let Some((left, right)) = node.children {
-            let right = right.map(|i| wires.digests[i]).or(wires.empty);
-            for half in 0..2 {
-                layout.read(instance, 2 + half, wires.digests[left][half]);
-                if let Some(right) = right {
-                    layout.read(instance, 4 + half, right[half]);
-                }
-            }
-        }
-    }
-
-    /// Places the extra wires of subcircuit i after its other slots: those of its predecessor, then
-    /// its own.
-    fn place_extra(
-        &self,
-        layout: &mut LayoutBuilder,
-        wires: &Wires,
-        i: usize,
-        kind: Kind,
-        instance: InstanceId,
-    ) {
-        let first = kind.own_slots();
-        for j in 0..self.extra_wires {
-            match i.checked_sub(1) {
-                Some(before) => layout.read(instance, first + j, wires.extra[before][j]),
-                None => layout.unused(instance, first + j),
-            }
-            match wires.extra.get(i) {
-                Some(wires) => layout.write(instance, first + self.extra_wires + j, wires[j]),
-                None => layout.unused(instance, first + self.extra_wires + j),
-            }
-        }
-    }
-
-    /// The bytes of a leaf, padded.
-    fn leaf<'f>(&self, file: &'f [u8], i: usize) -> Cow<'f, [u8]> {
+    /// The bytes of a leaf, padded, and how many of them belong to the file.
+    fn leaf(&self, file: &[u8], i: usize) -> LeafBytes {
         let start = (i * self.leaf_bytes).min(file.len());
-        let bytes = &file[start..(start + self.leaf_bytes).min(file.len())];
-        if bytes.len() == self.leaf_bytes {
-            return Cow::Borrowed(bytes);
-        }
-        let mut filled = bytes.to_vec();
-        filled.resize(self.leaf_bytes, 0);
-        Cow::Owned(filled)
-    }
-
-    /// The number of the file's bytes in a leaf.
-    fn used(&self, file: &[u8], i: usize) -> usize {
-        file.len().saturating_sub(i * self.leaf_bytes).min(self.leaf_bytes)
+        let mut bytes = file[start..(start + self.leaf_bytes).min(file.len())].to_vec();
+        let used = bytes.len();
+        bytes.resize(self.leaf_bytes, 0);
+        LeafBytes { bytes, used }
     }
 
     /// The number of bytes in the leaves before the last.
@@ -333,57 +151,21 @@ impl Merkle {
         (self.leaves as u64 - 1) * self.leaf_bytes as u64
     }
 
-    fn check_length(&self, file: &[u8]) -> Result<(), CircuitError> {
-        let leaves = file.len().div_ceil(self.leaf_bytes.max(1)).max(1);
-        if leaves == self.leaves {
+    fn check_length(&self, length: u64) -> Result<(), CircuitError> {
+        let leaves = length.div_ceil(self.leaf_bytes.max(1) as u64).max(1);
+        if leaves == self.leaves as u64 {
             return Ok(());
         }
         let noun = |leaves| if leaves == 1 { "leaf" } else { "leaves" };
         Err(format!(
-            "the file has {} bytes, which is {leaves} {} of {} bytes, but the circuit is for {} {}: \
-             use keys or parameters with leaves={leaves}",
-            file.len(),
+            "the file has {length} bytes, which is {leaves} {} of {} bytes, but the circuit is for \
+             {} {}: use keys or parameters with leaves={leaves}",
             noun(leaves),
             self.leaf_bytes,
             self.leaves,
-            noun(self.leaves),
+            noun(self.leaves as u64),
         )
         .into())
-    }
-
-    /// Computes the tree of a file natively.
-    fn tree(&self, file: &[u8]) -> Result<Tree, CircuitError> {
-        self.check_length(file)?;
-        let nodes = self.nodes();
-        let mut digests: Vec<[u8; DIGEST]> = Vec::with_capacity(nodes.len());
-        for (i, node) in nodes.iter().enumerate() {
-            let digest = match node.children {
-                None => {
-                    let first: [u8; DIGEST] = Sha256::new()
-                        .chain_update(self.leaf(file, i))
-                        .chain_update([0])
-                        .finalize()
-                        .into();
-                    (1..self.iterations).fold(first, |d, _| {
-                        Sha256::new()
-                            .chain_update(d)
-                            .chain_update([ITERATION_TAG])
-                            .finalize()
-                            .into()
-                    })
-                }
-                Some((left, right)) => {
-                    let right = right.map_or(EMPTY, |i| digests[i]);
-                    let mut hasher = Sha256::new().chain_update(digests[left]).chain_update(right);
-                    if node.kind == Kind::Root {
-                        hasher.update((file.len() as u64).to_be_bytes());
-                    }
-                    hasher.chain_update([node.kind.tag()]).finalize().into()
-                }
-            };
-            digests.push(digest);
-        }
-        Ok(Tree { nodes, digests })
     }
 
     /// Computes the root of a file's tree natively.
@@ -391,153 +173,453 @@ impl Merkle {
     /// # Errors
     /// If the file does not have the circuit's number of leaves.
     pub fn root(&self, file: &[u8]) -> Result<[u8; DIGEST], CircuitError> {
-        Ok(self.tree(file)?.digests.last().copied().unwrap_or(EMPTY))
+        self.check_length(file.len() as u64)?;
+        let nodes = self.nodes();
+        let mut digests: Vec<[u8; DIGEST]> = Vec::with_capacity(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            digests.push(match node.children {
+                None => leaf_digest(&self.leaf(file, i).bytes, self.iterations),
+                Some((left, right)) => {
+                    let right = right.map_or(EMPTY, |i| digests[i]);
+                    let length = (node.kind == Kind::Root).then_some(file.len() as u64);
+                    node_digest(node.kind, &digests[left], &right, length)
+                }
+            });
+        }
+        Ok(digests.last().copied().unwrap_or(EMPTY))
     }
 }
 
-/// The tree of a file: all nodes and their digests, the root last.
-#[derive(Clone, Debug)]
-pub struct Tree {
-    nodes: Vec<Node>,
-    digests: Vec<[u8; DIGEST]>,
+/// The digest of a leaf.
+fn leaf_digest(bytes: &[u8], iterations: usize) -> [u8; DIGEST] {
+    let first = Sha256::new().chain_update(bytes).chain_update([Kind::Leaf.tag()]).finalize();
+    (1..iterations).fold(first.into(), |digest: [u8; DIGEST], _| {
+        Sha256::new().chain_update(digest).chain_update([ITERATION_TAG]).finalize().into()
+    })
 }
 
-/// The wires of the layout.
-struct Wires {
-    /// The digests by node; those of the root are public.
-    digests: Vec<[WireId; 2]>,
-    /// The digest of a missing right child, if one is missing.
-    empty: Option<[WireId; 2]>,
-    /// The number of bytes in a full leaf, if there are leaves before the last.
-    full: Option<WireId>,
-    /// The number of the file's bytes in the last leaf.
-    rest: WireId,
-    /// The extra wires from subcircuit i to i + 1.
-    extra: Vec<Vec<WireId>>,
+/// The digest of a parent; the root also hashes the length of the file.
+fn node_digest(
+    kind: Kind,
+    left: &[u8; DIGEST],
+    right: &[u8; DIGEST],
+    length: Option<u64>,
+) -> [u8; DIGEST] {
+    let mut hasher = Sha256::new().chain_update(left).chain_update(right);
+    if let Some(length) = length {
+        hasher.update(length.to_be_bytes());
+    }
+    hasher.chain_update([kind.tag()]).finalize().into()
 }
 
-impl Circuit for Merkle {
-    type Input = [u8];
-    type Trace = Tree;
-    type Private = Private;
+/// A digest from its halves; `None` unless each is below 2^128.
+fn join_halves(halves: &[Fr]) -> Option<[u8; DIGEST]> {
+    let [high, low] = halves else { return None };
+    let mut out = [0; DIGEST];
+    for (chunk, half) in out.chunks_exact_mut(16).zip([high, low]) {
+        let bytes = half.into_bigint().to_bytes_be();
+        let (zeros, value) = bytes.split_at(16);
+        if zeros.iter().any(|b| *b != 0) {
+            return None;
+        }
+        chunk.copy_from_slice(value);
+    }
+    Some(out)
+}
 
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        Ok(self.build()?.0)
+/// The values of the additional wires that a subcircuit writes. Any values will do, because only
+/// the memory check constrains them. Full-size ones are the realistic case for benchmarks.
+fn extra_values(read: &[Fr]) -> Vec<Fr> {
+    let next = |x: &Fr| Some(x.square() + Fr::from(3u64));
+    let first = read.last().copied().unwrap_or_default();
+    std::iter::successors(next(&first), next).take(read.len()).collect()
+}
+
+/// The order of the slots of a node: its own, then the additional wires.
+fn order(own: &[Access], extra: usize) -> Vec<Access> {
+    [own, &vec![Access::Read; extra], &vec![Access::Write; extra]].concat()
+}
+
+/// The additional slots, which are in no constraint of the node.
+fn extra_slots(own: usize, extra: usize) -> Vec<usize> {
+    (own..own + 2 * extra).collect()
+}
+
+/// The variable of a slot.
+fn variable(slot: &Var) -> Result<Variable, SynthesisError> {
+    match slot {
+        FpVar::Var(v) => Ok(v.variable),
+        FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
+    }
+}
+
+fn variables(slots: &[Var; 2]) -> Result<[Variable; 2], SynthesisError> {
+    Ok([variable(&slots[0])?, variable(&slots[1])?])
+}
+
+const READ: Access = Access::Read;
+const WRITE: Access = Access::Write;
+
+/// What a leaf or a parent writes.
+#[derive(Clone, Debug, Slots)]
+struct NodeWrites<W> {
+    digest: [W; 2],
+    extra: Vec<W>,
+}
+
+/// A leaf of the tree.
+#[derive(Clone, Debug, PartialEq)]
+struct Leaf {
+    leaf_bytes: usize,
+    iterations: usize,
+    /// Whether there are several leaves: then none is empty.
+    several: bool,
+    extra: usize,
+}
+
+/// The private input of a leaf.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct LeafBytes {
+    /// The bytes of the leaf, padded.
+    bytes: Vec<u8>,
+    /// The number of bytes that belong to the file.
+    used: usize,
+}
+
+#[derive(Clone, Debug, Slots)]
+struct LeafReads<W> {
+    /// How many bytes of the file the leaf has.
+    bytes: W,
+    extra: Vec<W>,
+}
+
+impl Part for Leaf {
+    const NAME: &'static str = "leaf";
+    type Reads<W: SlotLeaf> = LeafReads<W>;
+    type Writes<W: SlotLeaf> = NodeWrites<W>;
+    type Private = LeafBytes;
+
+    fn reads(&self) -> LeafReads<Slot> {
+        LeafReads { bytes: Slot, extra: vec![Slot; self.extra] }
     }
 
-    fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
-        let (_, wires) = self.build()?;
-        let tree = self.tree(file)?;
-        for (wires, digest) in wires.digests.iter().zip(&tree.digests) {
-            wires
-                .iter()
-                .zip(digest_halves(digest))
-                .for_each(|(wire, half)| values.set(*wire, half));
-        }
-        for wire in wires.empty.iter().flatten() {
-            values.set(*wire, Fr::default());
-        }
-        wires.full.into_iter().for_each(|wire| values.set(wire, Fr::from(self.leaf_bytes as u64)));
-        values.set(wires.rest, Fr::from(self.used(file, self.leaves - 1) as u64));
-        // Any values will do, because only the memory check constrains them. Full-size ones are the
-        // realistic case for benchmarks.
-        let mut x = Fr::from(3u64);
-        for wire in wires.extra.iter().flatten() {
-            x = x.square() + Fr::ONE;
-            values.set(*wire, x);
-        }
-        Ok(tree)
+    fn writes(&self) -> NodeWrites<Slot> {
+        NodeWrites { digest: [Slot; 2], extra: vec![Slot; self.extra] }
     }
 
-    fn private_input(
-        &self,
-        file: &[u8],
-        tree: &Tree,
-        instance: InstanceId,
-    ) -> Result<Private, CircuitError> {
-        let Some(node) = tree.nodes.get(instance.index()) else { return Ok(Private::Padding) };
-        Ok(match node.children {
-            None => Private::Leaf {
-                bytes: self.leaf(file, instance.index()).into_owned(),
-                used: self.used(file, instance.index()),
-            },
-            Some((left, right)) => Private::Node {
-                left: tree.digests[left],
-                right: right.map_or(EMPTY, |i| tree.digests[i]),
-                length: file.len() as u64,
-            },
-        })
+    fn order(&self, _: usize, _: usize) -> Vec<Access> {
+        order(&[WRITE, WRITE, READ], self.extra)
+    }
+
+    fn unconstrained(&self) -> Vec<usize> {
+        extra_slots(3, self.extra)
+    }
+
+    fn run(&self, reads: &LeafReads<Fr>, leaf: &LeafBytes) -> Result<NodeWrites<Fr>, CircuitError> {
+        let digest = digest_halves(&leaf_digest(&leaf.bytes, self.iterations));
+        Ok(NodeWrites { digest, extra: extra_values(&reads.extra) })
     }
 
     fn synthesize(
         &self,
-        subcircuit: &Subcircuit,
-        private: Option<&Private>,
-    ) -> Result<(), SynthesisError> {
-        let cs = subcircuit.cs();
-        let kind = self.kinds()[subcircuit.kind().index()];
-        let wire = |slot: usize| match subcircuit.slot(slot)? {
-            FpVar::Var(v) => Ok(v.variable),
-            FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
-        };
-        let digest = match (kind, private) {
-            // Constants: zero halves, and the number of bytes in a full leaf.
-            (Kind::Padding, _) => {
-                for half in 0..2 {
-                    let slot = wire(half)?;
-                    cs.enforce_r1cs_constraint(
-                        || slot.into(),
-                        || Variable::One.into(),
-                        LinearCombination::zero,
-                    )?;
-                }
-                if self.leaves > 1 {
-                    let (full, slot) = (Fr::from(self.leaf_bytes as u64), wire(2)?);
-                    let constant = || LinearCombination(vec![(full, Variable::One)]);
-                    cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), constant)?;
-                }
-                return Ok(());
-            }
-            (Kind::Leaf, None | Some(Private::Leaf { .. })) => {
-                let (bytes, used) = match private {
-                    Some(Private::Leaf { bytes, used }) => (Some(&bytes[..]), Some(*used)),
-                    _ => (None, None),
-                };
-                let data = Message::new().witness(&cs, self.leaf_bytes, bytes)?;
-                // Ties the number of bytes to the padding, so that the length in the root is the
-                // file's. With several leaves none is empty: that file would have fewer leaves.
-                data.enforce_filling(&cs, wire(2)?, used, self.leaves > 1)?;
-                let mut digest = data.constant(&[0]).sha256(&cs)?;
-                for _ in 1..self.iterations {
-                    digest =
-                        Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
-                }
-                digest
-            }
-            (_, None | Some(Private::Node { .. })) => {
-                let (left, right, length) = match private {
-                    Some(Private::Node { left, right, length }) => {
-                        (Some(*left), Some(*right), Some(length.to_be_bytes()))
-                    }
-                    _ => (None, None, None),
-                };
-                let left = digest_from_wires(&cs, [wire(2)?, wire(3)?], left)?;
-                let right = digest_from_wires(&cs, [wire(4)?, wire(5)?], right)?;
-                let mut message = Message::new().digest(&left).digest(&right);
-                if kind == Kind::Root {
-                    message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
-                    // The hashed length is that of the full leaves plus what the last leaf has.
-                    message.enforce_number(&cs, 8, self.before_last(), wire(6)?)?;
-                }
-                message.constant(&[kind.tag()]).sha256(&cs)?
-            }
-            _ => return Err(SynthesisError::Unsatisfiable),
-        };
-        enforce_half(&cs, &digest[..4], wire(0)?)?;
-        enforce_half(&cs, &digest[4..], wire(1)?)
+        cs: Cs,
+        reads: &LeafReads<Var>,
+        writes: &NodeWrites<Var>,
+        leaf: Option<&LeafBytes>,
+    ) -> Synthesized {
+        let data = Message::new().witness(&cs, self.leaf_bytes, leaf.map(|l| &l.bytes[..]))?;
+        // Ties the number of bytes to the padding, so that the length in the root is the file's.
+        // With several leaves none is empty: that file would have fewer leaves.
+        data.enforce_filling(&cs, variable(&reads.bytes)?, leaf.map(|l| l.used), self.several)?;
+        let mut digest = data.constant(&[Kind::Leaf.tag()]).sha256(&cs)?;
+        for _ in 1..self.iterations {
+            digest = Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
+        }
+        enforce_digest(&cs, &digest, &writes.digest)
     }
 }
 
-mod named;
-#[cfg(test)]
-mod tests;
+/// Constrains a digest to equal two wires.
+fn enforce_digest(cs: &Cs, digest: &crate::sha256::Digest, wires: &[Var; 2]) -> Synthesized {
+    enforce_half(cs, &digest[..4], variable(&wires[0])?)?;
+    enforce_half(cs, &digest[4..], variable(&wires[1])?)
+}
+
+#[derive(Clone, Debug, Slots)]
+struct ParentReads<W> {
+    left: [W; 2],
+    right: [W; 2],
+    extra: Vec<W>,
+}
+
+impl ParentReads<Slot> {
+    fn slots(extra: usize) -> Self {
+        Self { left: [Slot; 2], right: [Slot; 2], extra: vec![Slot; extra] }
+    }
+}
+
+impl ParentReads<Fr> {
+    /// The digests of the children.
+    fn children(&self) -> Result<[[u8; DIGEST]; 2], CircuitError> {
+        let child = |halves| join_halves(halves).ok_or("a wire does not hold half a digest");
+        Ok([child(&self.left)?, child(&self.right)?])
+    }
+}
+
+impl ParentReads<Var> {
+    /// The message that starts with the digests of the children.
+    fn message(&self, cs: &Cs) -> Result<Message, SynthesisError> {
+        let child = |halves: &[Var; 2]| {
+            // The bytes of the witness; a wire that does not hold half a digest fails a constraint.
+            let value = halves[0].value().ok().zip(halves[1].value().ok());
+            let bytes = value.map(|(high, low)| join_halves(&[high, low]).unwrap_or(EMPTY));
+            digest_from_wires(cs, variables(halves)?, bytes)
+        };
+        Ok(Message::new().digest(&child(&self.left)?).digest(&child(&self.right)?))
+    }
+}
+
+/// A parent of leaves, or of parents.
+#[derive(Clone, Debug, PartialEq)]
+struct Parent {
+    kind: Kind,
+    extra: usize,
+}
+
+impl Part for Parent {
+    const NAME: &'static str = "inner-parent";
+    type Reads<W: SlotLeaf> = ParentReads<W>;
+    type Writes<W: SlotLeaf> = NodeWrites<W>;
+    type Private = ();
+
+    fn name(&self) -> String {
+        match self.kind {
+            Kind::FirstParent => "first-parent".into(),
+            _ => Self::NAME.into(),
+        }
+    }
+
+    fn reads(&self) -> ParentReads<Slot> {
+        ParentReads::slots(self.extra)
+    }
+
+    fn writes(&self) -> NodeWrites<Slot> {
+        NodeWrites { digest: [Slot; 2], extra: vec![Slot; self.extra] }
+    }
+
+    fn order(&self, _: usize, _: usize) -> Vec<Access> {
+        order(&[WRITE, WRITE, READ, READ, READ, READ], self.extra)
+    }
+
+    fn unconstrained(&self) -> Vec<usize> {
+        extra_slots(6, self.extra)
+    }
+
+    fn run(&self, reads: &ParentReads<Fr>, (): &()) -> Result<NodeWrites<Fr>, CircuitError> {
+        let [left, right] = reads.children()?;
+        let digest = digest_halves(&node_digest(self.kind, &left, &right, None));
+        Ok(NodeWrites { digest, extra: extra_values(&reads.extra) })
+    }
+
+    fn synthesize(
+        &self,
+        cs: Cs,
+        reads: &ParentReads<Var>,
+        writes: &NodeWrites<Var>,
+        _: Option<&()>,
+    ) -> Synthesized {
+        let digest = reads.message(&cs)?.constant(&[self.kind.tag()]).sha256(&cs)?;
+        enforce_digest(&cs, &digest, &writes.digest)
+    }
+}
+
+/// The root, which also hashes the length of the file; the length is its private input.
+#[derive(Clone, Debug, PartialEq)]
+struct Root {
+    /// The number of bytes in the leaves before the last.
+    before_last: u64,
+    extra: usize,
+}
+
+#[derive(Clone, Debug, Slots)]
+struct RootWrites<W> {
+    digest: [W; 2],
+    /// How many bytes of the file the last leaf has.
+    rest: W,
+    extra: Vec<W>,
+}
+
+impl Part for Root {
+    const NAME: &'static str = "root";
+    type Reads<W: SlotLeaf> = ParentReads<W>;
+    type Writes<W: SlotLeaf> = RootWrites<W>;
+    type Private = u64;
+
+    fn reads(&self) -> ParentReads<Slot> {
+        ParentReads::slots(self.extra)
+    }
+
+    fn writes(&self) -> RootWrites<Slot> {
+        RootWrites { digest: [Slot; 2], rest: Slot, extra: vec![Slot; self.extra] }
+    }
+
+    fn order(&self, _: usize, _: usize) -> Vec<Access> {
+        order(&[WRITE, WRITE, READ, READ, READ, READ, WRITE], self.extra)
+    }
+
+    fn unconstrained(&self) -> Vec<usize> {
+        extra_slots(7, self.extra)
+    }
+
+    fn run(&self, reads: &ParentReads<Fr>, length: &u64) -> Result<RootWrites<Fr>, CircuitError> {
+        let [left, right] = reads.children()?;
+        let digest = digest_halves(&node_digest(Kind::Root, &left, &right, Some(*length)));
+        let rest = Fr::from(*length) - Fr::from(self.before_last);
+        Ok(RootWrites { digest, rest, extra: extra_values(&reads.extra) })
+    }
+
+    fn synthesize(
+        &self,
+        cs: Cs,
+        reads: &ParentReads<Var>,
+        writes: &RootWrites<Var>,
+        length: Option<&u64>,
+    ) -> Synthesized {
+        let length = length.map(|length| length.to_be_bytes());
+        let message = reads.message(&cs)?.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+        // The hashed length is that of the full leaves plus what the last leaf has.
+        message.enforce_number(&cs, 8, self.before_last, variable(&writes.rest)?)?;
+        let digest = message.constant(&[Kind::Root.tag()]).sha256(&cs)?;
+        enforce_digest(&cs, &digest, &writes.digest)
+    }
+}
+
+/// The only writer of the constants, so no prover can choose them.
+#[derive(Clone, Debug, PartialEq)]
+struct Padding {
+    /// The number of bytes in a full leaf, if there are leaves before the last.
+    full: Option<u64>,
+    extra: usize,
+}
+
+#[derive(Clone, Debug, Slots)]
+struct PaddingWrites<W> {
+    empty: [W; 2],
+    full: W,
+    extra: Vec<W>,
+}
+
+impl Part for Padding {
+    const NAME: &'static str = "padding";
+    type Reads<W: SlotLeaf> = Vec<W>;
+    type Writes<W: SlotLeaf> = PaddingWrites<W>;
+    type Private = ();
+
+    fn reads(&self) -> Vec<Slot> {
+        vec![Slot; self.extra]
+    }
+
+    fn writes(&self) -> PaddingWrites<Slot> {
+        PaddingWrites { empty: [Slot; 2], full: Slot, extra: vec![Slot; self.extra] }
+    }
+
+    fn order(&self, _: usize, _: usize) -> Vec<Access> {
+        order(&[WRITE; 3], self.extra)
+    }
+
+    fn unconstrained(&self) -> Vec<usize> {
+        let mut slots = extra_slots(3, self.extra);
+        // Without leaves before the last, nobody reads the number.
+        slots.extend(self.full.is_none().then_some(2));
+        slots
+    }
+
+    fn run(&self, extra: &Vec<Fr>, (): &()) -> Result<PaddingWrites<Fr>, CircuitError> {
+        let full = Fr::from(self.full.unwrap_or_default());
+        Ok(PaddingWrites { empty: [Fr::default(); 2], full, extra: extra_values(extra) })
+    }
+
+    fn synthesize(
+        &self,
+        cs: Cs,
+        _: &Vec<Var>,
+        writes: &PaddingWrites<Var>,
+        _: Option<&()>,
+    ) -> Synthesized {
+        for slot in variables(&writes.empty)? {
+            cs.enforce_r1cs_constraint(
+                || slot.into(),
+                || Variable::One.into(),
+                LinearCombination::zero,
+            )?;
+        }
+        if let Some(full) = self.full {
+            let (full, slot) = (Fr::from(full), variable(&writes.full)?);
+            let constant = || LinearCombination(vec![(full, Variable::One)]);
+            cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), constant)?;
+        }
+        Ok(())
+    }
+}
+
+impl WiredCircuit for Merkle {
+    type Input = [u8];
+
+    /// One instance per node, in the order of the nodes, and the padding subcircuit. The order in
+    /// which wires are declared determines their addresses, and so the keys.
+    fn wire(&self, c: &mut Wires<[u8]>) -> Result<(), LayoutError> {
+        if self.leaves == 0 || self.leaf_bytes == 0 || self.iterations == 0 {
+            return Err(
+                "a tree needs at least one leaf, one byte per leaf, and one iteration".into()
+            );
+        }
+        let (circuit, nodes) = (*self, self.nodes());
+        let digests: Vec<[Wire; 2]> = (0..nodes.len())
+            .map(|i| [0, 1].map(|half| c.declare("digest", 2 * i as u64 + half)))
+            .collect();
+        let empty = [0, 1].map(|half| c.promise("empty", half, |_| Ok(Fr::default())));
+        let several = self.leaves > 1;
+        let full_bytes = if several { self.leaf_bytes as u64 } else { 0 };
+        let full = c.promise("bytes of a full leaf", 0, move |_| Ok(Fr::from(full_bytes)));
+        let rest = c.promise("bytes of the last leaf", 0, move |file| {
+            circuit.check_length(file.len() as u64)?;
+            Ok(Fr::from(circuit.leaf(file, circuit.leaves - 1).used as u64))
+        });
+        // The first subcircuit reads no additional wires, and nobody reads those of the last.
+        let mut extra: Vec<Vec<Wire>> = vec![vec![c.unused(); self.extra_wires]];
+        for i in 0..nodes.len() + 1 {
+            let wire = |j| c.declare("extra", ((i + 1) * self.extra_wires + j) as u64);
+            extra.push((0..self.extra_wires).map(wire).collect());
+        }
+        let (read, written) = (|i: usize| extra[i].clone(), |i: usize| extra[i + 1].clone());
+        for (i, node) in nodes.iter().enumerate() {
+            let (digest, extra) = (digests[i], self.extra_wires);
+            let Some((left, right)) = node.children else {
+                let Self { leaf_bytes, iterations, .. } = circuit;
+                let bytes = if i + 1 < self.leaves { full } else { rest };
+                c.add_into(
+                    &Leaf { leaf_bytes, iterations, several, extra },
+                    LeafReads { bytes, extra: read(i) },
+                    NodeWrites { digest, extra: written(i) },
+                    move |file| Ok(circuit.leaf(file, i)),
+                );
+                continue;
+            };
+            let right = right.map_or(empty, |right| digests[right]);
+            let reads = ParentReads { left: digests[left], right, extra: read(i) };
+            if node.kind == Kind::Root {
+                let root = Root { before_last: self.before_last(), extra };
+                let writes = RootWrites { digest, rest, extra: written(i) };
+                c.add_into(&root, reads, writes, |file| Ok(file.len() as u64));
+                (0..2).for_each(|half| c.output_at("root", half, digest[usize::from(half == 1)]));
+            } else {
+                let writes = NodeWrites { digest, extra: written(i) };
+                c.add_into(&Parent { kind: node.kind, extra }, reads, writes, |_| Ok(()));
+            }
+        }
+        let padding = Padding { full: several.then_some(full_bytes), extra: self.extra_wires };
+        let writes = PaddingWrites { empty, full, extra: written(nodes.len()) };
+        c.add_into(&padding, read(nodes.len()), writes, |_| Ok(()));
+        Ok(())
+    }
+}

@@ -13,15 +13,15 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_circuit::MemoryChallenges;
 use hekaton_core::mirage::MirageProof;
 use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
-use hekaton_core::{SetupOptions, VerifyingKey, fuzzing, setup_into, verify};
+use hekaton_core::{SetupOptions, VerifyingKey, fuzzing, setup_into, verify_with_test_keys};
 use hekaton_storage::{KeyStore, fuzzing as storage};
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// A valid proof of three subcircuits, with its [`KEY`] and its [`public_values`].
-pub const PROOF: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.proof");
+pub const PROOF: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v2.proof");
 /// The verifying key of [`PROOF`].
-pub const KEY: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v1.key");
+pub const KEY: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v2.key");
 
 /// The public values of [`PROOF`].
 pub fn public_values() -> Vec<Fr> {
@@ -63,13 +63,13 @@ pub fn proof(data: &[u8]) {
 
 /// Checks that any proof other than `good` is refused, and `good` too with other public values.
 pub fn check_proof(key: &VerifyingKey, public: &[Fr], good: &[u8], bytes: &[u8]) {
-    let verdict = verify(key, public, bytes);
+    let verdict = verify_with_test_keys(key, public, bytes);
     assert_eq!(verdict.is_ok(), bytes == good, "{verdict:?}");
     if verdict.is_ok() {
         let mut other = public.to_vec();
         other[0] += Fr::from(1u64);
-        assert!(verify(key, &other, bytes).is_err());
-        assert!(verify(key, &other[1..], bytes).is_err());
+        assert!(verify_with_test_keys(key, &other, bytes).is_err());
+        assert!(verify_with_test_keys(key, &other[1..], bytes).is_err());
     }
 }
 
@@ -90,7 +90,7 @@ pub fn verifying_key(data: &[u8]) {
     let bytes = file(data, KEY, &key_fields());
     if let Ok(key) = VerifyingKey::from_bytes(&bytes) {
         assert_eq!(key.to_bytes(), bytes, "one encoding");
-        assert_eq!(verify(&key, &public_values(), PROOF).is_ok(), bytes == KEY);
+        assert_eq!(verify_with_test_keys(&key, &public_values(), PROOF).is_ok(), bytes == KEY);
     }
 }
 
@@ -107,11 +107,11 @@ pub fn manifest(data: &[u8]) {
 }
 
 /// A valid `manifest.json`.
-pub const MANIFEST: &str = r#"{"format_version":1,"curve":"BLS12-381","circuit":"golden","parameters":{},"instances":3,
+pub const MANIFEST: &str = r#"{"format_version":2,"curve":"BLS12-381","circuit":"golden","parameters":{},"instances":3,
 "zero_knowledge":true,"layout_digest":"00","verifying_key_digest":"00","aggregation_key_digest":"00","types":[{"name":"square",
-"slots":4,"constraints":7,"instances":2,"bytes":4000,"digest":"00"}],"trust":"nobody","written_by":"hekaton"}"#;
+"slots":4,"constraints":7,"instances":2,"bytes":4000,"digest":"00","r1cs_digest":"00"}],"trust":"nobody","written_by":"hekaton"}"#;
 /// A valid `run.json`.
-pub const RUN: &str = r#"{"format_version":1,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
+pub const RUN: &str = r#"{"format_version":2,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
 "layout_digest":"00","input_digest":"00","seed_digest":"00","insecure_seed":false,"written_by":"hekaton"}"#;
 
 /// The commitments in the valid [`log`].

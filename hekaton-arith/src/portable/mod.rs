@@ -7,11 +7,13 @@
 #![allow(unsafe_code)]
 
 mod batch;
+mod butterflies;
 mod endomorphisms;
 pub(crate) mod fft;
 mod fields;
 mod pairing;
 mod points;
+mod radix3;
 mod target_group;
 
 pub(crate) use batch::{FEW_MULTIPLES_G1, FEW_MULTIPLES_G2, add_pairs, signed};

@@ -19,86 +19,64 @@
 //! differences that are not factors are not carried before the nearest multiple of p is subtracted
 //! ([`Fr::settled`]).
 
-use super::field::{Element, Fr, limbs};
+use super::blocks::{
+    Block, Twiddles, blocks, difference, load, load_elements, store, store_elements, sum, times_r,
+};
+use super::field::{Element, Fr};
 use super::lane::Lane;
 use super::product::{product, product_limbs, products_limbs};
-use ark_bls12_381::FrConfig;
-use ark_ff::MontConfig;
+use super::radix3::{Radix3, dif_layer, dit_layer};
 
-/// The size of the smallest transform of this backend.
+/// The size of the smallest power-of-two transform of this backend.
 pub(crate) const LEAST: usize = 64;
 
-/// Eight elements, either as they are in memory or transposed, word by word.
-type Block = [u64; 32];
-
-/// The twiddles of eight consecutive butterflies, limb by limb.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Twiddles([[u64; 8]; 5]);
-
-impl Twiddles {
-    #[inline(always)]
-    fn load(&self) -> Fr {
-        let mut t = [Lane::splat(0); 5];
-        for j in 0..5 {
-            t[j] = Lane::load(&self.0[j]);
-        }
-        Element::new(t)
-    }
-}
-
-/// The powers of the root for all layers: 40 N bytes.
+/// The powers of the roots for all layers: 40 N bytes. M is N, or N/3 with a layer of radix 3.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables {
     /// Twiddles for butterflies over distances of 8, 16, 32 and so on.
     layers: Vec<Vec<Twiddles>>,
     /// The first three powers of the eighth root of unity.
     eighth: [[u64; 5]; 3],
-}
-
-/// Returns x R mod p in limbs; the words of x are x 2^256.
-fn times_r(x: &ark_bls12_381::Fr) -> [u64; 5] {
-    let sixteen = *x * ark_bls12_381::Fr::from(16u64);
-    limbs(&sixteen.0.0, 0)
+    radix3: Option<Radix3>,
 }
 
 impl Tables {
-    /// Takes the powers w^i for i < N/2, where N is at least [`LEAST`].
-    pub(crate) fn new(powers: &[ark_bls12_381::Fr]) -> Self {
+    /// Takes the powers of the root of order M for i < M/2, where M is at least [`LEAST`], and for
+    /// a domain of 3 M elements those of its root for i < 2 M.
+    pub(crate) fn new(powers: &[ark_bls12_381::Fr], radix3: Option<&[ark_bls12_381::Fr]>) -> Self {
         let half = powers.len();
         let mut layers = Vec::new();
         let mut distance = 8;
         while distance <= half {
             let stride = half / distance;
-            let layer = (0..distance / 8).map(|v| {
-                let mut out = [[0; 8]; 5];
-                for lane in 0..8 {
-                    for (j, limb) in
-                        times_r(&powers[(8 * v + lane) * stride]).into_iter().enumerate()
-                    {
-                        out[j][lane] = limb;
-                    }
-                }
-                Twiddles(out)
-            });
+            let layer =
+                (0..distance / 8).map(|v| Twiddles::new(|lane| &powers[(8 * v + lane) * stride]));
             layers.push(layer.collect());
             distance *= 2;
         }
         let eighth = [1, 2, 3].map(|i| times_r(&powers[i * half / 4]));
-        Self { layers, eighth }
+        Self { layers, eighth, radix3: radix3.map(Radix3::new) }
     }
 
-    /// Turns values in natural order into coefficients times N in bit-reversed order. The powers of
-    /// w serve for those of 1/w: they return the results in the order 0, N - 1, N - 2 and so on, so
-    /// reversing the values first restores the order.
+    /// Turns values in natural order into coefficients times N in the order of [`crate::fft`]. The
+    /// powers of w serve for those of 1/w: they return the results in the order 0, N - 1, N - 2 and
+    /// so on, so reversing the values first restores the order.
     pub(crate) fn to_coefficients(&self, values: &mut [ark_bls12_381::Fr]) {
         values[1..].reverse();
         // SAFETY: `Domain` makes these tables only where AVX-512 IFMA is available.
-        unsafe { dif_blocks(blocks(values), self, true) }
+        unsafe {
+            let blocks = blocks(values);
+            let Some(layer) = &self.radix3 else { return dif_blocks(blocks, self, true) };
+            dif_layer(blocks, layer);
+            let third = blocks.len() / 3;
+            for part in blocks.chunks_exact_mut(third) {
+                dif_blocks(part, self, false);
+            }
+        }
     }
 
-    /// Turns coefficients in bit-reversed order, multiplied by the factors if any, into values in
-    /// natural order.
+    /// Turns coefficients in the order of [`crate::fft`], multiplied by the factors if any, into
+    /// values in natural order.
     pub(crate) fn to_values(
         &self,
         coefficients: &mut [ark_bls12_381::Fr],
@@ -108,7 +86,16 @@ impl Tables {
             assert_eq!(coefficients.len(), factors.len(), "one factor per coefficient");
         }
         // SAFETY: `Domain` makes these tables only where AVX-512 IFMA is available.
-        unsafe { dit_blocks(blocks(coefficients), factors, self, true) }
+        unsafe {
+            let blocks = blocks(coefficients);
+            let Some(layer) = &self.radix3 else { return dit_blocks(blocks, factors, self, true) };
+            let third = blocks.len() / 3;
+            for (k, part) in blocks.chunks_exact_mut(third).enumerate() {
+                let factors = factors.map(|f| &f[8 * k * third..8 * (k + 1) * third]);
+                dit_blocks(part, factors, self, false);
+            }
+            dit_layer(blocks, layer);
+        }
     }
 
     /// Multiplies all values by x.
@@ -122,73 +109,6 @@ impl Tables {
     fn layer(&self, blocks: usize) -> &[Twiddles] {
         &self.layers[blocks.ilog2() as usize]
     }
-}
-
-/// Views the elements as blocks; their number is at least [`LEAST`] and a power of two.
-fn blocks(values: &mut [ark_bls12_381::Fr]) -> &mut [Block] {
-    const _: () = assert!(size_of::<[ark_bls12_381::Fr; 8]>() == size_of::<Block>());
-    const _: () = assert!(
-        <FrConfig as MontConfig<4>>::MODULUS.0[3] >> 63 == 0,
-        "numbers below 2 p have 256 bits"
-    );
-    // SAFETY: an element consists of its four words (size asserted; all words are valid), and this
-    // many blocks lie within the slice. Callers leave canonical elements behind.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len() / 8) }
-}
-
-/// Loads eight elements as they are in memory.
-#[inline(always)]
-fn load_elements(block: &Block) -> Fr {
-    let rows = block.as_chunks::<4>().0;
-    let words = Lane::half_columns([
-        &rows[0], &rows[1], &rows[2], &rows[3], &rows[4], &rows[5], &rows[6], &rows[7],
-    ]);
-    Element::cut(&words, 0)
-}
-
-#[inline(always)]
-fn load(block: &Block) -> Fr {
-    let rows = block.as_chunks::<8>().0;
-    Element::cut(
-        &[Lane::load(&rows[0]), Lane::load(&rows[1]), Lane::load(&rows[2]), Lane::load(&rows[3])],
-        0,
-    )
-}
-
-#[inline(always)]
-fn store(x: &Fr, block: &mut Block) {
-    let words: [Lane; 4] = x.joined();
-    for (word, row) in words.into_iter().zip(block.as_chunks_mut::<8>().0) {
-        word.store(row);
-    }
-}
-
-/// Stores numbers below 2 p as reduced elements.
-#[inline(always)]
-fn store_elements(x: &Fr, block: &mut Block) {
-    Lane::store_half_columns(x.reduce_once::<0>().joined(), block, 4);
-}
-
-/// Sums that have not been carried.
-type Limbs = [Lane; 5];
-
-#[inline(always)]
-fn sum(a: &Limbs, b: &Limbs) -> Limbs {
-    let mut t = *a;
-    for j in 0..5 {
-        t[j] = t[j].add(b[j]);
-    }
-    t
-}
-
-/// Computes `a - b + 2^K p`.
-#[inline(always)]
-fn difference<const K: usize>(a: &Limbs, b: &Limbs) -> Limbs {
-    let (mut t, p) = (*a, Fr::p(K));
-    for j in 0..5 {
-        t[j] = t[j].sub(b[j]).add(p[j]);
-    }
-    t
 }
 
 /// The butterfly `(a + b, (a - b) w)` for two pairs; all results are below 2 p.
@@ -459,73 +379,12 @@ fn load_factors(factors: &[ark_bls12_381::Fr], k: usize) -> Fr {
     }
     Element::cut(&Lane::half_columns(rows), 4)
 }
-
 #[cfg(test)]
 mod tests {
+    use super::super::blocks::tests::{below_p, from_blocks, number, to_blocks};
     use super::*;
     use crate::{portable, powers};
-    use ark_ff::{BigInt, BigInteger, FftField, Field};
-
-    const P: BigInt<4> = FrConfig::MODULUS;
-
-    #[test]
-    fn twiddles_are_times_r() {
-        let r = ark_bls12_381::Fr::from(2u64).pow([260]);
-        assert_eq!(
-            times_r(&ark_bls12_381::Fr::ONE),
-            limbs::<4, 5>(&ark_ff::PrimeField::into_bigint(r).0, 0)
-        );
-    }
-
-    /// A number below 2 p: one of the bounds, or a random one.
-    fn number(state: &mut u64) -> BigInt<4> {
-        let mut next = || {
-            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            *state >> 32
-        };
-        let mut out = P;
-        match next() % 6 {
-            0 => out = BigInt::zero(),
-            1 => _ = out.sub_with_borrow(&BigInt::one()),
-            2 => {}
-            3 | 4 => {
-                out.mul2();
-                out.sub_with_borrow(&BigInt::one());
-            }
-            _ => {
-                out.0 = [
-                    next() << 32 | next(),
-                    next() << 32 | next(),
-                    next() << 32 | next(),
-                    next() << 32 | next(),
-                ];
-                out.0[3] %= P.0[3];
-            }
-        }
-        out
-    }
-
-    fn below_p(mut x: BigInt<4>) -> BigInt<4> {
-        if x >= P {
-            x.sub_with_borrow(&P);
-        }
-        x
-    }
-
-    fn to_blocks(numbers: &[BigInt<4>]) -> Vec<Block> {
-        numbers
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|eight| std::array::from_fn(|at| eight[at % 8].0[at / 8]))
-            .collect()
-    }
-
-    fn from_blocks(blocks: &[Block]) -> Vec<BigInt<4>> {
-        let number =
-            |block: &Block, i: usize| BigInt(std::array::from_fn(|word| block[8 * word + i]));
-        blocks.iter().flat_map(|block| (0..8).map(move |i| below_p(number(block, i)))).collect()
-    }
+    use ark_ff::{BigInt, FftField};
 
     /// Blocks hold numbers up to 2 p, and passes must treat them as their residues modulo p.
     #[test]
@@ -537,7 +396,7 @@ mod tests {
         for log in 6..10 {
             let n = 1usize << log;
             let powers = powers(ark_bls12_381::Fr::get_root_of_unity(n as u64).unwrap(), n / 2);
-            let tables = Tables::new(&powers);
+            let tables = Tables::new(&powers, None);
             for _ in 0..100 {
                 let numbers: Vec<_> = (0..n).map(|_| number(&mut state)).collect();
                 let reduced: Vec<_> = numbers.iter().map(|x| below_p(*x)).collect();
@@ -564,7 +423,39 @@ mod tests {
                 let mut values: Vec<_> = reduced.iter().map(element).collect();
                 let mut expected = values.clone();
                 tables.to_values(&mut values, Some(&factors));
-                portable::fft::Tables::new(powers.clone()).to_values(&mut expected, Some(&factors));
+                portable::fft::Tables::new(powers.clone(), None)
+                    .to_values(&mut expected, Some(&factors));
+                assert_eq!(values, expected);
+            }
+        }
+    }
+
+    /// Elements up to p - 1, below a layer of radix 3.
+    #[test]
+    fn thirds_at_the_bounds() {
+        if !super::super::available() {
+            return;
+        }
+        let mut state = 13;
+        for third in [64, 128, 256] {
+            let root = ark_bls12_381::Fr::get_root_of_unity(3 * third as u64).unwrap();
+            let (radix2, radix3) = (powers(root * root * root, third / 2), powers(root, 2 * third));
+            let ours = Tables::new(&radix2, Some(&radix3));
+            let theirs = portable::fft::Tables::new(radix2, Some(radix3));
+            for _ in 0..100 {
+                let mut elements = || {
+                    let next = || ark_bls12_381::Fr::new_unchecked(below_p(number(&mut state)));
+                    std::iter::repeat_with(next).take(3 * third).collect::<Vec<_>>()
+                };
+                let (factors, mut values) = (elements(), elements());
+                let mut expected = values.clone();
+                ours.to_coefficients(&mut values);
+                theirs.to_coefficients(&mut expected);
+                assert_eq!(values, expected);
+                let mut values = elements();
+                let mut expected = values.clone();
+                ours.to_values(&mut values, Some(&factors));
+                theirs.to_values(&mut expected, Some(&factors));
                 assert_eq!(values, expected);
             }
         }

@@ -1,8 +1,8 @@
 //! The backend for processors with AVX-512 IFMA: eight field elements at a time, in limbs of 52
 //! bits.
 //!
-//! `unsafe` is used in [`lane`], which wraps the instructions, in [`fft`], which reads elements as
-//! words, and where code without these features calls code with them: functions in `lanes!` are
+//! `unsafe` is used in [`lane`], which wraps the instructions, in [`blocks`], which reads elements
+//! as words, and where code without these features calls code with them: functions in `lanes!` are
 //! compiled for the features, together with everything inlined into them. They may be called only
 //! where [`available`] returned `true`, which the dispatcher ([`crate::backend`]) ensures.
 //!
@@ -33,6 +33,7 @@ macro_rules! lanes {
 mod additions;
 #[path = "../lanes/batch.rs"]
 mod batch;
+mod blocks;
 #[path = "../lanes/coordinate.rs"]
 mod coordinate;
 pub(crate) mod fft;
@@ -48,6 +49,7 @@ mod pairing;
 #[path = "../lanes/pairs.rs"]
 mod pairs;
 mod product;
+mod radix3;
 #[path = "../lanes/target_group.rs"]
 mod target_group;
 #[path = "../lanes/tower.rs"]

@@ -1,59 +1,105 @@
 //! `hekaton check`.
 
-use crate::Registry;
-use crate::application::OnFile;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Check;
+use crate::program::Program;
 use crate::terminal::output;
-use serde_json::json;
+use hekaton_circuit::{
+    CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
-pub(crate) fn run(command: &Check, registry: &Registry, json: bool) -> Result<(), Failure> {
-    let file = exit::read(&command.file)?;
-    let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, _) = registry
-        .open(&command.circuit.circuit, &given, Some(&file))
-        .map_err(|e| explain(&e))
-        .or_fail(exit::USAGE)?;
+pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), Failure> {
+    let input = exit::input(&command.file)?;
+    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
+    let opened = program.open(&name, &command.circuit.parameters.map(), Some(&input));
+    let (circuit, _) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
     let terminal = std::io::stderr().is_terminal();
-    let report = circuit.check(&file, &mut |done, all| {
-        if terminal {
-            let _ = write!(std::io::stderr(), "\rchecked {done} of {all} subcircuits");
-        }
+    let options = CheckOptions::new().mutate(command.mutate);
+    let report = circuit.on_input(&input, |prepared| {
+        check_with(prepared, &options, &mut |done, all| {
+            if terminal {
+                let _ = write!(std::io::stderr(), "\rchecked {done} of {all} subcircuits");
+            }
+        })
     });
     if terminal {
         output::say("");
     }
-    let report = report.map_err(|e| match e {
-        OnFile::Input(e) => Failure::new(exit::FAILED, e),
-        OnFile::Failed(e) => Failure::new(exit::FAILED, e),
+    let report = report.map_err(|e| format!("{}: {e}", command.file.display()));
+    let report = report.or_fail(exit::FAILED)?.map_err(|e| {
+        // A circuit that is wrong for every input is refused, like a violated constraint.
+        let code = match e {
+            CheckError::Differs { .. }
+            | CheckError::Type(SynthesizeError::UnconstrainedSlot { .. }) => exit::REFUSED,
+            _ => exit::FAILED,
+        };
+        Failure::new(code, e)
     })?;
-    let application = registry.get(&command.circuit.circuit);
-    let public = application.map_or_else(String::new, |a| a.show_public(&report.public_values));
     if let Some(first) = report.violations.first() {
-        let more = report.violations.len() - 1;
-        let more =
-            if more > 0 { format!("\nand in {more} more subcircuits") } else { String::new() };
-        let violations = report.violations.iter().map(|v| {
-            let wires: Vec<String> = v.wires.iter().map(ToString::to_string).collect();
-            json!({
-                "instance": v.instance, "type": v.kind, "constraint": v.constraint,
-                "label": v.label, "wires": wires,
-            })
+        let instances: BTreeSet<usize> = report.violations.iter().map(|v| v.instance).collect();
+        let more = match (report.violated - 1, instances.len()) {
+            (0, _) => String::new(),
+            (more, 1) => format!("\nand {more} more constraints of this subcircuit"),
+            (more, n) => format!("\nand {more} more constraints, in {n} subcircuits in all"),
+        };
+        let details = json!({
+            "violated": report.violated,
+            "violations": report.violations.iter().map(violation).collect::<Vec<_>>(),
         });
-        let details = json!({ "violations": violations.collect::<Vec<_>>() });
         let message = format!("a constraint is not satisfied: {first}{more}");
         return Err(Failure { code: exit::REFUSED, message, details });
     }
+    result(&report, program, &name, command.mutate, json)
+}
+
+/// Prints the report of a check without violations.
+fn result(
+    report: &CheckReport,
+    program: &Program,
+    name: &str,
+    mutated: bool,
+    json: bool,
+) -> Result<(), Failure> {
+    let values = &report.public_values;
+    let public = program.get(name).and_then(|application| application.show_public(values));
+    let public = public
+        .unwrap_or_else(|| values.iter().map(hekaton_circuit::show).collect::<Vec<_>>().join(", "));
+    let text = |list: &[&dyn std::fmt::Display]| -> Vec<String> {
+        list.iter().map(ToString::to_string).collect()
+    };
+    let notices = text(&report.notices.iter().map(|n| n as _).collect::<Vec<_>>());
+    let unnoticed = text(&report.unnoticed.iter().map(|n| n as _).collect::<Vec<_>>());
     let object = json!({
         "ok": true, "subcircuits": report.instances, "constraints": report.constraints,
-        "public": public,
+        "public": public, "notices": notices, "mutated": mutated, "unnoticed": unnoticed,
     });
-    let lines = format!(
+    let mut lines = format!(
         "all {} constraints of {} subcircuits hold\npublic values: {public}",
         output::count(report.constraints as u64),
         report.instances
     );
+    for notice in &notices {
+        lines += &format!("\nnotice: {notice}");
+    }
+    for slot in &unnoticed {
+        lines += &format!("\nunnoticed: {slot}");
+    }
+    if mutated && unnoticed.is_empty() {
+        lines += "\na constraint noticed the change of every slot";
+    }
     output::result(json, &object, &lines)
+}
+
+fn violation(v: &Violation) -> Value {
+    let shown = |value| hekaton_circuit::show(value);
+    let wires: Vec<String> = v.wires.iter().map(|(name, _)| name.to_string()).collect();
+    let values: Vec<String> = v.wires.iter().map(|(_, value)| shown(value)).collect();
+    json!({
+        "instance": v.instance, "type": v.kind, "constraint": v.constraint, "label": v.label,
+        "wires": wires, "wire_values": values, "sides": v.sides.iter().map(shown).collect::<Vec<_>>(),
+    })
 }

@@ -1,13 +1,13 @@
 //! `hekaton circuits`.
 
-use crate::Registry;
 use crate::exit::Failure;
+use crate::program::Program;
 use crate::terminal::output;
 use hekaton_circuit::named::Description;
 use serde_json::{Value, json};
 
-pub(crate) fn run(registry: &Registry, json: bool) -> Result<(), Failure> {
-    let all = registry.descriptions();
+pub(crate) fn run(program: &Program, json: bool) -> Result<(), Failure> {
+    let all = program.descriptions();
     let object: Vec<Value> = all.iter().map(describe).collect();
     let mut lines = Vec::new();
     for d in &all {

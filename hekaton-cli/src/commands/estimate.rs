@@ -1,33 +1,33 @@
 //! `hekaton estimate`.
 
-use crate::application::OnFile;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::options;
+use crate::program::Program;
 use crate::terminal::output::{self, bytes, count, seconds_f64};
 use crate::terminal::progress::Display;
-use crate::{Registry, options};
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
-use hekaton_plan::{Calibration, Estimate, EstimateError, Workers};
+use hekaton_plan::{Calibration, Estimate, EstimateError, Workers, estimate};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
 pub(crate) fn run(
     command: &options::Estimate,
-    registry: &Registry,
+    program: &Program,
     json: bool,
 ) -> Result<(), Failure> {
-    let file = command.file.as_deref().map(exit::read).transpose()?;
-    let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, parameters) = registry
-        .open(&command.circuit.circuit, &given, file.as_deref())
-        .map_err(|e| explain(&e))
+    let input = command.file.as_deref().map(exit::input).transpose()?;
+    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
+    let (circuit, parameters) = program
+        .open(&name, &command.circuit.parameters.map(), input.as_ref())
+        .map_err(|e| explain(&*e))
         .or_fail(exit::USAGE)?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     // refuse a wrong file before the two seconds of measuring
-    if let (Some(path), Some(file)) = (&command.file, &file) {
-        let fits = circuit.check_input(file);
+    if let (Some(path), Some(input)) = (&command.file, &input) {
+        let fits = circuit.check_input(input);
         fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
     }
     let display = Display::new();
@@ -37,16 +37,16 @@ pub(crate) fn run(
     let threads = command.provers_per_rank.map_or(engine.threads(), NonZeroUsize::get);
     let workers = Workers { ranks: command.ranks.map_or(1, NonZeroUsize::get), threads };
     let masking = Masking::new(!command.no_zero_knowledge);
-    let found =
-        circuit.estimate(file.as_deref(), masking, &calibration, workers, command.memory_limit);
-    let found = found.map_err(|e| match e {
-        OnFile::Input(e) => Failure::new(exit::USAGE, e),
-        OnFile::Failed(EstimateError::Memory(e)) => output::not_enough_memory(e),
-        OnFile::Failed(e) => Failure::new(exit::FAILED, e),
+    let input = input.unwrap_or_else(|| circuit.sample());
+    let found = circuit.on_input(&input, |prepared| {
+        estimate(prepared, masking, &calibration, workers, command.memory_limit)
+    });
+    let found = found.or_fail(exit::USAGE)?.map_err(|e| match e {
+        EstimateError::Memory(e) => output::not_enough_memory(e),
+        e => Failure::new(exit::FAILED, e),
     })?;
     drop(display);
-    let name = &command.circuit.circuit;
-    let mut object = object(&found, name, workers);
+    let mut object = object(&found, &name, workers);
     object["parameters"] = json!(parameters);
     output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), workers))
 }

@@ -1,30 +1,52 @@
 //! `hekaton hash`.
 
-use crate::Registry;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Hash;
+use crate::program::Program;
 use crate::terminal::output;
-use hekaton_circuit::named::Parameters;
+use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::{ExecutionError, Masking};
+use hekaton_core::verifier::values_to_json;
 use hekaton_storage::KeyStore;
 use serde_json::json;
 
-pub(crate) fn run(command: &Hash, registry: &Registry, json: bool) -> Result<(), Failure> {
-    let file = exit::read(&command.file)?;
-    let (name, given): (String, Parameters) = match &command.keys {
-        None => (command.circuit.clone(), command.parameters.iter().cloned().collect()),
+pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), Failure> {
+    let input = exit::input(&command.file)?;
+    let (name, given): (String, ParameterMap) = match &command.keys {
+        None => {
+            let first = program.descriptions().first().map(|d| d.name.to_owned());
+            let name = command.circuit.clone().or(first).unwrap_or_default();
+            (name, command.parameters.map())
+        }
         Some(keys) => {
             let manifest =
                 KeyStore::manifest(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
             (manifest.circuit, serde_json::from_value(manifest.parameters).or_fail(exit::BAD_FILE)?)
         }
     };
-    let (circuit, parameters) =
-        registry.open(&name, &given, Some(&file)).map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
-    let public = circuit.hash(&file).or_fail(exit::FAILED)?;
+    let opened = program.open(&name, &given, Some(&input));
+    let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+    let values = circuit.on_input(&input, |prepared| {
+        let execution = prepared.execute()?;
+        let public = prepared.layout().wiring(Masking::Unmasked).public;
+        Ok::<_, ExecutionError>((public, execution.public(prepared.layout())))
+    });
+    let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", command.file.display());
+    let (public, values) = values
+        .map_err(|e| inside(&e))
+        .or_fail(exit::FAILED)?
+        .map_err(|e| inside(&e))
+        .or_fail(exit::FAILED)?;
+    let by_name = values_to_json(&public, &values).or_fail(exit::FAILED)?;
+    let text = program.get(&name).and_then(|application| application.show_public(&values));
+    let text = text.unwrap_or_else(|| by_name.to_string());
     output::result(
         json,
-        &json!({ "ok": true, "circuit": name, "parameters": parameters, "public": public }),
-        &public,
+        &json!({
+            "ok": true, "circuit": name, "parameters": parameters, "public": text,
+            "public_values": by_name,
+        }),
+        &text,
     )
 }

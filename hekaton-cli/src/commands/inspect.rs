@@ -1,9 +1,9 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
-use crate::Registry;
 use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Inspect;
+use crate::program::Program;
 use crate::terminal::output;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
@@ -11,9 +11,9 @@ use hekaton_storage::KeyStore;
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(crate) fn run(command: &Inspect, registry: &Registry, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Inspect, program: &Program, json: bool) -> Result<(), Failure> {
     let path = &command.path;
-    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, registry)? };
+    let (object, lines) = if path.is_dir() { directory(path)? } else { file(path, program)? };
     output::result(json, &object, &lines)
 }
 
@@ -50,7 +50,7 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
     Ok((json!({ "ok": true, "kind": "key directory", "manifest": manifest }), lines.join("\n")))
 }
 
-fn file(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
+fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     let mut head = [0; 8];
     {
         use std::io::Read;
@@ -66,7 +66,7 @@ fn file(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
     }
     match &head {
         b"HEKATNPF" => proof(path),
-        b"HEKATNVK" => verifying_key(path, registry),
+        b"HEKATNVK" => verifying_key(path, program),
         b"HEKATNKY" => key_file(path),
         _ => Err(Failure::new(
             BAD_FILE,
@@ -114,31 +114,39 @@ fn proof(path: &Path) -> Result<(Value, String), Failure> {
     ))
 }
 
-fn verifying_key(path: &Path, registry: &Registry) -> Result<(Value, String), Failure> {
+fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     let named = |e: VerifyingKeyError| format!("{}: {e}", path.display());
     let key = VerifyingKey::from_bytes(&bytes).map_err(named).or_fail(BAD_FILE)?;
     let digest = hex::encode(key.digest());
-    let known = registry.get(&key.circuit).is_some();
+    let known = program.get(&key.circuit).is_some();
+    let digests: String = (key.types.iter())
+        .map(|t| format!("type {:<10} constraints {}\n", t.name, hex::encode(t.r1cs)))
+        .collect();
     let lines = format!(
         "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\n\
          subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n\
-         zero knowledge  {}\ntrust: {}",
+         zero knowledge  {}\n{}circuit and parameters are the words of whoever made the key: \
+         compare the digest\ntrust: {}",
         output::bytes(bytes.len() as u64),
         key.circuit,
         key.parameters,
-        if known { "" } else { " (not in this program's registry)" },
+        if known { "" } else { " (not a circuit of this program)" },
         key.instances,
-        key.types,
+        key.types.len(),
         key.public.len(),
         hex::encode(key.layout),
         if key.zero_knowledge { "yes" } else { "NO" },
+        digests,
         key.trust.statement(),
     );
+    let types: Vec<Value> = (key.types.iter())
+        .map(|t| json!({ "name": t.name, "r1cs_digest": hex::encode(t.r1cs) }))
+        .collect();
     let object = json!({
         "ok": true, "kind": "verifying key", "bytes": bytes.len(), "digest": digest,
         "circuit": key.circuit, "parameters": crate::commands::verify::parameters(&key),
-        "subcircuits": key.instances, "types": key.types, "public_values": key.public.len(),
+        "subcircuits": key.instances, "types": types, "public_values": key.public_names(), "constants": key.constants.len(),
         "layout": hex::encode(key.layout), "zero_knowledge": key.zero_knowledge,
         "trust": key.trust.statement(),
     });

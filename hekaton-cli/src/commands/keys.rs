@@ -2,23 +2,26 @@
 
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::opened_keys::circuit_of;
 use crate::options::{Keys, KeysList, KeysVerify};
+use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
-use hekaton_core::LocalEngine;
+use hekaton_core::keys::check_circuit;
+use hekaton_core::{LocalEngine, Pool};
 use hekaton_storage::{KeyCheckError, KeyStore, Manifest, check_keys};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(crate) fn run(command: &Keys, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Keys, program: &Program, json: bool) -> Result<(), Failure> {
     match command {
-        Keys::Verify(command) => verify(command, json),
+        Keys::Verify(command) => verify(command, program, json),
         Keys::List(command) => list(command, json),
     }
 }
 
-fn verify(command: &KeysVerify, json: bool) -> Result<(), Failure> {
+fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
     let display = Display::new();
@@ -29,18 +32,32 @@ fn verify(command: &KeysVerify, json: bool) -> Result<(), Failure> {
         KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
         e => Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())),
     })?;
+    let code = match program.get(&manifest.circuit) {
+        None => "not compared: this program does not have the circuit",
+        Some(_) => {
+            display.line("comparing with the circuit's code");
+            let circuit = circuit_of(program, &manifest)?;
+            let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
+            check_circuit(&prepared, &keys, &engine, engine.threads())
+                .map_err(|e| format!("{}: {e}", path.display()))
+                .or_fail(exit::BAD_FILE)?;
+            "the keys belong to this program's code of the circuit"
+        }
+    };
     let object = json!({
-        "ok": true, "keys": path, "verifying_key_digest": manifest.verifying_key_digest,
+        "ok": true, "keys": path, "code": code, "verifying_key_digest": manifest.verifying_key_digest,
         "points": report.points, "relations": report.relations, "bytes": keys.bytes(),
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
     let lines = format!(
-        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\ntrust: {}",
+        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\n\
+         code: {code}\nverifying key digest: {}\ntrust: {}",
         path.display(),
         output::count(report.points),
         report.relations,
         output::bytes(keys.bytes()),
         output::seconds(start.elapsed()),
+        manifest.verifying_key_digest,
         manifest.trust,
     );
     output::result(json, &object, &lines)

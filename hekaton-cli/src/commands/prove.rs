@@ -1,23 +1,24 @@
 //! `hekaton prove`.
 
-use crate::Registry;
-use crate::application::{AnyEngine, OnFile};
 use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::Prove;
+use crate::program::Program;
 use crate::ranks::{self, Place};
 use crate::report::{self, Summary};
 use crate::terminal::output::{self, Inputs};
 use crate::terminal::progress::Display;
 use crate::terminal::signals;
+use hekaton_circuit::PreparedCircuit;
 use hekaton_core::distributed::{RankEngine, RankError};
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::journal::JournalErrorKind;
 use hekaton_core::{
     Cancellation, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness, WitnessCheck,
+    prove_prepared,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
 use std::io::ErrorKind;
@@ -33,12 +34,12 @@ struct Listeners {
     files: EventFiles,
 }
 
-pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), Failure> {
     ranks::check_launch(command)?;
     if command.ranks.mpi {
         return Err(Failure::new(exit::USAGE, WITHOUT_MPI));
     }
-    with_listeners(command, registry, &command.keys, json, None)
+    with_listeners(command, program, &command.keys, json, None)
 }
 
 /// The error for `--mpi` in a program that was built without MPI.
@@ -50,19 +51,19 @@ const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo a
 #[cfg(feature = "mpi")]
 pub(crate) fn on_root(
     command: &Prove,
-    registry: &Registry,
+    program: &Program,
     keys: &Path,
     json: bool,
     place: Place,
 ) -> Result<(), Failure> {
-    with_listeners(command, registry, keys, json, Some(place))
+    with_listeners(command, program, keys, json, Some(place))
 }
 
 /// Runs as any other rank.
 #[cfg(feature = "mpi")]
 pub(crate) fn on_worker(
     command: &Prove,
-    registry: &Registry,
+    program: &Program,
     keys: &Path,
     mut place: Place,
 ) -> Result<(), Failure> {
@@ -77,7 +78,7 @@ pub(crate) fn on_worker(
     }
     .start()?;
     let opened =
-        OpenedKeys::open(registry, keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
+        OpenedKeys::open(program, keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
     place.provers = opened.plan.provers;
     ranks::work(&place, &opened)
 }
@@ -85,7 +86,7 @@ pub(crate) fn on_worker(
 /// Proves, and turns the events into progress, event files, the table, and the report.
 fn with_listeners(
     command: &Prove,
-    registry: &Registry,
+    program: &Program,
     keys: &Path,
     json: bool,
     place: Option<Place>,
@@ -100,7 +101,7 @@ fn with_listeners(
         }
     });
     let result =
-        Session { command, registry, keys, json, listeners: &listeners, recorder: &recorder }
+        Session { command, program, keys, json, listeners: &listeners, recorder: &recorder }
             .prove(place);
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
@@ -129,7 +130,7 @@ fn with_listeners(
 /// One `hekaton prove`.
 struct Session<'a> {
     command: &'a Prove,
-    registry: &'a Registry,
+    program: &'a Program,
     /// where this process finds the keys
     keys: &'a Path,
     json: bool,
@@ -140,14 +141,23 @@ struct Session<'a> {
 impl Session<'_> {
     /// Does all steps. Each checks what it needs before it changes anything on disk.
     fn prove(&self, place: Option<Place>) -> Result<(), Failure> {
-        let file = exit::read(&self.command.file)?;
+        let command = self.command;
+        let input = exit::input(&command.file)?;
         let proof = self.proof_path()?;
-        let opened = self.open(&file, place.as_ref())?;
-        let directory = open_run(self.command, &opened.keys, &file)?.map(Arc::new);
-        let cancellation = self.attach(directory.as_ref())?;
-        let run = self.run(&file, &opened, directory.as_deref(), &cancellation, place)?;
-        exit::finish();
-        self.write(proof, directory.as_deref(), &opened.name, &run)
+        let opened = self.open(place.as_ref())?;
+        // The input is checked before a run directory is touched, so that a wrong file leaves no
+        // run behind.
+        let run = opened.circuit.on_input(&input, |circuit| {
+            let digest = input.digest();
+            let digest = digest.map_err(|e| format!("{}: {e}", command.file.display()));
+            let digest = digest.or_fail(exit::BAD_FILE)?;
+            let directory = open_run(command, &opened.keys, digest)?.map(Arc::new);
+            let cancellation = self.attach(directory.as_ref())?;
+            let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, place)?;
+            exit::finish();
+            self.write(proof, directory.as_deref(), &opened, &run)
+        });
+        run.map_err(|e| format!("{}: {e}", command.file.display())).or_fail(exit::FAILED)?
     }
 
     /// Where the proof goes; `None` if that is the run directory, which always has it. Refuses
@@ -181,19 +191,16 @@ impl Session<'_> {
         Ok(path)
     }
 
-    /// Opens the keys, and checks the input before a run directory is touched, so that a wrong file
-    /// leaves no run behind.
-    fn open(&self, file: &[u8], place: Option<&Place>) -> Result<OpenedKeys, Failure> {
+    /// Opens the keys.
+    fn open(&self, place: Option<&Place>) -> Result<OpenedKeys, Failure> {
         let command = self.command;
         let since = self.recorder.phase_start(Phase::LoadKeys, 1, 0);
         let threads = match place {
             Some(place) => NonZeroUsize::new(place.provers),
             None => command.threads.threads,
         };
-        let opened = OpenedKeys::open(self.registry, self.keys, threads, command.memory_limit)?;
+        let opened = OpenedKeys::open(self.program, self.keys, threads, command.memory_limit)?;
         self.recorder.phase_end(Phase::LoadKeys, since, opened.keys.bytes());
-        let fits = opened.circuit.check_input(file);
-        fits.map_err(|e| format!("{}: {e}", command.file.display())).or_fail(exit::FAILED)?;
         if command.insecure_seed.is_some() {
             output::say(
                 "WARNING: randomness derived from a seed: this proof is NOT zero-knowledge; for \
@@ -240,7 +247,7 @@ impl Session<'_> {
     /// Proves on the threads of this machine, or as rank 0.
     fn run(
         &self,
-        file: &[u8],
+        circuit: &PreparedCircuit<'_>,
         opened: &OpenedKeys,
         directory: Option<&RunDirectory>,
         cancellation: &Cancellation,
@@ -258,16 +265,17 @@ impl Session<'_> {
             (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
             (None, None) => options,
         };
-        let prove = |engine: AnyEngine<'_>| {
-            let run = opened.circuit.prove(file, &opened.keys, engine, &options);
-            run.map_err(|e| failure(&e, options.has_journal()))
-        };
+        let failed = |e: ProveError| failure(&e, options.has_journal());
         match place {
-            None => prove(AnyEngine::Local(&opened.engine)),
+            None => {
+                prove_prepared(circuit, &opened.keys, &*opened.engine, &options).map_err(failed)
+            }
             Some(place) => {
                 let place = Place { provers: opened.plan.provers, ..place };
-                let ranks = |engine: &RankEngine| prove(AnyEngine::Ranks(engine));
-                ranks::coordinate(place, &command.ranks, opened, self.recorder, ranks)
+                let prove = |engine: &RankEngine| {
+                    prove_prepared(circuit, &opened.keys, engine, &options).map_err(failed)
+                };
+                ranks::coordinate(place, &command.ranks, circuit, opened, self.recorder, prove)
             }
         }
     }
@@ -277,18 +285,21 @@ impl Session<'_> {
         &self,
         path: Option<PathBuf>,
         directory: Option<&RunDirectory>,
-        circuit: &str,
+        opened: &OpenedKeys,
         run: &ProvenRun,
     ) -> Result<(), Failure> {
         if let Some(path) = &path {
             output::write(path, run.proof.as_bytes())?;
         }
         let path = path.or_else(|| directory.map(RunDirectory::proof_path)).unwrap_or_default();
-        let application = self.registry.get(circuit);
+        let application = self.program.get(&opened.name);
+        let shown = application.and_then(|a| a.show_public(&run.public_values));
+        let by_name = || opened.keys.verifying.values_to_json(&run.public_values);
+        let public = shown.or_else(|| by_name().ok().map(|json| json.to_string()));
         self.recorder.emit(Event::ProofWritten {
             path: path.display().to_string(),
             bytes: run.proof.as_bytes().len() as u64,
-            public: application.map_or_else(String::new, |a| a.show_public(&run.public_values)),
+            public: public.unwrap_or_default(),
             key: self.command.keys.join("verifying.key").display().to_string(),
         });
         Ok(())
@@ -299,10 +310,10 @@ impl Session<'_> {
 fn open_run(
     command: &Prove,
     keys: &ProverKeys,
-    file: &[u8],
+    input_digest: [u8; 32],
 ) -> Result<Option<RunDirectory>, Failure> {
     let Some(path) = &command.run else { return Ok(None) };
-    let identity = RunIdentity::new(&keys.verifying, *blake3::hash(file).as_bytes());
+    let identity = RunIdentity::new(&keys.verifying, input_digest);
     let mut options = RunDirectoryOptions::new().lease_deadline(Duration::from_secs(command.lease));
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);
@@ -320,13 +331,10 @@ fn open_run(
 }
 
 /// Why there is no proof, what was kept, and how to continue.
-fn failure(error: &OnFile<ProveError>, has_journal: bool) -> Failure {
-    let error = match error {
-        OnFile::Input(error) => return Failure::new(exit::FAILED, error),
-        OnFile::Failed(error) => error,
-    };
+fn failure(error: &ProveError, has_journal: bool) -> Failure {
     let why = explain(error);
     match error {
+        ProveError::Coordinator(CoordinatorError::Circuit(_)) => Failure::new(exit::BAD_FILE, why),
         ProveError::Cancelled => Failure::new(
             exit::STOPPED,
             "interrupted; completed work is kept: repeat the command with --resume",

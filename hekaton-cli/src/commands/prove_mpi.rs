@@ -1,11 +1,11 @@
 //! `hekaton prove --mpi`: starts MPI, places the keys, and runs as rank 0 or as a worker rank.
 
-use crate::Registry;
 use crate::commands::prove;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::opened_keys::digest;
 use crate::options::Prove;
+use crate::program::Program;
 use crate::ranks::Place;
 use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), Failure> {
     let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let rank = mpi.rank();
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
@@ -35,8 +35,8 @@ pub(crate) fn run(command: &Prove, registry: &Registry, json: bool) -> Result<()
         };
         let place = Place { endpoint, provers, fail: Box::new(fail) };
         match rank {
-            0 => prove::on_root(command, registry, &keys, json, place),
-            _ => prove::on_worker(command, registry, &keys, place),
+            0 => prove::on_root(command, program, &keys, json, place),
+            _ => prove::on_worker(command, program, &keys, place),
         }
     });
     let Err(failure) = outcome else {

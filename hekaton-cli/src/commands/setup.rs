@@ -1,33 +1,33 @@
 //! `hekaton setup`.
 
-use crate::Registry;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Setup;
+use crate::program::Program;
 use crate::terminal::progress::Display;
 use crate::terminal::{output, signals};
-use hekaton_core::{LocalEngine, SetupError, SetupOptions};
+use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
 use hekaton_storage::{KeyStore, KeyStoreError};
 use serde_json::json;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
-    let file = command.file.as_deref().map(exit::read).transpose()?;
-    let given = command.circuit.parameters.iter().cloned().collect();
-    let (circuit, parameters) = registry
-        .open(&command.circuit.circuit, &given, file.as_deref())
-        .map_err(|e| explain(&e))
+    let input = command.file.as_deref().map(exit::input).transpose()?;
+    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
+    let (circuit, parameters) = program
+        .open(&name, &command.circuit.parameters.map(), input.as_ref())
+        .map_err(|e| explain(&*e))
         .or_fail(exit::USAGE)?;
-    if let Some(file) = &file {
+    if let Some(input) = &input {
         // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();
-        let fits = circuit.check_input(file);
+        let fits = circuit.check_input(input);
         fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
     }
-    let mut options = SetupOptions::new(&command.circuit.circuit)
-        .parameters(&parameters)
-        .zero_knowledge(!command.no_zero_knowledge);
+    let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
+    let mut options =
+        SetupOptions::new(&name).parameters(&parameters).zero_knowledge(!command.no_zero_knowledge);
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);
         output::say(
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<()
         e => Failure::new(exit::FAILED, e),
     };
     engine
-        .install(|| circuit.setup(&options, &mut store, &mut |step| display.line(step)))
+        .install(|| setup_prepared(&prepared, &options, &mut store, |step| display.line(step)))
         .map_err(failed)?;
     let manifest = KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?;
     let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();
@@ -77,6 +77,7 @@ pub(crate) fn run(command: &Setup, registry: &Registry, json: bool) -> Result<()
         output::bytes(total),
         output::seconds(start.elapsed()),
     );
+    lines += &format!("verifying key digest: {}\n", manifest.verifying_key_digest);
     lines += &format!("trust: {}", manifest.trust);
     let object = json!({
         "ok": true, "keys": command.keys, "manifest": manifest, "proving_key_bytes": total,

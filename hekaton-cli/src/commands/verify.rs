@@ -1,16 +1,18 @@
 //! `hekaton verify`.
 
-use crate::Registry;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Verify;
+use crate::program::Program;
 use crate::terminal::output;
-use hekaton_core::{Trust, VerifyError, VerifyingKey, verify};
-use serde_json::json;
+use hekaton_core::{Fr, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys};
+use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Instant;
 
-pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(), Failure> {
     let key = read_key(&command.key)?;
+    check_digest(command, &key)?;
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -20,41 +22,92 @@ pub(crate) fn run(command: &Verify, registry: &Registry, json: bool) -> Result<(
         return Err(Failure::new(exit::REFUSED, message));
     }
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
-    let application = registry.get(&key.circuit).ok_or_else(|| {
-        let why = "this program does not have it and cannot read its public values";
-        let what = format!("the key is for the circuit '{}': {why}", key.circuit);
-        Failure::new(exit::BAD_FILE, format!("{}: {what}", command.key.display()))
-    })?;
-    let public = application.read_public(&command.public).map_err(|e| wrong_public(&e))?;
+    let public = read_public(command, program, &key)?;
     let start = Instant::now();
-    verify(&key, &public, &proof).map_err(|e| {
+    let verdict = match command.accept_test_keys {
+        true => verify_with_test_keys(&key, &public, &proof),
+        false => verify(&key, &public, &proof),
+    };
+    verdict.map_err(|e| {
         let code = match &e {
             VerifyError::Proof(_) => exit::BAD_FILE,
             VerifyError::PublicValues { .. } => return wrong_public(&e),
             _ => exit::REFUSED,
         };
-        Failure::new(code, format!("{}: {}", command.proof.display(), explain(&e)))
+        let details = match &e {
+            VerifyError::Equations { failing } => {
+                json!({ "equations": failing.iter().map(ToString::to_string).collect::<Vec<_>>() })
+            }
+            _ => Value::Null,
+        };
+        let message = format!("{}: {}", command.proof.display(), explain(&e));
+        Failure { code, message, details }
     })?;
     let elapsed = start.elapsed();
+    let by_name = key.values_to_json(&public).or_fail(exit::FAILED)?;
+    let shown = program.get(&key.circuit).and_then(|a| a.show_public(&public));
+    let shown = shown.unwrap_or_else(|| by_name.to_string());
+    let pinned = command.key_digest.is_some();
     let object = json!({
         "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
-        "public": command.public, "subcircuits": key.instances,
+        "public": shown, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
-        "key_digest": hex::encode(key.digest()), "seconds": elapsed.as_secs_f64(),
+        "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned,
+        "seconds": elapsed.as_secs_f64(),
     });
     let lines = format!(
-        "the proof holds ({})\ncircuit: {} {}, {} subcircuits\npublic values: {}\nkey digest: {}\n\
+        "the proof holds ({})\npublic values: {shown}\nkey digest: {}{}\n\
+         the key says of itself: circuit {} {}, {} subcircuits\n\
          zero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
+        hex::encode(key.digest()),
+        match pinned {
+            true => ", as required",
+            false => " (compare it: names and parameters are the key's own words)",
+        },
         key.circuit,
         key.parameters,
         key.instances,
-        command.public,
-        hex::encode(key.digest()),
         if key.zero_knowledge { "yes" } else { "NO" },
         key.trust.statement(),
     );
     output::result(json, &object, &lines)
+}
+
+/// Refuses another key than the one that was asked for.
+fn check_digest(command: &Verify, key: &VerifyingKey) -> Result<(), Failure> {
+    match command.key_digest {
+        Some(expected) if expected != key.digest() => {
+            let (expected, found) = (hex::encode(expected), hex::encode(key.digest()));
+            let why = format!("its digest is {found}, but --key-digest requires {expected}");
+            Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.key.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The public values: a JSON object by name, or the text form of the key's circuit.
+fn read_public(
+    command: &Verify,
+    program: &Program,
+    key: &VerifyingKey,
+) -> Result<Vec<Fr>, Failure> {
+    let text = match command.public.strip_prefix('@') {
+        None => command.public.clone(),
+        Some(path) => {
+            let bytes = exit::read_at_most(Path::new(path), exit::KEY_LIMIT)?;
+            String::from_utf8(bytes).map_err(|_| wrong_public(&format!("{path} is not text")))?
+        }
+    };
+    if text.trim_start().starts_with(['{', '[']) {
+        return key.values_from_json(&text).map_err(|e| wrong_public(&e));
+    }
+    let own = program.get(&key.circuit).and_then(|application| application.read_public(&text));
+    own.unwrap_or_else(|| {
+        let names = key.public_names().join(", ");
+        Err(format!("expected a JSON object with a value for each of: {names}").into())
+    })
+    .map_err(|e| wrong_public(&e))
 }
 
 /// The failure for public values that cannot be read, or of the wrong number.

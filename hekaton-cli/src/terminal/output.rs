@@ -1,24 +1,31 @@
 //! What the program prints: results on standard output, everything else on standard error.
 
 use crate::exit::{self, Failure};
-use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
 use hekaton_plan::NotEnoughMemory;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging of warnings to standard error, filtered by `RUST_LOG`. With `labels` (for
-/// `check`) there is no logging: each constraint records the spans in which it was created instead.
-pub(crate) fn start_logging(labels: bool) {
-    if labels {
-        tracing_subscriber::registry()
-            .with(ConstraintLayer::new(TracingMode::OnlyConstraints))
-            .init();
-        return;
-    }
+/// The name of the program, once it is known.
+static PROGRAM: OnceLock<&'static str> = OnceLock::new();
+
+/// Sets the name of the program.
+pub(crate) fn set_program(name: &'static str) {
+    // The first name stays: a process runs one program.
+    let _ = PROGRAM.set(name);
+}
+
+/// A text with the name of this program in its commands.
+pub(crate) fn with_program(text: &str) -> String {
+    text.replace("`hekaton ", &format!("`{} ", PROGRAM.get().unwrap_or(&"hekaton")))
+}
+
+/// Starts logging of warnings to standard error, filtered by `RUST_LOG`.
+pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,gr1cs=off,r1cs=off"));
     let lines = tracing_subscriber::fmt::layer()
@@ -36,14 +43,15 @@ pub(crate) fn say(text: impl std::fmt::Display) {
 
 /// Prints an error.
 pub(crate) fn failure(failure: &Failure, json: bool) {
+    let message = with_program(&failure.message);
     if json {
         let object = json!({
-            "ok": false, "exit_code": failure.code, "error": failure.message,
+            "ok": false, "exit_code": failure.code, "error": message,
             "details": failure.details,
         });
         let _ = print(&object.to_string());
     }
-    say(format_args!("error: {}", failure.message));
+    say(format_args!("error: {message}"));
 }
 
 fn print(text: &str) -> std::io::Result<()> {

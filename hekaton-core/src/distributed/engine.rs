@@ -18,7 +18,6 @@ use crate::protocol::engine::{Done, Engine, Round, Work, sealed};
 use crate::protocol::messages::Message;
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
-use hekaton_circuit::Circuit;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -135,9 +134,9 @@ impl Drop for RankEngine {
 }
 
 /// A round in progress.
-struct Running<'r, 'i, C: Circuit> {
+struct Running<'r, 'i> {
     inner: &'i mut Ranks,
-    round: &'r Round<'r, C>,
+    round: &'r Round<'r>,
     scheduling: Scheduling,
     pending: Pending,
     /// The length of the request, in bytes, for each outstanding instance.
@@ -146,7 +145,7 @@ struct Running<'r, 'i, C: Circuit> {
     stopping: bool,
 }
 
-impl<C: Circuit> Running<'_, '_, C> {
+impl Running<'_, '_> {
     /// Sends the jobs that are due now.
     fn dispatch(&mut self) -> Result<(), ProveError> {
         for (index, list) in self.pending.deal(&self.inner.loads()).into_iter().enumerate() {
@@ -161,7 +160,7 @@ impl<C: Circuit> Running<'_, '_, C> {
                 // Created only now, so that rank 0 never holds all private inputs.
                 let job = self.round.coordinator.prove_job(instance, self.round.randomness)?;
                 let before = out.0.len();
-                out = encode_job(out, &job).map_err(|e| {
+                out = encode_job(out, &job, self.round.worker.circuit()).map_err(|e| {
                     let why = format!("cannot encode its private input: {e}");
                     WorkerError::Job { instance, why }
                 })?;
@@ -311,9 +310,9 @@ impl Engine for RankEngine {
         self.inner.borrow().endpoint.size()
     }
 
-    fn round<C: Circuit, A: Answer>(
+    fn round<A: Answer>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         order: &[usize],
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError> {

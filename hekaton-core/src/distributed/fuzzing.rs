@@ -8,7 +8,6 @@ use crate::aggregation::blocks::Openings;
 use crate::encoding::Reader;
 use crate::mirage::WitnessCheck;
 use crate::protocol::messages::{Commitment, ProofResponse};
-use crate::randomness::Randomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 
 /// The padded number of instances, N, of the decoders.
@@ -25,10 +24,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let hello = Hello { host: "node1".into(), provers: 3, facts: Vec::new(), notes: Vec::new() };
     let answer = Commitment { instance: 1, d: g };
     let folding = FoldingBlock { l: vec![g], r: vec![h], v: vec![h], w: vec![g] };
-    let begin = Begin {
-        randomness: Randomness::seeded_not_zero_knowledge(1),
-        witness_check: WitnessCheck::Check,
-    };
+    let begin = Begin { witness_check: WitnessCheck::Check };
     let contents = vec![
         hello.fact("build", "x").note("processor", "y").encode(),
         begin.encode(),

@@ -4,8 +4,9 @@
 use super::RankError;
 use super::message::Writer;
 use crate::encoding::{DecodeError, Reader};
-use crate::keys::ProverKeys;
-use hekaton_circuit::Circuit;
+use crate::keys::{CircuitMismatch, ProverKeys, check_circuit};
+use crate::pool::Pool;
+use hekaton_circuit::PreparedCircuit;
 
 /// The description that a rank sends before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,24 +22,27 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Describes a rank with these keys. Its facts are the digests of verifying key and layout.
+    /// Describes a rank with these keys, after a check that they belong to its circuit's code. Its
+    /// facts are the digest of the verifying key, and those of the layout and of the constraints
+    /// that its own code has.
     ///
     /// # Errors
-    /// When the circuit has no layout.
-    pub fn new<C: Circuit>(
-        circuit: &C,
+    /// When the keys are not those of the circuit.
+    pub fn new(
+        circuit: &PreparedCircuit<'_>,
         keys: &ProverKeys,
         provers: usize,
-    ) -> Result<Self, hekaton_circuit::LayoutError> {
-        let layout = circuit
-            .layout()?
-            .wiring(hekaton_circuit::Masking::new(keys.verifying.zero_knowledge))
-            .digest();
-        let facts = vec![
-            ("verifying key".to_owned(), hex::encode(keys.verifying.digest())),
-            ("layout".to_owned(), hex::encode(layout)),
-        ];
-        Ok(Self { host: crate::system::host(), provers, facts, notes: Vec::new() })
+        pool: &impl Pool,
+    ) -> Result<Self, CircuitMismatch> {
+        check_circuit(circuit, keys, pool, provers)?;
+        let facts = vec![("verifying key".to_owned(), hex::encode(keys.verifying.digest()))];
+        let hello = Self { host: crate::system::host(), provers, facts, notes: Vec::new() };
+        // After the check, they are those of the keys.
+        let hello = hello.fact("layout", hex::encode(keys.verifying.layout));
+        let types = keys.verifying.types.iter();
+        Ok(types.fold(hello, |hello, kind| {
+            hello.fact(&format!("digest of type '{}'", kind.name), hex::encode(kind.r1cs))
+        }))
     }
 
     /// Adds a fact.

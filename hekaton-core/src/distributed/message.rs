@@ -6,7 +6,6 @@ use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader, put_string};
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
-use crate::randomness::Randomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
 
 /// The maximum length of a text in a message, in bytes.
@@ -185,29 +184,24 @@ impl Reader<'_> {
     }
 }
 
-/// The start of an attempt: everything that its jobs share.
+/// The start of an attempt: what its jobs share. The seed of the run stays with rank 0: every job
+/// carries the secrets of its own subcircuit (spec: zero-knowledge#randomness).
+#[derive(Clone, Copy)]
 pub(crate) struct Begin {
-    pub(crate) randomness: Randomness,
     pub(crate) witness_check: WitnessCheck,
 }
 
 impl Begin {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        // The seed itself: workers derive all blinding from it, so the network must be trusted
-        // (spec: distributed#trust).
-        let mut out = self.randomness.to_secret_bytes();
-        out.push((self.witness_check == WitnessCheck::Check).into());
-        out
+    pub(crate) fn encode(self) -> Vec<u8> {
+        vec![(self.witness_check == WitnessCheck::Check).into()]
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let randomness =
-            Randomness::from_secret_bytes(reader.take(Randomness::SECRET_BYTES, "randomness")?);
         let check = reader.array::<1>("flags")?[0];
         reader.finish()?;
         let witness_check = if check != 0 { WitnessCheck::Check } else { WitnessCheck::Skip };
-        Ok(Self { randomness, witness_check })
+        Ok(Self { witness_check })
     }
 }
 

@@ -12,7 +12,6 @@ use crate::protocol::engine::Round;
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
-use hekaton_circuit::Circuit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -124,9 +123,17 @@ impl Ranks {
             let parts = parts();
             let (instance, code, message) = parts.map_err(|e| self.wrong(index, &e))?;
             // A pole (zero denominator) is not the rank's fault: the run restarts with other
-            // challenges (spec: memory-check#pole).
+            // challenges (spec: memory-check#pole). `Attempt` checks the claim, and names the rank
+            // if it is false.
             if code == super::serve::POLE {
-                return Err(WorkerError::Pole { instance: instance as usize }.into());
+                let instance = instance as usize;
+                if !self.ranks[index].outstanding.contains(&instance) {
+                    let why =
+                        format_args!("a pole of subcircuit {instance}, which it was not asked for");
+                    return Err(self.wrong(index, &why));
+                }
+                self.makers.insert(instance, index);
+                return Err(WorkerError::Pole { instance }.into());
             }
             let Rank { rank, hello, .. } = &self.ranks[index];
             return Err(ProveError::from_rank(RankError::Failed {
@@ -195,17 +202,14 @@ impl Ranks {
     }
 
     /// Announces an attempt to all ranks, once.
-    pub(crate) fn begin<C: Circuit>(&mut self, round: &Round<'_, C>) {
+    pub(crate) fn begin(&mut self, round: &Round<'_>) {
         if self.attempt == round.attempt {
             return;
         }
         // What ranks hold belongs to the old randomness; from here on their answers to it are
         // ignored (spec: zero-knowledge#restart).
         self.attempt = round.attempt;
-        let begin = Begin {
-            randomness: round.randomness.clone(),
-            witness_check: round.worker.witness_check(),
-        };
+        let begin = Begin { witness_check: round.worker.witness_check() };
         for index in 0..self.ranks.len() {
             let rank = &mut self.ranks[index];
             rank.held.clear();

@@ -16,21 +16,22 @@ use crate::keys::ProverKeys;
 use crate::pool::Pool;
 use crate::protocol::messages::{Job, Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
+use crate::randomness::InstanceRandomness;
 use crate::system::memory;
 use hekaton_circuit::prover::Wiring;
-use hekaton_circuit::{Circuit, Masking, MemoryChallenges};
+use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a worker waits for a message before it waits again. Losses arrive as messages.
 const LOOK_UP: Duration = Duration::from_secs(60);
 
 /// What a worker rank works with.
-pub struct Serve<'a, C, P> {
+pub struct Serve<'a, P> {
     /// The circuit; the same on all ranks.
-    pub circuit: &'a C,
+    pub circuit: &'a PreparedCircuit<'a>,
     /// The keys; the same on all ranks.
     pub keys: &'a ProverKeys,
     /// Threads for the aggregation.
@@ -41,7 +42,7 @@ pub struct Serve<'a, C, P> {
     pub failed: &'a (dyn Fn(&RankError) + Sync),
 }
 
-impl<C, P> std::fmt::Debug for Serve<'_, C, P> {
+impl<P> std::fmt::Debug for Serve<'_, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Serve").field("hello", &self.hello).finish_non_exhaustive()
     }
@@ -51,13 +52,9 @@ impl<C, P> std::fmt::Debug for Serve<'_, C, P> {
 ///
 /// # Errors
 /// When the coordinator is lost, or sent an invalid message.
-pub fn serve<C: Circuit, P: Pool>(
-    endpoint: &Endpoint,
-    serve: &Serve<'_, C, P>,
-) -> Result<(), RankError> {
+pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
     let masking = Masking::new(serve.keys.verifying.zero_knowledge);
-    let wiring = serve.circuit.layout().map(|layout| layout.wiring(masking));
-    let wiring = wiring.map_err(|e| own_error(endpoint, serve, &e))?;
+    let wiring = serve.circuit.layout().wiring(masking);
     let queue = JobQueue::default();
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
@@ -86,9 +83,9 @@ pub fn serve<C: Circuit, P: Pool>(
 }
 
 /// An error of this rank itself.
-fn own_error<C, P>(
+fn own_error<P>(
     endpoint: &Endpoint,
-    serve: &Serve<'_, C, P>,
+    serve: &Serve<'_, P>,
     error: &dyn std::error::Error,
 ) -> RankError {
     RankError::Failed {
@@ -99,56 +96,43 @@ fn own_error<C, P>(
 }
 
 /// A job that waits for a prover.
-struct Task<P> {
-    job: Job<P>,
-    begin: Arc<Begin>,
+struct Task {
+    job: Job,
+    begin: Begin,
     run: u32,
     /// The challenges of the prove round; none in the commit round.
     challenges: Option<ProveRound>,
 }
 
 /// The queue between the listener and the provers.
-struct JobQueue<P> {
-    state: Mutex<State<P>>,
+#[derive(Default)]
+struct JobQueue {
+    state: Mutex<State>,
     ready: Condvar,
 }
 
 /// What waits, what is held, and what was done.
-struct State<P> {
-    waiting: VecDeque<Task<P>>,
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Task>,
     /// The run and attempt in progress.
     run: u32,
     /// Jobs that were committed to and are not proven, by instance.
-    held: BTreeMap<usize, Job<P>>,
+    held: BTreeMap<usize, Job>,
     account: Account,
     /// When the first job since the last account arrived.
     since: Option<Instant>,
     closed: bool,
 }
 
-impl<P> Default for JobQueue<P> {
-    fn default() -> Self {
-        let (waiting, held) = (VecDeque::new(), BTreeMap::new());
-        let state = State {
-            waiting,
-            run: 0,
-            held,
-            account: Account::default(),
-            since: None,
-            closed: false,
-        };
-        Self { state: Mutex::new(state), ready: Condvar::new() }
-    }
-}
-
-impl<P> JobQueue<P> {
+impl JobQueue {
     /// Locks the state. No code of a circuit runs under the lock, so a poisoned one is still
     /// consistent.
-    fn lock(&self) -> MutexGuard<'_, State<P>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, tasks: Vec<Task<P>>) {
+    fn put(&self, tasks: Vec<Task>) {
         let mut state = self.lock();
         state.since.get_or_insert_with(Instant::now);
         state.waiting.extend(tasks);
@@ -156,7 +140,7 @@ impl<P> JobQueue<P> {
     }
 
     /// Waits for the next task; `None` when the queue is closed.
-    fn next(&self) -> Option<Task<P>> {
+    fn next(&self) -> Option<Task> {
         let mut state = self.lock();
         loop {
             if state.closed {
@@ -185,24 +169,24 @@ impl<P> JobQueue<P> {
 }
 
 /// Closes the queue when it is dropped.
-struct Closing<'a, P>(&'a JobQueue<P>);
+struct Closing<'a>(&'a JobQueue);
 
-impl<P> Drop for Closing<'_, P> {
+impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// One prover thread.
-struct Prover<'a, C: Circuit, P> {
-    serve: &'a Serve<'a, C, P>,
-    queue: &'a JobQueue<C::Private>,
+struct Prover<'a, P> {
+    serve: &'a Serve<'a, P>,
+    queue: &'a JobQueue,
     outbox: Outbox,
     index: u32,
     masking: Masking,
 }
 
-impl<C: Circuit, P> Prover<'_, C, P> {
+impl<P> Prover<'_, P> {
     fn run(self) {
         while let Some(task) = self.queue.next() {
             let (instance, run) = (task.job.instance, task.run);
@@ -228,16 +212,10 @@ impl<C: Circuit, P> Prover<'_, C, P> {
     }
 
     /// Does a job and sends the answer.
-    fn answer(&self, task: Task<C::Private>, since: Instant) -> Result<(), WorkerError> {
+    fn answer(&self, task: Task, since: Instant) -> Result<(), WorkerError> {
         let Task { job, begin, run, challenges } = task;
         let types = &self.serve.keys.types;
-        let worker = Worker::new(
-            self.serve.circuit,
-            types,
-            self.masking,
-            &begin.randomness,
-            begin.witness_check,
-        );
+        let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check);
         let (prover, instance) = (self.index, job.instance);
         match challenges {
             None => {
@@ -277,25 +255,32 @@ pub(crate) const POLE: u32 = 1;
 /// The code in [`Kind::Failed`] for every other reason.
 const OTHER: u32 = 2;
 
-/// Encodes a job: the instance, the values of its slots, and its private input. The rest follows
-/// from the layout.
-pub(crate) fn encode_job<P: serde::Serialize>(out: Writer, job: &Job<P>) -> Result<Writer, String> {
+/// Encodes a job: the instance, its secrets, the values of its slots, and its private input. The
+/// rest follows from the layout.
+pub(crate) fn encode_job(
+    out: Writer,
+    job: &Job,
+    circuit: &PreparedCircuit<'_>,
+) -> Result<Writer, String> {
     let private =
-        job.private.as_ref().map(postcard::to_allocvec).transpose().map_err(|e| e.to_string())?;
+        job.private.as_ref().map(|private| circuit.encode_private(private)).transpose()?;
     let private = private.unwrap_or_default();
     if u32::try_from(private.len()).is_err() {
         return Err(format!("it has {} bytes, the maximum is 4 GiB", private.len()));
     }
-    Ok(out.count(job.instance).scalars(&job.values).bytes(&private))
+    let mut out = out.count(job.instance);
+    out.0.extend_from_slice(job.randomness.secret_bytes());
+    Ok(out.scalars(&job.values).bytes(&private))
 }
 
 /// Decodes a job. Type, addresses and multiplicities come from this rank's own layout, never from
 /// the message.
-fn decode_job<P: serde::de::DeserializeOwned>(
+fn decode_job(
     reader: &mut Reader<'_>,
+    circuit: &PreparedCircuit<'_>,
     wiring: &Wiring,
     starts: &[usize],
-) -> Result<Job<P>, DecodeError> {
+) -> Result<Job, DecodeError> {
     let instance = reader.u32("index of the instance")? as usize;
     let Some(kind) = wiring.type_of.get(instance) else {
         return Err(reader.invalid(
@@ -304,26 +289,28 @@ fn decode_job<P: serde::de::DeserializeOwned>(
             format_args!("the layout has no instance {instance}"),
         ));
     };
+    let secret = reader.array::<{ InstanceRandomness::BYTES }>("randomness")?;
     let slots = wiring.slots[starts[instance]..][..wiring.types[*kind as usize].slots].to_vec();
     let values = reader.scalars(slots.len(), "value of a shared wire")?;
     let bytes = reader.bytes("private input")?;
     let length = bytes.len();
-    let private = match postcard::take_from_bytes(bytes) {
-        Ok((private, [])) => private,
-        Ok((_, rest)) => {
-            let why = format!("{} bytes follow its end", rest.len());
-            return Err(reader.invalid("private input", length, why));
-        }
-        Err(e) => return Err(reader.invalid("private input", length, e)),
-    };
-    Ok(Job { instance, kind: *kind as usize, values, slots, private: Some(private) })
+    let private = circuit.decode_private(bytes);
+    let private = private.map_err(|why| reader.invalid("private input", length, why))?;
+    Ok(Job {
+        instance,
+        kind: *kind as usize,
+        values,
+        slots,
+        private: Some(private),
+        randomness: InstanceRandomness::from_secret_bytes(&secret),
+    })
 }
 
 /// The thread that receives messages.
-struct Listener<'a, C: Circuit, P> {
+struct Listener<'a, P> {
     endpoint: &'a Endpoint,
-    serve: &'a Serve<'a, C, P>,
-    queue: &'a JobQueue<C::Private>,
+    serve: &'a Serve<'a, P>,
+    queue: &'a JobQueue,
     wiring: &'a Wiring,
     starts: &'a [usize],
     outbox: Outbox,
@@ -342,13 +329,13 @@ fn challenges(content: &[u8]) -> Result<(ProveRound, &[u8]), RankError> {
     Ok((challenges, &content[ProveRound::LEN..]))
 }
 
-impl<C: Circuit, P: Pool> Listener<'_, C, P> {
+impl<P: Pool> Listener<'_, P> {
     /// Handles messages until the coordinator ends the run.
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
         Self: 's,
     {
-        let mut begun: Option<(u32, Arc<Begin>)> = None;
+        let mut begun: Option<(u32, Begin)> = None;
         let mut blocks: Option<LocalBlocks<'_, P>> = None;
         loop {
             let Some((from, Frame { kind, run, content }, _)) = self.endpoint.receive(LOOK_UP)?
@@ -365,17 +352,17 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
             match kind {
                 Kind::End => return Ok(()),
                 Kind::Begin => {
-                    begun = Some((run, Arc::new(self.begin(run, &content)?)));
+                    begun = Some((run, self.begin(run, &content)?));
                     blocks = None;
                     continue;
                 }
                 _ => {}
             }
-            let Some((current, begin)) = &begun else {
+            let Some((current, begin)) = begun else {
                 return Err(wrong(&"a request before the run began"));
             };
             // Requests of another attempt are under other randomness.
-            if run != *current {
+            if run != current {
                 return Err(wrong(&"a request for a run that has ended"));
             }
             match kind {
@@ -447,26 +434,27 @@ impl<C: Circuit, P: Pool> Listener<'_, C, P> {
         &self,
         content: &[u8],
         run: u32,
-        begin: &Arc<Begin>,
+        begin: Begin,
         challenges: Option<ProveRound>,
-    ) -> Result<Vec<Task<C::Private>>, RankError> {
+    ) -> Result<Vec<Task>, RankError> {
         let mut reader = Reader::new(content);
         let mut tasks = Vec::new();
         while reader.left() > 0 {
-            let job = decode_job(&mut reader, self.wiring, self.starts).map_err(|e| wrong(&e))?;
-            tasks.push(Task { job, begin: begin.clone(), run, challenges });
+            let job = decode_job(&mut reader, self.serve.circuit, self.wiring, self.starts);
+            let job = job.map_err(|e| wrong(&e))?;
+            tasks.push(Task { job, begin, run, challenges });
         }
         Ok(tasks)
     }
 
     /// Takes the held jobs as tasks of the prove round, largest first and type by type, like the
     /// coordinator's order.
-    fn held(&self, run: u32, begin: &Arc<Begin>, challenges: ProveRound) -> Vec<Task<C::Private>> {
-        let mut jobs: Vec<Job<C::Private>> =
+    fn held(&self, run: u32, begin: Begin, challenges: ProveRound) -> Vec<Task> {
+        let mut jobs: Vec<Job> =
             std::mem::take(&mut self.queue.lock().held).into_values().collect();
-        let constraints = |job: &Job<C::Private>| self.serve.keys.types[job.kind].constraints();
+        let constraints = |job: &Job| self.serve.keys.types[job.kind].constraints();
         jobs.sort_by_key(|job| (std::cmp::Reverse(constraints(job)), job.kind, job.instance));
-        let task = |job| Task { job, begin: begin.clone(), run, challenges: Some(challenges) };
+        let task = |job| Task { job, begin, run, challenges: Some(challenges) };
         jobs.into_iter().map(task).collect()
     }
 

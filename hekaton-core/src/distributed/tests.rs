@@ -3,20 +3,24 @@
 
 use super::endpoint::Endpoint;
 use super::frame::{Frame, Kind};
-use super::message::Answered;
+use super::message::{Answered, Writer};
 use super::wire::Incoming;
 use super::*;
 use crate::events::{Event, Phase, Record, Recorder};
+use crate::keys::CircuitMismatch;
 use crate::pool::LocalEngine;
-use crate::protocol::coordinator::CoordinatorError;
+use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::messages::{Commitment, Message, ProofResponse};
-use crate::protocol::{ProveError, ProveOptions, ProvenRun, prove};
+use crate::protocol::{ProveError, ProveOptions, ProvenRun, prove, prove_with};
 use crate::randomness::Randomness;
-use crate::tests::bench::{Bench, Squares};
-use crate::verifier::verify::verify;
+use crate::tests::bench::{Bench, Cheater, Poled, Squares};
+use crate::tests::binding::{Rule, Square};
+use crate::verifier::transcript::{Merlin, Sponge};
+use crate::verifier::verify::verify_with_test_keys as verify;
 use hekaton_arith::{Fr, G1Point, Group};
+use hekaton_circuit::MemoryChallenges;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 const INPUT: u64 = 11;
@@ -41,16 +45,34 @@ fn run_with(
     options: &ProveOptions<'_>,
     double: Double<'_>,
 ) -> Result<ProvenRun, ProveError> {
-    let mut ends = Endpoint::network(provers.len()).into_iter();
-    let hello = |provers| Hello::new(&bench.circuit, &bench.keys, provers).unwrap();
+    let ends = Endpoint::network(provers.len());
+    run_over(ends, bench, provers, schedule, options, &|_| Box::new(Merlin::new()), double)
+}
+
+/// [`run_with`] over any network and any sponge.
+fn run_over(
+    ends: Vec<Endpoint>,
+    bench: &Bench<Squares>,
+    provers: &[usize],
+    schedule: Scheduling,
+    options: &ProveOptions<'_>,
+    sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
+    double: Double<'_>,
+) -> Result<ProvenRun, ProveError> {
+    let mut ends = ends.into_iter();
+    let input = Fr::from(INPUT);
+    let circuit = bench.with_input(&input);
+    let own = pool(2);
+    let hello = |provers| Hello::new(&circuit, &bench.keys, provers, &*own).unwrap();
     let work = |rank: usize| {
         let pool = pool(provers[rank]);
+        let (hello, circuit) = (&hello, &circuit);
         move |end: &Endpoint| {
             let keys = &bench.keys;
             let served = serve(
                 end,
                 &Serve {
-                    circuit: &bench.circuit,
+                    circuit,
                     keys,
                     pool: &*pool,
                     hello: hello(provers[rank]),
@@ -79,7 +101,7 @@ fn run_with(
         }
         let engine = RankEngine::start(root, pool(2), &hello(1), role, schedule);
         let engine = engine.map_err(ProveError::from_rank)?;
-        prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, options)
+        prove_with(&circuit, &bench.keys, &engine, options, sponge)
     })
 }
 
@@ -333,22 +355,23 @@ fn a_round_has_a_deadline() {
     let ends: Vec<Endpoint> = Endpoint::network(2);
     let mut ends = ends.into_iter();
     let (root, worker) = (ends.next().unwrap(), ends.next().unwrap());
-    let hello = || Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+    let input = Fr::from(INPUT);
+    let circuit = bench.with_input(&input);
+    let hello = || Hello::new(&circuit, &bench.keys, 1, &bench.engine).unwrap();
     std::thread::scope(|scope| {
-        let bench = &bench;
+        let (bench, circuit, hello) = (&bench, &circuit, &hello);
         scope.spawn(move || {
             // Commitments never arrive.
             let end = worker.tampering(|frame| {
                 if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] }
             });
-            let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
             serve(
                 &end,
                 &Serve {
-                    circuit: &bench.circuit,
+                    circuit,
                     keys: &bench.keys,
                     pool: &*pool(1),
-                    hello,
+                    hello: hello(),
                     failed: &|_| {},
                 },
             )
@@ -416,10 +439,11 @@ fn a_lost_rank_is_named_in_every_phase() {
             let mut ends = Endpoint::network(2).into_iter();
             let (coordinator, worker) = (ends.next().unwrap(), ends.next().unwrap());
             *root.lock().unwrap() = Some(coordinator.inbox());
-            let hello = || Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+            let circuit = bench.prepared();
+            let hello = || Hello::new(&circuit, &bench.keys, 1, &bench.engine).unwrap();
             std::thread::scope(|scope| {
                 let (root, lost) = (root.lock().unwrap().take().unwrap(), lost.clone());
-                let (bench, hello) = (&bench, &hello);
+                let (bench, circuit, hello) = (&bench, &circuit, &hello);
                 scope.spawn(move || {
                     let end = worker.tampering(move |frame| {
                         if frame.kind == kind || lost.load(std::sync::atomic::Ordering::SeqCst) {
@@ -429,7 +453,7 @@ fn a_lost_rank_is_named_in_every_phase() {
                         }
                         vec![frame]
                     });
-                    let (pool, circuit, keys) = (pool(1), &bench.circuit, &bench.keys);
+                    let (pool, keys) = (pool(1), &bench.keys);
                     serve(
                         &end,
                         &Serve { circuit, keys, pool: &*pool, hello: hello(), failed: &|_| {} },
@@ -459,7 +483,8 @@ fn the_handshake_names_what_differs() {
     let options = ProveOptions::new();
     let run = run_with(&bench, &[0, 1, 1], Scheduling::Dynamic, &options, &|rank, end, _| {
         let pool = pool(1);
-        let hello = Hello::new(&bench.circuit, &bench.keys, 1).unwrap();
+        let circuit = bench.prepared();
+        let hello = Hello::new(&circuit, &bench.keys, 1, &*pool).unwrap();
         let hello = if rank == 2 {
             Hello { facts: vec![("verifying key".into(), "abc".into())], ..hello }
         } else {
@@ -467,13 +492,7 @@ fn the_handshake_names_what_differs() {
         };
         let served = serve(
             &end,
-            &Serve {
-                circuit: &bench.circuit,
-                keys: &bench.keys,
-                pool: &*pool,
-                hello,
-                failed: &|_| {},
-            },
+            &Serve { circuit: &circuit, keys: &bench.keys, pool: &*pool, hello, failed: &|_| {} },
         );
         assert_eq!(served, Ok(()));
     });
@@ -491,7 +510,7 @@ fn a_rank_that_can_not_do_a_job_says_why() {
             // As if a job had failed.
             frame = Frame {
                 kind: Kind::Failed,
-                content: super::message::Writer::default().u32(2).u32(2).text("why").0,
+                content: Writer::default().u32(2).u32(2).text("why").0,
                 ..frame
             };
         }
@@ -555,4 +574,190 @@ fn larger_blocks_are_folded_on_ranks() {
             expected.proof.as_bytes()
         );
     }
+}
+
+/// Adversarial test of AUDIT F1: a rank whose code has other constraints than its keys cannot even
+/// describe itself, and one with other keys and other code is refused with the type's name. Guards:
+/// the comparison in `Hello::new`, and the digests of types among its facts.
+#[test]
+fn f1_ranks_with_other_code_are_refused() {
+    let (old, new) =
+        (Bench::new(Square(Rule::Forgotten), true), Bench::new(Square(Rule::First), true));
+    let engine = &old.engine;
+    for (code, keys) in [(&old, &new), (&new, &old)] {
+        let error = Hello::new(&code.prepared(), &keys.keys, 1, engine).unwrap_err();
+        assert!(
+            matches!(&error, CircuitMismatch::Constraints { kind, .. } if kind == "square"),
+            "{error}"
+        );
+        assert!(error.to_string().contains("type 'square'"), "{error}");
+    }
+    let mut ends = Endpoint::network(2).into_iter();
+    let (root, worker) = (ends.next().unwrap(), ends.next().unwrap());
+    let hello = |bench: &Bench<Square>| Hello::new(&bench.prepared(), &bench.keys, 1, engine);
+    let (own, other) = (hello(&new).unwrap(), hello(&old).unwrap());
+    worker.outbox().send(0, Kind::Hello, 0, other.encode());
+    let (role, schedule) = (RootRole::Coordinates, Scheduling::Dynamic);
+    let error = RankEngine::start(root, pool(1), &own, role, schedule).unwrap_err();
+    let RankError::Handshake { differences } = &error else { panic!("{error}") };
+    let named = |what: &str| differences.iter().filter(|d| d.contains(what)).count();
+    assert_eq!((named("digest of type 'square'"), named("verifying key")), (1, 1), "{error}");
+    assert_eq!((named("digest of type 'copy'"), named("layout")), (0, 0), "{error}");
+    // The rank is released.
+    assert!(matches!(worker.receive(Duration::ZERO), Ok(Some((0, f, _))) if f.kind == Kind::End));
+}
+
+/// Messages by receiver.
+type Sent = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
+
+/// A network of threads that records what rank 0 sends to each rank.
+fn recorded_network(size: usize, sent: &Sent) -> Vec<Endpoint> {
+    let inboxes: Arc<OnceLock<Vec<std::sync::mpsc::Sender<Incoming>>>> = Arc::default();
+    let end = |rank: usize| {
+        let (inboxes, sent) = (inboxes.clone(), sent.clone());
+        Endpoint::new(rank, size, move |to, bytes| {
+            if rank == 0 {
+                sent.lock().unwrap().push((to, bytes.clone()));
+            }
+            let _ = inboxes.get().unwrap()[to].send(Incoming::Message { from: rank, bytes });
+        })
+    };
+    let (ends, all): (Vec<_>, Vec<_>) = (0..size).map(end).unzip();
+    inboxes.set(all).unwrap();
+    ends
+}
+
+/// Adversarial test of AUDIT F7: no message has the seed of the run or the digest of its execution,
+/// and a rank receives the secrets of the subcircuits that it proves and of no others. Guards: jobs
+/// carry sub-seeds, and the start of a run nothing.
+#[test]
+fn f7_ranks_get_the_secrets_of_their_own_subcircuits() {
+    let bench = bench(9);
+    let randomness = Randomness::fresh().unwrap();
+    let (events, sent) = (Mutex::new(Vec::new()), Arc::default());
+    let recorder =
+        Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
+    let options = ProveOptions::new().randomness(randomness.clone()).recorder(&recorder);
+    // A second attempt draws new secrets from the same seed: they must stay apart as well.
+    let input = Fr::from(INPUT);
+    let circuit = bench.with_input(&input);
+    let cheater = Cheater::new(&bench, &input);
+    let (value, address) = (cheater.values[2][1], cheater.slots[2][1].address);
+    let b = Fr::from(10u64);
+    let pole = MemoryChallenges { g: -(value + b * Fr::from(address)), b };
+    let sponge = |attempt| -> Box<dyn Sponge> {
+        if attempt == 1 { Box::new(Poled::new(pole)) } else { Box::new(Merlin::new()) }
+    };
+    let (ends, schedule) = (recorded_network(3, &sent), Scheduling::Static);
+    let run =
+        run_over(ends, &bench, &[0, 1, 1], schedule, &options, &sponge, &|_, end, work| work(&end));
+    let run = run.unwrap();
+    assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
+    let mut rank_of = std::collections::BTreeMap::new();
+    let mut restarts = 0;
+    for event in events.lock().unwrap().iter() {
+        match event {
+            Event::Subcircuit { phase: Phase::Commit, instance, prover, .. } => {
+                let rank = if prover.starts_with("rank 1 ") { 1 } else { 2 };
+                // With static scheduling, both attempts deal the same subcircuits to each rank.
+                assert!([None, Some(rank)].contains(&rank_of.insert(*instance as usize, rank)));
+            }
+            Event::Restart { .. } => restarts += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((rank_of.len(), restarts), (9, 1));
+    assert!([1, 2].iter().all(|rank| rank_of.values().any(|of| of == rank)));
+    let sent = sent.lock().unwrap();
+    let receivers = |needle: &[u8; 32]| -> Vec<usize> {
+        let has = |(_, bytes): &&(usize, Vec<u8>)| bytes.windows(32).any(|part| part == needle);
+        let mut to: Vec<usize> = sent.iter().filter(has).map(|(to, _)| *to).collect();
+        to.dedup();
+        to
+    };
+    assert_eq!(receivers(randomness.secret_seed()), [0; 0], "the seed");
+    let coordinator = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap();
+    assert_eq!(receivers(&coordinator.execution_digest()), [0; 0], "the digest");
+    let key = bench.keys.verifying.digest();
+    for randomness in [randomness.clone(), randomness.next_attempt()] {
+        for (instance, rank) in &rank_of {
+            let secret = randomness.of_instance(&key, *instance);
+            assert_eq!(receivers(secret.secret_bytes()), [*rank], "subcircuit {instance}");
+        }
+    }
+}
+
+/// A claim that a subcircuit hits a pole costs an attempt, so it is checked (AUDIT nit 7): a false
+/// one ends the run with the name of the rank, in either round; one about another rank's subcircuit
+/// is a wrong message. Guards: `Attempt::check_pole`, and the look at what the rank was asked for.
+#[test]
+fn false_poles_are_named() {
+    let bench = bench(5);
+    let claim = |kind: Kind, instance: Option<usize>| {
+        tampered(&bench, &[0, 1, 1], move |rank, frame| {
+            if rank != 2 || frame.kind != kind {
+                return vec![frame];
+            }
+            // The first number of an answer after the prover and the seconds is the instance.
+            let own = u32::from_le_bytes(frame.content[12..16].try_into().unwrap()) as usize;
+            let instance = instance.unwrap_or(own);
+            let content = Writer::default().count(instance).u32(super::serve::POLE).text("").0;
+            vec![Frame { kind: Kind::Failed, content, ..frame }]
+        })
+    };
+    for kind in [Kind::Committed, Kind::Proven] {
+        let (run, events) = claim(kind, None);
+        let error = run.unwrap_err();
+        assert!(
+            matches!(&error, ProveError::FalsePole { by, .. } if by.contains("rank 2 on ")),
+            "{kind:?}: {error}"
+        );
+        assert!(error.to_string().contains("but does not"), "{error}");
+        assert!(!events.iter().any(|e| matches!(e, Event::Restart { .. })), "{kind:?}");
+    }
+    // An instance of rank 1, or of nobody.
+    let (_, events) = tampered(&bench, &[0, 1, 1], |_, frame| vec![frame]);
+    let of_rank_1 = events.iter().find_map(|event| match event {
+        Event::Subcircuit { instance, prover, .. } if prover.starts_with("rank 1 ") => {
+            Some(*instance as usize)
+        }
+        _ => None,
+    });
+    for instance in [of_rank_1.unwrap(), 77] {
+        for kind in [Kind::Committed, Kind::Proven] {
+            let error = claim(kind, Some(instance)).0.unwrap_err().to_string();
+            assert!(
+                error.contains("rank 2 sent a wrong message")
+                    && error.contains("which it was not asked for"),
+                "{error}"
+            );
+        }
+    }
+}
+
+/// A true pole at a subcircuit of a rank restarts the run.
+#[test]
+fn true_poles_restart() {
+    let bench = bench(5);
+    let input = Fr::from(INPUT);
+    let cheater = Cheater::new(&bench, &input);
+    let b = Fr::from(10u64);
+    let at = |i: usize| -(cheater.values[i][1] + b * Fr::from(cheater.slots[i][1].address));
+    // Written by subcircuit 2, and read by the next one.
+    let pole = MemoryChallenges { g: at(2), b };
+    let sponge = |attempt| -> Box<dyn Sponge> {
+        if attempt == 1 { Box::new(Poled::new(pole)) } else { Box::new(Merlin::new()) }
+    };
+    let events = Mutex::new(Vec::new());
+    let recorder =
+        Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
+    let options = ProveOptions::new().recorder(&recorder);
+    let (ends, schedule) = (Endpoint::network(3), Scheduling::Dynamic);
+    let run =
+        run_over(ends, &bench, &[0, 1, 1], schedule, &options, &sponge, &|_, end, work| work(&end));
+    let run = run.unwrap();
+    assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
+    let events = events.lock().unwrap();
+    assert!(events.iter().any(|e| matches!(e, Event::Restart { attempt: 2 })));
+    assert!(notices(&events).contains("pole"), "{events:?}");
 }

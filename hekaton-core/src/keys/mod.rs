@@ -2,10 +2,13 @@
 //! keys of a prover.
 
 mod aggregation;
+mod circuit_match;
 mod map;
 mod prover_keys;
 mod sections;
 
 pub use aggregation::AggregationKey;
+pub(crate) use circuit_match::keys_match;
+pub use circuit_match::{CircuitMismatch, check_circuit};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};

@@ -2,7 +2,8 @@
 
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::prover::{R1cs, VariableLayout};
+use hekaton_circuit::R1cs;
+use hekaton_circuit::prover::VariableLayout;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -190,8 +190,8 @@ impl ProvingKey {
         self.shape.variables()
     }
 
-    /// Returns the evaluation domain; its size is the number of constraints, padded to a power of
-    /// two.
+    /// Returns the evaluation domain. Its size is the smallest 2^k or 3 * 2^k with room for the
+    /// constraints, or larger in keys of an earlier setup (spec: mirage#domain).
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
@@ -199,6 +199,12 @@ impl ProvingKey {
     /// Returns the number of constraints, those of the memory check included.
     pub fn constraints(&self) -> usize {
         self.shape.constraints()
+    }
+
+    /// Returns the number of entries of the three matrices.
+    pub fn entries(&self) -> u64 {
+        let bytes: u64 = ["ma", "mb", "mc"].iter().map(|name| self.sections.bytes_of(name)).sum();
+        bytes / size_of::<[u32; 2]>() as u64
     }
 
     /// Returns the number of slots of a subcircuit, masks included.
@@ -236,6 +242,11 @@ impl ProvingKey {
     /// From now on, drops each group of sections from memory after its use.
     pub fn release_after_use(&mut self) {
         self.sections.release_after_use();
+    }
+
+    /// Marks the matrices as used and not needed soon.
+    pub(crate) fn matrices_used(&self) {
+        self.sections.used(Self::PARTS[0]);
     }
 
     /// Returns the sections of the key file.

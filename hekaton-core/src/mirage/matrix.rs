@@ -100,6 +100,13 @@ impl Matrix<'_> {
                 .all(|[v, k]| (*v as usize) < variables && (*k as usize) < self.coefficients.len())
     }
 
+    /// Returns the coefficients and variables of a row.
+    pub fn entries_of(&self, row: usize) -> Vec<(Fr, usize)> {
+        let entries = &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize];
+        let term = |[variable, k]: &[u32; 2]| (self.coefficients[*k as usize], *variable as usize);
+        entries.iter().map(term).collect()
+    }
+
     /// Returns the product of a row with an assignment.
     pub fn row(&self, row: usize, z: &[Fr]) -> Fr {
         // Most values are 0 or 1 and most coefficients 1 or -1: these cases skip the

@@ -22,4 +22,4 @@ pub(crate) use asserts::{VariablePartition, check_rank};
 pub(crate) use asserts::{check_secrets, check_type};
 pub use matrix::{CoefficientTable, Matrix, OwnedMatrix};
 pub(crate) use prover::{Blinding, ProverError, commit, prove};
-pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type};
+pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type, wipe_stack};

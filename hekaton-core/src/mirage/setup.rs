@@ -9,7 +9,7 @@ use hekaton_arith::{
     Domain, FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, batch_invert, fr_to_bytes, pairing,
     powers,
 };
-use hekaton_circuit::prover::R1cs;
+use hekaton_circuit::R1cs;
 use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -71,9 +71,9 @@ pub(crate) struct TypeOutput {
     pub(crate) sections: Sections,
     /// The quotients p_j / gamma for the public variables, that is, the discrete logarithms of
     /// IC_j.
-    pub(crate) ic: Vec<Fr>,
+    pub(crate) ic: Zeroizing<Vec<Fr>>,
     /// The discrete logarithm of Theta_c.
-    pub(crate) theta: Fr,
+    pub(crate) theta: Zeroizing<Fr>,
     pub(crate) theta_2: G2Point,
 }
 
@@ -155,12 +155,32 @@ fn push_matrices(sections: &mut Sections, r1cs: &R1cs) {
 /// The nonzero values of a range of variables: the variables, and the values.
 #[allow(clippy::cast_possible_truncation, reason = "a type has at most 2^28 variables")]
 fn nonzero(values: &[Fr], range: Range<usize>) -> (Vec<u32>, Zeroizing<Vec<Fr>>) {
-    let (variables, values) =
-        range.filter(|j| !values[*j].is_zero()).map(|j| (j as u32, values[j])).unzip();
-    (variables, Zeroizing::new(values))
+    // With room for all: growing would leave copies of the secret values in freed memory.
+    let count = range.clone().filter(|j| !values[*j].is_zero()).count();
+    let mut found = Zeroizing::new(Vec::with_capacity(count));
+    let mut variables = Vec::with_capacity(count);
+    for j in range.filter(|j| !values[*j].is_zero()) {
+        variables.push(j as u32);
+        found.push(values[j]);
+    }
+    (variables, found)
 }
 
-/// Sets up one type from its checked R1CS.
+/// Overwrites the part of the stack below its caller, where functions that have returned left copies
+/// of trapdoors: values that are moved, or do not fit registers, are copied there, beyond the reach of
+/// `Zeroizing`. What is built there next would carry them into the heap, in bytes of its own that it
+/// does not use: enums and cells that are not full.
+#[inline(never)]
+pub(crate) fn wipe_stack() {
+    // More than the frames of setup; the kernels below them have larger ones.
+    let mut below = [0u8; 1 << 16];
+    below.zeroize();
+    std::hint::black_box(&below);
+}
+
+/// Sets up one type from its checked R1CS. In a frame of its own, which [`wipe_stack`] overwrites
+/// afterwards.
+#[inline(never)]
 pub(crate) fn setup_type(
     r1cs: &R1cs,
     shared: &SharedSecrets,
@@ -172,7 +192,8 @@ pub(crate) fn setup_type(
         constraints: r1cs.constraints(),
         variables: r1cs.variables,
     };
-    let domain = Domain::new(r1cs.constraints().next_power_of_two()).map_err(|_| size())?;
+    // spec: mirage#domain: the smallest that fits
+    let domain = Domain::new(Domain::size_for(r1cs.constraints())).map_err(|_| size())?;
     let n = domain.size() as u64;
     let SharedSecrets { alpha, beta, tau, .. } = *shared;
     let t = tau.pow([n]) - Fr::ONE;
@@ -205,8 +226,8 @@ pub(crate) fn setup_type(
     let (x_variables, mut x) = nonzero(&c, 0..parts.e + 1);
     x.iter_mut().for_each(|c| *c *= half_t * delta_inverse);
 
-    let theta = l[0] * kappa_inverse;
-    let theta_2 = bases.one_g2(theta);
+    let theta = Zeroizing::new(l[0] * kappa_inverse);
+    let theta_2 = bases.one_g2(*theta);
     check_theta(bases, shared.kappa, p[parts.e], theta_2)?;
 
     let mut sections = Sections::new(super::ProvingKey::KIND);
@@ -241,6 +262,6 @@ pub(crate) fn setup_type(
     sections.push("x_variables", x_variables);
     sections.push("x", bases.g1(&x));
     sections.push("h", bases.g1(&h));
-    let ic = parts.public.map(|j| p[j] * gamma_inverse).collect();
+    let ic = scaled(parts.public, &|j| p[j] * gamma_inverse);
     Ok(TypeOutput { sections, ic, theta, theta_2 })
 }

@@ -4,7 +4,6 @@ use crate::events::Phase;
 use crate::pool::Pool;
 use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
-use hekaton_circuit::Circuit;
 use std::collections::BTreeMap;
 
 /// The answer for one instance in one of the rounds.
@@ -19,9 +18,9 @@ pub trait Answer: Message {
     ///
     /// # Errors
     /// The error of the worker.
-    fn make<C: Circuit>(
-        worker: Worker<'_, C>,
-        job: Job<C::Private>,
+    fn make(
+        worker: Worker<'_>,
+        job: Job,
         challenges: Option<&ProveRound>,
     ) -> Result<Self, WorkerError>;
 }
@@ -33,11 +32,7 @@ impl Answer for Commitment {
         self.instance
     }
 
-    fn make<C: Circuit>(
-        worker: Worker<'_, C>,
-        job: Job<C::Private>,
-        _: Option<&ProveRound>,
-    ) -> Result<Self, WorkerError> {
+    fn make(worker: Worker<'_>, job: Job, _: Option<&ProveRound>) -> Result<Self, WorkerError> {
         Ok(worker.commit(job)?.1)
     }
 }
@@ -49,9 +44,9 @@ impl Answer for ProofResponse {
         self.instance
     }
 
-    fn make<C: Circuit>(
-        worker: Worker<'_, C>,
-        job: Job<C::Private>,
+    fn make(
+        worker: Worker<'_>,
+        job: Job,
         challenges: Option<&ProveRound>,
     ) -> Result<Self, WorkerError> {
         let instance = job.instance;

@@ -7,19 +7,19 @@ use crate::pool::Pool;
 use crate::protocol::coordinator::{Committed, Coordinator, CoordinatorError, Proven};
 use crate::protocol::engine::{Engine, Round};
 use crate::protocol::error::ProveError;
-use crate::protocol::messages::{Commitment, Message, ProofResponse};
+use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::session::{Answers, Session};
-use crate::protocol::worker::Worker;
+use crate::protocol::worker::{Worker, WorkerError};
 use crate::randomness::Randomness;
 use crate::verifier::proof::Proof;
 use crate::verifier::transcript::Sponge;
-use hekaton_circuit::{Circuit, Masking};
+use hekaton_circuit::Masking;
 use std::time::Instant;
 
 /// One attempt, with its own randomness.
-pub(crate) struct Attempt<'a, C: Circuit, E> {
-    pub(crate) session: &'a Session<'a, C, E>,
-    pub(crate) coordinator: &'a Coordinator<'a, C>,
+pub(crate) struct Attempt<'a, E> {
+    pub(crate) session: &'a Session<'a, E>,
+    pub(crate) coordinator: &'a Coordinator<'a>,
     /// The number of the attempt, starting at 1.
     pub(crate) number: u32,
     pub(crate) randomness: &'a Randomness,
@@ -27,7 +27,7 @@ pub(crate) struct Attempt<'a, C: Circuit, E> {
     pub(crate) sponge: &'a dyn Fn(u32) -> Box<dyn Sponge>,
 }
 
-impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
+impl<'a, E: Engine> Attempt<'a, E> {
     /// Runs both rounds and the aggregation, and repairs what turns out to be wrong.
     pub(crate) fn run(&self) -> Result<Proof, ProveError> {
         let commit = self.commit_round();
@@ -67,18 +67,12 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
     }
 
     /// The commit round, as an engine sees it.
-    fn commit_round(&self) -> Round<'a, C> {
+    fn commit_round(&self) -> Round<'a> {
         let Session { circuit, keys, options, .. } = self.session;
         let masking = Masking::new(keys.verifying.zero_knowledge);
         Round {
             coordinator: self.coordinator,
-            worker: Worker::new(
-                circuit,
-                &keys.types,
-                masking,
-                self.randomness,
-                options.witness_check,
-            ),
+            worker: Worker::new(circuit, &keys.types, masking, options.witness_check),
             randomness: self.randomness,
             attempt: self.number,
             challenges: None,
@@ -92,13 +86,16 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
     #[allow(clippy::type_complexity)]
     fn commit(
         &self,
-        round: &Round<'_, C>,
-    ) -> Result<(Vec<Commitment>, Committed<'a, C, E::Blocks<'a>>), ProveError> {
+        round: &Round<'_>,
+    ) -> Result<(Vec<Commitment>, Committed<'a, E::Blocks<'a>>), ProveError> {
         // The log is bound to the execution: commitments to other values must not be mixed in
         // (spec: zero-knowledge#resume).
         let (since, context) = (Instant::now(), self.coordinator.execution_digest());
         let Answers { list, bytes, .. } =
-            self.session.round::<Commitment>(round, "commitments", &context)?;
+            self.session.round::<Commitment>(round, "commitments", &context).map_err(|error| {
+                // There are no challenges yet that could hit a pole.
+                self.check_pole(error, None)
+            })?;
         let blocks = self.session.engine.blocks(self.coordinator.shared());
         let committed =
             self.coordinator.committed_with((self.sponge)(self.number), list.clone(), blocks)?;
@@ -110,25 +107,42 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
     #[allow(clippy::type_complexity)]
     fn prove(
         &self,
-        round: &Round<'_, C>,
-        committed: Committed<'a, C, E::Blocks<'a>>,
-    ) -> Result<(Answers<'a, ProofResponse>, Proven<'a, C, E::Blocks<'a>>), ProveError> {
+        round: &Round<'_>,
+        committed: Committed<'a, E::Blocks<'a>>,
+    ) -> Result<(Answers<'a, ProofResponse>, Proven<'a, E::Blocks<'a>>), ProveError> {
         let since = Instant::now();
         // This log is bound to the challenges, too: a proof under others is worthless.
         let context =
             [&self.coordinator.execution_digest()[..], &committed.prove_round().to_bytes()]
                 .concat();
-        let responses = self.session.round::<ProofResponse>(round, "proofs", &context)?;
+        let responses = self.session.round::<ProofResponse>(round, "proofs", &context);
+        let responses =
+            responses.map_err(|error| self.check_pole(error, Some(committed.prove_round())))?;
         let proven = committed.proven(responses.list.clone())?;
         self.session.phase_end(Phase::Prove, since, responses.bytes)?;
         Ok((responses, proven))
+    }
+
+    /// A pole costs an attempt, so a worker's claim of one is checked (spec: memory-check#pole).
+    fn check_pole(&self, error: ProveError, round: Option<ProveRound>) -> ProveError {
+        let hits = |instance| {
+            round.is_some_and(|round| {
+                self.coordinator.hits_pole(instance, self.randomness, &round.memory)
+            })
+        };
+        match error {
+            ProveError::Worker(WorkerError::Pole { instance }) if !hits(instance) => {
+                ProveError::FalsePole { instance, by: self.session.by(instance) }
+            }
+            other => other,
+        }
     }
 
     /// Recomputes the answers of bad subcircuits in this process and replaces wrong proofs. Returns
     /// whether any proof was replaced (spec: distributed#repair).
     fn repair(
         &self,
-        prove: &Round<'_, C>,
+        prove: &Round<'_>,
         bad: &[usize],
         commitments: &[Commitment],
         responses: &mut Answers<'_, ProofResponse>,
@@ -171,7 +185,7 @@ impl<'a, C: Circuit, E: Engine> Attempt<'a, C, E> {
     /// Repeats the aggregation from its beginning, over these blocks.
     fn aggregate_again<B: Blocks>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         commitments: &[Commitment],
         responses: &[ProofResponse],
         blocks: B,

@@ -8,7 +8,7 @@ use crate::aggregation::block::{ProofVectors, Shared};
 use crate::aggregation::blocks::{AggregateError, Blocks, LocalBlocks};
 use crate::aggregation::prover::Committing;
 use crate::events::TypeSummary;
-use crate::keys::{KeyFileError, ProverKeys};
+use crate::keys::{CircuitMismatch, KeyFileError, ProverKeys, keys_match};
 use crate::mirage::MirageInstance;
 use crate::pool::Pool;
 use crate::protocol::messages::{Commitment, Job, ProofResponse, ProveRound};
@@ -16,10 +16,12 @@ use crate::randomness::{Purpose, Randomness};
 use crate::rank_error::RankError;
 use crate::verifier::proof::Proof;
 use crate::verifier::transcript::{Merlin, Sponge};
-use crate::verifier::verify::{VerifyError, public_sum, verify};
+use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
 use hekaton_arith::{Fr, G1Point, Group, fr_from_uniform};
-use hekaton_circuit::prover::{Execution, Wiring};
-use hekaton_circuit::{Circuit, ExecutionError, InstanceId, Layout, Masking, MemoryChallenges};
+use hekaton_circuit::prover::{Prefix, Wiring};
+use hekaton_circuit::{
+    Execution, ExecutionError, InstanceId, Layout, Masking, MemoryChallenges, PreparedCircuit,
+};
 
 /// Why the coordinator stopped.
 #[derive(Debug, thiserror::Error)]
@@ -28,17 +30,9 @@ pub enum CoordinatorError {
     /// The circuit cannot be executed on this input.
     #[error(transparent)]
     Execution(#[from] ExecutionError),
-    /// The keys were made for another circuit or other parameters.
-    #[error(
-        "the keys are for another layout than the one this circuit has with these parameters \
-         (layout digest {expected} in the keys, {found} here): run setup for this circuit"
-    )]
-    ForeignKeys {
-        /// Layout digest in the verifying key.
-        expected: String,
-        /// Layout digest of the circuit.
-        found: String,
-    },
+    /// The keys were made for another circuit, for other parameters, or from other code.
+    #[error(transparent)]
+    Circuit(#[from] CircuitMismatch),
     /// The keys come from different setups.
     #[error(
         "verifying key, aggregation key and proving keys come from different setups: \
@@ -67,11 +61,12 @@ pub enum CoordinatorError {
         "every subcircuit's proof verifies, but the aggregate does not ({0}); no proof was produced"
     )]
     Aggregate(VerifyError),
-    /// The challenges hit a pole (zero denominator) at a public value: restart with new randomness.
-    #[error("public value {index} hits a pole (zero denominator) of the memory check")]
+    /// The challenges hit a pole (zero denominator) at a public wire or a constant: restart with new
+    /// randomness.
+    #[error("the public wire at address {address} hits a pole (zero denominator)")]
     Pole {
-        /// Index of the public value.
-        index: usize,
+        /// The address of the wire.
+        address: u64,
     },
     /// A key is damaged.
     #[error(transparent)]
@@ -102,19 +97,19 @@ fn list(instances: &[usize]) -> String {
 }
 
 /// An executed circuit with its keys: the coordinator before the commit round.
-pub struct Coordinator<'a, C: Circuit> {
+pub struct Coordinator<'a> {
     keys: &'a ProverKeys,
+    key_digest: [u8; 32],
     shared: Shared<'a>,
-    layout: Layout,
+    layout: &'a Layout,
     wiring: Wiring,
     starts: Vec<usize>,
-    execution: Execution<'a, C>,
-    /// The digest of verifying key and shared values, as two field elements of 16 bytes each.
-    execution_digest: [Fr; 2],
+    execution: Execution<'a>,
+    execution_digest: [u8; 32],
     public_values: Vec<Fr>,
 }
 
-impl<C: Circuit> std::fmt::Debug for Coordinator<'_, C> {
+impl std::fmt::Debug for Coordinator<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Coordinator")
             .field("instances", &self.layout.instances())
@@ -122,43 +117,43 @@ impl<C: Circuit> std::fmt::Debug for Coordinator<'_, C> {
     }
 }
 
-impl<'a, C: Circuit> Coordinator<'a, C> {
-    /// Executes the circuit on an input.
+impl<'a> Coordinator<'a> {
+    /// Executes a circuit that was prepared with its input, after a check that the keys belong to
+    /// its code, with up to `provers` types at once.
     ///
     /// # Errors
     /// When circuit and keys do not match, or the execution fails.
     pub fn new(
-        circuit: &'a C,
-        input: &'a C::Input,
+        circuit: &'a PreparedCircuit<'a>,
         keys: &'a ProverKeys,
+        pool: &impl Pool,
+        provers: usize,
     ) -> Result<Self, CoordinatorError> {
-        let layout = circuit.layout().map_err(ExecutionError::from)?;
+        let layout = circuit.layout();
         let wiring = layout.wiring(Masking::new(keys.verifying.zero_knowledge));
-        let digest = wiring.digest();
-        // The layout fixes addresses and multiplicities, and the keys commit to them: with another
-        // layout no proof would verify (spec: memory-check#preprocessed).
-        if digest != keys.verifying.layout {
-            let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
-            return Err(CoordinatorError::ForeignKeys { expected, found });
-        }
+        // Keys of other code would prove other constraints (spec: verifier#type-digests).
+        keys_match(circuit, keys, &wiring, pool, provers)?;
         let types = keys.aggregation.type_of()?;
         let n = wiring.instances();
-        let fits = keys.verifying.instances == n as u64
+        let vk = &keys.verifying;
+        let fits = vk.instances == n as u64
             && keys.aggregation.instances() == n
             && types == wiring.type_of
-            && keys.types.len() == wiring.types.len()
-            && keys.types.iter().zip(&wiring.types).all(|(key, kind)| key.slots() == kind.slots)
-            && keys.verifying.public == wiring.public;
+            && vk.type_map == wiring.type_map_digest()
+            && vk.public == wiring.public
+            && vk.constants == wiring.constants;
         if !fits {
             return Err(CoordinatorError::MixedKeys);
         }
-        let execution = Execution::new(circuit, input, &layout)?;
-        let public_values = execution.public(&layout);
-        let execution_digest = digest_of_execution(keys, &execution);
+        let execution = circuit.execute()?;
+        let public_values = execution.public(layout);
+        let key_digest = vk.digest();
+        let execution_digest = digest_of_execution(&key_digest, layout, &execution);
         let starts = wiring.starts();
-        let shared = Shared::new(&keys.aggregation, keys.verifying.k);
+        let shared = Shared::new(&keys.aggregation, vk.k);
         Ok(Self {
             keys,
+            key_digest,
             shared,
             layout,
             wiring,
@@ -208,14 +203,10 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         order
     }
 
-    /// The digest of the verifying key and all shared values of this execution, which binds masks
-    /// and logs to it. **Keep it secret**: it can confirm a guess of the values.
+    /// The digest of the verifying key and the values of all slots of this execution, which binds
+    /// masks and logs to it. **Keep it secret**: it can confirm a guess of the values.
     pub fn execution_digest(&self) -> [u8; 32] {
-        let mut out = [0; 32];
-        for (half, value) in out.chunks_exact_mut(16).zip(&self.execution_digest) {
-            half.copy_from_slice(&hekaton_arith::fr_to_bytes(value)[..16]);
-        }
-        out
+        self.execution_digest
     }
 
     /// The name of an instance's type.
@@ -241,29 +232,26 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         out
     }
 
-    /// The randomness of the masks. Its context is what masks hide, so another key or another
-    /// execution has other masks even if a seed is reused (spec: zero-knowledge#randomness).
-    fn mask_randomness(&self, randomness: &Randomness) -> Randomness {
-        randomness.bound_to("execution", &self.execution_digest)
-    }
-
     /// The job of one instance in the commit round, which needs no private input.
-    pub fn commit_job(&self, instance: usize, randomness: &Randomness) -> Job<C::Private> {
+    pub fn commit_job(&self, instance: usize, randomness: &Randomness) -> Job {
         let id = instance_id(instance);
         let kind = self.wiring.type_of[instance];
         let values = match self.wiring.masking {
-            // Mask i is a function of the seed: both neighbors compute the same one
-            // (spec: zero-knowledge#masks).
+            // Mask i is a function of the seed: both neighbors compute the same one. Its context is
+            // what masks hide, so another key or another execution has other masks even if a seed
+            // is reused (spec: zero-knowledge#masks, zero-knowledge#randomness).
             Masking::Masked => {
-                let randomness = self.mask_randomness(randomness);
-                self.execution
-                    .values
-                    .masked_slots(&self.layout, id, |i| randomness.scalar(Purpose::Mask, i))
+                let masks = randomness.of_masks(&self.execution_digest);
+                let mask = |i| masks.scalar(Purpose::Mask, i);
+                self.execution.values.masked_slots(self.layout, id, mask)
             }
-            Masking::Unmasked => self.execution.values.slots(&self.layout, id),
+            Masking::Unmasked => self.execution.values.slots(self.layout, id),
         };
         let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
-        Job { instance, kind: kind as usize, values, slots, private: None }
+        // A worker gets the secrets of its own subcircuits only, not the seed
+        // (spec: zero-knowledge#randomness).
+        let randomness = randomness.of_instance(&self.key_digest, instance);
+        Job { instance, kind: kind as usize, values, slots, private: None, randomness }
     }
 
     /// The job of one instance with its private input, for the prove round or for both rounds.
@@ -274,9 +262,24 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         &self,
         instance: usize,
         randomness: &Randomness,
-    ) -> Result<Job<C::Private>, CoordinatorError> {
-        let private = self.execution.private_input(instance_id(instance))?;
+    ) -> Result<Job, CoordinatorError> {
+        let private = self.execution.private_input(self.layout, instance_id(instance))?;
         Ok(Job { private: Some(private), ..self.commit_job(instance, randomness) })
+    }
+
+    /// Whether an instance hits a pole (zero denominator) under these challenges: a worker's claim
+    /// costs an attempt, so it is checked (spec: memory-check#pole).
+    pub(crate) fn hits_pole(
+        &self,
+        instance: usize,
+        randomness: &Randomness,
+        memory: &MemoryChallenges,
+    ) -> bool {
+        if instance >= self.instances() {
+            return false;
+        }
+        let Job { slots, values, .. } = self.commit_job(instance, randomness);
+        Prefix::new(&slots, &values, memory).is_err()
     }
 
     /// What all blocks of the aggregation read.
@@ -293,7 +296,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         &'a self,
         commitments: Vec<Commitment>,
         pool: &'a P,
-    ) -> Result<Committed<'a, C, LocalBlocks<'a, P>>, CoordinatorError> {
+    ) -> Result<Committed<'a, LocalBlocks<'a, P>>, CoordinatorError> {
         self.committed_with(
             Box::new(Merlin::new()),
             commitments,
@@ -307,7 +310,7 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         sponge: Box<dyn Sponge>,
         commitments: Vec<Commitment>,
         blocks: B,
-    ) -> Result<Committed<'a, C, B>, CoordinatorError> {
+    ) -> Result<Committed<'a, B>, CoordinatorError> {
         // spec: distributed#collect
         let commitments = one_each("commit", self.instances(), commitments, |c| c.instance)?;
         let vk = &self.keys.verifying;
@@ -319,23 +322,23 @@ impl<'a, C: Circuit> Coordinator<'a, C> {
         let committing = committing.map_err(Into::into)?;
         // The verifier rejects a pole (zero denominator) in its own sum, so it is found before the
         // prove round (spec: memory-check#pole, verifier#public-sum).
-        if let Err(VerifyError::Pole { index }) =
+        if let Err(VerifyError::Pole { address }) =
             public_sum(vk, &self.public_values, &committing.memory())
         {
-            return Err(CoordinatorError::Pole { index });
+            return Err(CoordinatorError::Pole { address });
         }
         Ok(Committed { coordinator: self, commitments, committing })
     }
 }
 
 /// The coordinator after the commit round.
-pub struct Committed<'a, C: Circuit, B> {
-    coordinator: &'a Coordinator<'a, C>,
+pub struct Committed<'a, B> {
+    coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
     committing: Committing<'a, Box<dyn Sponge>, B>,
 }
 
-impl<C: Circuit, B> std::fmt::Debug for Committed<'_, C, B> {
+impl<B> std::fmt::Debug for Committed<'_, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Committed")
             .field("commitments", &self.commitments.len())
@@ -343,7 +346,7 @@ impl<C: Circuit, B> std::fmt::Debug for Committed<'_, C, B> {
     }
 }
 
-impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
+impl<'a, B: Blocks> Committed<'a, B> {
     /// What all workers receive in the prove round.
     pub fn prove_round(&self) -> ProveRound {
         ProveRound { memory: self.committing.memory() }
@@ -353,10 +356,7 @@ impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
     ///
     /// # Errors
     /// When there is not exactly one answer per instance.
-    pub fn proven(
-        self,
-        responses: Vec<ProofResponse>,
-    ) -> Result<Proven<'a, C, B>, CoordinatorError> {
+    pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, B>, CoordinatorError> {
         let Self { coordinator, commitments, committing } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
         Ok(Proven { coordinator, commitments, committing, responses })
@@ -364,20 +364,20 @@ impl<'a, C: Circuit, B: Blocks> Committed<'a, C, B> {
 }
 
 /// The coordinator after the prove round.
-pub struct Proven<'a, C: Circuit, B> {
-    coordinator: &'a Coordinator<'a, C>,
+pub struct Proven<'a, B> {
+    coordinator: &'a Coordinator<'a>,
     commitments: Vec<Commitment>,
     committing: Committing<'a, Box<dyn Sponge>, B>,
     responses: Vec<ProofResponse>,
 }
 
-impl<C: Circuit, B> std::fmt::Debug for Proven<'_, C, B> {
+impl<B> std::fmt::Debug for Proven<'_, B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Proven").field("responses", &self.responses.len()).finish_non_exhaustive()
     }
 }
 
-impl<C: Circuit, B: Blocks> Proven<'_, C, B> {
+impl<B: Blocks> Proven<'_, B> {
     /// Aggregates, and returns the proof only if it verifies.
     ///
     /// # Errors
@@ -390,8 +390,11 @@ impl<C: Circuit, B: Blocks> Proven<'_, C, B> {
         let proof = committing.finish(&vectors).map_err(Into::into)?;
         // Whatever workers and ranks answered, a wrong proof is never returned
         // (spec: distributed#trust).
-        let verdict =
-            verify(&coordinator.keys.verifying, &coordinator.public_values, proof.as_bytes());
+        let verdict = verify_with_test_keys(
+            &coordinator.keys.verifying,
+            &coordinator.public_values,
+            proof.as_bytes(),
+        );
         let Err(error) = verdict else { return Ok(proof) };
         let instances =
             bad_subcircuits(coordinator.keys, &commitments, &responses, &memory, proof.as_bytes())?;
@@ -416,19 +419,22 @@ fn instance_id(instance: usize) -> InstanceId {
     InstanceId::from_index(instance as u32)
 }
 
-/// A digest of everything that masks hide: the verifying key and all shared values
-/// (spec: zero-knowledge#randomness). Halves of 16 bytes are below r, so no bit is lost.
-fn digest_of_execution<C: Circuit>(keys: &ProverKeys, execution: &Execution<'_, C>) -> [Fr; 2] {
-    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 execution");
-    hasher.update(&keys.verifying.digest());
-    for value in execution.values.all() {
-        hasher.update(&hekaton_arith::fr_to_bytes(&value));
+/// A digest of everything that masks hide: the verifying key and the values of all slots, also of
+/// those without a wire (spec: zero-knowledge#randomness).
+fn digest_of_execution(
+    key_digest: &[u8; 32],
+    layout: &Layout,
+    execution: &Execution<'_>,
+) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 execution");
+    hasher.update(key_digest);
+    // The layout is bound by the key, so the number of slots per instance is known.
+    for instance in layout.instance_ids() {
+        for value in execution.values.slots(layout, instance) {
+            hasher.update(&hekaton_arith::fr_to_bytes(&value));
+        }
     }
-    let digest = hasher.finalize();
-    [0, 16].map(|at| {
-        let half = &digest.as_bytes()[at..at + 16];
-        Fr::from(half.iter().fold(0u128, |acc, b| acc << 8 | u128::from(*b)))
-    })
+    *hasher.finalize().as_bytes()
 }
 
 /// Sorts answers by instance, of which each must have exactly one (spec: distributed#collect).

@@ -12,7 +12,6 @@ use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::options::Cancellation;
 use crate::protocol::worker::Worker;
 use crate::randomness::Randomness;
-use hekaton_circuit::Circuit;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -31,9 +30,9 @@ pub struct Work {
 pub type Done<'a, A> = &'a (dyn Fn(&A, Work) -> Result<(), ProveError> + Sync);
 
 /// One round over the subcircuits of a run, as an engine sees it.
-pub struct Round<'a, C: Circuit> {
-    pub(crate) coordinator: &'a Coordinator<'a, C>,
-    pub(crate) worker: Worker<'a, C>,
+pub struct Round<'a> {
+    pub(crate) coordinator: &'a Coordinator<'a>,
+    pub(crate) worker: Worker<'a>,
     pub(crate) randomness: &'a Randomness,
     /// The number of the attempt, starting at 1.
     pub(crate) attempt: u32,
@@ -44,7 +43,7 @@ pub struct Round<'a, C: Circuit> {
     pub(crate) cancellation: &'a Cancellation,
 }
 
-impl<C: Circuit> std::fmt::Debug for Round<'_, C> {
+impl std::fmt::Debug for Round<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Round")
             .field("attempt", &self.attempt)
@@ -53,7 +52,7 @@ impl<C: Circuit> std::fmt::Debug for Round<'_, C> {
     }
 }
 
-impl<C: Circuit> Round<'_, C> {
+impl Round<'_> {
     /// Computes the answer for one instance in this process.
     pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<A, ProveError> {
         let job = match self.challenges {
@@ -91,9 +90,9 @@ pub trait Engine: sealed::Sealed {
     ///
     /// # Errors
     /// The first error of a prover, of `done`, or of the engine.
-    fn round<C: Circuit, A: Answer>(
+    fn round<A: Answer>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         order: &[usize],
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError>;
@@ -134,9 +133,9 @@ impl Engine for LocalEngine {
         asked.map_or(self.threads(), NonZeroUsize::get).min(self.threads())
     }
 
-    fn round<C: Circuit, A: Answer>(
+    fn round<A: Answer>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         order: &[usize],
         done: Done<'_, A>,
     ) -> Result<Vec<A>, ProveError> {
@@ -164,7 +163,7 @@ impl Engine for LocalEngine {
 
 /// The bytes to and from a subcircuit's prover if it were on another machine, private inputs not
 /// counted: values to it and D from it; challenges to it and the proof from it.
-fn traffic<C: Circuit>(coordinator: &Coordinator<'_, C>, phase: Phase, instance: usize) -> u64 {
+fn traffic(coordinator: &Coordinator<'_>, phase: Phase, instance: usize) -> u64 {
     let bytes = match phase {
         Phase::Commit => 32 * coordinator.slots(instance) + Commitment::LEN,
         Phase::Prove => ProveRound::LEN + ProofResponse::LEN,

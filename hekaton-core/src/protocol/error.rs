@@ -40,6 +40,22 @@ pub enum ProveError {
          possible hardware fault"
     )]
     WrongChallenges,
+    /// A worker reported a pole (zero denominator) where there is none.
+    #[error(
+        "subcircuit {instance}{by} was reported to hit a pole (zero denominator), but does not"
+    )]
+    FalsePole {
+        /// The subcircuit.
+        instance: usize,
+        /// The rank that reported it, if that is known: " (by rank ...)".
+        by: String,
+    },
+    /// All attempts of a run with a journal failed, and resuming it would replay them.
+    #[error(
+        "{0}; this was the last attempt of this run, and resuming the run would only repeat its \
+         attempts: start a new run in a new directory"
+    )]
+    AttemptsExhausted(Box<ProveError>),
     /// The run was cancelled from outside.
     #[error("cancelled")]
     Cancelled,

@@ -6,12 +6,13 @@
 
 use crate::encoding::{DecodeError, Reader};
 use crate::mirage::MirageProof;
+use crate::randomness::InstanceRandomness;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_to_bytes};
-use hekaton_circuit::{MemoryChallenges, SlotAccess};
+use hekaton_circuit::{MemoryChallenges, PrivateInput, SlotAccess};
 
 /// A subcircuit to be proven, with everything that belongs to it.
-#[derive(Clone, Debug)]
-pub struct Job<P> {
+#[derive(Debug)]
+pub struct Job {
     /// The index of the instance.
     pub instance: usize,
     /// The index of its type.
@@ -21,7 +22,9 @@ pub struct Job<P> {
     /// The addresses and multiplicities of its slots.
     pub slots: Vec<SlotAccess>,
     /// Its private input, which the commit round does not need.
-    pub private: Option<P>,
+    pub private: Option<PrivateInput>,
+    /// The secret randomness of this subcircuit.
+    pub randomness: InstanceRandomness,
 }
 
 /// A worker's answer in the commit round.

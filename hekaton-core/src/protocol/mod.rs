@@ -22,8 +22,8 @@ pub use crate::mirage::WitnessCheck;
 pub use error::ProveError;
 pub use key_sink::KeySink;
 pub use options::{Cancellation, ProveOptions};
-pub use prove::{ProvenRun, prove};
-pub use setup::{SetupError, SetupOptions, setup, setup_into};
+pub use prove::{ProvenRun, prove, prove_prepared};
+pub use setup::{SetupError, SetupOptions, setup, setup_into, setup_prepared};
 
 #[cfg(test)]
 pub(crate) use {

@@ -5,17 +5,18 @@ use crate::keys::ProverKeys;
 use crate::mirage::WitnessCheck;
 use crate::pool::Pool;
 use crate::protocol::attempt::Attempt;
-use crate::protocol::coordinator::Coordinator;
+use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::engine::Engine;
 use crate::protocol::error::ProveError;
 use crate::protocol::options::ProveOptions;
 use crate::protocol::session::{ATTEMPTS, Session};
 use crate::randomness::Randomness;
 use crate::verifier::proof::Proof;
+use crate::verifier::public_values::NamedValue;
 use crate::verifier::transcript::{Merlin, Sponge};
-use crate::verifier::verify::verify;
+use crate::verifier::verify::verify_with_test_keys;
 use hekaton_arith::Fr;
-use hekaton_circuit::Circuit;
+use hekaton_circuit::{Circuit, ExecutionError, PreparedCircuit};
 
 /// A finished run.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct ProvenRun {
     pub proof: Proof,
     /// The public values that the proof is for.
     pub public_values: Vec<Fr>,
+    /// The same values with the names of their wires.
+    pub public: Vec<NamedValue>,
     /// The number of subcircuits.
     pub instances: usize,
     /// The number of constraints of all subcircuits.
@@ -45,13 +48,27 @@ pub fn prove<C: Circuit>(
     engine: &impl Engine,
     options: &ProveOptions<'_>,
 ) -> Result<ProvenRun, ProveError> {
-    prove_with(circuit, input, keys, engine, options, &|_| Box::new(Merlin::new()))
+    let circuit = PreparedCircuit::with_input(circuit, input);
+    let circuit = circuit.map_err(|e| CoordinatorError::Execution(ExecutionError::Layout(e)))?;
+    prove_prepared(&circuit, keys, engine, options)
 }
 
-/// [`prove`] with any sponge, created from the number of the attempt.
-pub(crate) fn prove_with<C: Circuit>(
-    circuit: &C,
-    input: &C::Input,
+/// [`prove`] of a circuit that was prepared with its input.
+///
+/// # Errors
+/// As for [`prove`].
+pub fn prove_prepared(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    engine: &impl Engine,
+    options: &ProveOptions<'_>,
+) -> Result<ProvenRun, ProveError> {
+    prove_with(circuit, keys, engine, options, &|_| Box::new(Merlin::new()))
+}
+
+/// [`prove_prepared`] with any sponge, created from the number of the attempt.
+pub(crate) fn prove_with(
+    circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
     engine: &impl Engine,
     options: &ProveOptions<'_>,
@@ -59,7 +76,7 @@ pub(crate) fn prove_with<C: Circuit>(
 ) -> Result<ProvenRun, ProveError> {
     let silent = Recorder::silent();
     let recorder = options.recorder.unwrap_or(&silent);
-    let result = Session { circuit, keys, engine, options, recorder }.run(input, sponge);
+    let result = Session { circuit, keys, engine, options, recorder }.run(sponge);
     let outcome = match &result {
         Ok(_) => Outcome::Finished,
         Err(ProveError::Cancelled) => Outcome::Interrupted,
@@ -72,22 +89,21 @@ pub(crate) fn prove_with<C: Circuit>(
     result
 }
 
-impl<C: Circuit, E: Engine> Session<'_, C, E> {
-    fn run(
-        &self,
-        input: &C::Input,
-        sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
-    ) -> Result<ProvenRun, ProveError> {
-        let coordinator = self.start(input)?;
+impl<E: Engine> Session<'_, E> {
+    fn run(&self, sponge: &dyn Fn(u32) -> Box<dyn Sponge>) -> Result<ProvenRun, ProveError> {
+        let coordinator = self.start()?;
         // A finished run has no seed any more: it returns its proof or fails, and never proves
         // again.
         let proof = match self.finished(&coordinator)? {
             Some(proof) => proof,
             None => self.attempts(&coordinator, sponge)?,
         };
+        let public_values = coordinator.public_values().to_vec();
+        let public = self.keys.verifying.name_values(&public_values).unwrap_or_default();
         Ok(ProvenRun {
             proof,
-            public_values: coordinator.public_values().to_vec(),
+            public_values,
+            public,
             instances: coordinator.instances(),
             constraints: coordinator.total_constraints(),
         })
@@ -96,7 +112,7 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     /// Attempts a proof until it succeeds, at most [`ATTEMPTS`] times.
     fn attempts(
         &self,
-        coordinator: &Coordinator<'_, C>,
+        coordinator: &Coordinator<'_>,
         sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
     ) -> Result<Proof, ProveError> {
         let mut randomness = match (self.options.journal, &self.options.randomness) {
@@ -119,13 +135,17 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
                     // (spec: zero-knowledge#restart).
                     randomness = randomness.next_attempt();
                 }
+                // The logs keep all attempts, so repeating the command would replay them.
+                Err(error) if error.starts_over() && self.options.journal.is_some() => {
+                    return Err(ProveError::AttemptsExhausted(Box::new(error)));
+                }
                 other => return other,
             }
         }
     }
 
     /// Executes the circuit, and emits the event that describes the run.
-    fn start<'c>(&'c self, input: &'c C::Input) -> Result<Coordinator<'c, C>, ProveError> {
+    fn start(&self) -> Result<Coordinator<'_>, ProveError> {
         let (recorder, journal) = (self.recorder, self.options.journal);
         // The journal's answers and its seed are bound to a verifying key
         // (spec: zero-knowledge#resume).
@@ -133,7 +153,10 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
             return Err(ProveError::ForeignJournal);
         }
         let since = recorder.phase_start(Phase::Execute, 1, 0);
-        let coordinator = Coordinator::new(self.circuit, input, self.keys)?;
+        // Of the threads of this process, as many as may prove at once within its memory.
+        let own = self.options.provers.map_or(usize::MAX, std::num::NonZeroUsize::get);
+        let own = own.min(self.engine.pool().threads());
+        let coordinator = Coordinator::new(self.circuit, self.keys, self.engine.pool(), own)?;
         recorder.phase_end(Phase::Execute, since, 0);
         let vk = &self.keys.verifying;
         // A proof with a known seed is not zero-knowledge, whatever the keys say
@@ -164,13 +187,14 @@ impl<C: Circuit, E: Engine> Session<'_, C, E> {
     }
 
     /// Returns the proof that an earlier process finished, if there is one.
-    fn finished(&self, coordinator: &Coordinator<'_, C>) -> Result<Option<Proof>, ProveError> {
+    fn finished(&self, coordinator: &Coordinator<'_>) -> Result<Option<Proof>, ProveError> {
         let Some((journal, bytes)) =
             self.options.journal.and_then(|journal| Some((journal, journal.proof()?)))
         else {
             return Ok(None);
         };
-        match verify(&self.keys.verifying, coordinator.public_values(), &bytes) {
+        let public_values = coordinator.public_values();
+        match verify_with_test_keys(&self.keys.verifying, public_values, &bytes) {
             Ok(()) => {
                 self.notice("the run was already finished; its proof verifies");
                 // The process that finished the run may have been killed before it removed the

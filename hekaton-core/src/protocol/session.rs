@@ -7,7 +7,7 @@ use crate::protocol::engine::{Engine, Round, Work};
 use crate::protocol::error::ProveError;
 use crate::protocol::journal::{JournalErrorKind, LogKey, RoundLog};
 use crate::protocol::options::ProveOptions;
-use hekaton_circuit::Circuit;
+use hekaton_circuit::PreparedCircuit;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -17,8 +17,8 @@ use std::time::Instant;
 pub(crate) const ATTEMPTS: u32 = 4;
 
 /// What all attempts of a run share.
-pub(crate) struct Session<'a, C, E> {
-    pub(crate) circuit: &'a C,
+pub(crate) struct Session<'a, E> {
+    pub(crate) circuit: &'a PreparedCircuit<'a>,
     pub(crate) keys: &'a ProverKeys,
     pub(crate) engine: &'a E,
     pub(crate) options: &'a ProveOptions<'a>,
@@ -35,7 +35,7 @@ pub(crate) struct Answers<'a, A> {
     pub(crate) bytes: u64,
 }
 
-impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
+impl<'a, E: Engine> Session<'a, E> {
     /// The number of subcircuits that are proven at the same time.
     pub(crate) fn provers(&self) -> usize {
         self.engine.provers(self.options.provers)
@@ -74,7 +74,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
     /// engine compute the others.
     pub(crate) fn round<A: Answer>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         name: &'static str,
         context: &[u8],
     ) -> Result<Answers<'a, A>, ProveError> {
@@ -86,7 +86,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
         self.recorder.phase_start(A::PHASE, coordinator.instances(), answers.len());
         let exchanged = AtomicU64::new(0);
         let new =
-            self.engine.round::<C, A>(round, &order, &|answer, Work { seconds, bytes, prover }| {
+            self.engine.round::<A>(round, &order, &|answer, Work { seconds, bytes, prover }| {
                 // Recorded before any event reports it, so an interrupted run loses no answer.
                 if let Some(log) = &log {
                     log.append(&answer.to_bytes())?;
@@ -115,7 +115,7 @@ impl<'a, C: Circuit, E: Engine> Session<'a, C, E> {
     #[allow(clippy::type_complexity)]
     fn open_log<A: Answer>(
         &self,
-        round: &Round<'_, C>,
+        round: &Round<'_>,
         name: &'static str,
         context: &[u8],
     ) -> Result<(Option<Box<dyn RoundLog + 'a>>, BTreeMap<usize, A>), ProveError> {

@@ -3,16 +3,19 @@
 
 use crate::keys::{AggregationKey, KeyFileError, ProverKeys, Sections};
 use crate::mirage::{
-    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type, setup_type,
+    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type,
+    setup_type, wipe_stack,
 };
 use crate::protocol::key_sink::KeySink;
-use crate::verifier::verifying_key::{Trust, VerifyingKey, VerifyingKeyError};
+use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey, VerifyingKeyError};
 use ark_ff::Zero;
 use hekaton_arith::{
     Fr, G1Point, G2Point, Group, Gt, fr_from_uniform, inner_product, pairing, powers,
 };
-use hekaton_circuit::prover::{R1cs, VariableLayout, Wiring, synthesize_r1cs};
-use hekaton_circuit::{Circuit, LayoutError, Masking, StarError, SynthesizeError};
+use hekaton_circuit::prover::{VariableLayout, Wiring};
+use hekaton_circuit::{
+    Circuit, LayoutError, Masking, PreparedCircuit, R1cs, StarError, SynthesizeError,
+};
 use std::convert::Infallible;
 use zeroize::Zeroizing;
 
@@ -156,6 +159,13 @@ impl Secrets {
 /// # Errors
 /// When the layout, the wiring or a type violates a rule that soundness depends on.
 pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKeys, SetupError> {
+    setup_in_memory(&PreparedCircuit::new(circuit)?, options)
+}
+
+fn setup_in_memory(
+    circuit: &PreparedCircuit<'_>,
+    options: &SetupOptions,
+) -> Result<ProverKeys, SetupError> {
     let mut types = Vec::new();
     let mut keep = |key, _| {
         types.push(key);
@@ -172,13 +182,27 @@ pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKe
 /// This is a *local* setup: it draws the trapdoors itself and wipes them, but its operator could
 /// keep them and forge proofs. The keys record that (spec: soundness#trusted).
 ///
-/// It uses the threads of the current rayon pool.
+/// It uses the threads of the current rayon pool, which
+/// [`LocalEngine::install`](crate::LocalEngine::install) sets.
 ///
 /// # Errors
 /// When the layout, the wiring or a type violates a rule that soundness depends on, or the sink
 /// cannot store a key.
 pub fn setup_into<C: Circuit, S: KeySink>(
     circuit: &C,
+    options: &SetupOptions,
+    sink: &mut S,
+    progress: impl FnMut(&str),
+) -> Result<VerifyingKey, SetupError<S::Error>> {
+    setup_prepared(&PreparedCircuit::new(circuit)?, options, sink, progress)
+}
+
+/// [`setup_into`] of a prepared circuit.
+///
+/// # Errors
+/// As for [`setup_into`].
+pub fn setup_prepared<S: KeySink>(
+    circuit: &PreparedCircuit<'_>,
     options: &SetupOptions,
     sink: &mut S,
     mut progress: impl FnMut(&str),
@@ -192,19 +216,16 @@ pub fn setup_into<C: Circuit, S: KeySink>(
 /// Takes the proving key of a type, and the number of its instances.
 type Keep<'a, E> = dyn FnMut(ProvingKey, usize) -> Result<(), SetupError<E>> + 'a;
 
-fn setup_circuit<C: Circuit, E>(
-    circuit: &C,
+fn setup_circuit<E>(
+    circuit: &PreparedCircuit<'_>,
     options: &SetupOptions,
     keep: &mut Keep<'_, E>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(AggregationKey, VerifyingKey), SetupError<E>> {
-    let layout = circuit.layout()?;
-    let wiring = layout.wiring(Masking::new(options.zero_knowledge));
+    let masking = Masking::new(options.zero_knowledge);
+    let wiring = circuit.layout().wiring(masking);
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
-    let types = layout.type_ids().map(|kind| {
-        let variables = wiring.variables(type_number(kind.index()));
-        Ok(synthesize_r1cs(circuit, kind, layout.type_name(kind), variables)?)
-    });
+    let types = circuit.layout().type_ids().map(|kind| Ok(circuit.r1cs(kind, masking)?));
     setup_wiring(&wiring, types, &secrets, options, keep, progress)
 }
 
@@ -243,8 +264,15 @@ pub(crate) fn setup_wiring<E>(
     Ok((aggregation, verifying))
 }
 
-/// The discrete logarithms of a type that outlive its setup: IC by variable, and Theta.
-type TypeLogs = (Zeroizing<Vec<Fr>>, Fr);
+/// What the verifying key needs of a type: discrete logarithms, which are trapdoors and are wiped on
+/// drop, and the digest of its R1CS.
+struct TypeLogs {
+    /// The discrete logarithms of IC by variable.
+    ic: Zeroizing<Vec<Fr>>,
+    /// The discrete logarithm of Theta, which is as good as one of tau (spec: mirage#queries).
+    theta: Zeroizing<Fr>,
+    r1cs: [u8; 32],
+}
 
 /// The logarithms of all types, and delta, eta and Theta of each type in G2.
 type TypeOutputs = (Vec<TypeLogs>, Vec<[G2Point; 3]>);
@@ -259,7 +287,8 @@ fn setup_types<E>(
     keep: &mut Keep<'_, E>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<TypeOutputs, SetupError<E>> {
-    let mut logs: Vec<TypeLogs> = Vec::new();
+    // With room for all: growing would leave copies of the logarithms in freed memory.
+    let mut logs: Vec<TypeLogs> = Vec::with_capacity(wiring.types.len());
     let mut elements: Vec<[G2Point; 3]> = Vec::new();
     let mut counts = vec![0usize; wiring.types.len()];
     wiring.type_of.iter().for_each(|kind| counts[*kind as usize] += 1);
@@ -272,9 +301,11 @@ fn setup_types<E>(
         check_type(&r1cs)?;
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
         let output = setup_type(&r1cs, &secrets.shared, kind, bases)?;
+        // The proving key lives as long as its user wants.
+        wipe_stack();
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
-        logs.push((Zeroizing::new(output.ic), output.theta));
+        logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: r1cs.digest() });
     }
     Ok((logs, elements))
 }
@@ -305,7 +336,7 @@ impl<'a> Exponents<'a> {
         let mut st = Zeroizing::new(Vec::with_capacity(n));
         let mut sb = Zeroizing::new(Vec::with_capacity(n));
         for (kind, slots) in wiring.by_instance() {
-            let (ic, layout) = (&logs[kind as usize].0, wiring.variables(kind));
+            let (ic, layout) = (&logs[kind as usize].ic, wiring.variables(kind));
             let (addresses, multiplicities) = Wiring::preprocessed(slots);
             sb.push(inner_product(&addresses, &ic[layout.addresses()]));
             st.push(
@@ -313,8 +344,9 @@ impl<'a> Exponents<'a> {
                     + inner_product(&multiplicities, &ic[layout.multiplicities()]),
             );
         }
-        let g = |(kind, (ic, _)): (usize, &TypeLogs)| ic[wiring.variables(type_number(kind)).g()];
-        let sg = Zeroizing::new(logs.iter().enumerate().map(g).collect());
+        let g = |(kind, logs): (usize, &TypeLogs)| logs.ic[wiring.variables(type_number(kind)).g()];
+        let mut sg = Zeroizing::new(Vec::with_capacity(logs.len()));
+        sg.extend(logs.iter().enumerate().map(g));
         // The even powers are the commitment keys; the openings need all of them up to 2N - 2
         // (spec: aggregation#srs, aggregation#quotients).
         let phi = Zeroizing::new(powers(*secrets.phi, 2 * padded - 1));
@@ -354,7 +386,9 @@ impl<'a> Exponents<'a> {
         // v_i = psi^2i and w_i = phi^2i, over n and not N: pads are the identity in all vectors of
         // the key (spec: aggregation#srs, aggregation#padding).
         let even = |powers: &[Fr]| {
-            Zeroizing::new(powers.iter().copied().step_by(2).take(n).collect::<Vec<_>>())
+            let mut even = Zeroizing::new(Vec::with_capacity(n));
+            even.extend(powers.iter().copied().step_by(2).take(n));
+            even
         };
         let (v, w) = (even(&self.psi), even(&self.phi));
         let commit = |key: &[Fr], values: &dyn Fn(usize) -> Fr| -> Gt {
@@ -372,17 +406,20 @@ impl<'a> Exponents<'a> {
             },
             zero_knowledge: wiring.masking.is_masked(),
             instances: n as u64,
-            types: type_number(wiring.types.len()),
+            types: (wiring.types.iter().zip(logs))
+                .map(|(kind, logs)| KeyType { name: kind.name.clone(), r1cs: logs.r1cs })
+                .collect(),
             type_map: wiring.type_map_digest(),
             layout: wiring.digest(),
             public: wiring.public.clone(),
+            constants: wiring.constants.clone(),
             cm_st: commit(&v, &|i| st[i]),
             cm_sg: commit(&v, &|i| sg[kind(i)]),
             cm_sb: commit(&v, &|i| sb[i]),
             cm_gamma: commit(&w, &|_| shared.gamma),
             cm_delta: commit(&w, &|i| secrets.types[kind(i)].delta),
             cm_eta: commit(&w, &|i| secrets.types[kind(i)].eta),
-            cm_theta: commit(&w, &|i| logs[kind(i)].1),
+            cm_theta: commit(&w, &|i| *logs[kind(i)].theta),
             alpha_beta: one.mul(&(shared.alpha * shared.beta)),
             k: bases.one_g1(shared.kappa),
             psi_1: bases.one_g1(*secrets.psi),

@@ -6,11 +6,11 @@
 use crate::keys::KeyFileError;
 use crate::mirage::{self, Blinding, ProvingKey, Unsatisfied, WitnessCheck};
 use crate::protocol::messages::{Commitment, Job, ProofResponse, ProveRound};
-use crate::randomness::{Purpose, Randomness};
+use crate::randomness::{InstanceRandomness, Purpose};
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::prover::{Prefix, synthesize_witness};
-use hekaton_circuit::{Circuit, Masking, SynthesizeError, TypeId};
+use hekaton_circuit::prover::Prefix;
+use hekaton_circuit::{Masking, PreparedCircuit, SynthesizeError};
 
 /// The error of a worker that returns no answer.
 #[derive(Debug, thiserror::Error)]
@@ -56,40 +56,35 @@ pub enum WorkerError {
 }
 
 /// A prover of subcircuits. It is cheap to copy and holds no state of any job.
-#[derive(Debug)]
-pub struct Worker<'a, C> {
-    circuit: &'a C,
+#[derive(Clone, Copy, Debug)]
+pub struct Worker<'a> {
+    circuit: &'a PreparedCircuit<'a>,
     keys: &'a [ProvingKey],
     masking: Masking,
-    randomness: &'a Randomness,
     witness_check: WitnessCheck,
 }
 
-impl<C> Clone for Worker<'_, C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<C> Copy for Worker<'_, C> {}
-
 /// A subcircuit after its subtrace has been committed to.
 #[derive(Debug)]
-pub struct CommittedSubcircuit<'a, C: Circuit> {
-    worker: Worker<'a, C>,
-    job: Job<C::Private>,
+pub struct CommittedSubcircuit<'a> {
+    worker: Worker<'a>,
+    job: Job,
 }
 
-impl<'a, C: Circuit> Worker<'a, C> {
+impl<'a> Worker<'a> {
     /// Creates a worker from the proving keys of all types, in the order of the layout.
     pub fn new(
-        circuit: &'a C,
+        circuit: &'a PreparedCircuit<'a>,
         keys: &'a [ProvingKey],
         masking: Masking,
-        randomness: &'a Randomness,
         witness_check: WitnessCheck,
     ) -> Self {
-        Self { circuit, keys, masking, randomness, witness_check }
+        Self { circuit, keys, masking, witness_check }
+    }
+
+    /// The circuit.
+    pub(crate) fn circuit(&self) -> &'a PreparedCircuit<'a> {
+        self.circuit
     }
 
     /// Whether witnesses are checked before they are proven.
@@ -101,28 +96,23 @@ impl<'a, C: Circuit> Worker<'a, C> {
     ///
     /// # Errors
     /// When the job does not match the keys.
-    pub fn commit(
-        self,
-        job: Job<C::Private>,
-    ) -> Result<(CommittedSubcircuit<'a, C>, Commitment), WorkerError> {
+    pub fn commit(self, job: Job) -> Result<(CommittedSubcircuit<'a>, Commitment), WorkerError> {
         let key = self.key(&job)?;
-        // k_D is a function of the seed and of the values it hides, so the prove round finds it
+        // k_D is a function of the seed and of everything that D hides, so the prove round finds it
         // again (spec: zero-knowledge#randomness).
-        let k_d = self
-            .commitment_randomness(&job.values)
-            .scalar(Purpose::Commitment, job.instance as u64);
+        let k_d = job.randomness.of_committed(&job.values).scalar(Purpose::Commitment, 0);
         let d = mirage::commit(key, &job.values, k_d)?;
         let response = Commitment { instance: job.instance, d };
         Ok((CommittedSubcircuit { worker: self, job }, response))
     }
 
     /// Resumes a subcircuit that this worker or another one committed to in an earlier round.
-    pub fn resume(self, job: Job<C::Private>) -> CommittedSubcircuit<'a, C> {
+    pub fn resume(self, job: Job) -> CommittedSubcircuit<'a> {
         CommittedSubcircuit { worker: self, job }
     }
 
     /// The proving key for a job, after a check that the job matches it.
-    fn key(&self, job: &Job<C::Private>) -> Result<&'a ProvingKey, WorkerError> {
+    fn key(&self, job: &Job) -> Result<&'a ProvingKey, WorkerError> {
         let error = |why: String| WorkerError::Job { instance: job.instance, why };
         let key = self
             .keys
@@ -141,9 +131,9 @@ impl<'a, C: Circuit> Worker<'a, C> {
     }
 }
 
-impl<C: Circuit> CommittedSubcircuit<'_, C> {
+impl CommittedSubcircuit<'_> {
     /// Returns the job, to be proven later.
-    pub fn into_job(self) -> Job<C::Private> {
+    pub fn into_job(self) -> Job {
         self.job
     }
 
@@ -163,60 +153,44 @@ impl<C: Circuit> CommittedSubcircuit<'_, C> {
         // challenges (spec: memory-check#pole).
         let prefix = Prefix::new(&job.slots, &job.values, &round.memory)
             .map_err(|_| WorkerError::Pole { instance })?;
-        let kind = type_id(job.kind);
-        let variables = key.variables();
-        let z = synthesize_witness(
-            worker.circuit,
-            kind,
-            key.name(),
-            worker.masking,
-            &prefix,
-            private,
-            variables,
-        )
-        .map_err(|source| WorkerError::Synthesize { instance, source })?;
-        let proof = mirage::prove(
-            key,
-            &z,
-            &worker.blinding(instance as u64, &job.values, &z, round),
-            worker.witness_check,
-        )
-        .map_err(|e| match e {
-            mirage::ProverError::Unsatisfied(source) => {
-                WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
-            }
-            mirage::ProverError::Key(e) => e.into(),
+        let circuit = worker.circuit;
+        let kind = circuit.layout().type_id(job.kind).ok_or_else(|| WorkerError::Job {
+            instance,
+            why: format!("the circuit has no type {}", job.kind),
         })?;
+        let z = circuit
+            .witness(kind, worker.masking, &prefix, private, key.variables())
+            .map_err(|source| WorkerError::Synthesize { instance, source })?;
+        let blinding = blinding(&job.randomness, &job.values, &z, round);
+        let proof =
+            mirage::prove(key, &z, &blinding, worker.witness_check).map_err(|e| match e {
+                mirage::ProverError::Unsatisfied(source) => {
+                    WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
+                }
+                mirage::ProverError::Key(e) => e.into(),
+            })?;
         Ok(ProofResponse { instance, proof })
     }
 }
 
-impl<C> Worker<'_, C> {
-    /// The randomness of k_D, bound to the values that D hides.
-    fn commitment_randomness(&self, values: &[Fr]) -> Randomness {
-        self.randomness.bound_to("values of a subcircuit", values)
+/// The blinding of a proof (spec: mirage#blinding, zero-knowledge#randomness).
+fn blinding(
+    randomness: &InstanceRandomness,
+    committed: &[Fr],
+    z: &[Fr],
+    round: &ProveRound,
+) -> Blinding {
+    let of_committed = randomness.of_committed(committed);
+    // s and x hide all of z, so their context is all of z: another assignment has another blinding,
+    // even if a seed is reused or an earlier answer was wrong.
+    let of_round = of_committed
+        .bound_to("challenges", &[round.memory.g, round.memory.b])
+        .bound_to("assignment", z);
+    let multiplicative = of_round.scalar(Purpose::ProofMultiplicative, 0);
+    Blinding {
+        commitment: of_committed.scalar(Purpose::Commitment, 0),
+        additive: of_round.scalar(Purpose::ProofAdditive, 0),
+        // x must be invertible; zero has probability 1/r.
+        multiplicative: if multiplicative.is_zero() { Fr::ONE } else { multiplicative },
     }
-
-    /// The blinding of a proof (spec: mirage#blinding, zero-knowledge#randomness).
-    fn blinding(&self, instance: u64, values: &[Fr], z: &[Fr], round: &ProveRound) -> Blinding {
-        let of_values = self.commitment_randomness(values);
-        // s and x hide all of z, so their context is all of z: another assignment has another
-        // blinding, even if a seed is reused or an earlier answer was wrong.
-        let of_round = of_values
-            .bound_to("challenges", &[round.memory.g, round.memory.b])
-            .bound_to("assignment", z);
-        let multiplicative = of_round.scalar(Purpose::ProofMultiplicative, instance);
-        Blinding {
-            commitment: of_values.scalar(Purpose::Commitment, instance),
-            additive: of_round.scalar(Purpose::ProofAdditive, instance),
-            // x must be invertible; zero has probability 1/r.
-            multiplicative: if multiplicative.is_zero() { Fr::ONE } else { multiplicative },
-        }
-    }
-}
-
-/// The type at an index that has a proving key.
-#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 types")]
-fn type_id(kind: usize) -> TypeId {
-    TypeId::from_index(kind as u32)
 }

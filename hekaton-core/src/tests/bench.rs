@@ -9,13 +9,15 @@ use crate::pool::LocalEngine;
 use crate::protocol::coordinator::padded_commitments;
 use crate::protocol::messages::{Commitment, ProofResponse};
 use crate::protocol::{SetupOptions, setup};
-use crate::randomness::{Purpose, Randomness};
+use crate::randomness::{Purpose, Randomness, Secret};
 use crate::verifier::proof::{Field, fields};
 use crate::verifier::transcript::{Merlin, Sponge};
-use crate::verifier::verify::{Equation, VerifyError, examine, verify};
-use hekaton_arith::{Fr, G1Point};
-use hekaton_circuit::prover::{Execution, Prefix, Wiring, synthesize_witness};
-use hekaton_circuit::{Circuit, Layout, Masking, MemoryChallenges, SlotAccess};
+use crate::verifier::verify::{Equation, VerifyError, examine, verify_with_test_keys};
+use hekaton_arith::{Fr, G1Point, fr_to_bytes};
+use hekaton_circuit::prover::{Prefix, Wiring};
+use hekaton_circuit::{
+    Circuit, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SlotAccess,
+};
 use std::sync::{Arc, Mutex};
 
 pub(crate) use hekaton_testing::{Root, Squares};
@@ -29,14 +31,29 @@ pub(crate) struct Bench<C> {
     pub(crate) engine: LocalEngine,
 }
 
-impl<C: Circuit + Sync> Bench<C> {
+impl<C: Circuit> Bench<C> {
     pub(crate) fn new(circuit: C, zero_knowledge: bool) -> Self {
         let options = SetupOptions::new("test").insecure_seed(1).zero_knowledge(zero_knowledge);
         let engine = LocalEngine::new(None).unwrap();
         let keys = engine.install(|| setup(&circuit, &options)).unwrap();
-        let layout = circuit.layout().unwrap();
+        let layout = PreparedCircuit::new(&circuit).unwrap().layout().clone();
         let wiring = layout.wiring(Masking::new(zero_knowledge));
         Self { circuit, keys, layout, wiring, engine }
+    }
+
+    /// The circuit without an input.
+    pub(crate) fn prepared(&self) -> PreparedCircuit<'_> {
+        PreparedCircuit::new(&self.circuit).unwrap()
+    }
+
+    /// The circuit with an input.
+    pub(crate) fn with_input<'a>(&'a self, input: &'a C::Input) -> PreparedCircuit<'a> {
+        PreparedCircuit::with_input(&self.circuit, input).unwrap()
+    }
+
+    /// A private input that `Circuit::private_input` would not return.
+    pub(crate) fn private(&self, private: &C::Private) -> PrivateInput {
+        self.prepared().decode_private(&postcard::to_allocvec(private).unwrap()).unwrap()
     }
 
     pub(crate) fn padded(&self) -> usize {
@@ -44,7 +61,7 @@ impl<C: Circuit + Sync> Bench<C> {
     }
 
     pub(crate) fn verify(&self, public: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
-        verify(&self.keys.verifying, public, proof)
+        verify_with_test_keys(&self.keys.verifying, public, proof)
     }
 }
 
@@ -53,15 +70,22 @@ pub(crate) fn squares() -> Bench<Squares> {
     Bench::new(Squares::new(&[0, 1, 1, 0, 1]), true)
 }
 
+/// The secret of the masks of a [`Cheater`].
+pub(crate) fn masks(randomness: &Randomness) -> Secret {
+    randomness.of_masks(&[0; 32])
+}
+
 /// A prover that runs the protocol step by step; all fields may be changed between steps.
 pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) bench: &'b Bench<C>,
+    /// The code that synthesizes witnesses.
+    pub(crate) circuit: PreparedCircuit<'b>,
     /// The values in the slots of each instance.
     pub(crate) values: Vec<Vec<Fr>>,
     /// The addresses and multiplicities that the prover uses in its witnesses.
     pub(crate) slots: Vec<Vec<SlotAccess>>,
     pub(crate) public: Vec<Fr>,
-    pub(crate) private: Vec<C::Private>,
+    pub(crate) private: Vec<PrivateInput>,
     pub(crate) randomness: Randomness,
 }
 
@@ -69,21 +93,24 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     /// The honest execution.
     pub(crate) fn new(bench: &'b Bench<C>, input: &C::Input) -> Self {
         let randomness = Randomness::seeded_not_zero_knowledge(5);
-        let execution = Execution::new(&bench.circuit, input, &bench.layout).unwrap();
-        let mask = |i: u64| randomness.scalar(Purpose::Mask, i);
+        let circuit = bench.with_input(input);
+        let execution = circuit.execute().unwrap();
+        let masks = masks(&randomness);
+        let mask = |i: u64| masks.scalar(Purpose::Mask, i);
         let slot_values = |i| match bench.wiring.masking {
             Masking::Masked => execution.values.masked_slots(&bench.layout, i, mask),
             Masking::Unmasked => execution.values.slots(&bench.layout, i),
         };
         Self {
             bench,
+            circuit: bench.prepared(),
             values: bench.layout.instance_ids().map(slot_values).collect(),
             slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
             public: execution.public(&bench.layout),
             private: bench
                 .layout
                 .instance_ids()
-                .map(|i| execution.private_input(i).unwrap())
+                .map(|i| execution.private_input(&bench.layout, i).unwrap())
                 .collect(),
             randomness,
         }
@@ -94,7 +121,9 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     }
 
     pub(crate) fn blinding(&self, i: usize) -> Blinding {
-        let scalar = |purpose| self.randomness.scalar(purpose, i as u64);
+        // The same for all keys and values, so that a change of those is the only change.
+        let secret = self.randomness.of_instance(&[0; 32], i).of_committed(&[]);
+        let scalar = |purpose| secret.scalar(purpose, 0);
         Blinding {
             commitment: scalar(Purpose::Commitment),
             additive: scalar(Purpose::ProofAdditive),
@@ -119,17 +148,8 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let key = &self.bench.keys.types[self.kind(i)];
         let prefix = Prefix::new(&self.slots[i], &self.values[i], memory).unwrap();
         let kind = self.bench.layout.type_ids().nth(self.kind(i)).unwrap();
-        let variables = key.variables();
-        synthesize_witness(
-            &self.bench.circuit,
-            kind,
-            key.name(),
-            self.bench.wiring.masking,
-            &prefix,
-            &self.private[i],
-            variables,
-        )
-        .unwrap()
+        let masking = self.bench.wiring.masking;
+        self.circuit.witness(kind, masking, &prefix, &self.private[i], key.variables()).unwrap()
     }
 
     /// Proves an assignment without checking it.
@@ -303,6 +323,32 @@ impl Sponge for Frozen {
     fn squeeze(&mut self, _: &'static str, out: &mut [u8]) {
         out.copy_from_slice(&self.log[self.at]);
         self.at += 1;
+    }
+}
+
+/// A sponge that returns chosen challenges g and b, to hit a pole.
+pub(crate) struct Poled {
+    inner: Merlin,
+    scripted: Vec<Fr>,
+}
+
+impl Poled {
+    pub(crate) fn new(memory: MemoryChallenges) -> Self {
+        Self { inner: Merlin::new(), scripted: vec![memory.b, memory.g] }
+    }
+}
+
+impl Sponge for Poled {
+    fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+        self.inner.absorb(label, bytes);
+    }
+
+    fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+        self.inner.squeeze(label, out);
+        if let Some(x) = self.scripted.pop() {
+            out.fill(0);
+            out[..32].copy_from_slice(&fr_to_bytes(&x));
+        }
     }
 }
 

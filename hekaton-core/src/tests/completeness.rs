@@ -71,6 +71,24 @@ fn one_reader_and_a_thousand() {
     }
 }
 
+/// Domains of 2^k and of 3 * 2^k, below and above the smallest transform in lanes.
+#[test]
+fn every_type_has_the_smallest_domain() {
+    let mut thirds = 0;
+    for slots in [1, 10, 20, 40, 60, 100, 150, 200, 300] {
+        let bench = Bench::new(FanOut { readers: 2, slots }, true);
+        for key in &bench.keys.types {
+            let (rows, size) = (key.constraints(), key.domain().size());
+            let smaller = if size % 3 == 0 { size / 3 * 2 } else { size / 4 * 3 };
+            assert!(smaller < rows && rows <= size, "{rows} rows, domain {size}");
+            thirds += usize::from(size % 3 == 0);
+        }
+        let cheater = Cheater::new(&bench, &Fr::from(99u64));
+        assert_eq!(bench.verify(&cheater.public, &cheater.finish()), Ok(()), "{slots} slots");
+    }
+    assert!(thirds > 4, "{thirds} types with a domain of 3 * 2^k");
+}
+
 #[test]
 fn one_seed_gives_the_same_bytes_with_any_number_of_threads() {
     let bench = Bench::new(Squares::new(&(0..40).map(|i| i % 2).collect::<Vec<_>>()), true);

@@ -1,19 +1,21 @@
 //! Adversarial tests 1 to 13, without 6 and 11, which are in setup.rs: the circuit and its memory
 //! check.
 
-use super::bench::{Bench, Cheater, Squares, squares};
+use super::bench::{Bench, Cheater, Poled, Root, Squares, squares};
 use crate::events::{Event, Recorder};
 use crate::mirage;
 use crate::mirage::WitnessCheck;
 use crate::pool::LocalEngine;
+use crate::protocol::coordinator::CoordinatorError;
+use crate::protocol::journal::{Accept, Journal, JournalError, JournalErrorKind, LogKey, RoundLog};
 use crate::protocol::messages::{Job, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
-use crate::protocol::{ProveOptions, prove_with};
+use crate::protocol::{ProveError, ProveOptions, prove_with};
 use crate::randomness::Randomness;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::Equation::{T, Z};
 use ark_ff::{Field, Zero};
-use hekaton_arith::{Fr, fr_to_bytes};
+use hekaton_arith::Fr;
 use hekaton_circuit::prover::Prefix;
 use hekaton_circuit::{Masking, MemoryChallenges, SlotAccess};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -235,40 +237,21 @@ fn a13_pole() {
     let pole = -(cheater.values[2][1] + Fr::from(10u64) * Fr::from(cheater.slots[2][1].address));
     assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole)).is_err());
     assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole + Fr::ONE)).is_ok());
-    let worker = Worker::new(
-        &bench.circuit,
-        &bench.keys.types,
-        Masking::Masked,
-        &cheater.randomness,
-        WitnessCheck::Check,
-    );
+    let circuit = bench.prepared();
+    let worker = Worker::new(&circuit, &bench.keys.types, Masking::Masked, WitnessCheck::Check);
     let job = Job {
         instance: 2,
         kind: cheater.kind(2),
         values: cheater.values[2].clone(),
         slots: cheater.slots[2].clone(),
-        private: Some(cheater.private[2]),
+        private: Some(bench.private(&Root(Fr::from(7u64)))),
+        randomness: cheater.randomness.of_instance(&bench.keys.verifying.digest(), 2),
     };
     let result = worker.resume(job).prove(&ProveRound { memory: memory(pole) });
     assert!(matches!(result, Err(WorkerError::Pole { instance: 2 })));
 
-    /// Returns g = pole and b = 10 in place of the first two challenges.
-    struct Poled {
-        inner: Merlin,
-        scripted: Vec<Fr>,
-    }
-    impl Sponge for Poled {
-        fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
-            self.inner.absorb(label, bytes);
-        }
-        fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
-            self.inner.squeeze(label, out);
-            if let Some(x) = self.scripted.pop() {
-                out.fill(0);
-                out[..32].copy_from_slice(&fr_to_bytes(&x));
-            }
-        }
-    }
+    let input = Fr::from(INPUT);
+    let with_input = bench.with_input(&input);
     // A pole at a subcircuit's value, and one at a public value.
     let public_pole =
         -(cheater.public[0] + Fr::from(10u64) * Fr::from(bench.wiring.public[0].address));
@@ -276,8 +259,7 @@ fn a13_pole() {
         let (restarts, attempts) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let sponge = |attempt: u32| -> Box<dyn Sponge> {
             attempts.fetch_add(1, Ordering::Relaxed);
-            let scripted = if attempt == 1 { vec![Fr::from(10u64), pole] } else { vec![] };
-            Box::new(Poled { inner: Merlin::new(), scripted })
+            if attempt == 1 { Box::new(Poled::new(memory(pole))) } else { Box::new(Merlin::new()) }
         };
         let engine = LocalEngine::new(None).unwrap();
         let recorder = Recorder::new("test", |record| {
@@ -288,9 +270,7 @@ fn a13_pole() {
         let options = ProveOptions::new()
             .randomness(Randomness::seeded_not_zero_knowledge(1))
             .recorder(&recorder);
-        let run =
-            prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge)
-                .unwrap();
+        let run = prove_with(&with_input, &bench.keys, &engine, &options, &sponge).unwrap();
         assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
         assert_eq!((restarts.load(Ordering::Relaxed), attempts.into_inner()), (1, 2));
         // Everything was drawn anew: the commitment differs from that of a first attempt with the
@@ -300,21 +280,106 @@ fn a13_pole() {
         assert_ne!(run.proof.as_bytes()[42..330], plain.proof.as_bytes()[42..330]);
     }
     // A pole in every attempt ends in an error, not in a loop.
-    let sponge = |_: u32| -> Box<dyn Sponge> {
-        Box::new(Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] })
-    };
+    let sponge = |_: u32| -> Box<dyn Sponge> { Box::new(Poled::new(memory(public_pole))) };
     let engine = LocalEngine::new(None).unwrap();
     let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
-    let result =
-        prove_with(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &options, &sponge);
-    assert!(result.unwrap_err().to_string().contains("pole"));
+    let result = prove_with(&with_input, &bench.keys, &engine, &options, &sponge);
+    let error = result.unwrap_err();
+    let at_wire = |error: &ProveError| {
+        matches!(error, ProveError::Coordinator(CoordinatorError::Pole { address })
+            if *address == bench.wiring.public[0].address)
+    };
+    assert!(at_wire(&error) && error.to_string().contains("pole"), "{error}");
+    // With a journal, the error says that resuming the run would only repeat it (AUDIT nit 6).
+    let journal = Forgetful(Randomness::seeded_not_zero_knowledge(1));
+    let options = options.journal(&journal);
+    let error = prove_with(&with_input, &bench.keys, &engine, &options, &sponge).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("pole") && text.contains("start a new run"), "{text}");
+    match error {
+        ProveError::AttemptsExhausted(inner) => assert!(at_wire(&inner), "{inner}"),
+        other => panic!("{other}"),
+    }
+    // Errors that a resumed run may not meet again stay as they are.
+    let stop = crate::Cancellation::new();
+    stop.cancel();
+    let options = options.cancellation(&stop);
+    let result = prove_with(&with_input, &bench.keys, &engine, &options, &sponge);
+    assert!(matches!(result, Err(ProveError::Cancelled)));
     // A verifier with a pole in P_pub never accepts.
     let proof = cheater.finish();
     let verdict = crate::verifier::verify::verify_with(
-        Poled { inner: Merlin::new(), scripted: vec![Fr::from(10u64), public_pole] },
+        Poled::new(memory(public_pole)),
         &bench.keys.verifying,
         &cheater.public,
         &proof,
     );
-    assert_eq!(verdict, Err(crate::VerifyError::Pole { index: 0 }));
+    assert_eq!(verdict, Err(crate::VerifyError::Pole { address: bench.wiring.public[0].address }));
+}
+
+/// A journal that keeps nothing but the seed.
+#[derive(Debug)]
+struct Forgetful(Randomness);
+
+impl Journal for Forgetful {
+    fn is_for(&self, _: &crate::VerifyingKey) -> bool {
+        true
+    }
+
+    fn is_resumed(&self) -> bool {
+        false
+    }
+
+    fn has_insecure_seed(&self) -> bool {
+        true
+    }
+
+    fn has_seed(&self) -> bool {
+        true
+    }
+
+    fn take_notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn randomness(&self) -> Result<Randomness, JournalError> {
+        Ok(self.0.clone())
+    }
+
+    fn log<'j>(
+        &'j self,
+        _: LogKey<'_>,
+        _: &mut Accept<'_>,
+    ) -> Result<(Box<dyn RoundLog + 'j>, Vec<String>), JournalError> {
+        Ok((Box::new(Nothing), Vec::new()))
+    }
+
+    fn proof(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn finished_otherwise(&self) -> JournalError {
+        JournalError::new(JournalErrorKind::Unusable, "it was never finished")
+    }
+
+    fn finish(&self, _: &crate::Proof) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn remove_seed(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+/// A log that forgets.
+struct Nothing;
+
+impl RoundLog for Nothing {
+    fn append(&self, _: &[u8]) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
 }

@@ -269,9 +269,9 @@ fn a30a_no_shared_wires() {
     let last = cheater.values.len() - 1;
     assert!(cheater.values[last].is_empty());
     assert_eq!(bench.verify(&cheater.public, &cheater.finish()), Ok(()));
-    cheater.private[last] = Root(Fr::from(8u64)); // no square root of 49
+    cheater.private[last] = bench.private(&Root(Fr::from(8u64))); // no square root of 49
     cheater.assert_fails(&cheater.finish(), &[Z]);
-    cheater.private[last] = Root(Fr::from(7u64));
+    cheater.private[last] = bench.private(&Root(Fr::from(7u64)));
     let proof = cheater.finish_with(|_, v| v.e[last] = Fr::ONE);
     cheater.assert_fails(&proof, &[Z]);
     // e = 1 in the witness breaks row 0
@@ -292,14 +292,9 @@ fn a49_bad_answers_are_named() {
     let input = Fr::from(INPUT);
     let randomness = crate::Randomness::seeded_not_zero_knowledge(5);
     let run = |spoil: &dyn Fn(&mut Vec<Commitment>, &mut Vec<ProofResponse>)| {
-        let coordinator = Coordinator::new(&bench.circuit, &input, &bench.keys).unwrap();
-        let worker = Worker::new(
-            &bench.circuit,
-            &bench.keys.types,
-            Masking::Masked,
-            &randomness,
-            WitnessCheck::Check,
-        );
+        let circuit = bench.with_input(&input);
+        let coordinator = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap();
+        let worker = Worker::new(&circuit, &bench.keys.types, Masking::Masked, WitnessCheck::Check);
         let job = |i| coordinator.prove_job(i, &randomness).unwrap();
         let order = coordinator.order();
         let commit = |i| Ok::<_, WorkerError>(worker.commit(job(i))?.1);

@@ -7,9 +7,13 @@
 
 mod aggregation;
 pub(crate) mod bench;
+pub(crate) mod binding;
 mod completeness;
+mod constants;
 mod memory;
 mod mirage;
 mod parsing;
 mod setup;
+#[cfg(target_os = "linux")]
+mod traces;
 mod zero_knowledge;

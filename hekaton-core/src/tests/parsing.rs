@@ -1,17 +1,21 @@
 //! Adversarial tests 32 and 44 to 47: what must be refused before any equation is evaluated.
 
 use super::bench::{Bench, Cheater, Squares, place, squares, with_field};
+use crate::keys::Sections;
+use crate::mirage::ProvingKey;
 use crate::verifier::proof::{Field as ProofField, Proof, ProofError, fields};
+use crate::verifier::public_values::PublicValuesError;
 use crate::verifier::verify::VerifyError;
 use crate::verifier::verifying_key::{VerifyingKey, VerifyingKeyError};
 use ark_ff::Field;
-use hekaton_arith::{Fr, G1Point, Group, Gt, fr_from_bytes};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_bytes};
 use proptest::prelude::*;
 
 fn honest() -> (Bench<Squares>, Vec<Fr>, Vec<u8>) {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(5u64));
     let (public, proof) = (cheater.public.clone(), cheater.finish());
+    drop(cheater);
     (bench, public, proof)
 }
 
@@ -36,13 +40,13 @@ fn a32_a47_lengths_and_headers() {
     let mut other = vk.clone();
     other.instances = 9;
     assert!(matches!(
-        crate::verify(&other, &public, &proof),
+        crate::verify_with_test_keys(&other, &public, &proof),
         Err(VerifyError::Proof(ProofError::ForeignKey { .. }))
     ));
     let mut adapted = proof.clone();
     adapted[10..42].copy_from_slice(&other.digest());
     assert!(matches!(
-        crate::verify(&other, &public, &adapted),
+        crate::verify_with_test_keys(&other, &public, &adapted),
         Err(VerifyError::Proof(ProofError::Length { .. }))
     ));
 
@@ -162,6 +166,37 @@ fn a46_target_group_elements() {
 }
 
 /// The verifying key is parsed as strictly as the proof.
+/// A proving key's domain must be one that exists, with room for the constraints. It need not be the
+/// smallest: an earlier setup used powers of two only.
+#[test]
+fn domains_of_proving_keys() {
+    // the size as a function of the number of constraints, padded to a power of two
+    let with_domain = |size: fn(u64) -> u64| {
+        let mut key = squares().keys.types.pop().unwrap();
+        let (mut shape, mut h) = (key.shape, key.h_query().unwrap().to_vec());
+        shape.domain = size(shape.constraints.next_power_of_two());
+        h.resize(usize::try_from(shape.domain).unwrap(), G1Point::generator());
+        let mut sections = std::mem::replace(key.sections_mut(), Sections::new(ProvingKey::KIND));
+        sections.replace("shape", vec![shape]);
+        sections.replace("h", h);
+        ProvingKey::new("squares", sections).map_err(|e| e.to_string())
+    };
+    let good: [fn(u64) -> u64; 4] = [|n| n, |n| 2 * n, |n| 3 * n, |n| 6 * n];
+    for size in good {
+        assert_eq!(with_domain(size).map(|key| key.shape.domain > 0), Ok(true));
+    }
+    let bad: [fn(u64) -> u64; 4] = [|n| 5 * n, |n| 9 * n, |n| n + 1, |_| 0];
+    for size in bad {
+        let error = with_domain(size).unwrap_err();
+        assert!(
+            error.contains("'shape'") && error.contains("2^k up to 2^31, or 3 * 2^k"),
+            "{error}"
+        );
+    }
+    let error = with_domain(|n| n / 2).unwrap_err();
+    assert!(error.contains("inconsistent sizes"), "{error}");
+}
+
 #[test]
 fn verifying_keys() {
     let bench = squares();
@@ -197,20 +232,135 @@ fn verifying_keys() {
     };
     broken(&|vk| vk.instances = 0, "number of subcircuits");
     broken(&|vk| vk.instances = u64::MAX, "number of subcircuits");
-    broken(&|vk| vk.types = 0, "number of types");
-    broken(&|vk| vk.types = 6, "number of types");
+    broken(&|vk| vk.types.clear(), "number of types");
+    broken(
+        &|vk| {
+            let kind = vk.types[0].clone();
+            vk.types.resize(6, kind);
+        },
+        "number of types",
+    );
     broken(&|vk| vk.public[0].address = 0, "public wire");
     broken(&|vk| vk.public[0].multiplicity = 0, "public wire");
     broken(&|vk| vk.public[1].multiplicity = -2, "public wire");
     broken(&|vk| vk.public.swap(0, 1), "public wire");
     broken(&|vk| vk.parameters = "{}\ntrust: all is well".into(), "control characters");
     broken(&|vk| vk.circuit = "x\u{1b}[2K".into(), "control characters");
-    broken(&|vk| vk.k = G1Point::IDENTITY, "point at infinity");
+    // Identities and generators, which would remove a term or make a secret 1 (AUDIT nit 2).
+    let (g, h) = (G1Point::generator(), G2Point::generator());
+    for point in [G1Point::IDENTITY, g] {
+        broken(&|vk| vk.k = point, "the point at infinity and the generators");
+        broken(&|vk| vk.psi_1 = point, "the point at infinity and the generators");
+    }
+    for point in [G2Point::IDENTITY, h] {
+        broken(&|vk| vk.phi_2 = point, "the point at infinity and the generators");
+    }
+    broken(&|vk| vk.cm_gamma = Gt::identity(), "neutral element");
+    broken(&|vk| vk.cm_delta = Gt::identity(), "neutral element");
+    broken(&|vk| vk.cm_eta = Gt::identity(), "neutral element");
+    broken(&|vk| vk.cm_theta = Gt::identity(), "neutral element");
+    broken(&|vk| vk.alpha_beta = Gt::identity(), "neutral element");
+    // Commitments to S may be anything: without masks and slots, Sb is zero.
+    let mut zero = vk.clone();
+    (zero.cm_st, zero.cm_sg, zero.cm_sb) = (Gt::identity(), Gt::identity(), Gt::identity());
+    assert_eq!(VerifyingKey::from_bytes(&zero.to_bytes()), Ok(zero));
     // A count beyond the bytes that are there allocates nothing.
-    let at = 8 + 2 + 2 + 4 + 4 + 4 + 2 + 8 + 4 + 64;
+    let types: usize = vk.types.iter().map(|kind| 4 + kind.name.len() + 32).sum();
+    let at = 8 + 2 + 2 + 4 + 4 + 4 + 2 + 8 + 4 + types + 64;
+    assert_eq!(bytes[at..at + 4], 2u32.to_le_bytes(), "the number of public wires");
     let mut count = bytes;
     count[at..at + 4].copy_from_slice(&(1u32 << 24).to_le_bytes());
-    assert!(matches!(VerifyingKey::from_bytes(&count), Err(VerifyingKeyError::Decode(_))));
+    match VerifyingKey::from_bytes(&count) {
+        Err(VerifyingKeyError::Decode(e)) => assert!(!e.to_string().contains("checksum"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Any changed byte of a verifying key is refused, also in names and digests, which nothing else
+/// checks. Guards: the checksum at its end.
+#[test]
+fn any_changed_byte_of_a_verifying_key_is_refused() {
+    let bench = squares();
+    let bytes = bench.keys.verifying.to_bytes();
+    assert!(VerifyingKey::from_bytes(&bytes).is_ok());
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1 << (at % 8);
+        let error = VerifyingKey::from_bytes(&changed).unwrap_err();
+        match at {
+            0..8 => assert_eq!(error, VerifyingKeyError::Magic),
+            8..10 => assert!(matches!(error, VerifyingKeyError::Version { .. })),
+            _ => assert!(matches!(error, VerifyingKeyError::Decode(_)), "byte {at}: {error}"),
+        }
+    }
+    // A name: a letter for another letter.
+    let at = bytes.windows(4).position(|four| four == b"test").unwrap();
+    let mut renamed = bytes;
+    renamed[at] = b'b';
+    let error = VerifyingKey::from_bytes(&renamed).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
+}
+
+/// The JSON form of public values: one entry per public wire, each exactly once, each below r.
+#[test]
+fn public_values_by_name() {
+    let bench = squares();
+    let vk = &bench.keys.verifying;
+    assert_eq!(vk.public_names(), ["w[0]", "w[5]"]);
+    let values = [Fr::from(5u64), -Fr::from(1u64)];
+    let json = vk.values_to_json(&values).unwrap();
+    let largest = values[1].to_string();
+    assert_eq!(json, serde_json::json!({ "w[0]": "5", "w[5]": largest.as_str() }));
+    assert_eq!(vk.values_from_json(&json.to_string()).as_deref(), Ok(&values[..]));
+    let read = |text: &str| vk.values_from_json(text);
+    // In any order, and in all forms of a number.
+    let one = Fr::ONE;
+    assert_eq!(read(r#"{"w[5]": 1, "w[0]": "0x05"}"#).as_deref(), Ok(&[values[0], one][..]));
+    let missing = Err(PublicValuesError::Missing("w[5]".into()));
+    assert_eq!(read(r#"{"w[0]": "5"}"#), missing);
+    assert_eq!(read("{}"), Err(PublicValuesError::Missing("w[0]".into())));
+    let unknown = PublicValuesError::Unknown { name: "w".into(), known: "w[0], w[5]".into() };
+    assert_eq!(read(r#"{"w[0]": "5", "w[5]": "1", "w": "1"}"#), Err(unknown));
+    // Which of two values would count is not defined, so neither does, even if they are equal.
+    for second in ["6", "5"] {
+        let twice = format!(r#"{{"w[0]": "5", "w[5]": "1", "w[0]": "{second}"}}"#);
+        assert_eq!(read(&twice), Err(PublicValuesError::Duplicate("w[0]".into())));
+    }
+    let r = "52435875175126190479447740508185965837690552500527637822603658699938581184513";
+    let r_hex = "0x73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001";
+    for (value, why) in [
+        (format!("\"{r}\""), "not below"),
+        (format!("\"{r_hex}\""), "not below"),
+        ("\"-1\"".into(), "not a decimal number"),
+        ("\"five\"".into(), "not a decimal number"),
+        ("-1".into(), "as strings"),
+        ("1.0".into(), "as strings"),
+        ("18446744073709551616".into(), "as strings"),
+        ("true".into(), "expected a string or an integer"),
+        ("null".into(), "expected a string or an integer"),
+        ("[\"1\"]".into(), "expected a string or an integer"),
+        ("{\"x\": 1}".into(), "expected a string or an integer"),
+    ] {
+        match read(&format!(r#"{{"w[5]": "1", "w[0]": {value}}}"#)) {
+            Err(PublicValuesError::Value { name, why: found }) => {
+                assert_eq!(name, "w[0]");
+                assert!(found.contains(why), "{value}: {found}");
+            }
+            other => panic!("{value}: {other:?}"),
+        }
+    }
+    for text in ["", "[]", "5", r#"["5", "1"]"#, r#"{"w[0]": "5""#, r#"{"w[0]": "5"} {}"#] {
+        assert!(matches!(read(text), Err(PublicValuesError::Json(_))), "{text}");
+    }
+    // Values without names: one per wire.
+    for wrong in [&values[..1], &[one; 3], &[]] {
+        let count = PublicValuesError::Count { expected: 2, found: wrong.len() };
+        assert_eq!(vk.values_to_json(wrong), Err(count.clone()));
+        assert_eq!(vk.name_values(wrong), Err(count));
+    }
+    let named = vk.name_values(&values).unwrap();
+    let named: Vec<_> = named.iter().map(|v| (v.name.as_str(), v.index, v.value)).collect();
+    assert_eq!(named, [("w", 0, values[0]), ("w", 5, values[1])]);
 }
 
 proptest! {
@@ -244,7 +394,7 @@ proptest! {
     ) {
         let bench = squares_key();
         let bytes = if header { [&b"HEKATNPF\x01\x00"[..], &bytes].concat() } else { bytes };
-        prop_assert!(crate::verify(bench, &[], &bytes).is_err());
+        prop_assert!(crate::verify_with_test_keys(bench, &[], &bytes).is_err());
         prop_assert!(VerifyingKey::from_bytes(&bytes).is_err());
         let _ = Proof::key_digest(&bytes);
     }

@@ -7,10 +7,10 @@ use crate::protocol::{Secrets, SetupError, SetupOptions, setup, setup_wiring};
 use crate::verifier::verifying_key::VerifyingKey;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::prover::{R1cs, VariableLayout, Wiring, synthesize_r1cs};
+use hekaton_circuit::prover::{VariableLayout, Wiring};
 use hekaton_circuit::{
-    Circuit, InstanceId, Layout, LayoutBuilder, LayoutError, Masking, PublicWire, SlotAccess,
-    WireName, Writer,
+    Circuit, InstanceId, Layout, LayoutBuilder, LayoutError, Masking, PreparedCircuit, PublicWire,
+    R1cs, SlotAccess, WireName, Writer,
 };
 
 /// The part of a setup that checks wiring and secrets.
@@ -24,8 +24,9 @@ fn setup_without_types(
 
 fn r1cs() -> R1cs {
     let circuit = Squares::new(&[0]);
-    let kind = circuit.layout().unwrap().type_ids().next().unwrap();
-    synthesize_r1cs(&circuit, kind, "squares-0", VariableLayout::new(5, Masking::Masked)).unwrap()
+    let circuit = PreparedCircuit::new(&circuit).unwrap();
+    let kind = circuit.layout().type_ids().next().unwrap();
+    circuit.r1cs(kind, Masking::Masked).unwrap()
 }
 
 /// Adversarial test 6: a wiring with a zero-sum proper subset, two writers, and every other pattern
@@ -56,7 +57,8 @@ fn a06_multiplicities_that_are_no_star() {
     // adversarial test 20d: a reader with another multiplicity in addition to those with -1
     refuse(&|w| w.slots[2] = SlotAccess::write(address, -2), "neither -1 nor positive");
     // The verifier is a writer like any other.
-    refuse(&|w| w.public.push(PublicWire { address, multiplicity: 1 }), "two writers");
+    let writer = PublicWire { address, multiplicity: 1, name: "w".into(), index: 1 };
+    refuse(&|w| w.public.push(writer.clone()), "two writers");
     refuse(&|w| w.public[0].multiplicity = 5, "readers");
 }
 
@@ -134,19 +136,60 @@ fn layout_errors_name_wire_and_instances() {
     });
     assert!(matches!(error, LayoutError::SlotTwice { .. }));
     assert_eq!(build(&|_| {}), LayoutError::Empty);
-    let unused = build(&|l| {
-        let t = l.subcircuit_type("t", 0);
-        l.instance(t);
-        l.subcircuit_type("u", 0);
-    });
-    assert_eq!(unused, LayoutError::UnusedType("u".into()));
+    // Ids of another layout, in every function that takes one (AUDIT nit 1). Otherwise a call would
+    // have no effect, and the layout would have fewer connections than its author wrote.
+    let mut larger = Layout::builder();
+    let kinds = [larger.subcircuit_type("t", 1), larger.subcircuit_type("u", 1)];
+    let instances = kinds.map(|kind| larger.instance(kind));
+    let wires = [larger.public_input("w", 0), larger.public_input("w", 1)];
+    type Call<'a> = &'a dyn Fn(&mut LayoutBuilder);
+    let calls: [(&str, Call<'_>); 7] = [
+        ("instance", &|l| l.read(instances[1], 0, wires[0])),
+        ("instance", &|l| l.write(instances[1], 0, wires[0])),
+        ("instance", &|l| l.unused(instances[1], 0)),
+        ("wire", &|l| l.read(instances[0], 0, wires[1])),
+        ("wire", &|l| l.write(instances[0], 0, wires[1])),
+        ("type", &|l| {
+            l.instance(kinds[1]);
+        }),
+        ("type", &|l| l.unconstrained(kinds[1], 0)),
+    ];
+    for (what, call) in calls {
+        let complete = |call: &dyn Fn(&mut LayoutBuilder)| {
+            let mut layout = Layout::builder();
+            let t = layout.subcircuit_type("t", 1);
+            let (a, w) = (layout.instance(t), layout.public_input("w", 0));
+            call(&mut layout);
+            layout.read(a, 0, w);
+            layout.build()
+        };
+        assert!(complete(&|_| {}).is_ok());
+        let error = complete(call).unwrap_err();
+        assert_eq!(error, LayoutError::Foreign { what, index: 1 });
+        assert!(error.to_string().starts_with(&format!("{what} 1 is not in this layout")));
+    }
+    // A type without instances is left out, so that it costs no key.
+    let mut layout = Layout::builder();
+    layout.subcircuit_type("u", 0);
+    let t = layout.subcircuit_type("t", 0);
+    layout.instance(t);
+    let layout = layout.build().unwrap();
+    assert_eq!(layout.types_without_instances().collect::<Vec<_>>(), ["u"]);
+    assert_eq!(layout.type_ids().collect::<Vec<_>>(), [t]);
+    let wiring = layout.wiring(Masking::Masked);
+    assert_eq!((wiring.types.len(), wiring.types[0].name.as_str()), (1, "t"));
+    assert_eq!(wiring.type_of, [0]);
     for bad in ["", "a/b", "..", "A", "t"] {
         let error = build(&|l| {
             let t = l.subcircuit_type("t", 0);
             l.instance(t);
             l.subcircuit_type(bad, 0);
         });
-        assert_eq!(error, LayoutError::TypeName(bad.into()));
+        let expected = match bad {
+            "t" => LayoutError::DuplicateType(bad.into()),
+            _ => LayoutError::TypeName(bad.into()),
+        };
+        assert_eq!(error, expected);
     }
     let error = build(&|l| {
         let t = l.subcircuit_type("t", 0);
@@ -309,21 +352,32 @@ fn circuits_that_leave_the_frame() {
     struct PublicInputs;
     impl Circuit for PublicInputs {
         type Input = ();
+        type Plan = ();
         type Trace = ();
         type Private = ();
-        fn layout(&self) -> Result<Layout, LayoutError> {
-            let mut layout = Layout::builder();
+        fn layout(&self, layout: &mut LayoutBuilder) -> Result<(), LayoutError> {
             let t = layout.subcircuit_type("t", 0);
             layout.instance(t);
-            layout.build()
-        }
-        fn execute(&self, (): &(), _: &mut WireValues) -> Result<(), CircuitError> {
             Ok(())
         }
-        fn private_input(&self, (): &(), (): &(), _: InstanceId) -> Result<(), CircuitError> {
+        fn execute(&self, (): &(), (): &(), _: &mut WireValues) -> Result<(), CircuitError> {
             Ok(())
         }
-        fn synthesize(&self, s: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+        fn private_input(
+            &self,
+            (): &(),
+            (): &(),
+            (): &(),
+            _: InstanceId,
+        ) -> Result<(), CircuitError> {
+            Ok(())
+        }
+        fn synthesize(
+            &self,
+            (): &(),
+            s: &Subcircuit,
+            _: Option<&()>,
+        ) -> Result<(), SynthesisError> {
             s.cs().new_input_variable(|| Ok(Fr::ONE)).map(|_| ())
         }
     }

@@ -1,17 +1,23 @@
 //! Adversarial tests 51 to 53: zero knowledge.
 
-use super::bench::{Bench, Cheater, Squares, field_of, squares};
+use super::bench::{Bench, Cheater, Squares, field_of, masks, squares};
 use crate::aggregation::block::ProofVectors;
 use crate::encoding::Encode;
 use crate::mirage::WitnessCheck;
+use crate::protocol::coordinator::Coordinator;
+use crate::protocol::worker::Worker;
 use crate::protocol::{ProveOptions, Secrets, prove};
-use crate::randomness::Randomness;
+use crate::randomness::{Purpose, Randomness};
 use crate::verifier::proof::{Field as ProofField, fields};
 use crate::verifier::transcript::Merlin;
 use crate::verifier::verify::public_sum;
 use ark_ff::{Field, PrimeField, Zero};
+use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
-use hekaton_circuit::Masking;
+use hekaton_circuit::{
+    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking, Subcircuit, WireId,
+    WireValues,
+};
 
 const INPUT: u64 = 5;
 
@@ -59,19 +65,12 @@ fn one_seed_for_two_executions() {
     }
     // k_D, s and x depend on what they hide, so no difference of two subcircuits cancels the
     // blinding.
-    use crate::protocol::coordinator::Coordinator;
-    use crate::protocol::worker::Worker;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
-    let worker = Worker::new(
-        &bench.circuit,
-        &bench.keys.types,
-        Masking::Masked,
-        &randomness,
-        WitnessCheck::Check,
-    );
     let d = |input: u64| {
         let input = Fr::from(input);
-        let coordinator = Coordinator::new(&bench.circuit, &input, &bench.keys).unwrap();
+        let circuit = bench.with_input(&input);
+        let worker = Worker::new(&circuit, &bench.keys.types, Masking::Masked, WitnessCheck::Check);
+        let coordinator = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap();
         let job = coordinator.prove_job(1, &randomness).unwrap();
         let values = job.values.clone();
         (worker.commit(job).unwrap().1.d, values)
@@ -81,6 +80,89 @@ fn one_seed_for_two_executions() {
     let difference: Vec<Fr> = v1.iter().zip(&v2).map(|(a, b)| *a - b).collect();
     let key = &bench.keys.types[bench.wiring.type_of[1] as usize];
     assert_ne!(d1.sub(&d2), G1Point::msm(key.d_query().unwrap(), &difference), "k_D differs");
+}
+
+/// A seed that is used for two executions that differ only in the value of a slot without a wire
+/// (AUDIT F3): D has that value, so g and b differ, and masks must not be used under both. Guards:
+/// the digest of an execution contains all slots.
+#[test]
+fn one_seed_for_two_unused_slots() {
+    let bench = Bench::new(Unused, true);
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let run = |unused: u64| {
+        let input = [7, unused].map(Fr::from);
+        let circuit = bench.with_input(&input);
+        let coordinator = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap();
+        let worker = Worker::new(&circuit, &bench.keys.types, Masking::Masked, WitnessCheck::Check);
+        let jobs = [0, 1].map(|i| coordinator.prove_job(i, &randomness).unwrap());
+        let values = jobs.each_ref().map(|job| job.values.clone());
+        let commitments = jobs.map(|job| worker.commit(job).unwrap().1).to_vec();
+        let committed = coordinator.committed(commitments, &bench.engine).unwrap();
+        (coordinator.execution_digest(), values, committed.prove_round())
+    };
+    let (a, b, again) = (run(1), run(2), run(1));
+    assert_eq!(a, again);
+    let (slots, masks) = (0..2, 2..4);
+    assert_eq!((a.1[0][0], a.1[0][1]), (Fr::from(7u64), Fr::from(1u64)));
+    assert_eq!(a.1[0][0], b.1[0][0], "the only wire has the same value");
+    assert_eq!(a.1[1][slots.clone()], b.1[1][slots], "the other instance has the same slots");
+    assert_ne!(a.2, b.2, "other challenges");
+    assert_ne!(a.0, b.0, "other digests");
+    // The only mask is between the two instances.
+    assert_eq!(a.1[0][masks.end - 1], a.1[1][masks.start]);
+    assert_ne!(a.1[0][masks.end - 1], b.1[0][masks.end - 1], "other masks");
+}
+
+/// Two readers of a public input. The first has a slot without a wire, whose value is an input.
+struct Unused;
+
+impl Circuit for Unused {
+    type Input = [Fr; 2];
+    type Plan = (WireId, InstanceId);
+    type Trace = ();
+    type Private = ();
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Self::Plan, LayoutError> {
+        let kind = layout.subcircuit_type("reader", 2);
+        let x = layout.public_input("x", 0);
+        let [first, second] = [layout.instance(kind), layout.instance(kind)];
+        for instance in [first, second] {
+            layout.read(instance, 0, x);
+            layout.unused(instance, 1);
+        }
+        Ok((x, first))
+    }
+
+    fn execute(
+        &self,
+        (x, first): &Self::Plan,
+        input: &[Fr; 2],
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        values.set(*x, input[0]);
+        values.set_unused(*first, 1, input[1]);
+        Ok(())
+    }
+
+    fn private_input(
+        &self,
+        _: &Self::Plan,
+        _: &[Fr; 2],
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
+        Ok(())
+    }
+
+    fn synthesize(
+        &self,
+        _: &Self::Plan,
+        subcircuit: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
+        let _ = subcircuit.slot(0)? * subcircuit.slot(1)?;
+        Ok(())
+    }
 }
 
 /// Computes V_e from a guess of all shared values.
@@ -130,11 +212,11 @@ fn a53_simulated_proof_is_accepted() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
     let secrets = Secrets::draw(2, Some(1)).unwrap();
-    let random = Randomness::seeded_not_zero_knowledge(8);
+    let random = masks(&Randomness::seeded_not_zero_knowledge(8));
     let mut counter = 0;
     let mut draw = || {
         counter += 1;
-        random.scalar(crate::randomness::Purpose::Mask, counter)
+        random.scalar(Purpose::Mask, counter)
     };
     let n = 5;
     let g = G1Point::generator();
@@ -198,9 +280,10 @@ fn a53_shares_are_uniform() {
     let runs = 1600;
     for seed in 0..runs {
         cheater.randomness = Randomness::seeded_not_zero_knowledge(seed);
+        let masks = masks(&cheater.randomness);
         for (i, counts) in counts.iter_mut().enumerate() {
             let mut values = cheater.values[i].clone();
-            let mask = |j: u64| cheater.randomness.scalar(crate::randomness::Purpose::Mask, j);
+            let mask = |j: u64| masks.scalar(Purpose::Mask, j);
             values[3] = if i == 0 { Fr::zero() } else { mask(i as u64 - 1) };
             values[4] = mask(i as u64);
             let e = hekaton_circuit::prover::Prefix::new(&cheater.slots[i], &values, &memory)

@@ -6,10 +6,12 @@
 
 pub(crate) mod polynomials;
 pub(crate) mod proof;
+pub(crate) mod public_values;
 pub(crate) mod transcript;
 pub(crate) mod verify;
 pub(crate) mod verifying_key;
 
 pub use proof::{Proof, ProofError};
-pub use verify::{Equation, VerifyError, verify};
-pub use verifying_key::{FixedElements, Trust, VerifyingKey, VerifyingKeyError};
+pub use public_values::{NamedValue, PublicValuesError, values_to_json};
+pub use verify::{Equation, VerifyError, verify, verify_with_test_keys};
+pub use verifying_key::{FixedElements, KeyType, Trust, VerifyingKey, VerifyingKeyError};

@@ -9,7 +9,7 @@
 use super::polynomials::{fold_value, geometric_value};
 use super::proof::{Decoded, ProofError};
 use crate::verifier::transcript::{FiatShamir, Merlin, Sponge};
-use crate::verifier::verifying_key::VerifyingKey;
+use crate::verifier::verifying_key::{Trust, VerifyingKey};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, MillerLoop};
 use hekaton_circuit::MemoryChallenges;
@@ -60,21 +60,39 @@ pub enum VerifyError {
         /// Number supplied.
         found: usize,
     },
-    /// A public value hits a pole of the memory check; no honest prover makes such a proof.
-    #[error("public value {index} hits a pole (zero denominator) of the memory check")]
-    Pole {
-        /// Index of the value.
-        index: usize,
-    },
-    /// The proof is wrong.
+    /// The key is a test key: its trapdoors come from a known seed, so anybody can forge proofs.
     #[error(
-        "the proof does not hold: equation {} fails",
-        .failing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", equation ")
+        "the verifying key is a test key with trapdoors from a known seed: anybody can forge \
+         proofs under it, so a proof under it proves nothing"
     )]
+    TestKeys,
+    /// A public value or a constant hits a pole of the memory check; no honest prover makes such a
+    /// proof.
+    #[error("the public wire at address {address} hits a pole (zero denominator)")]
+    Pole {
+        /// The address of the wire.
+        address: u64,
+    },
+    /// The proof is wrong. With `{:#}`, the text names the equations that fail.
+    #[error(fmt = does_not_hold)]
     Equations {
-        /// The equations that fail when evaluated one by one.
+        /// The equations that fail when evaluated one by one. All of them fail whenever anything
+        /// that the challenges depend on differs.
         failing: Vec<Equation>,
     },
+}
+
+/// Says for people what a wrong proof can mean; with `{:#}`, also which equations fail.
+fn does_not_hold(failing: &[Equation], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    f.write_str(
+        "the proof does not hold for these public values: a public value, the proof, or the \
+         verifying key is not the one that was proven",
+    )?;
+    if f.alternate() {
+        let list = failing.iter().map(ToString::to_string).collect::<Vec<_>>();
+        write!(f, "; equation {} fails", list.join(", equation "))?;
+    }
+    Ok(())
 }
 
 /// A proof for another key is not malformed.
@@ -88,11 +106,28 @@ fn prefix(error: &ProofError) -> &'static str {
 /// Verifies an aggregate proof.
 ///
 /// `public_values` are the values of the key's public wires, in the key's order. Accepts (`Ok`) or
-/// returns the reason for the rejection; never panics, whatever the bytes.
+/// returns the reason for the rejection; never panics, whatever the bytes. Test keys are refused:
+/// see [`verify_with_test_keys`].
 ///
 /// # Errors
 /// See [`VerifyError`].
 pub fn verify(vk: &VerifyingKey, public_values: &[Fr], proof: &[u8]) -> Result<(), VerifyError> {
+    match vk.trust {
+        Trust::InsecureSeed => Err(VerifyError::TestKeys),
+        Trust::SingleParty => verify_with_test_keys(vk, public_values, proof),
+    }
+}
+
+/// **For tests only:** [`verify`] that also accepts proofs under test keys, which anybody who knows
+/// the seed can forge.
+///
+/// # Errors
+/// See [`VerifyError`].
+pub fn verify_with_test_keys(
+    vk: &VerifyingKey,
+    public_values: &[Fr],
+    proof: &[u8],
+) -> Result<(), VerifyError> {
     verify_with(Merlin::new(), vk, public_values, proof)
 }
 
@@ -143,27 +178,30 @@ pub(crate) fn examine(
     Ok(Verdict { merged: replay.merged(&proof), defects: replay.defects(&proof), s: replay.s })
 }
 
-/// Returns the verifier's share of the ledger sum, `sum_w mu_w / (g + x_w + b a_w)`
-/// (spec: verifier#public-sum).
+/// Returns the verifier's share of the ledger sum, `sum_w mu_w / (g + x_w + b a_w)`, over the public
+/// wires with the values of the caller and the constants with those of the key
+/// (spec: verifier#public-sum, memory-check#constants).
 pub(crate) fn public_sum(
     vk: &VerifyingKey,
     values: &[Fr],
     memory: &MemoryChallenges,
 ) -> Result<Fr, VerifyError> {
-    let mut fingerprints: Vec<Fr> = (vk.public.iter().zip(values))
-        .map(|(wire, value)| memory.g + value + memory.b * Fr::from(wire.address))
-        .collect();
-    // Reject a pole before inverting: batch inversion maps 0 to 0, which would drop the term.
-    if let Some(index) = fingerprints.iter().position(Zero::is_zero) {
-        return Err(VerifyError::Pole { index });
+    let public = vk.public.iter().zip(values);
+    let public = public.map(|(wire, value)| (wire.address, wire.multiplicity, value));
+    let constants = vk.constants.iter();
+    let constants = constants.map(|wire| (wire.address, wire.multiplicity, &wire.value));
+    let (mut fingerprints, mut multiplicities) = (Vec::new(), Vec::new());
+    for (address, multiplicity, value) in public.chain(constants) {
+        let fingerprint = memory.g + value + memory.b * Fr::from(address);
+        // Reject a pole before inverting: batch inversion maps 0 to 0, which would drop the term.
+        if fingerprint.is_zero() {
+            return Err(VerifyError::Pole { address });
+        }
+        fingerprints.push(fingerprint);
+        multiplicities.push(Fr::from(multiplicity));
     }
     hekaton_arith::batch_invert(&mut fingerprints);
-    Ok(vk
-        .public
-        .iter()
-        .zip(&fingerprints)
-        .map(|(wire, inverse)| Fr::from(wire.multiplicity) * inverse)
-        .sum())
+    Ok(hekaton_arith::inner_product(&multiplicities, &fingerprints))
 }
 
 /// The challenges of a proof, in the order of the transcript.

@@ -2,13 +2,17 @@
 //! addition to the proof and the public values.
 
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
-use hekaton_arith::{G1Point, G2Point, Group, Gt};
-use hekaton_circuit::PublicWire;
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_bytes, fr_to_bytes};
+use hekaton_circuit::{ConstantWire, PublicWire};
 
 const MAGIC: &[u8; 8] = b"HEKATNVK";
-const VERSION: u16 = 1;
-/// Maximum number of public wires of a key; bounds what a reader allocates.
+const VERSION: u16 = 2;
+/// Maximum number of public wires, and of constants, of a key.
 const MAX_PUBLIC: u32 = 1 << 24;
+/// Maximum number of types of a key.
+const MAX_TYPES: u32 = 1 << 20;
+/// Maximum length in bytes of the name of a type or of a public wire.
+const MAX_NAME: usize = 1 << 10;
 /// Maximum length in bytes of the circuit's name, and of its parameters.
 const MAX_TEXT: usize = 1 << 16;
 
@@ -58,16 +62,25 @@ impl Trust {
     }
 }
 
+/// A subcircuit type of a verifying key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyType {
+    /// Its name.
+    pub name: String,
+    /// The digest of its R1CS, which can be recomputed from the circuit's source
+    /// (spec: verifier#type-digests).
+    pub r1cs: [u8; 32],
+}
+
 /// The verifying key of a partitioned circuit.
 ///
-/// Constant size apart from the public wires: 8 GT elements, 2 points of G1, one of G2 and a
-/// header, about 2.7 kB.
+/// 8 GT elements, 2 points of G1, one of G2 and a header, about 2.7 kB, in addition to the types,
+/// the public wires and the constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey {
-    /// Name of the circuit, for information only.
+    /// Name of the circuit: the words of whoever made the key, which nothing checks.
     pub circuit: String,
-    /// Parameters of the circuit as JSON, for information and for the circuit's own decoding of
-    /// public values.
+    /// Parameters of the circuit as JSON: the words of whoever made the key, which nothing checks.
     pub parameters: String,
     /// The party that is trusted.
     pub trust: Trust,
@@ -75,14 +88,16 @@ pub struct VerifyingKey {
     pub zero_knowledge: bool,
     /// Number of subcircuits n, at least 1.
     pub instances: u64,
-    /// Number of types k.
-    pub types: u32,
+    /// The types, k in number, at least 1.
+    pub types: Vec<KeyType>,
     /// Digest of the map from instances to types.
     pub type_map: [u8; 32],
     /// Digest of the whole wiring.
     pub layout: [u8; 32],
     /// The public wires, in the order of the public values.
     pub public: Vec<PublicWire>,
+    /// The wires whose values the key fixes.
+    pub constants: Vec<ConstantWire>,
     /// Commitment to St, the part of each instance's public sum S that no challenge multiplies.
     pub(crate) cm_st: Gt,
     /// Commitment to Sg, the part of S that g multiplies.
@@ -164,7 +179,7 @@ impl VerifyingKey {
     /// Returns the canonical encoding.
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "setup reads every key back, and readers refuse more than MAX_PUBLIC public wires"
+        reason = "setup reads every key back, and readers refuse longer lists"
     )]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -178,13 +193,25 @@ impl VerifyingKey {
         put_string(&mut out, &self.circuit);
         put_string(&mut out, &self.parameters);
         out.extend_from_slice(&self.instances.to_le_bytes());
-        out.extend_from_slice(&self.types.to_le_bytes());
+        out.extend_from_slice(&(self.types.len() as u32).to_le_bytes());
+        for kind in &self.types {
+            put_string(&mut out, &kind.name);
+            out.extend_from_slice(&kind.r1cs);
+        }
         out.extend_from_slice(&self.type_map);
         out.extend_from_slice(&self.layout);
         out.extend_from_slice(&(self.public.len() as u32).to_le_bytes());
         for wire in &self.public {
             out.extend_from_slice(&wire.address.to_le_bytes());
             out.extend_from_slice(&wire.multiplicity.to_le_bytes());
+            put_string(&mut out, &wire.name);
+            out.extend_from_slice(&wire.index.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.constants.len() as u32).to_le_bytes());
+        for wire in &self.constants {
+            out.extend_from_slice(&wire.address.to_le_bytes());
+            out.extend_from_slice(&wire.multiplicity.to_le_bytes());
+            out.extend_from_slice(&fr_to_bytes(&wire.value));
         }
         for code in Gt::compress_all(&self.gt_elements()) {
             out.extend_from_slice(&code);
@@ -192,6 +219,8 @@ impl VerifyingKey {
         out.extend(self.k.encode());
         out.extend(self.psi_1.encode());
         out.extend(self.phi_2.encode());
+        let checksum = blake3::hash(&out);
+        out.extend_from_slice(checksum.as_bytes());
         out
     }
 
@@ -209,7 +238,7 @@ impl VerifyingKey {
         if found != VERSION {
             return Err(VerifyingKeyError::Version { found });
         }
-        Ok(Self::read_body(reader)?)
+        Ok(Self::read_body(reader, bytes)?)
     }
 
     /// Reads the trust and whether proofs are zero-knowledge.
@@ -234,38 +263,100 @@ impl VerifyingKey {
         Ok((trust, zero_knowledge))
     }
 
-    /// Reads the public wires. Addresses must increase, so that each has one entry and the list has
-    /// one encoding; multiplicities must be those of a star (spec: memory-check#stars).
-    fn read_public(reader: &mut Reader<'_>) -> Result<Vec<PublicWire>, DecodeError> {
-        let count = reader.u32("number of public wires")?;
-        if count > MAX_PUBLIC {
+    /// Reads the number of items of a list.
+    fn read_count(
+        reader: &mut Reader<'_>,
+        max: u32,
+        what: &'static str,
+    ) -> Result<u32, DecodeError> {
+        let count = reader.u32(what)?;
+        if count > max {
+            return Err(reader.invalid(what, 4, format_args!("{count}, expected at most {max}")));
+        }
+        Ok(count)
+    }
+
+    /// Reads the types.
+    fn read_types(reader: &mut Reader<'_>, instances: u64) -> Result<Vec<KeyType>, DecodeError> {
+        let what = "number of types";
+        let count = Self::read_count(reader, MAX_TYPES, what)?;
+        // Every type has an instance.
+        if count == 0 || u64::from(count) > instances {
             return Err(reader.invalid(
-                "number of public wires",
+                what,
                 4,
-                format_args!("{count}, expected at most {MAX_PUBLIC}"),
+                format_args!("{count}, expected 1 to {instances}"),
             ));
         }
-        // No capacity from the count: the vector grows only as the bytes are there.
-        let mut public: Vec<PublicWire> = Vec::new();
+        let mut types = Vec::new();
         for _ in 0..count {
-            let address = reader.u64("address of a public wire")?;
-            let multiplicity = reader.u64("multiplicity of a public wire")? as i64;
-            let star = multiplicity == -1 || (1..1 << 32).contains(&multiplicity);
-            let ordered = public.last().is_none_or(|last| last.address < address);
-            if address == 0 || !star || !ordered {
-                return Err(reader.invalid(
-                    "public wire",
-                    16,
-                    "addresses must increase from 1, multiplicities be -1 or 1 to 2^32 - 1",
-                ));
-            }
-            public.push(PublicWire { address, multiplicity });
+            let name = reader.string(MAX_NAME, "name of a type")?;
+            types.push(KeyType { name, r1cs: reader.array("digest of a type")? });
+        }
+        Ok(types)
+    }
+
+    /// Reads the address and multiplicity of a wire. Addresses must increase, so that each has one
+    /// entry and the list has one encoding; multiplicities must be those of a star
+    /// (spec: memory-check#stars).
+    fn read_access(
+        reader: &mut Reader<'_>,
+        last: &mut u64,
+        readers: std::ops::RangeInclusive<i64>,
+    ) -> Result<(u64, i64), DecodeError> {
+        let address = reader.u64("address of a public wire")?;
+        let multiplicity = reader.u64("multiplicity of a public wire")? as i64;
+        let star = readers.contains(&multiplicity) && multiplicity != 0;
+        if address <= *last || !star {
+            return Err(reader.invalid(
+                "public wire",
+                16,
+                "addresses must increase from 1, multiplicities be 1 to 2^32 - 1, or -1 for a \
+                 public output",
+            ));
+        }
+        *last = address;
+        Ok((address, multiplicity))
+    }
+
+    /// Reads the public wires.
+    fn read_public(reader: &mut Reader<'_>) -> Result<Vec<PublicWire>, DecodeError> {
+        let count = Self::read_count(reader, MAX_PUBLIC, "number of public wires")?;
+        // No capacity from the count: the vector grows only as the bytes are there.
+        let (mut public, mut last) = (Vec::new(), 0);
+        for _ in 0..count {
+            let (address, multiplicity) =
+                Self::read_access(reader, &mut last, -1..=i64::from(u32::MAX))?;
+            let name = reader.string(MAX_NAME, "name of a public wire")?;
+            let index = reader.u64("number of a public wire")?;
+            public.push(PublicWire { address, multiplicity, name, index });
         }
         Ok(public)
     }
 
+    /// Reads the constants. A constant has readers only, and an address of its own.
+    fn read_constants(
+        reader: &mut Reader<'_>,
+        public: &[PublicWire],
+    ) -> Result<Vec<ConstantWire>, DecodeError> {
+        let count = Self::read_count(reader, MAX_PUBLIC, "number of constants")?;
+        let (mut constants, mut last) = (Vec::new(), 0);
+        for _ in 0..count {
+            let (address, multiplicity) =
+                Self::read_access(reader, &mut last, 1..=i64::from(u32::MAX))?;
+            if public.binary_search_by_key(&address, |wire| wire.address).is_ok() {
+                return Err(reader.invalid("constant", 16, "its address is that of a public wire"));
+            }
+            let bytes = reader.array("value of a constant")?;
+            let value: Fr =
+                fr_from_bytes(&bytes).map_err(|e| reader.invalid("value of a constant", 32, e))?;
+            constants.push(ConstantWire { address, multiplicity, value });
+        }
+        Ok(constants)
+    }
+
     /// Reads everything after magic bytes and version.
-    fn read_body(mut reader: Reader<'_>) -> Result<Self, DecodeError> {
+    fn read_body(mut reader: Reader<'_>, bytes: &[u8]) -> Result<Self, DecodeError> {
         let (trust, zero_knowledge) = Self::read_modes(&mut reader)?;
         let circuit = reader.string(MAX_TEXT, "circuit name")?;
         let parameters = reader.string(MAX_TEXT, "circuit parameters")?;
@@ -278,18 +369,11 @@ impl VerifyingKey {
                 format_args!("{instances}, expected 1 to 2^40"),
             ));
         }
-        let types = reader.u32("number of types")?;
-        // Every type has an instance.
-        if types == 0 || u64::from(types) > instances {
-            return Err(reader.invalid(
-                "number of types",
-                4,
-                format_args!("{types}, expected 1 to {instances}"),
-            ));
-        }
+        let types = Self::read_types(&mut reader, instances)?;
         let type_map = reader.array("digest of the type map")?;
         let layout = reader.array("digest of the layout")?;
         let public = Self::read_public(&mut reader)?;
+        let constants = Self::read_constants(&mut reader, &public)?;
         let mut codes = [[0; Gt::COMPRESSED]; 8];
         for code in &mut codes {
             *code = reader.array("target group element")?;
@@ -297,17 +381,29 @@ impl VerifyingKey {
         let gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
             reader.invalid("target group element", (8 - i) * Gt::COMPRESSED, e)
         })?;
-        let (k, psi_1, phi_2) =
-            (reader.point("K")?, reader.point("[psi]_1")?, reader.point("[phi]_2")?);
-        // K = 0 would remove the ledger sum from the equations; psi = 0 or phi = 0 would make keys
-        // trivial.
-        if G1Point::is_identity(&k) || G1Point::is_identity(&psi_1) || G2Point::is_identity(&phi_2)
-        {
+        let (k, psi_1): (G1Point, G1Point) = (reader.point("K")?, reader.point("[psi]_1")?);
+        let phi_2: G2Point = reader.point("[phi]_2")?;
+        // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
+        // would remove a term from the equations.
+        if gt[3..].iter().any(Gt::is_identity) {
+            let what = "cm_gamma, cm_delta, cm_eta, cm_Theta, e(alpha, beta)";
+            return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
+        }
+        // K = 0 would remove the ledger sum from the equations, psi = 0 or phi = 0 would make keys
+        // trivial; the generators would make kappa, psi or phi 1.
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let weak = |point: &G1Point| point.is_identity() || *point == g;
+        if weak(&k) || weak(&psi_1) || phi_2.is_identity() || phi_2 == h {
             return Err(reader.invalid(
                 "K, [psi]_1, [phi]_2",
                 192,
-                "the point at infinity is not allowed",
+                "the point at infinity and the generators are not allowed",
             ));
+        }
+        let content = bytes.len() - reader.left();
+        let checksum: [u8; 32] = reader.array("checksum")?;
+        if checksum != *blake3::hash(&bytes[..content]).as_bytes() {
+            return Err(reader.invalid("checksum", 32, "it is not that of the contents"));
         }
         reader.finish()?;
         Ok(Self {
@@ -320,6 +416,7 @@ impl VerifyingKey {
             type_map,
             layout,
             public,
+            constants,
             cm_st: gt[0],
             cm_sg: gt[1],
             cm_sb: gt[2],

@@ -1,6 +1,10 @@
 use super::*;
-use hekaton_circuit::check;
-use hekaton_circuit::named::NamedCircuit;
+use hekaton_circuit::named::{InputFile, NamedCircuit, create};
+use hekaton_circuit::parts::{PartInput, WiredPlan};
+use hekaton_circuit::{
+    Circuit, InstanceId, Layout, LayoutBuilder, PreparedCircuit, Subcircuit, WireValues, check,
+    count,
+};
 
 fn file(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
@@ -64,7 +68,8 @@ fn constraints_hold_and_yield_the_root() {
         let report = check(&circuit, &file, |_, _| {}).unwrap();
         assert_eq!(report.violations, vec![]);
         assert_eq!(report.instances, circuit.nodes().len() + 1);
-        assert_eq!(Merkle::show(&report.public_values), circuit.hash(&file).unwrap());
+        let root = hex::encode(circuit.root(&file).unwrap());
+        assert_eq!(Merkle::show(&report.public_values), Some(root));
     }
 }
 
@@ -75,9 +80,7 @@ fn constraint_counts_are_pinned() {
     // a tree of 5 leaves has all types
     let circuit = Merkle { leaves: 5, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
     let constraints = |circuit: &Merkle| -> Vec<(String, usize)> {
-        let layout = circuit.layout().unwrap();
-        let counts = hekaton_circuit::count_constraints(circuit).unwrap();
-        layout.type_ids().map(|t| layout.type_name(t).to_owned()).zip(counts).collect()
+        count(circuit).unwrap().into_iter().map(|size| (size.name, size.constraints)).collect()
     };
     let found = constraints(&circuit);
     let pairs: Vec<(&str, usize)> = found.iter().map(|(n, c)| (n.as_str(), *c)).collect();
@@ -110,47 +113,79 @@ fn another_length_is_refused() {
 fn roots_as_text() {
     let digest = Merkle::for_length(3, 10).root(b"abc").unwrap();
     let text = hex::encode(digest);
-    assert_eq!(Merkle::show(&Merkle::read(&text).unwrap()), text);
-    assert!(Merkle::read(&text[1..]).is_err());
-    assert!(Merkle::read("xyz").is_err());
+    let read = |text: &str| Merkle::read(text).unwrap();
+    assert_eq!(Merkle::show(&read(&text).unwrap()), Some(text.clone()));
+    assert!(read(&text[1..]).is_err());
+    assert!(read("xyz").is_err());
 }
 
 /// A prover that lies to the gadgets: the inner circuit with a manipulated private input for one
-/// instance.
-struct Lying {
+/// instance, or with manipulated shared wires.
+struct Lying<L, W> {
     inner: Merkle,
     instance: usize,
-    lie: fn(&mut Private),
+    private: L,
+    wires: W,
 }
 
-impl Circuit for Lying {
+impl<L, W> Circuit for Lying<L, W>
+where
+    L: Fn(PartInput) -> PartInput + Sync,
+    W: Fn(&mut WireValues) + Sync,
+{
     type Input = [u8];
-    type Trace = Tree;
-    type Private = Private;
-    fn layout(&self) -> Result<Layout, LayoutError> {
-        self.inner.layout()
+    type Plan = WiredPlan<[u8]>;
+    type Trace = ();
+    type Private = PartInput;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<WiredPlan<[u8]>, LayoutError> {
+        self.inner.layout(layout)
     }
-    fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
-        self.inner.execute(file, values)
+
+    fn execute(
+        &self,
+        plan: &WiredPlan<[u8]>,
+        file: &[u8],
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        self.inner.execute(plan, file, values)?;
+        (self.wires)(values);
+        Ok(())
     }
+
     fn private_input(
         &self,
+        plan: &WiredPlan<[u8]>,
         file: &[u8],
-        tree: &Tree,
+        trace: &(),
         instance: InstanceId,
-    ) -> Result<Private, CircuitError> {
-        let mut private = self.inner.private_input(file, tree, instance)?;
-        if instance.index() == self.instance {
-            (self.lie)(&mut private);
-        }
-        Ok(private)
+    ) -> Result<PartInput, CircuitError> {
+        let private = self.inner.private_input(plan, file, trace, instance)?;
+        let lies = instance.index() == self.instance;
+        Ok(if lies { (self.private)(private) } else { private })
     }
+
     fn synthesize(
         &self,
+        plan: &WiredPlan<[u8]>,
         subcircuit: &Subcircuit,
-        private: Option<&Private>,
+        private: Option<&PartInput>,
     ) -> Result<(), SynthesisError> {
-        self.inner.synthesize(subcircuit, private)
+        self.inner.synthesize(plan, subcircuit, private)
+    }
+}
+
+/// The layout of a circuit.
+fn layout_of(circuit: &Merkle) -> Layout {
+    PreparedCircuit::new(circuit).unwrap().layout().clone()
+}
+
+/// A leaf with other contents.
+fn leaf(change: impl Fn(&mut LeafBytes)) -> impl Fn(PartInput) -> PartInput {
+    move |private| {
+        let mut leaf = private.decode().unwrap();
+        change(&mut leaf);
+        PartInput::encode(&leaf).unwrap()
     }
 }
 
@@ -158,61 +193,56 @@ impl Circuit for Lying {
 /// constraint, label and wires.
 #[test]
 fn lies_are_found_and_named() {
-    use ark_relations::gr1cs::{ConstraintLayer, TracingMode};
-    use tracing_subscriber::layer::SubscriberExt;
     let file = file(90);
     let inner = Merkle::for_length(90, 20);
-    let violation = |instance, lie| {
-        let subscriber =
-            tracing_subscriber::registry().with(ConstraintLayer::new(TracingMode::OnlyConstraints));
-        let report = tracing::subscriber::with_default(subscriber, || {
-            check(&Lying { inner, instance, lie }, &file, |_, _| {}).unwrap()
+    let violations = |circuit: &dyn Fn() -> hekaton_circuit::CheckReport| {
+        let report = circuit();
+        assert_eq!(report.violated, report.violations.len());
+        report.violations
+    };
+    let private = |instance, private: &(dyn Fn(PartInput) -> PartInput + Sync)| {
+        let list = violations(&|| {
+            let wires = |_: &mut WireValues| {};
+            check(&Lying { inner, instance, private, wires }, &file, |_, _| {}).unwrap()
         });
-        assert_eq!(report.violations.len(), 1, "instance {instance}");
-        report.violations[0].clone()
+        assert!(list.iter().all(|v| v.instance == instance), "only instance {instance} lies");
+        list[0].clone()
+    };
+    let names = |v: &hekaton_circuit::Violation| {
+        v.wires.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>()
     };
     // 5 leaves, 3 first parents, 2 inner parents, the root
-    let leaf = violation(2, |p| {
-        if let Private::Leaf { bytes, .. } = p {
-            bytes[0] ^= 1;
-        }
-    });
-    assert_eq!((leaf.instance, leaf.kind.as_str()), (2, "leaf"));
-    assert_eq!(leaf.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["digest[4]"]);
-    let child = violation(6, |p| {
-        if let Private::Node { left, .. } = p {
-            left[31] ^= 1;
-        }
-    });
-    assert_eq!((child.instance, child.kind.as_str()), (6, "first-parent"));
-    assert_eq!(child.wires.iter().map(ToString::to_string).collect::<Vec<_>>(), ["digest[5]"]);
-    let length = violation(10, |p| {
-        if let Private::Node { length, .. } = p {
-            *length += 1;
-        }
-    });
+    let bytes = private(2, &leaf(|leaf| leaf.bytes[0] ^= 1));
+    assert_eq!((bytes.instance, bytes.kind.as_str()), (2, "leaf"));
+    assert_eq!(names(&bytes), ["digest[4]"]);
+    let [a, b, c] = bytes.sides;
+    assert_ne!(a * b, c, "the values of the sides show why");
+    let length = private(10, &|_| PartInput::encode(&91u64).unwrap());
     assert_eq!((length.instance, length.kind.as_str()), (10, "root"));
-    assert_eq!(
-        length.wires.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["bytes of the last leaf[0]"]
-    );
+    assert_eq!(names(&length), ["bytes of the last leaf[0]"]);
+    assert!(length.to_string().contains("instance 10 (type 'root'), constraint"));
+    assert!(length.to_string().contains("bytes of the last leaf[0] = 10"), "{length}");
     // a leaf that claims to have fewer or more bytes than it has
-    for by in [-1isize, 1] {
-        let filling = violation(4, if by < 0 { shorter } else { longer });
+    for filling in
+        [private(4, &leaf(|leaf| leaf.used -= 1)), private(4, &leaf(|leaf| leaf.used += 1))]
+    {
         assert_eq!((filling.instance, filling.kind.as_str()), (4, "leaf"));
         assert!(filling.label.contains("enforce_filling"), "{}", filling.label);
     }
-    fn shorter(p: &mut Private) {
-        if let Private::Leaf { used, .. } = p {
-            *used -= 1;
-        }
-    }
-    fn longer(p: &mut Private) {
-        if let Private::Leaf { used, .. } = p {
-            *used += 1;
-        }
-    }
-    assert!(length.to_string().contains("instance 10 (type 'root'), constraint"));
+    // another digest of a child: neither the child nor its parent agrees
+    let digest = layout_of(&inner).wire("digest", 5).unwrap();
+    let list = violations(&|| {
+        let wires = |values: &mut WireValues| {
+            let value = values.get(digest).unwrap() + Fr::ONE;
+            values.set(digest, value);
+        };
+        let circuit = Lying { inner, instance: 0, private: |private| private, wires };
+        check(&circuit, &file, |_, _| {}).unwrap()
+    });
+    let mut instances: Vec<usize> = list.iter().map(|v| v.instance).collect();
+    instances.dedup();
+    assert_eq!(instances, [2, 6]);
+    assert_eq!(names(&list[0]), ["digest[5]"]);
 }
 
 #[test]
@@ -224,13 +254,77 @@ fn parameters_are_bounded_together() {
             ("iterations", iterations),
             ("extra-wires", extra),
         ];
-        Merkle::with(&pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+        let map = pairs.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect();
+        create::<Merkle>(&map, None).map(|(circuit, _)| circuit)
     };
     assert!(with(10, 512, 1, 0).is_ok());
     assert!(with(0, 512, 1, 0).is_err());
     assert!(with(1 << 24, 512, 1, 1 << 16).is_err());
     assert!(with(1, 1 << 18, 1 << 12, 0).is_err());
-    assert!(Merkle { leaves: 1, leaf_bytes: 0, iterations: 1, extra_wires: 0 }.layout().is_err());
+    let none = Merkle { leaves: 1, leaf_bytes: 0, iterations: 1, extra_wires: 0 };
+    assert!(PreparedCircuit::new(&none).is_err());
+}
+
+/// Missing parameters come from the defaults and from the file.
+#[test]
+fn parameters_are_completed() {
+    let input = InputFile::from_bytes(file(1025));
+    let (circuit, all) = create::<Merkle>(&serde_json::Map::new(), Some(&input)).unwrap();
+    assert_eq!(circuit, Merkle::for_length(1025, 512));
+    assert_eq!(
+        serde_json::to_string(&all).unwrap(),
+        r#"{"extra-wires":0,"iterations":1,"leaf-bytes":512,"leaves":3}"#
+    );
+    let error = create::<Merkle>(&serde_json::Map::new(), None).unwrap_err().to_string();
+    assert!(error.contains("needs the parameter 'leaves'"), "{error}");
+    let wrong = [("leaves".to_owned(), "many".into())].into_iter().collect();
+    let error = create::<Merkle>(&wrong, None).unwrap_err().to_string();
+    assert!(error.contains("invalid type: string \"many\""), "{error}");
+    let unknown = [("leafs".to_owned(), 3.into())].into_iter().collect();
+    let error = create::<Merkle>(&unknown, None).unwrap_err().to_string();
+    assert!(error.contains("has no parameter 'leafs'"), "{error}");
+}
+
+/// The layout is the one that was written slot by slot before typed parts: the digest of format 1
+/// was recorded then.
+#[test]
+fn the_layout_is_that_of_slots_by_hand() {
+    for (leaves, leaf_bytes, extra_wires, expected) in [
+        (1, 8, 0, "3c21528ca7ea1ca9d3e7bafce4738457f75c421adf774d77558bfba88a0371b9"),
+        (2, 8, 0, "745de40afe02e329db7662adaf15a101233d51649cf84c1d4affedc80c88811e"),
+        (3, 20, 2, "6b64e954425fffa691bf84b5592d706251829bf568cd32eaaa06a3ee7fb4c0cd"),
+        (5, 54, 0, "d4120558355f58ca3d0e69067d0c7a6caa5c70d9df75422bdf9e3b1603b34357"),
+        (6, 8, 3, "d6da4501121e415f2f8dfcdb0fb20e3838a30b547dc6743362a2bc81c40ad0d3"),
+        (11, 20, 1, "9167a9af0f8a2d640ca6a50efbab3d913bb6c70cec23b9a08251777d668b8570"),
+    ] {
+        let circuit = Merkle { leaves, leaf_bytes, iterations: 1, extra_wires };
+        assert_eq!(crate::layout_digest_of_format_1(&circuit), expected, "{leaves} leaves");
+    }
+}
+
+/// A range is executed from the leaves below it, and has the values of the whole.
+#[test]
+fn a_range_needs_only_what_is_below_it() {
+    let file = file(155);
+    let circuit = Merkle { extra_wires: 0, ..Merkle::for_length(155, 20) };
+    let prepared = PreparedCircuit::with_input(&circuit, &file[..]).unwrap();
+    let (layout, whole) = (prepared.layout(), prepared.execute().unwrap());
+    // 8 leaves, 4 first parents, 2 inner parents, the root, the padding
+    for range in [0..8, 3..4, 8..9, 12..13, 14..16, 0..16] {
+        let part = prepared.execute_range(range.clone()).unwrap();
+        for i in range.clone() {
+            let id = InstanceId::from_index(i as u32);
+            assert_eq!(part.values.slots(layout, id), whole.values.slots(layout, id), "{i}");
+        }
+        let known = layout.wire_ids().filter(|wire| part.values.get(*wire).is_some()).count();
+        match range {
+            // two halves of the digest, and what follows from the input
+            _ if range == (3..4) => assert!(known <= 4, "{known}"),
+            // a first parent and its two leaves
+            _ if range == (8..9) => assert!(known <= 8, "{known}"),
+            _ => {}
+        }
+    }
 }
 
 /// A prover that makes up the length: all hashes are correct for 100 bytes of data, but the length
@@ -238,71 +332,43 @@ fn parameters_are_bounded_together() {
 /// prevent it.
 #[test]
 fn made_up_lengths_are_refused() {
-    struct MadeUp {
-        inner: Merkle,
-        length: u64,
-    }
-    impl Circuit for MadeUp {
-        type Input = [u8];
-        type Trace = Tree;
-        type Private = Private;
-        fn layout(&self) -> Result<Layout, LayoutError> {
-            self.inner.layout()
-        }
-        fn execute(&self, file: &[u8], values: &mut WireValues) -> Result<Tree, CircuitError> {
-            let mut tree = self.inner.execute(file, values)?;
-            let (_, wires) = self.inner.build()?;
-            let root = tree.nodes.len() - 1;
-            let Some((left, Some(right))) = tree.nodes[root].children else {
-                return Err("a root has children".into());
-            };
-            let message =
-                [&tree.digests[left][..], &tree.digests[right], &self.length.to_be_bytes(), &[3]]
-                    .concat();
-            tree.digests[root] = Sha256::digest(message).into();
-            for (wire, half) in wires.digests[root].iter().zip(digest_halves(&tree.digests[root])) {
-                values.set(*wire, half);
-            }
-            values.set(wires.rest, Fr::from(self.length) - Fr::from(self.inner.before_last()));
-            Ok(tree)
-        }
-        fn private_input(
-            &self,
-            file: &[u8],
-            tree: &Tree,
-            instance: InstanceId,
-        ) -> Result<Private, CircuitError> {
-            let mut private = self.inner.private_input(file, tree, instance)?;
-            match &mut private {
-                Private::Node { length, .. } => *length = self.length,
-                Private::Leaf { used, .. } if instance.index() == 4 => {
-                    *used = (self.length as usize).saturating_sub(80);
-                }
-                _ => {}
-            }
-            Ok(private)
-        }
-        fn synthesize(
-            &self,
-            subcircuit: &Subcircuit,
-            private: Option<&Private>,
-        ) -> Result<(), SynthesisError> {
-            self.inner.synthesize(subcircuit, private)
-        }
-    }
-    let file: Vec<u8> = (1..=100).collect();
     let inner = Merkle::for_length(100, 20);
-    let violations =
-        |length| check(&MadeUp { inner, length }, &file, |_, _| {}).unwrap().violations;
-    assert!(violations(100).is_empty());
+    let layout = layout_of(&inner);
+    let wire = |name, index| layout.wire(name, index).unwrap();
+    // 5 leaves, 3 first parents, 2 inner parents: the children of the root are nodes 8 and 9
+    let violations = |file: &[u8], made_up: u64| {
+        let values = PreparedCircuit::with_input(&inner, file).unwrap().execute().unwrap().values;
+        let digest =
+            |node: u64| [0, 1].map(|half| values.get(wire("digest", 2 * node + half)).unwrap());
+        let [left, right] = [8, 9].map(|node| join_halves(&digest(node)).unwrap());
+        let root = digest_halves(&node_digest(Kind::Root, &left, &right, Some(made_up)));
+        let wires = |values: &mut WireValues| {
+            (0..2).for_each(|half| values.set(wire("root", half), root[half as usize]));
+            let rest = Fr::from(made_up) - Fr::from(inner.before_last());
+            values.set(wire("bytes of the last leaf", 0), rest);
+        };
+        // The root hashes the made-up length, and the last leaf claims the bytes that fit it.
+        let lie = |instance| {
+            let private = move |private: PartInput| match instance {
+                10 => PartInput::encode(&made_up).unwrap(),
+                _ => leaf(|leaf| leaf.used = (made_up as usize).saturating_sub(80))(private),
+            };
+            check(&Lying { inner, instance, private, wires }, file, |_, _| {}).unwrap()
+        };
+        let in_instance = |instance| {
+            lie(instance).violations.into_iter().any(|violation| violation.instance == instance)
+        };
+        (in_instance(10), in_instance(4))
+    };
+    let file: Vec<u8> = (1..=100).collect();
+    assert_eq!(violations(&file, 100), (false, false));
     for length in [90, 80, 79, 101, 0, u64::MAX] {
-        let violations = violations(length);
-        assert!(violations.iter().any(|v| v.instance == 4), "{length}");
+        let (root, last_leaf) = violations(&file, length);
+        assert!(!root, "the root itself is consistent with {length}");
+        assert!(last_leaf, "{length}");
     }
     // an empty last leaf is refused: a file of 80 bytes has one leaf less
     let zeros: Vec<u8> = (1..=80).chain(std::iter::repeat_n(0, 20)).collect();
-    let violations =
-        |length| check(&MadeUp { inner, length }, &zeros, |_, _| {}).unwrap().violations;
-    assert!(violations(81).is_empty());
-    assert!(violations(80).iter().any(|v| v.instance == 4));
+    assert_eq!(violations(&zeros, 81), (false, false));
+    assert_eq!(violations(&zeros, 80), (false, true));
 }

@@ -1,22 +1,20 @@
-//! `cargo run --release -p account-example -- DIR` makes keys for the circuit of this crate, proves
+//! `cargo run --release -p hekaton-examples --bin account -- DIR` makes keys for the circuit, proves
 //! a statement in a run that can be interrupted with Ctrl-C and resumed by a second call, and
 //! verifies the proof.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use account_example::{Account, Statement};
 use hekaton_core::events::{Event, Recorder};
 use hekaton_core::{
     Cancellation, Fr, LocalEngine, ProveError, ProveOptions, SetupOptions, VerifyingKey, prove,
     setup_into, verify,
 };
+use hekaton_examples::account::{Account, Statement};
 use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = PathBuf::from(
-        std::env::args()
-            .nth(1)
-            .ok_or("usage: account-example DIR, a directory for keys and run")?,
+        std::env::args().nth(1).ok_or("usage: account DIR, a directory for keys and run")?,
     );
     let (keys_path, run_path) = (dir.join("keys"), dir.join("run"));
     let account = Account { batches: 16, batch: 64 };

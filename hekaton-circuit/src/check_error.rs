@@ -1,0 +1,54 @@
+//! Why a check ends without a report.
+
+use crate::execution::ExecutionError;
+use crate::layout_error::LayoutError;
+use crate::r1cs::R1csDifference;
+use crate::synthesis::SynthesizeError;
+
+/// Why a check could not be completed, or what is wrong with the circuit whatever its input.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The circuit cannot be executed on this input.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The constraints of an instance could not be evaluated.
+    #[error("instance {instance} could not be checked: its constraints cannot be evaluated")]
+    Unchecked {
+        /// The instance.
+        instance: usize,
+    },
+    /// Synthesis of a type failed.
+    #[error(transparent)]
+    Type(SynthesizeError),
+    /// Synthesis of an instance failed.
+    #[error("instance {instance}: {source}")]
+    Synthesize {
+        /// The instance.
+        instance: usize,
+        /// What went wrong.
+        source: SynthesizeError,
+    },
+    /// An instance has other constraints than its type.
+    #[error(
+        "instance {instance} (type '{kind}') has other constraints than its type has at setup: \
+         {difference}; constraints must not depend on values, on private inputs, or on how often \
+         synthesize was called\n{label}"
+    )]
+    Differs {
+        /// The instance.
+        instance: usize,
+        /// The name of its type.
+        kind: String,
+        /// Where the constraints differ.
+        difference: R1csDifference,
+        /// The label of the instance's constraint.
+        label: String,
+    },
+}
+
+impl From<LayoutError> for CheckError {
+    fn from(error: LayoutError) -> Self {
+        Self::Execution(error.into())
+    }
+}

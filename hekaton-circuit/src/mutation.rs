@@ -1,0 +1,116 @@
+//! `check` with mutations: changes the value of one slot at a time, lets the author's code compute
+//! everything else anew, and asks whether a constraint notices.
+//!
+//! A slot that is in a constraint can still be free: an author who allocates a witness with the
+//! value of a slot, and constrains that witness, has tied nothing to the slot.
+
+use crate::checked_instance::Instance;
+use crate::ids::TypeId;
+use crate::layout::Layout;
+use crate::violation::sides;
+use ark_ff::{AdditiveGroup, Field};
+use hekaton_arith::Fr;
+use std::collections::BTreeMap;
+
+/// A slot whose change no constraint noticed, in any instance of its type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unnoticed {
+    /// The name of the type.
+    pub kind: String,
+    /// The slot, with its name if it has one.
+    pub slot: String,
+    /// The number of instances in which the slot was changed.
+    pub instances: usize,
+    /// Whether the instances of the type write or read the slot: the values of slots that are only
+    /// read come from elsewhere, so those may be meant.
+    pub written: bool,
+}
+
+impl std::fmt::Display for Unnoticed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kind, slot, instances, written } = self;
+        let what = if *written {
+            "a prover could write any value there"
+        } else {
+            "what it reads there has no effect"
+        };
+        write!(
+            f,
+            "{slot} of type '{kind}' was changed in {instances} instances, and no constraint \
+             noticed: {what}"
+        )
+    }
+}
+
+/// The outcome for one slot of one instance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mutation {
+    kind: TypeId,
+    slot: usize,
+    noticed: bool,
+    written: bool,
+}
+
+impl Mutation {
+    /// The slots that were changed in some instances and noticed in none.
+    pub(crate) fn summarize(layout: &Layout, mutations: Vec<Self>) -> Vec<Unnoticed> {
+        let mut slots: BTreeMap<(TypeId, usize), (usize, bool, bool)> = BTreeMap::new();
+        for Self { kind, slot, noticed, written } in mutations {
+            let entry = slots.entry((kind, slot)).or_default();
+            *entry = (entry.0 + 1, entry.1 || noticed, entry.2 || written);
+        }
+        let unnoticed = slots.into_iter().filter(|(_, (_, noticed, _))| !noticed);
+        let describe = |((kind, slot), (instances, _, written)): ((TypeId, usize), _)| Unnoticed {
+            kind: layout.type_name(kind).to_owned(),
+            slot: layout.slot_label(kind, slot),
+            instances,
+            written,
+        };
+        unnoticed.map(describe).collect()
+    }
+}
+
+/// Changes each slot of an instance that holds a wire.
+pub(crate) fn mutate(instance: &Instance<'_>, mutations: &mut Vec<Mutation>) {
+    let layout = instance.circuit.layout();
+    let kind = instance.kind;
+    let wires: Vec<_> = layout.wires_of(instance.id).collect();
+    for (slot, wire) in wires.into_iter().enumerate() {
+        if wire.is_none() || layout.is_unconstrained(kind, slot) {
+            continue;
+        }
+        let noticed = changes(instance.values[slot])
+            .into_iter()
+            .any(|value| is_noticed(instance, slot, value));
+        let written = layout.writes_slot(instance.id, slot);
+        mutations.push(Mutation { kind, slot, noticed, written });
+    }
+}
+
+/// Other values for a slot: a neighbor, zero or one, and a large one.
+fn changes(value: Fr) -> [Fr; 3] {
+    let bit = if value == Fr::ONE { Fr::ZERO } else { Fr::ONE };
+    [value + Fr::ONE, bit, value + Fr::from(u128::MAX)]
+}
+
+/// Whether a constraint of the author fails when a slot has another value and everything else is
+/// computed anew. An error of the author's code is not a constraint: a cheating prover does not run
+/// it. In that case the other variables keep their values.
+fn is_noticed(instance: &Instance<'_>, slot: usize, value: Fr) -> bool {
+    let mut values = instance.values.clone();
+    values[slot] = value;
+    let again = match instance.synthesize(&values) {
+        Ok(Some(cs)) => instance.assignment_of(&cs),
+        _ => None,
+    };
+    let r1cs = instance.r1cs();
+    let assignment = again.unwrap_or_else(|| {
+        let mut assignment = instance.assignment().to_vec();
+        assignment[r1cs.layout.committed().start + slot] = value;
+        assignment
+    });
+    r1cs.layout.author_rows(r1cs.constraints()).any(|row| {
+        let [a, b, c] = sides(r1cs, row, &assignment);
+        a * b != c
+    })
+}

@@ -1,0 +1,136 @@
+//! What a check points out although it is allowed: probably not what the author meant.
+
+use crate::layout::{Layout, Slot};
+use crate::r1cs::R1cs;
+use std::collections::{BTreeSet, HashSet};
+
+/// Something that is allowed, but probably not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The circuit has no public wires.
+    NothingPublic,
+    /// A declared type has no instances, and is left out of the keys.
+    TypeWithoutInstances {
+        /// The name of the type.
+        kind: String,
+    },
+    /// A slot is unused in an instance, although constraints of its type use it.
+    UnusedSlot {
+        /// The first such instance.
+        instance: usize,
+        /// The number of such instances.
+        instances: usize,
+        /// The name of the type.
+        kind: String,
+        /// The slot, with its name if it has one.
+        slot: String,
+        /// The first constraint that uses the slot.
+        constraint: usize,
+    },
+    /// An instance reads a wire that it writes.
+    ReadsOwnWire {
+        /// The instance.
+        instance: usize,
+        /// The name of the wire.
+        wire: String,
+    },
+}
+
+impl std::fmt::Display for Notice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NothingPublic => f.write_str(
+                "nothing is public: a proof says only that some satisfying witness exists",
+            ),
+            Self::TypeWithoutInstances { kind } => {
+                write!(f, "type '{kind}' has no instances and is left out")
+            }
+            Self::UnusedSlot { instance, instances, kind, slot, constraint } => {
+                write!(
+                    f,
+                    "{slot} of type '{kind}' is unused in instance {instance}, but constraint \
+                     {constraint} uses it: the prover chooses its value there"
+                )?;
+                match instances {
+                    1 => Ok(()),
+                    more => write!(f, " (and in {} more instances)", more - 1),
+                }
+            }
+            Self::ReadsOwnWire { instance, wire } => {
+                write!(f, "instance {instance} reads wire {wire}, which it writes itself")
+            }
+        }
+    }
+}
+
+/// Looks for notices. `types` are the R1CS of the layout's types.
+pub(crate) fn notices(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
+    let mut out = Vec::new();
+    if layout.public_wires().next().is_none() {
+        out.push(Notice::NothingPublic);
+    }
+    let without = layout.types_without_instances();
+    out.extend(without.map(|kind| Notice::TypeWithoutInstances { kind: kind.to_owned() }));
+    out.extend(unused_slots(layout, types));
+    out.extend(own_wires(layout));
+    out
+}
+
+fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
+    let mut out = Vec::new();
+    for (kind, r1cs) in layout.type_ids().zip(types) {
+        let unconstrained: BTreeSet<usize> = r1cs.unconstrained_slots().into_iter().collect();
+        let mut instances = vec![Vec::new(); layout.slots(kind)];
+        for instance in layout.instance_ids().filter(|i| layout.type_of(*i) == kind) {
+            for (slot, wire) in layout.wires_of(instance).enumerate() {
+                if wire.is_none() && !unconstrained.contains(&slot) {
+                    instances[slot].push(instance.index());
+                }
+            }
+        }
+        for (slot, instances) in instances.iter().enumerate() {
+            let uses = |row: &usize| {
+                let terms = r1cs.rows.iter().flat_map(|m| &m[*row]);
+                terms.into_iter().any(|(_, variable)| r1cs.layout.slot_of(*variable) == Some(slot))
+            };
+            let rows = r1cs.layout.author_rows(r1cs.constraints());
+            if let Some(first) = instances.first()
+                && let Some(constraint) = rows.into_iter().find(uses)
+            {
+                out.push(Notice::UnusedSlot {
+                    instance: *first,
+                    instances: instances.len(),
+                    kind: r1cs.name.clone(),
+                    slot: layout.slot_label(kind, slot),
+                    constraint,
+                });
+            }
+        }
+    }
+    out
+}
+
+fn own_wires(layout: &Layout) -> Vec<Notice> {
+    let mut out = Vec::new();
+    for instance in layout.instance_ids() {
+        let start = layout.starts[instance.index()];
+        let slots = &layout.slots[start..start + layout.slots(layout.type_of(instance))];
+        let written: HashSet<u32> = slots
+            .iter()
+            .filter_map(|slot| match slot {
+                Slot::Writes(wire) => Some(*wire),
+                _ => None,
+            })
+            .collect();
+        let own = |slot: &Slot| match slot {
+            Slot::Reads(wire) if written.contains(wire) => Some(*wire),
+            _ => None,
+        };
+        out.extend(slots.iter().find_map(own).map(|wire| Notice::ReadsOwnWire {
+            instance: instance.index(),
+            wire: layout.wires[wire as usize].name.to_string(),
+        }));
+    }
+    out
+}

@@ -1,0 +1,244 @@
+//! One type of subcircuit, with its slots as Rust types.
+
+use super::slots::{Leaf, Shape, Slot, Slots};
+use crate::circuit::CircuitError;
+use crate::subcircuit::Subcircuit;
+use ark_r1cs_std::alloc::AllocVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::{ConstraintSystem, ConstraintSystemRef, SynthesisError};
+use hekaton_arith::Fr;
+use std::any::Any;
+
+/// How a part accesses a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads the slot.
+    Read,
+    /// It writes the slot.
+    Write,
+}
+
+/// The constraint system of a subcircuit.
+pub type Cs = ConstraintSystemRef<Fr>;
+/// A variable of a subcircuit, for arkworks' gadgets.
+pub type Var = FpVar<Fr>;
+/// What [`Part::synthesize`] returns.
+pub type Synthesized = Result<(), SynthesisError>;
+
+/// A type of subcircuit. Parts that are equal are the same type; two different parts of one circuit
+/// need different names.
+pub trait Part: Clone + PartialEq + Send + Sync + 'static {
+    /// What it reads: a slot `W`, a struct that derives [`Slots`], an array, a vector, a tuple, or
+    /// `()`.
+    type Reads<W: Leaf>: Slots<W>;
+    /// What it writes.
+    type Writes<W: Leaf>: Slots<W>;
+    /// What one subcircuit needs in addition to its slots; `()` for nothing.
+    type Private: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static;
+
+    /// The name of the type, which becomes a file name in the key store: 1 to 64 characters from
+    /// a-z, 0-9, `_` and `-`.
+    const NAME: &'static str;
+
+    /// The name, for parts that are several types.
+    fn name(&self) -> String {
+        Self::NAME.to_owned()
+    }
+
+    /// The shape of what it reads. Only parts with vectors need to say how long they are.
+    fn reads(&self) -> Self::Reads<Slot> {
+        Slots::build(&Shape::fixed(), &mut || Slot)
+    }
+
+    /// The shape of what it writes. Only parts with vectors need to say how long they are.
+    fn writes(&self) -> Self::Writes<Slot> {
+        Slots::build(&Shape::fixed(), &mut || Slot)
+    }
+
+    /// The order of the slots in the R1CS: what is read and what is written, each in its own order.
+    /// The default has all that is read first. It matters only for keys that exist already.
+    fn order(&self, reads: usize, writes: usize) -> Vec<Access> {
+        [vec![Access::Read; reads], vec![Access::Write; writes]].concat()
+    }
+
+    /// Whether each slot may be in no constraint, by [order](Self::order): without this
+    /// declaration, setup and `check` refuse such a slot. The default is that none may.
+    fn unconstrained(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Computes natively what the part writes.
+    ///
+    /// # Errors
+    /// If the values are not possible.
+    fn run(
+        &self,
+        reads: &Self::Reads<Fr>,
+        private: &Self::Private,
+    ) -> Result<Self::Writes<Fr>, CircuitError>;
+
+    /// Adds the constraints between what is read and what is written. At setup, `private` is `None`
+    /// and no variable has a value.
+    ///
+    /// # Errors
+    /// If a gadget fails.
+    fn synthesize(
+        &self,
+        cs: Cs,
+        reads: &Self::Reads<Var>,
+        writes: &Self::Writes<Var>,
+        private: Option<&Self::Private>,
+    ) -> Synthesized;
+}
+
+/// Runs a part natively, synthesizes it with these values, and returns what it writes and whether
+/// all constraints hold: a unit test of one part.
+///
+/// # Errors
+/// If the part's `run` or `synthesize` fails.
+pub fn run_and_check<P: Part>(
+    part: &P,
+    reads: &P::Reads<Fr>,
+    private: &P::Private,
+) -> Result<(P::Writes<Fr>, bool), CircuitError> {
+    let writes = part.run(reads, private)?;
+    let cs = ConstraintSystem::<Fr>::new_ref();
+    let variables = |values: Vec<Fr>| -> Result<Vec<FpVar<Fr>>, SynthesisError> {
+        values.into_iter().map(|value| FpVar::new_witness(cs.clone(), || Ok(value))).collect()
+    };
+    let read = variables(list(reads))?;
+    let written = variables(list(&writes))?;
+    let (reads, writes_of) =
+        (build(&reads.shape(), read.into_iter())?, build(&writes.shape(), written.into_iter())?);
+    part.synthesize(cs.clone(), &reads, &writes_of, Some(private))?;
+    Ok((writes, cs.is_satisfied()?))
+}
+
+/// The values of slots in order.
+pub(super) fn list<W: Clone, S: Slots<W>>(slots: &S) -> Vec<W> {
+    let mut out = Vec::new();
+    slots.visit(&mut |value| out.push(value.clone()));
+    out
+}
+
+/// Slots of a shape from values in order; fails if there are too few.
+fn build<W: Clone, S: Slots<W>>(
+    shape: &Shape,
+    mut values: impl Iterator<Item = W>,
+) -> Result<S, SynthesisError> {
+    // `build` cannot fail, so a missing value is replaced and remembered.
+    let first = values.next();
+    let (mut missing, mut next) = (false, first.clone());
+    let built = S::build(shape, &mut || {
+        let value = next.take().or_else(|| values.next());
+        missing |= value.is_none();
+        value.or_else(|| first.clone()).expect("slots of an empty shape take no value")
+    });
+    if missing { Err(SynthesisError::Unsatisfiable) } else { Ok(built) }
+}
+
+/// The private input of a part, without its type.
+pub(super) type AnyPrivate = Box<dyn Any + Send + Sync>;
+
+/// A part without its types.
+pub(super) trait ErasedPart: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+
+    /// The accesses of all slots, in their order.
+    fn order(&self) -> &[Access];
+
+    fn run(&self, reads: &[Fr], private: &AnyPrivate) -> Result<Vec<Fr>, CircuitError>;
+
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&[u8]>,
+    ) -> Result<(), SynthesisError>;
+
+    fn encode(&self, private: &AnyPrivate) -> Result<Vec<u8>, CircuitError>;
+}
+
+/// A part with its shapes.
+pub(super) struct Shaped<P> {
+    pub(super) part: P,
+    pub(super) reads: Shape,
+    pub(super) writes: Shape,
+    pub(super) order: Vec<Access>,
+}
+
+impl<P: Part> Shaped<P> {
+    pub(super) fn new(part: &P) -> Self {
+        let (reads, writes) = (part.reads().shape(), part.writes().shape());
+        let order = part.order(reads.names().len(), writes.names().len());
+        Self { part: part.clone(), reads, writes, order }
+    }
+
+    /// The names of the slots, in their order.
+    pub(super) fn slot_names(&self) -> Vec<String> {
+        let mut reads = self.reads.names().into_iter().map(|name| named(name, "read"));
+        let mut writes = self.writes.names().into_iter().map(|name| named(name, "written"));
+        let next = |access: &Access| match access {
+            Access::Read => reads.next(),
+            Access::Write => writes.next(),
+        };
+        self.order.iter().map(next).map(Option::unwrap_or_default).collect()
+    }
+
+    /// Whether the order has every slot once.
+    pub(super) fn order_is_complete(&self) -> bool {
+        let count = |access| self.order.iter().filter(|a| **a == access).count();
+        count(Access::Read) == self.reads.names().len()
+            && count(Access::Write) == self.writes.names().len()
+    }
+}
+
+/// The name of a slot; the only slot of a part has no name of its own.
+fn named(name: String, only: &str) -> String {
+    if name.is_empty() { only.to_owned() } else { name }
+}
+
+impl<P: Part> ErasedPart for Shaped<P> {
+    fn as_any(&self) -> &dyn Any {
+        &self.part
+    }
+
+    fn order(&self) -> &[Access] {
+        &self.order
+    }
+
+    fn run(&self, reads: &[Fr], private: &AnyPrivate) -> Result<Vec<Fr>, CircuitError> {
+        let private = private.downcast_ref().ok_or("the private input is of another part")?;
+        let reads = build(&self.reads, reads.iter().copied())?;
+        let writes = self.part.run(&reads, private)?;
+        let (found, expected) = (writes.shape(), &self.writes);
+        if found != *expected {
+            let (found, expected) = (found.names().len(), expected.names().len());
+            return Err(format!("run returned {found} slots, expected {expected}").into());
+        }
+        Ok(list(&writes))
+    }
+
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&[u8]>,
+    ) -> Result<(), SynthesisError> {
+        let of = |access: Access| {
+            let slots = subcircuit.slots().iter().zip(&self.order);
+            let slots = slots.filter(move |(_, a)| **a == access);
+            slots.map(|(slot, _)| slot.clone())
+        };
+        let reads = build(&self.reads, of(Access::Read))?;
+        let writes = build(&self.writes, of(Access::Write))?;
+        // The bytes were encoded below, for the part of this subcircuit.
+        let decode = |bytes| postcard::from_bytes(bytes).map_err(|_| SynthesisError::Unsatisfiable);
+        let private: Option<P::Private> = private.map(decode).transpose()?;
+        self.part.synthesize(subcircuit.cs(), &reads, &writes, private.as_ref())
+    }
+
+    fn encode(&self, private: &AnyPrivate) -> Result<Vec<u8>, CircuitError> {
+        let private: &P::Private =
+            private.downcast_ref().ok_or("the private input is of another part")?;
+        Ok(postcard::to_allocvec(private)?)
+    }
+}

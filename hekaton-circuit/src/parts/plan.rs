@@ -1,0 +1,303 @@
+//! From wired parts to a layout, and to the execution of all instances or of a range of them.
+
+use super::part::{Access, AnyPrivate};
+use super::wire::{NO_WIRE, Wire};
+use super::wires::{Entry, Instance, Source, Wires};
+use crate::circuit::{Circuit, CircuitError};
+use crate::ids::{InstanceId, WireId, to_index};
+use crate::layout_builder::LayoutBuilder;
+use crate::layout_error::LayoutError;
+use crate::panics::{Failure, guard};
+use crate::subcircuit::Subcircuit;
+use crate::values::WireValues;
+use ark_ff::AdditiveGroup;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_arith::Fr;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A circuit that is wired by calling: layout and execution are one function. It has the interface
+/// [`Circuit`], with which it is proven.
+pub trait WiredCircuit: Sync {
+    /// The input of a run.
+    type Input: ?Sized + Sync + 'static;
+
+    /// Adds all parts and connects their wires. The values are not known here: whatever depends on
+    /// the input is passed as a function of it, so the layout cannot depend on it.
+    ///
+    /// # Errors
+    /// If there is no layout for the circuit's parameters; a text converts to the error.
+    fn wire(&self, c: &mut Wires<Self::Input>) -> Result<(), LayoutError>;
+}
+
+/// The parts and wires of a wired circuit.
+pub struct WiredPlan<I: ?Sized> {
+    wires: Wires<I>,
+    /// The id of each wire in the layout; none for a wire that nobody reads.
+    ids: Vec<Option<WireId>>,
+}
+
+impl<I: ?Sized> std::fmt::Debug for WiredPlan<I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WiredPlan").field("wires", &self.wires).finish_non_exhaustive()
+    }
+}
+
+/// The private input of a part, encoded.
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PartInput(Vec<u8>);
+
+impl PartInput {
+    /// Encodes a private input.
+    ///
+    /// # Errors
+    /// If it cannot be serialized.
+    pub fn encode<T: serde::Serialize>(private: &T) -> Result<Self, CircuitError> {
+        Ok(Self(postcard::to_allocvec(private)?))
+    }
+
+    /// Decodes a private input of the type that the part has.
+    ///
+    /// # Errors
+    /// If the bytes are of another type.
+    pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, CircuitError> {
+        Ok(postcard::from_bytes(&self.0)?)
+    }
+}
+
+impl std::fmt::Debug for PartInput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The value is secret.
+        f.debug_struct("PartInput").finish_non_exhaustive()
+    }
+}
+
+impl<C: WiredCircuit> Circuit for C {
+    type Input = C::Input;
+    type Plan = WiredPlan<C::Input>;
+    type Trace = ();
+    type Private = PartInput;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<WiredPlan<C::Input>, LayoutError> {
+        let mut wires = Wires::default();
+        let wired = self.wire(&mut wires);
+        // A mistake in the wiring is the cause of what follows.
+        wires.error.take().map_or(Ok(()), Err)?;
+        wired?;
+        WiredPlan::new(wires, layout)
+    }
+
+    fn execute(
+        &self,
+        plan: &WiredPlan<C::Input>,
+        input: &C::Input,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        plan.execute(0..plan.wires.instances.len(), input, values)
+    }
+
+    fn execute_range(
+        &self,
+        plan: &WiredPlan<C::Input>,
+        input: &C::Input,
+        instances: Range<usize>,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        plan.execute(instances, input, values)
+    }
+
+    fn private_input(
+        &self,
+        plan: &WiredPlan<C::Input>,
+        input: &C::Input,
+        (): &(),
+        instance: InstanceId,
+    ) -> Result<PartInput, CircuitError> {
+        let Instance { kind, .. } = &plan.wires.instances[instance.index()];
+        let private = plan.private(instance.index(), input)?;
+        Ok(PartInput(plan.wires.kinds[*kind as usize].part.encode(&private)?))
+    }
+
+    fn synthesize(
+        &self,
+        plan: &WiredPlan<C::Input>,
+        subcircuit: &Subcircuit,
+        private: Option<&PartInput>,
+    ) -> Result<(), SynthesisError> {
+        let kind = &plan.wires.kinds[subcircuit.kind().index()];
+        kind.part.synthesize(subcircuit, private.map(|private| private.0.as_slice()))
+    }
+}
+
+impl<I: ?Sized> WiredPlan<I> {
+    /// Declares the types, wires and instances in a layout, in the order in which they were made.
+    fn new(wires: Wires<I>, layout: &mut LayoutBuilder) -> Result<Self, LayoutError> {
+        let mut kinds = Vec::with_capacity(wires.kinds.len());
+        for kind in &wires.kinds {
+            let id = layout.named_type(&kind.name, kind.slot_names.len(), kind.slot_names.clone());
+            kind.unconstrained.iter().for_each(|slot| layout.unconstrained(id, *slot));
+            kinds.push(id);
+        }
+        let declare = |entry: &Entry| declare(&wires, entry, layout);
+        let ids: Vec<_> = wires.wires.iter().map(declare).collect();
+        for instance in &wires.instances {
+            let id = layout.instance(kinds[instance.kind as usize]);
+            let kind = &wires.kinds[instance.kind as usize];
+            let slots = wires.slots[instance.start..].iter().zip(kind.part.order());
+            for (slot, (wire, access)) in slots.enumerate() {
+                let wire = (*wire != NO_WIRE).then(|| ids[wire.0 as usize]).flatten();
+                match (wire, access) {
+                    (Some(wire), Access::Read) => layout.read(id, slot, wire),
+                    (Some(wire), Access::Write) => layout.write(id, slot, wire),
+                    (None, _) => layout.unused(id, slot),
+                }
+            }
+        }
+        Ok(Self { wires, ids })
+    }
+
+    /// The private input of an instance.
+    fn private(&self, instance: usize, input: &I) -> Result<AnyPrivate, CircuitError> {
+        (self.wires.instances[instance].private)(input)
+    }
+
+    /// Runs a range of instances and those that their values depend on.
+    fn execute(
+        &self,
+        range: Range<usize>,
+        input: &I,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let mut known: Vec<Option<Fr>> = vec![None; self.wires.wires.len()];
+        for (value, entry) in known.iter_mut().zip(&self.wires.wires) {
+            if let Source::Constant(constant) = entry.source {
+                *value = Some(constant);
+            }
+        }
+        for (wire, value) in &self.wires.values {
+            let value = value(input).map_err(|e| format!("{}: {e}", self.wires.name(*wire)))?;
+            known[wire.0 as usize] = Some(value);
+        }
+        let needed = self.needed(range);
+        for instance in (0..self.wires.instances.len()).filter(|i| needed[*i]) {
+            self.run(instance, input, &mut known, values)?;
+        }
+        for (id, value) in self.ids.iter().zip(known) {
+            if let (Some(id), Some(value)) = (id, value) {
+                values.set(*id, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The instances that must run so that the values of a range are known: it, and backward those
+    /// that write what these read, unless the value follows from the input.
+    fn needed(&self, range: Range<usize>) -> Vec<bool> {
+        let mut needed: Vec<bool> =
+            (0..self.wires.instances.len()).map(|i| range.contains(&i)).collect();
+        // Writers come before their readers, so one pass from the end sees every dependency.
+        for instance in (0..needed.len()).rev() {
+            if !needed[instance] {
+                continue;
+            }
+            for wire in self.slots(instance).filter(|(_, a)| *a == Access::Read).map(|(w, _)| w) {
+                let entry = self.wires.wires.get(wire.0 as usize);
+                if let Some(writer) = entry.filter(|e| !e.is_known).and_then(|e| e.writer) {
+                    needed[writer as usize] = true;
+                }
+            }
+        }
+        needed
+    }
+
+    /// The wires of an instance, with their access.
+    fn slots(&self, instance: usize) -> impl Iterator<Item = (Wire, Access)> + '_ {
+        let Instance { kind, start, .. } = &self.wires.instances[instance];
+        let order = self.wires.kinds[*kind as usize].part.order();
+        self.wires.slots[*start..].iter().copied().zip(order.iter().copied())
+    }
+
+    /// Runs one instance natively.
+    fn run(
+        &self,
+        instance: usize,
+        input: &I,
+        known: &mut [Option<Fr>],
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let kind = &self.wires.kinds[self.wires.instances[instance].kind as usize];
+        let inside = |why: &dyn std::fmt::Display| -> CircuitError {
+            format!("instance {instance} (type '{}'): {why}", kind.name).into()
+        };
+        // A slot without a wire has the value 0.
+        let value = |wire: Wire| known.get(wire.0 as usize).map_or(Some(Fr::ZERO), |value| *value);
+        let reads = self.slots(instance).filter(|(_, access)| *access == Access::Read);
+        let reads: Vec<Fr> = reads
+            .map(|(wire, _)| value(wire).ok_or_else(|| format!("wire {wire:?} has no value")))
+            .collect::<Result<_, _>>()
+            .map_err(|e| inside(&e))?;
+        let run = || {
+            let private = self.private(instance, input)?;
+            kind.part.run(&reads, &private)
+        };
+        let written = guard("run", run).map_err(|failure| match failure {
+            Failure::Returned(error) => inside(&error),
+            Failure::Panicked(panic) => inside(&panic),
+        })?;
+        let slots = self.slots(instance).enumerate();
+        let slots = slots.filter(|(_, (_, access))| *access == Access::Write);
+        for ((slot, (wire, _)), value) in slots.zip(written) {
+            let place = &mut known[wire.0 as usize];
+            if let Some(promised) = place.filter(|promised| *promised != value) {
+                let (promised, value) = (crate::text::show(&promised), crate::text::show(&value));
+                let name = self.wires.name(wire);
+                return Err(inside(&format_args!(
+                    "it writes {value} to wire {name}, which was promised to be {promised}"
+                )));
+            }
+            *place = Some(value);
+            // Nobody reads it, but the constraints of the part may use it.
+            if self.ids[wire.0 as usize].is_none() {
+                values.set_unused(InstanceId(to_index(instance)), slot, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Declares a wire in a layout, unless nobody reads it.
+fn declare<I: ?Sized>(
+    wires: &Wires<I>,
+    entry: &Entry,
+    layout: &mut LayoutBuilder,
+) -> Option<WireId> {
+    match (entry.source, entry.output) {
+        (Source::PublicInput(name, index), _) => Some(layout.public_input(name, index)),
+        (Source::Constant(value), _) => (entry.readers > 0).then(|| layout.constant(value)),
+        (_, Some((name, index))) => Some(layout.public_output(name, index)),
+        (_, None) if entry.readers == 0 => None,
+        (Source::Declared(name, index), None) => Some(layout.wire(name, index)),
+        (Source::Written { instance, slot }, None) => {
+            let kind = &wires.kinds[wires.instances[instance as usize].kind as usize];
+            let name = format!("{}.{}", kind.name, kind.slot_names[slot as usize]);
+            Some(layout.wire(intern(name), u64::from(instance)))
+        }
+    }
+}
+
+/// Names of wires that come from types and slots: there are as many as slots of all types, whatever
+/// the number of instances, so they are kept for the lifetime of the program.
+fn intern(name: String) -> &'static str {
+    static NAMES: OnceLock<Mutex<HashSet<&'static str>>> = OnceLock::new();
+    let names = NAMES.get_or_init(Mutex::default);
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    match names.get(name.as_str()) {
+        Some(name) => name,
+        None => {
+            let name: &'static str = Box::leak(name.into_boxed_str());
+            names.insert(name);
+            name
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Wiring by calling: collects parts and wires, of which layout and execution are made.
+
+use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
+use super::slots::Slots;
+use super::wire::{NO_WIRE, Wire};
+use crate::circuit::CircuitError;
+use crate::ids::WireName;
+use crate::layout_error::LayoutError;
+use hekaton_arith::Fr;
+use std::collections::HashMap;
+
+/// Where a wire comes from, and its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    /// Declared, and written by a part later on.
+    Declared(&'static str, u64),
+    PublicInput(&'static str, u64),
+    Constant(Fr),
+    /// Written by an instance, in one of its slots.
+    Written {
+        instance: u32,
+        slot: u32,
+    },
+}
+
+/// What is known about a wire.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) source: Source,
+    /// The instance that writes it.
+    pub(super) writer: Option<u32>,
+    pub(super) readers: u32,
+    /// The name as a public output.
+    pub(super) output: Option<(&'static str, u64)>,
+    /// Whether its value is known before its writer has run.
+    pub(super) is_known: bool,
+}
+
+/// Computes a value from the input.
+pub(super) type ValueOf<I> = Box<dyn Fn(&I) -> Result<Fr, CircuitError> + Send + Sync>;
+/// Computes a private input from the input.
+pub(super) type PrivateOf<I> = Box<dyn Fn(&I) -> Result<AnyPrivate, CircuitError> + Send + Sync>;
+
+/// An instance: its type, and its wires in the order of the slots.
+pub(super) struct Instance<I: ?Sized> {
+    pub(super) kind: u32,
+    pub(super) start: usize,
+    pub(super) private: PrivateOf<I>,
+}
+
+/// A type: a part with the names of its slots.
+pub(super) struct Kind {
+    pub(super) name: String,
+    pub(super) part: Box<dyn ErasedPart>,
+    pub(super) slot_names: Vec<String>,
+    pub(super) unconstrained: Vec<usize>,
+}
+
+/// Collects the parts and wires of a circuit with inputs of type `I`.
+pub struct Wires<I: ?Sized> {
+    pub(super) kinds: Vec<Kind>,
+    by_name: HashMap<String, u32>,
+    pub(super) instances: Vec<Instance<I>>,
+    /// The wires of all instances.
+    pub(super) slots: Vec<Wire>,
+    pub(super) wires: Vec<Entry>,
+    constants: HashMap<Fr, Wire>,
+    /// Values that follow from the input alone.
+    pub(super) values: Vec<(Wire, ValueOf<I>)>,
+    pub(super) error: Option<LayoutError>,
+}
+
+impl<I: ?Sized> std::fmt::Debug for Wires<I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wires")
+            .field("types", &self.kinds.len())
+            .field("instances", &self.instances.len())
+            .field("wires", &self.wires.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<I: ?Sized> Default for Wires<I> {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            by_name: HashMap::new(),
+            instances: Vec::new(),
+            slots: Vec::new(),
+            wires: Vec::new(),
+            constants: HashMap::new(),
+            values: Vec::new(),
+            error: None,
+        }
+    }
+}
+
+impl<I: ?Sized> Wires<I> {
+    /// A wire that the verifier writes, with its value in an input. Public values are ordered by
+    /// the order in which wires are made.
+    pub fn public_input(
+        &mut self,
+        name: &'static str,
+        index: u64,
+        value: impl Fn(&I) -> Result<Fr, CircuitError> + Send + Sync + 'static,
+    ) -> Wire {
+        let wire = self.wire(Source::PublicInput(name, index), true);
+        self.values.push((wire, Box::new(value)));
+        wire
+    }
+
+    /// A wire whose value the verifying key fixes: no prover can choose it, and nobody has to
+    /// supply it. Use it for starts, and to pad uneven counts.
+    pub fn constant(&mut self, value: impl Into<Fr>) -> Wire {
+        let value = value.into();
+        if let Some(wire) = self.constants.get(&value) {
+            return *wire;
+        }
+        let wire = self.wire(Source::Constant(value), true);
+        self.constants.insert(value, wire);
+        wire
+    }
+
+    /// No wire: reading it leaves the slot unused, with the value 0 in an honest run. **The prover
+    /// may choose another value**, so nothing that matters may depend on it; use
+    /// [`constant`](Self::constant) where something does.
+    pub fn unused(&self) -> Wire {
+        NO_WIRE
+    }
+
+    /// A wire that a later [`add_into`](Self::add_into) writes and that only parts added after that
+    /// one read. The names of wires are for messages.
+    pub fn declare(&mut self, name: &'static str, index: u64) -> Wire {
+        self.wire(Source::Declared(name, index), false)
+    }
+
+    /// A wire that a later [`add_into`](Self::add_into) writes and that earlier parts read, too: its
+    /// value must follow from the input. When the writer runs, it must write that value.
+    pub fn promise(
+        &mut self,
+        name: &'static str,
+        index: u64,
+        value: impl Fn(&I) -> Result<Fr, CircuitError> + Send + Sync + 'static,
+    ) -> Wire {
+        let wire = self.wire(Source::Declared(name, index), true);
+        self.values.push((wire, Box::new(value)));
+        wire
+    }
+
+    /// Makes a wire a public output, which the verifier reads.
+    pub fn output(&mut self, name: &'static str, wire: Wire) {
+        self.output_at(name, 0, wire);
+    }
+
+    /// [`output`](Self::output) with a number, for several wires of one name.
+    pub fn output_at(&mut self, name: &'static str, index: u64, wire: Wire) {
+        match self.wires.get_mut(wire.0 as usize) {
+            None => self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize }),
+            Some(entry) => match (entry.source, entry.output) {
+                (Source::PublicInput(..) | Source::Constant(_), _) | (_, Some(_)) => {
+                    self.fail(LayoutError::Parameters(format!(
+                        "output '{name}[{index}]' is public already, or a constant: a public \
+                         output is written by a part, once"
+                    )));
+                }
+                _ => entry.output = Some((name, index)),
+            },
+        }
+    }
+
+    /// Adds a subcircuit without private input, which reads these wires, and returns the wires that
+    /// it writes. A wire that nobody reads is left out.
+    pub fn add<P: Part<Private = ()>>(
+        &mut self,
+        part: &P,
+        reads: P::Reads<Wire>,
+    ) -> P::Writes<Wire> {
+        self.place(part, &reads, None, Box::new(|_: &I| Ok(Box::new(()) as AnyPrivate)))
+    }
+
+    /// Adds a subcircuit with its private input, as a function of the input of the run. It is called
+    /// on demand, more than once, and from several threads.
+    pub fn add_with<P: Part>(
+        &mut self,
+        part: &P,
+        reads: P::Reads<Wire>,
+        private: impl Fn(&I) -> Result<P::Private, CircuitError> + Send + Sync + 'static,
+    ) -> P::Writes<Wire> {
+        self.place(part, &reads, None, erase::<I, P>(private))
+    }
+
+    /// Adds a subcircuit that writes wires which were [declared](Self::declare) or
+    /// [promised](Self::promise).
+    pub fn add_into<P: Part>(
+        &mut self,
+        part: &P,
+        reads: P::Reads<Wire>,
+        writes: P::Writes<Wire>,
+        private: impl Fn(&I) -> Result<P::Private, CircuitError> + Send + Sync + 'static,
+    ) {
+        self.place(part, &reads, Some(&writes), erase::<I, P>(private));
+    }
+
+    fn place<P: Part>(
+        &mut self,
+        part: &P,
+        reads: &P::Reads<Wire>,
+        writes: Option<&P::Writes<Wire>>,
+        private: PrivateOf<I>,
+    ) -> P::Writes<Wire> {
+        let shaped = Shaped::new(part);
+        let kind = self.kind(part);
+        let read = list(reads);
+        let written = writes.map(list);
+        let fits = reads.shape() == shaped.reads
+            && writes.is_none_or(|writes| writes.shape() == shaped.writes);
+        let instance = u32::try_from(self.instances.len()).unwrap_or(u32::MAX);
+        if !fits {
+            let (found, expected) = (read.len(), shaped.reads.names().len());
+            self.fail(LayoutError::Parameters(format!(
+                "instance {instance} of type '{}' reads {found} wires, and the part has {expected} \
+                 slots to read; the shapes must be equal",
+                part.name()
+            )));
+            return Slots::build(&shaped.writes, &mut || NO_WIRE);
+        }
+        let start = self.slots.len();
+        let (mut reads, mut given) = (read.into_iter(), written.into_iter().flatten());
+        let mut outputs = Vec::new();
+        for (slot, access) in shaped.order.iter().enumerate() {
+            let slot = u32::try_from(slot).unwrap_or(u32::MAX);
+            let wire = match access {
+                Access::Read => {
+                    let wire = reads.next().unwrap_or(NO_WIRE);
+                    self.reads(wire, instance);
+                    wire
+                }
+                Access::Write => {
+                    let wire = given.next();
+                    let wire = wire
+                        .unwrap_or_else(|| self.wire(Source::Written { instance, slot }, false));
+                    self.writes(wire, instance);
+                    outputs.push(wire);
+                    wire
+                }
+            };
+            self.slots.push(wire);
+        }
+        self.instances.push(Instance { kind, start, private });
+        let mut outputs = outputs.into_iter();
+        Slots::build(&shaped.writes, &mut || outputs.next().unwrap_or(NO_WIRE))
+    }
+
+    /// The type of a part, which is declared when the first one is added.
+    fn kind<P: Part>(&mut self, part: &P) -> u32 {
+        let name = part.name();
+        if let Some(kind) = self.by_name.get(&name).copied() {
+            if self.kinds[kind as usize].part.as_any().downcast_ref::<P>() != Some(part) {
+                self.fail(LayoutError::DuplicateType(name));
+            }
+            return kind;
+        }
+        let shaped = Shaped::new(part);
+        if !shaped.order_is_complete() {
+            self.fail(LayoutError::Parameters(format!(
+                "the order of the slots of type '{name}' does not have each slot once"
+            )));
+        }
+        let kind = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
+        let (slot_names, unconstrained) = (shaped.slot_names(), part.unconstrained());
+        let part = Box::new(shaped);
+        self.kinds.push(Kind { name: name.clone(), part, slot_names, unconstrained });
+        self.by_name.insert(name, kind);
+        kind
+    }
+
+    fn wire(&mut self, source: Source, is_known: bool) -> Wire {
+        let entry = Entry { source, writer: None, readers: 0, output: None, is_known };
+        self.wires.push(entry);
+        Wire(u32::try_from(self.wires.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    fn reads(&mut self, wire: Wire, instance: u32) {
+        if wire == NO_WIRE {
+            return;
+        }
+        let Some(entry) = self.wires.get_mut(wire.0 as usize) else {
+            return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
+        };
+        entry.readers += 1;
+        // An execution in the order of the instances could not know the value.
+        if !entry.is_known && entry.writer.is_none_or(|writer| writer >= instance) {
+            let name = self.name(wire);
+            self.fail(LayoutError::Parameters(format!(
+                "instance {instance} reads wire {name} before a part writes it: add its writer \
+                 first, or `promise` its value"
+            )));
+        }
+    }
+
+    fn writes(&mut self, wire: Wire, instance: u32) {
+        let Some(entry) = self.wires.get_mut(wire.0 as usize) else {
+            return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
+        };
+        let writable = !matches!(entry.source, Source::PublicInput(..) | Source::Constant(_));
+        if writable && entry.writer.is_none() {
+            entry.writer = Some(instance);
+        } else {
+            let name = self.name(wire);
+            self.fail(LayoutError::Parameters(format!(
+                "instance {instance} writes wire {name}, which has a writer already"
+            )));
+        }
+    }
+
+    /// The name of a wire for messages.
+    pub(super) fn name(&self, wire: Wire) -> String {
+        match self.wires[wire.0 as usize].source {
+            Source::Declared(name, index) | Source::PublicInput(name, index) => {
+                WireName(name, index).to_string()
+            }
+            Source::Constant(value) => format!("constant {}", crate::text::show(&value)),
+            Source::Written { instance, slot } => {
+                let kind = self.instances.get(instance as usize).map(|i| i.kind);
+                let kind = kind.and_then(|kind| self.kinds.get(kind as usize));
+                match kind.and_then(|kind| Some((kind, kind.slot_names.get(slot as usize)?))) {
+                    Some((kind, slot)) => format!("{}.{slot} of instance {instance}", kind.name),
+                    None => format!("of slot {slot} of instance {instance}"),
+                }
+            }
+        }
+    }
+
+    /// Keeps the first error.
+    fn fail(&mut self, error: LayoutError) {
+        self.error.get_or_insert(error);
+    }
+}
+
+/// A private input without its type.
+fn erase<I: ?Sized, P: Part>(
+    private: impl Fn(&I) -> Result<P::Private, CircuitError> + Send + Sync + 'static,
+) -> PrivateOf<I> {
+    Box::new(move |input| Ok(Box::new(private(input)?) as AnyPrivate))
+}

@@ -1,0 +1,203 @@
+//! A circuit with its layout, without its types: setup, provers, ranks and checks work with this
+//! one form, so that they are compiled once and not once per circuit.
+
+use crate::circuit::{Circuit, CircuitError};
+use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
+use crate::ids::InstanceId;
+use crate::layout::Layout;
+use crate::layout_error::LayoutError;
+use crate::panics::{Failure, guard};
+use crate::subcircuit::Subcircuit;
+use crate::values::WireValues;
+use ark_relations::gr1cs::SynthesisError;
+use std::ops::Range;
+
+/// A circuit's code behind one object-safe interface.
+trait Code: Send + Sync {
+    fn execute<'r>(
+        &'r self,
+        instances: Option<Range<usize>>,
+        values: &mut WireValues,
+    ) -> Option<Result<Box<dyn PrivateInputs + 'r>, Failure<CircuitError>>>;
+
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&PrivateInput>,
+    ) -> Result<(), Failure<SynthesisError>>;
+
+    fn encode(&self, private: &PrivateInput) -> Result<Vec<u8>, String>;
+
+    fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String>;
+}
+
+/// A circuit with its types.
+struct Typed<'a, C: Circuit> {
+    circuit: &'a C,
+    plan: C::Plan,
+    input: Option<&'a C::Input>,
+}
+
+impl<C: Circuit> Code for Typed<'_, C> {
+    fn execute<'r>(
+        &'r self,
+        instances: Option<Range<usize>>,
+        values: &mut WireValues,
+    ) -> Option<Result<Box<dyn PrivateInputs + 'r>, Failure<CircuitError>>> {
+        let (circuit, plan, input) = (self.circuit, &self.plan, self.input?);
+        let trace = match instances {
+            None => guard("execute", || circuit.execute(plan, input, values)),
+            Some(range) => {
+                guard("execute_range", || circuit.execute_range(plan, input, range, values))
+            }
+        };
+        Some(trace.map(|trace| Box::new(TypedTrace { typed: self, input, trace }) as Box<_>))
+    }
+
+    fn synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&PrivateInput>,
+    ) -> Result<(), Failure<SynthesisError>> {
+        // Every private input of this circuit was made by `private_input` or `decode` below.
+        let private = private.and_then(|private| private.downcast_ref());
+        guard("synthesize", || self.circuit.synthesize(&self.plan, subcircuit, private))
+    }
+
+    fn encode(&self, private: &PrivateInput) -> Result<Vec<u8>, String> {
+        let private: &C::Private = private.downcast_ref().ok_or("it belongs to another circuit")?;
+        let encoded = guard("serializing the private input", || postcard::to_allocvec(private));
+        encoded.map_err(|e| match e {
+            Failure::Returned(e) => e.to_string(),
+            Failure::Panicked(e) => e.to_string(),
+        })
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
+        match postcard::take_from_bytes::<C::Private>(bytes) {
+            Ok((private, [])) => Ok(PrivateInput::new(private)),
+            Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}
+
+/// A trace with its types.
+struct TypedTrace<'r, 'a, C: Circuit> {
+    typed: &'r Typed<'a, C>,
+    input: &'a C::Input,
+    trace: C::Trace,
+}
+
+impl<C: Circuit> PrivateInputs for TypedTrace<'_, '_, C> {
+    fn get(&self, instance: InstanceId) -> Result<PrivateInput, Failure<CircuitError>> {
+        let Typed { circuit, plan, .. } = self.typed;
+        let get = || circuit.private_input(plan, self.input, &self.trace, instance);
+        guard("private_input", get).map(PrivateInput::new)
+    }
+}
+
+/// A circuit with its checked layout and, for a run, its input. It is made once per setup, run or
+/// check, and no longer depends on the circuit's types.
+pub struct PreparedCircuit<'a> {
+    code: Box<dyn Code + 'a>,
+    layout: Layout,
+}
+
+impl std::fmt::Debug for PreparedCircuit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PreparedCircuit")
+            .field("instances", &self.layout.instances())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> PreparedCircuit<'a> {
+    /// A circuit without an input: for setup, and for ranks that execute nothing.
+    ///
+    /// # Errors
+    /// If the circuit has no valid layout.
+    pub fn new<C: Circuit>(circuit: &'a C) -> Result<Self, LayoutError> {
+        Self::prepare(circuit, None)
+    }
+
+    /// A circuit with the input of a run.
+    ///
+    /// # Errors
+    /// If the circuit has no valid layout.
+    pub fn with_input<C: Circuit>(
+        circuit: &'a C,
+        input: &'a C::Input,
+    ) -> Result<Self, LayoutError> {
+        Self::prepare(circuit, Some(input))
+    }
+
+    fn prepare<C: Circuit>(
+        circuit: &'a C,
+        input: Option<&'a C::Input>,
+    ) -> Result<Self, LayoutError> {
+        let mut builder = Layout::builder();
+        let plan = guard("layout", || circuit.layout(&mut builder)).map_err(|e| match e {
+            Failure::Returned(e) => e,
+            Failure::Panicked(panic) => LayoutError::Panic(panic),
+        });
+        // An error of the builder comes first: it is the cause of what follows.
+        builder.first_error()?;
+        let plan = plan?;
+        Ok(Self { layout: builder.build()?, code: Box::new(Typed { circuit, plan, input }) })
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Executes the circuit on its input.
+    ///
+    /// # Errors
+    /// If the circuit's `execute` fails or leaves a wire without a value, or there is no input.
+    pub fn execute(&self) -> Result<Execution<'_>, ExecutionError> {
+        let mut values = WireValues::new(&self.layout);
+        let private = self.code.execute(None, &mut values);
+        let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
+        values.check_complete(&self.layout)?;
+        Ok(Execution::new(private, values))
+    }
+
+    /// Executes only what a range of instances needs.
+    ///
+    /// # Errors
+    /// If the circuit's `execute_range` fails or leaves a wire of the range without a value, or
+    /// there is no input.
+    pub fn execute_range(&self, instances: Range<usize>) -> Result<Execution<'_>, ExecutionError> {
+        let mut values = WireValues::new(&self.layout);
+        let private = self.code.execute(Some(instances.clone()), &mut values);
+        let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
+        values.check_range(&self.layout, instances)?;
+        Ok(Execution::new(private, values))
+    }
+
+    /// Encodes a private input for another machine.
+    ///
+    /// # Errors
+    /// If it cannot be serialized.
+    pub fn encode_private(&self, private: &PrivateInput) -> Result<Vec<u8>, String> {
+        self.code.encode(private)
+    }
+
+    /// Decodes [`Self::encode_private`].
+    ///
+    /// # Errors
+    /// If the bytes are not the encoding of a private input of this circuit.
+    pub fn decode_private(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
+        self.code.decode(bytes)
+    }
+
+    pub(crate) fn call_synthesize(
+        &self,
+        subcircuit: &Subcircuit,
+        private: Option<&PrivateInput>,
+    ) -> Result<(), Failure<SynthesisError>> {
+        self.code.synthesize(subcircuit, private)
+    }
+}

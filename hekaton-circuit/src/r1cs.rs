@@ -1,0 +1,173 @@
+//! The R1CS of a type: its digest, and where two of them differ. Keys are bound to the digests of
+//! their types (spec: verifier#type-digests).
+
+use crate::variables::VariableLayout;
+use ark_ff::Zero;
+use hekaton_arith::{Fr, fr_to_bytes};
+
+/// A row of a matrix: coefficients and variables.
+pub(crate) type Row = Vec<(Fr, usize)>;
+
+/// The R1CS of a type: three sparse matrices over the variables of a [`VariableLayout`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct R1cs {
+    /// The name of the type.
+    pub name: String,
+    /// The order of the variables and rows.
+    pub layout: VariableLayout,
+    /// The number of variables, the author's included.
+    pub variables: usize,
+    /// The matrices A, B and C, each a list of rows of (coefficient, variable).
+    pub rows: [Vec<Row>; 3],
+}
+
+/// Where two R1CS of one type differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum R1csDifference {
+    /// The number of slots differs.
+    Slots(usize, usize),
+    /// The first row that differs; it may be missing in one of the two.
+    Row(usize),
+    /// All rows are equal, but the number of variables differs.
+    Variables(usize, usize),
+}
+
+impl std::fmt::Display for R1csDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Slots(expected, found) => write!(f, "{expected} slots there, {found} here"),
+            Self::Row(row) => write!(f, "the first constraint that differs is {row}"),
+            Self::Variables(expected, found) => {
+                write!(f, "{expected} variables there, {found} here")
+            }
+        }
+    }
+}
+
+/// Sorts a row by variable, adds up repeated variables, and leaves out zeros, so that equal linear
+/// combinations are equal lists.
+pub fn canonical_row(row: &[(Fr, usize)]) -> Row {
+    let mut row = row.to_vec();
+    let ordered = row.windows(2).all(|pair| pair[0].1 < pair[1].1);
+    if !ordered {
+        row.sort_by_key(|(_, variable)| *variable);
+        row.dedup_by(|next, kept| {
+            let same = next.1 == kept.1;
+            if same {
+                kept.0 += next.0;
+            }
+            same
+        });
+    }
+    row.retain(|(coefficient, _)| !coefficient.is_zero());
+    row
+}
+
+impl R1cs {
+    /// The number of constraints.
+    pub fn constraints(&self) -> usize {
+        self.rows[0].len()
+    }
+
+    /// The digest of the matrices, in canonical form: of every row the variables in ascending order
+    /// with their coefficients (docs/formats.md, "Digest of a type").
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 type");
+        let mut count = |x: usize| {
+            hasher.update(&(x as u64).to_le_bytes());
+        };
+        count(self.layout.slots());
+        count(self.layout.mask_slots());
+        count(self.variables);
+        count(self.constraints());
+        let mut bytes = Vec::new();
+        for row in self.rows.iter().flatten() {
+            let row = canonical_row(row);
+            bytes.clear();
+            bytes.extend_from_slice(&(row.len() as u64).to_le_bytes());
+            for (coefficient, variable) in row {
+                bytes.extend_from_slice(&(variable as u64).to_le_bytes());
+                bytes.extend_from_slice(&fr_to_bytes(&coefficient));
+            }
+            hasher.update(&bytes);
+        }
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The first difference between this R1CS, the expected one, and another one.
+    pub fn first_difference(&self, found: &Self) -> Option<R1csDifference> {
+        let (mine, theirs) = (self.layout.slots(), found.layout.slots());
+        if mine != theirs {
+            return Some(R1csDifference::Slots(mine, theirs));
+        }
+        let row = |r1cs: &Self, i: usize| {
+            let row = |m: usize| r1cs.rows[m].get(i).map(Vec::as_slice).map(canonical_row);
+            [row(0), row(1), row(2)]
+        };
+        let rows = self.constraints().max(found.constraints());
+        let same = |i: usize| {
+            let raw = |r1cs: &Self, m: usize| r1cs.rows[m].get(i).cloned();
+            (0..3).all(|m| raw(self, m) == raw(found, m)) || row(self, i) == row(found, i)
+        };
+        match (0..rows).find(|i| !same(*i)) {
+            Some(i) => Some(R1csDifference::Row(i)),
+            None if self.variables != found.variables => {
+                Some(R1csDifference::Variables(self.variables, found.variables))
+            }
+            None => None,
+        }
+    }
+
+    /// The slots of the author that none of the author's constraints uses.
+    pub fn unconstrained_slots(&self) -> Vec<usize> {
+        let layout = &self.layout;
+        let mut used = vec![false; layout.slots()];
+        let rows = self.rows.iter().flat_map(|m| m.iter().skip(layout.rows()));
+        for (coefficient, variable) in rows.flatten() {
+            if let Some(slot) = layout.slot_of(*variable).filter(|_| !coefficient.is_zero()) {
+                used[slot] = true;
+            }
+        }
+        (0..layout.author_slots()).filter(|slot| !used[*slot]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Masking;
+
+    fn r1cs(rows: [Vec<Row>; 3]) -> R1cs {
+        let layout = VariableLayout::new(0, Masking::Unmasked);
+        R1cs { name: "t".into(), layout, variables: 6, rows }
+    }
+
+    #[test]
+    fn order_repeats_and_zeros_do_not_matter_and_everything_else_does() {
+        let one = |k: u64, v: usize| (Fr::from(k), v);
+        let a = r1cs([vec![vec![one(3, 1), one(2, 4)]], vec![vec![one(1, 0)]], vec![vec![]]]);
+        let same = r1cs([
+            vec![vec![one(2, 4), one(1, 1), one(0, 5), one(2, 1)]],
+            vec![vec![one(1, 0)]],
+            vec![vec![]],
+        ]);
+        assert_eq!(a.digest(), same.digest());
+        assert_eq!(a.first_difference(&same), None);
+        let mut other = a.clone();
+        other.rows[0][0][1].0 = Fr::from(5u64);
+        assert_ne!(a.digest(), other.digest());
+        assert_eq!(a.first_difference(&other), Some(R1csDifference::Row(0)));
+        let mut longer = a.clone();
+        longer.rows.iter_mut().for_each(|m| m.push(vec![one(1, 0)]));
+        assert_ne!(a.digest(), longer.digest());
+        assert_eq!(a.first_difference(&longer), Some(R1csDifference::Row(1)));
+        assert_eq!(longer.first_difference(&a), Some(R1csDifference::Row(1)));
+        let wider = R1cs { variables: 7, ..a.clone() };
+        assert_ne!(a.digest(), wider.digest());
+        assert_eq!(a.first_difference(&wider), Some(R1csDifference::Variables(6, 7)));
+        // a term must not move between matrices or rows without changing the digest
+        let moved = r1cs([vec![vec![one(3, 1)]], vec![vec![one(1, 0), one(2, 4)]], vec![vec![]]]);
+        assert_ne!(a.digest(), moved.digest());
+    }
+}

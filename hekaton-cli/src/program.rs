@@ -1,0 +1,93 @@
+//! The program: its name, and the circuits that it offers.
+
+use crate::application::{Application, OfType, OpenCircuit};
+use hekaton_circuit::CircuitError;
+use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
+use std::marker::PhantomData;
+
+/// A program for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
+/// estimates and reports. Its `main` has three lines:
+///
+/// ```no_run
+/// use hekaton_cli::Program;
+///
+/// fn main() -> std::process::ExitCode {
+///     Program::new("chain").circuit::<hekaton_standard::Chain>().run()
+/// }
+/// ```
+///
+/// A program with one circuit does not ask for its name: `chain setup --keys DIR`.
+pub struct Program {
+    name: &'static str,
+    applications: Vec<Box<dyn Application>>,
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let circuits: Vec<&str> = self.descriptions().iter().map(|d| d.name).collect();
+        f.debug_struct("Program").field("name", &self.name).field("circuits", &circuits).finish()
+    }
+}
+
+impl Program {
+    /// A program without circuits. The name is that of the executable, for help texts and hints.
+    pub fn new(name: &'static str) -> Self {
+        Self { name, applications: Vec::new() }
+    }
+
+    /// Adds a circuit.
+    #[must_use]
+    pub fn circuit<C: NamedCircuit>(mut self) -> Self {
+        self.applications.push(Box::new(OfType::<C>(PhantomData)));
+        self
+    }
+
+    /// The name of the program.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Descriptions of all circuits, in the order in which they were added.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.applications.iter().map(|application| application.description()).collect()
+    }
+
+    /// Looks up a circuit by name.
+    pub(crate) fn get(&self, name: &str) -> Option<&dyn Application> {
+        self.applications
+            .iter()
+            .find(|application| application.description().name == name)
+            .map(|a| &**a)
+    }
+
+    /// The name that was given, or that of the only circuit.
+    pub(crate) fn circuit_name(&self, given: Option<&str>) -> Result<String, CircuitError> {
+        match (given, &self.applications[..]) {
+            (Some(name), _) => Ok(name.to_owned()),
+            (None, [only]) => Ok(only.description().name.to_owned()),
+            (None, _) => {
+                let known = self.known();
+                Err(format!("name the circuit; this program has {known}").into())
+            }
+        }
+    }
+
+    /// A circuit by name, with its parameters. Parameters that are not given have their defaults or
+    /// follow from the input.
+    pub(crate) fn open(
+        &self,
+        name: &str,
+        given: &ParameterMap,
+        input: Option<&InputFile>,
+    ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
+        let application = self.get(name).ok_or_else(|| ParameterError::NoSuchCircuit {
+            name: name.to_owned(),
+            known: self.known(),
+        })?;
+        application.open(given, input)
+    }
+
+    fn known(&self) -> String {
+        self.descriptions().iter().map(|d| d.name).collect::<Vec<_>>().join(", ")
+    }
+}

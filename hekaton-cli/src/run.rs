@@ -1,0 +1,78 @@
+//! From the arguments of the process to a command and an exit code.
+
+use crate::command_line::command_line;
+use crate::commands::{
+    check, circuits, doctor, estimate, hash, inspect, keys, manual, prove, setup, verify,
+};
+use crate::options::{Command, Options};
+use crate::program::Program;
+use crate::terminal::output;
+use crate::{exit, report};
+use clap::FromArgMatches;
+use std::process::ExitCode;
+
+/// Parses the command line of this process.
+fn parse(program: &Program) -> Result<Options, clap::Error> {
+    let mut matches = command_line(program.name()).try_get_matches()?;
+    Options::from_arg_matches_mut(&mut matches)
+}
+
+impl Program {
+    /// Runs the command line of this process, and returns its exit code.
+    pub fn run(&self) -> ExitCode {
+        run(self)
+    }
+}
+
+fn run(program: &Program) -> ExitCode {
+    output::set_program(program.name());
+    let options = match parse(program) {
+        Ok(options) => options,
+        Err(e) => {
+            // clap reports --help and --version as errors, too
+            let code = if e.use_stderr() { exit::USAGE } else { exit::OK };
+            if e.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+                let text = e.render().to_string();
+                output::failure(
+                    &exit::Failure::new(code, text.trim_start_matches("error: ").trim_end()),
+                    true,
+                );
+                return ExitCode::from(code);
+            }
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    output::start_logging();
+    let json = options.json;
+    if let Err(why) = hekaton_core::Backend::choose() {
+        output::failure(&exit::Failure::new(exit::USAGE, why), json);
+        return ExitCode::from(exit::USAGE);
+    }
+    let result = match &options.command {
+        Command::Circuits => circuits::run(program, json),
+        Command::Setup(command) => setup::run(command, program, json),
+        Command::Estimate(command) => estimate::run(command, program, json),
+        #[cfg(feature = "mpi")]
+        Command::Prove(command) if command.ranks.mpi => {
+            crate::commands::prove_mpi::run(command, program, json)
+        }
+        Command::Prove(command) => prove::run(command, program, json),
+        Command::Verify(command) => verify::run(command, program, json),
+        Command::Check(command) => check::run(command, program, json),
+        Command::Hash(command) => hash::run(command, program, json),
+        Command::Inspect(command) => inspect::run(command, program, json),
+        Command::Completions(command) => manual::completions(command.shell, program),
+        Command::Man(command) => manual::man(&command.directory, program, json),
+        Command::Keys(command) => keys::run(command, program, json),
+        Command::Report(command) => report::run(command, json),
+        Command::Doctor(command) => doctor::run(command, json),
+    };
+    match result {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(failure) => {
+            output::failure(&failure, json);
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Whether keys belong to a circuit's code. Provers take their matrices from the keys, so keys that
+//! were made before a missing constraint was added would go on proving without it
+//! (spec: verifier#type-digests).
+
+use crate::keys::{KeyFileError, ProverKeys};
+use crate::mirage::ProvingKey;
+use crate::pool::Pool;
+use hekaton_circuit::prover::{Wiring, canonical_row};
+use hekaton_circuit::{Masking, PreparedCircuit, R1cs, R1csDifference, SynthesizeError};
+
+/// The keys do not belong to the circuit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CircuitMismatch {
+    /// The keys were made for another circuit or other parameters.
+    #[error(
+        "the keys are for another layout than the one this circuit has with these parameters \
+         (layout digest {expected} in the keys, {found} here): run setup for this circuit"
+    )]
+    Layout {
+        /// Layout digest in the verifying key.
+        expected: String,
+        /// Layout digest of the circuit.
+        found: String,
+    },
+    /// The keys have other types than the circuit, or types of other sizes.
+    #[error("the types of the keys are not those of the circuit: run setup for this circuit")]
+    Types,
+    /// The keys were made from other code: a type has other constraints now.
+    #[error(
+        "the keys were made from other code: type '{kind}' has other constraints now \
+         ({difference}); run setup again with this code"
+    )]
+    Constraints {
+        /// The type.
+        kind: String,
+        /// Where they differ.
+        difference: R1csDifference,
+    },
+    /// The verifying key promises other constraints than the proving key has.
+    #[error(
+        "the verifying key has another digest for type '{kind}' than the matrices of its proving \
+         key: they come from different setups"
+    )]
+    Digest {
+        /// The type.
+        kind: String,
+    },
+    /// The synthesis of a type failed.
+    #[error(transparent)]
+    Synthesize(#[from] SynthesizeError),
+    /// A key is damaged.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+/// Checks that keys belong to what a circuit's code synthesizes now: the layout, and the
+/// constraints of each type, row by row. It synthesizes every type once, without a witness, and
+/// `at_once` types at the same time: memory grows with it.
+///
+/// # Errors
+/// The first difference.
+pub fn check_circuit(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    pool: &impl Pool,
+    at_once: usize,
+) -> Result<(), CircuitMismatch> {
+    let wiring = circuit.layout().wiring(Masking::new(keys.verifying.zero_knowledge));
+    keys_match(circuit, keys, &wiring, pool, at_once)
+}
+
+/// [`check_circuit`] with the circuit's wiring.
+pub(crate) fn keys_match(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    wiring: &Wiring,
+    pool: &impl Pool,
+    at_once: usize,
+) -> Result<(), CircuitMismatch> {
+    let digest = wiring.digest();
+    // The layout fixes addresses and multiplicities, and the keys commit to them: with another
+    // layout no proof would verify (spec: memory-check#preprocessed).
+    if digest != keys.verifying.layout {
+        let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
+        return Err(CircuitMismatch::Layout { expected, found });
+    }
+    let same = keys.types.len() == wiring.types.len()
+        && keys.verifying.types.len() == wiring.types.len()
+        && (keys.types.iter().zip(&keys.verifying.types).zip(&wiring.types)).all(
+            |((key, vk), kind)| {
+                key.slots() == kind.slots && vk.name == kind.name && key.name() == kind.name
+            },
+        );
+    if !same {
+        return Err(CircuitMismatch::Types);
+    }
+    let types = circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types);
+    let types: Vec<_> = types.collect();
+    for some in types.chunks(at_once.max(1)) {
+        let compared = pool.map(some.to_vec(), |((kind, key), in_vk)| {
+            let r1cs = circuit.r1cs(kind, wiring.masking)?;
+            let kind = || r1cs.name.clone();
+            match first_difference(key, &r1cs)? {
+                Some(difference) => Err(CircuitMismatch::Constraints { kind: kind(), difference }),
+                None if r1cs.digest() != in_vk.r1cs => {
+                    Err(CircuitMismatch::Digest { kind: kind() })
+                }
+                None => Ok(()),
+            }
+        });
+        compared.into_iter().collect::<Result<(), _>>()?;
+    }
+    Ok(())
+}
+
+/// The first difference between the matrices of a key and an R1CS. The key's rows are read one by
+/// one, so the matrices are in memory only once.
+fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifference>, KeyFileError> {
+    let matrices = key.matrices()?;
+    let (rows, found) = (key.constraints(), r1cs.constraints());
+    let same = |row: &usize| {
+        let side = |m: usize| {
+            canonical_row(&matrices[m].entries_of(*row)) == canonical_row(&r1cs.rows[m][*row])
+        };
+        (0..3).all(side)
+    };
+    let differs = (0..rows.min(found)).find(|row| !same(row));
+    let differs = differs.or_else(|| (rows != found).then(|| rows.min(found)));
+    key.matrices_used();
+    Ok(match differs {
+        Some(row) => Some(R1csDifference::Row(row)),
+        None if key.variables() != r1cs.variables => {
+            Some(R1csDifference::Variables(key.variables(), r1cs.variables))
+        }
+        None => None,
+    })
+}
