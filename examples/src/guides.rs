@@ -8,3 +8,6 @@ pub mod library {}
 
 #[doc = include_str!("../../docs/guide/operation.md")]
 pub mod operation {}
+
+#[doc = include_str!("../../docs/guide/verifier.md")]
+pub mod verifier {}

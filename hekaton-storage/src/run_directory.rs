@@ -97,6 +97,7 @@ impl RunDirectoryOptions {
             create_private(path).map_err(io(path))?;
         }
         let mut notices = Vec::new();
+        notices.extend(open_to_others(path));
         let lease = Lease::acquire(path, self.deadline, &mut notices)?;
         // The previous holder of the lease may have started the run in the meantime.
         if found.is_none() {
@@ -183,6 +184,25 @@ impl RunDirectoryOptions {
         sync_directory(path);
         Ok(RunDirectory::new(path, run, Some(randomness), lease, notices, false))
     }
+}
+
+/// A warning about a directory that other users can enter: its logs can confirm guesses of the
+/// witness under keys without masks, and whoever can write there can replace the run.
+#[cfg(unix)]
+fn open_to_others(path: &Path) -> Option<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| {
+        format!(
+            "{} is open to other users (mode {mode:o}): make it private with chmod 700",
+            path.display()
+        )
+    })
+}
+
+#[cfg(not(unix))]
+fn open_to_others(_: &Path) -> Option<String> {
+    None
 }
 
 /// An open run directory. It holds the lease until it is dropped.

@@ -427,9 +427,14 @@ impl Summary {
         if let Some(written) = &self.written {
             row("public values", written.public.clone());
             row("proof", format!("{} ({})", written.path, output::bytes(written.bytes)));
+            // JSON needs quotes in a shell; the text forms of circuits do not.
+            let quote = if written.public.starts_with('{') { "'" } else { "" };
             out += &format!(
-                "\nverify it with\n  hekaton verify {} --key {} --public {}",
-                written.path, written.key, written.public
+                "\nverify it with\n  {} verify {} --key {} --public {quote}{}{quote}",
+                output::program(),
+                written.path,
+                written.key,
+                written.public
             );
         } else {
             self.errors.iter().for_each(|error| row("error", error.clone()));

@@ -19,9 +19,14 @@ pub(crate) fn set_program(name: &'static str) {
     let _ = PROGRAM.set(name);
 }
 
+/// The name of the program.
+pub(crate) fn program() -> &'static str {
+    PROGRAM.get().copied().unwrap_or("hekaton")
+}
+
 /// A text with the name of this program in its commands.
 pub(crate) fn with_program(text: &str) -> String {
-    text.replace("`hekaton ", &format!("`{} ", PROGRAM.get().unwrap_or(&"hekaton")))
+    text.replace("`hekaton ", &format!("`{} ", program()))
 }
 
 /// Starts logging of warnings to standard error, filtered by `RUST_LOG`.
