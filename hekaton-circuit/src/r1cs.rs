@@ -4,6 +4,7 @@
 use crate::variables::VariableLayout;
 use ark_ff::Zero;
 use hekaton_arith::{Fr, fr_to_bytes};
+use std::borrow::Cow;
 
 /// A row of a matrix: coefficients and variables.
 pub(crate) type Row = Vec<(Fr, usize)>;
@@ -20,6 +21,9 @@ pub struct R1cs {
     /// The matrices A, B and C, each a list of rows of (coefficient, variable).
     pub rows: [Vec<Row>; 3],
 }
+
+/// The number of bytes of rows that are collected before they are hashed.
+const HASHED_AT_ONCE: usize = 1 << 17;
 
 /// Where two R1CS of one type differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +51,13 @@ impl std::fmt::Display for R1csDifference {
 
 /// Sorts a row by variable, adds up repeated variables, and leaves out zeros, so that equal linear
 /// combinations are equal lists.
-pub fn canonical_row(row: &[(Fr, usize)]) -> Row {
-    let mut row = row.to_vec();
+pub fn canonical_row(row: &[(Fr, usize)]) -> Cow<'_, [(Fr, usize)]> {
     let ordered = row.windows(2).all(|pair| pair[0].1 < pair[1].1);
+    // Rows of arkworks are canonical already.
+    if ordered && !row.iter().any(|(coefficient, _)| coefficient.is_zero()) {
+        return Cow::Borrowed(row);
+    }
+    let mut row = row.to_vec();
     if !ordered {
         row.sort_by_key(|(_, variable)| *variable);
         row.dedup_by(|next, kept| {
@@ -61,7 +69,7 @@ pub fn canonical_row(row: &[(Fr, usize)]) -> Row {
         });
     }
     row.retain(|(coefficient, _)| !coefficient.is_zero());
-    row
+    Cow::Owned(row)
 }
 
 impl R1cs {
@@ -84,14 +92,18 @@ impl R1cs {
         let mut bytes = Vec::new();
         for row in self.rows.iter().flatten() {
             let row = canonical_row(row);
-            bytes.clear();
             bytes.extend_from_slice(&(row.len() as u64).to_le_bytes());
-            for (coefficient, variable) in row {
-                bytes.extend_from_slice(&(variable as u64).to_le_bytes());
-                bytes.extend_from_slice(&fr_to_bytes(&coefficient));
+            for (coefficient, variable) in row.iter() {
+                bytes.extend_from_slice(&(*variable as u64).to_le_bytes());
+                bytes.extend_from_slice(&fr_to_bytes(coefficient));
             }
-            hasher.update(&bytes);
+            // BLAKE3 hashes many kilobytes in parallel lanes, but a row at a time in one.
+            if bytes.len() >= HASHED_AT_ONCE {
+                hasher.update(&bytes);
+                bytes.clear();
+            }
         }
+        hasher.update(&bytes);
         *hasher.finalize().as_bytes()
     }
 
@@ -101,14 +113,13 @@ impl R1cs {
         if mine != theirs {
             return Some(R1csDifference::Slots(mine, theirs));
         }
-        let row = |r1cs: &Self, i: usize| {
-            let row = |m: usize| r1cs.rows[m].get(i).map(Vec::as_slice).map(canonical_row);
-            [row(0), row(1), row(2)]
-        };
+        fn row(r1cs: &R1cs, i: usize) -> [Option<Cow<'_, [(Fr, usize)]>>; 3] {
+            [0, 1, 2].map(|m| r1cs.rows[m].get(i).map(Vec::as_slice).map(canonical_row))
+        }
         let rows = self.constraints().max(found.constraints());
         let same = |i: usize| {
-            let raw = |r1cs: &Self, m: usize| r1cs.rows[m].get(i).cloned();
-            (0..3).all(|m| raw(self, m) == raw(found, m)) || row(self, i) == row(found, i)
+            let raw = |m: usize| self.rows[m].get(i) == found.rows[m].get(i);
+            (0..3).all(raw) || row(self, i) == row(found, i)
         };
         match (0..rows).find(|i| !same(*i)) {
             Some(i) => Some(R1csDifference::Row(i)),
@@ -122,14 +133,27 @@ impl R1cs {
     /// The slots of the author that none of the author's constraints uses.
     pub fn unconstrained_slots(&self) -> Vec<usize> {
         let layout = &self.layout;
-        let mut used = vec![false; layout.slots()];
-        let rows = self.rows.iter().flat_map(|m| m.iter().skip(layout.rows()));
-        for (coefficient, variable) in rows.flatten() {
-            if let Some(slot) = layout.slot_of(*variable).filter(|_| !coefficient.is_zero()) {
-                used[slot] = true;
+        let (mut used, mut left) = (vec![false; layout.author_slots()], layout.author_slots());
+        let rows = layout.author_rows(self.constraints());
+        // From both ends: gadgets begin with what a subcircuit reads and end with what it writes, so
+        // most searches are over after a few rows.
+        let (last, middle) = (rows.end.saturating_sub(1), rows.len().div_ceil(2));
+        for (from_start, row) in rows.take(middle).enumerate() {
+            if left == 0 {
+                break;
+            }
+            for matrix in &self.rows {
+                let both = matrix[row].iter().chain(&matrix[last - from_start]);
+                for (_, variable) in both.filter(|(coefficient, _)| !coefficient.is_zero()) {
+                    let slot = layout.slot_of(*variable);
+                    if let Some(used) = slot.and_then(|slot| used.get_mut(slot)).filter(|u| !**u) {
+                        *used = true;
+                        left -= 1;
+                    }
+                }
             }
         }
-        (0..layout.author_slots()).filter(|slot| !used[*slot]).collect()
+        (0..used.len()).filter(|slot| !used[*slot]).collect()
     }
 }
 

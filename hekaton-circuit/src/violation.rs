@@ -4,6 +4,7 @@ use crate::ids::{InstanceId, WireName};
 use crate::layout::Layout;
 use crate::r1cs::R1cs;
 use crate::text::show;
+use ark_ff::One;
 use hekaton_arith::Fr;
 
 /// The label of the rows of the memory check.
@@ -52,7 +53,9 @@ pub(crate) struct Found {
 
 /// The sides of a constraint: `<A, z>`, `<B, z>` and `<C, z>`.
 pub(crate) fn sides(r1cs: &R1cs, constraint: usize, z: &[Fr]) -> [Fr; 3] {
-    [0, 1, 2].map(|m| r1cs.rows[m][constraint].iter().map(|(k, i)| *k * z[*i]).sum())
+    // Most coefficients of most circuits are 1.
+    let term = |(k, i): &(Fr, usize)| if k.is_one() { z[*i] } else { *k * z[*i] };
+    [0, 1, 2].map(|m| r1cs.rows[m][constraint].iter().map(term).sum())
 }
 
 /// Evaluates all constraints of an instance, and describes at most `limit` that do not hold,

@@ -16,7 +16,8 @@ use ark_std::rand::rngs::StdRng;
 use benches::{Line, Run, Times, alternate_times, median, peak_memory, time, times};
 use clap::Parser;
 use hekaton_circuit::{
-    Circuit, Masking, MemoryChallenges, PreparedCircuit, StandAlone, TypeId, count_prepared,
+    CheckOptions, Circuit, Masking, MemoryChallenges, PreparedCircuit, StandAlone, check_with,
+    count_prepared,
 };
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::messages::ProveRound;
@@ -175,7 +176,25 @@ fn worker<C: Circuit>(
     let bench = format!("count of {name}");
     let seconds = Line { bench: &bench, rival: "arkworks' matrices", ..seconds };
     let ours = || count_prepared(&prepared).map_or_else(|e| panic!("{e}"), |_| ());
-    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared, kind));
+    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared));
+    seconds.in_seconds(options, a, b);
+
+    let bench = format!("start of {name}");
+    let seconds = Line { bench: &bench, ..seconds };
+    let ours = || Coordinator::new(&prepared, &keys, &one, 1).map_or_else(|e| panic!("{e}"), drop);
+    let (a, b) = alternate_times(options.run.repetitions, ours, || ark_matrices(&prepared));
+    seconds.in_seconds(options, a, b);
+    let bench = format!("check of {name}");
+    let seconds = Line { bench: &bench, rival: "arkworks' matrices and is_satisfied", ..seconds };
+    let ours = || match check_with(&prepared, &CheckOptions::new(), &mut |_, _| {}) {
+        Ok(report) => assert_eq!(report.violated, 0, "the witness is good"),
+        Err(e) => panic!("{e}"),
+    };
+    let theirs = || {
+        ark_check(&prepared, &coordinator, &randomness, &round.memory)
+            .unwrap_or_else(|e| panic!("{e}"));
+    };
+    let (a, b) = alternate_times(options.run.repetitions, ours, theirs);
     seconds.in_seconds(options, a, b);
 
     drop(coordinator);
@@ -212,17 +231,46 @@ impl InSeconds for Line<'_> {
     }
 }
 
-/// What every user of arkworks does before anything else: synthesis without a witness, and the
-/// matrices.
-fn ark_matrices(circuit: &PreparedCircuit<'_>, kind: TypeId) {
-    let cs = ConstraintSystem::<Fr>::new_ref();
-    cs.set_optimization_goal(OptimizationGoal::Constraints);
-    cs.set_mode(SynthesisMode::Setup);
-    StandAlone::setup(circuit, kind)
-        .generate_constraints(cs.clone())
-        .unwrap_or_else(|e| panic!("{e}"));
-    cs.finalize();
-    std::hint::black_box(cs.to_matrices().unwrap_or_else(|e| panic!("{e}")));
+/// What every user of arkworks does before anything else, for each type: synthesis without a
+/// witness, and the matrices.
+fn ark_matrices(circuit: &PreparedCircuit<'_>) {
+    for kind in circuit.layout().type_ids() {
+        let cs = ConstraintSystem::<Fr>::new_ref();
+        cs.set_optimization_goal(OptimizationGoal::Constraints);
+        cs.set_mode(SynthesisMode::Setup);
+        StandAlone::setup(circuit, kind)
+            .generate_constraints(cs.clone())
+            .unwrap_or_else(|e| panic!("{e}"));
+        cs.finalize();
+        std::hint::black_box(cs.to_matrices().unwrap_or_else(|e| panic!("{e}")));
+    }
+}
+
+/// The matrices of each type, and whether each instance satisfies its constraints.
+fn ark_check(
+    prepared: &PreparedCircuit<'_>,
+    coordinator: &Coordinator<'_>,
+    randomness: &Randomness,
+    memory: &MemoryChallenges,
+) -> Result<(), Error> {
+    ark_matrices(prepared);
+    let layout = prepared.layout();
+    for (instance, id) in layout.instance_ids().enumerate() {
+        let job = coordinator.prove_job(instance, randomness)?;
+        let kind = layout.type_of(id);
+        let slots = layout.slots(kind);
+        let (slots, values) = (&job.slots[..slots], &job.values[..slots]);
+        let private = job.private.as_ref().ok_or("the job has no private input")?;
+        let circuit = StandAlone::with_values(prepared, kind, slots, values, memory, private);
+        let cs = ConstraintSystem::<Fr>::new_ref();
+        cs.set_optimization_goal(OptimizationGoal::Constraints);
+        circuit.ok_or("a pole")?.generate_constraints(cs.clone())?;
+        cs.finalize();
+        if !cs.is_satisfied()? {
+            return Err("the witness is wrong".into());
+        }
+    }
+    Ok(())
 }
 
 /// Peak private memory of one prover in a process of its own, without the key, which is mapped from
