@@ -104,7 +104,9 @@ impl Layout {
 
     /// The names of declared types that have no instances and are therefore left out.
     pub fn types_without_instances(&self) -> impl Iterator<Item = &str> {
-        let left_out = |(id, _): &(usize, &TypeSpec)| !self.types.contains(&TypeId(to_index(*id)));
+        let left_out = |(id, _): &(usize, &TypeSpec)| {
+            self.types.binary_search(&TypeId(to_index(*id))).is_err()
+        };
         self.declared.iter().enumerate().filter(left_out).map(|(_, spec)| spec.name.as_str())
     }
 

@@ -3,6 +3,7 @@
 use crate::ids::{InstanceId, TypeId, WireId, WireName, Writer, to_index};
 use crate::layout::{Layout, Slot, TypeSpec, Visibility, Wire};
 use crate::layout_error::LayoutError;
+use crate::text::{is_public_name, is_type_name};
 use hekaton_arith::Fr;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -25,6 +26,7 @@ pub struct LayoutBuilder {
     starts: Vec<usize>,
     wires: Vec<Wire>,
     constants: HashMap<Fr, WireId>,
+    type_names: HashSet<String>,
     error: Option<LayoutError>,
 }
 
@@ -45,14 +47,9 @@ impl LayoutBuilder {
         slots: usize,
         slot_names: Vec<String>,
     ) -> TypeId {
-        let valid = !name.is_empty()
-            && name.len() <= 64
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-');
-        if !valid {
+        if !is_type_name(name) {
             self.fail(LayoutError::TypeName(name.to_owned()));
-        } else if self.types.iter().any(|t| t.name == name) {
+        } else if !self.type_names.insert(name.to_owned()) {
             self.fail(LayoutError::DuplicateType(name.to_owned()));
         }
         let (name, unconstrained) = (name.to_owned(), BTreeSet::new());
@@ -277,8 +274,13 @@ impl LayoutBuilder {
         let public = self.wires.iter().filter(|wire| {
             matches!(wire.visibility, Visibility::PublicInput | Visibility::PublicOutput)
         });
-        if let Some(twice) = public.map(|wire| wire.name).find(|name| !names.insert(*name)) {
-            return Err(LayoutError::DuplicatePublic(twice));
+        for name in public.map(|wire| wire.name) {
+            if !is_public_name(name.0) {
+                return Err(LayoutError::PublicName(name.0));
+            }
+            if !names.insert(name) {
+                return Err(LayoutError::DuplicatePublic(name));
+            }
         }
         // A forgotten slot would be a free variable of the prover: leaving one must be explicit.
         if let Some(place) = self.slots.iter().position(|slot| *slot == Slot::Empty) {

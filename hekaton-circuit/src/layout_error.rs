@@ -115,6 +115,9 @@ pub enum LayoutError {
     /// A wire is in no slot.
     #[error("wire {0} is declared, but not used in any slot")]
     UnusedWire(WireName),
+    /// A name cannot be that of a public wire.
+    #[error("'{0}' cannot name a public wire: a name has no brackets, which are for its number")]
+    PublicName(&'static str),
     /// Two public wires have one name.
     #[error("two public wires are named {0}: public values are supplied by name")]
     DuplicatePublic(WireName),

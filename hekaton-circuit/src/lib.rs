@@ -25,7 +25,7 @@ mod text;
 
 pub use hekaton_arith::Fr;
 pub use memory::{ConstantWire, Masking, MemoryChallenges, PublicWire, SlotAccess};
-pub use text::{parse_value, show};
+pub use text::{is_public_name, is_type_name, parse_value, show};
 
 #[cfg(feature = "synthesis")]
 pub mod canonical;

@@ -1,8 +1,9 @@
 //! What a check points out although it is allowed: probably not what the author meant.
 
+use crate::ids::TypeId;
 use crate::layout::{Layout, Slot};
 use crate::r1cs::R1cs;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Something that is allowed, but probably not meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Notice {
         /// The first constraint that uses the slot.
         constraint: usize,
     },
-    /// An instance reads a wire that it writes.
+    /// An instance reads a wire that it writes; only the first one of each type is pointed out.
     ReadsOwnWire {
         /// The instance.
         instance: usize,
@@ -79,17 +80,19 @@ pub(crate) fn notices(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
 
 fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
     let mut out = Vec::new();
+    // One pass over the instances, whatever the number of types.
+    let mut unused: BTreeMap<(TypeId, usize), Vec<usize>> = BTreeMap::new();
+    for instance in layout.instance_ids() {
+        let kind = layout.type_of(instance);
+        for (slot, _) in layout.wires_of(instance).enumerate().filter(|(_, wire)| wire.is_none()) {
+            unused.entry((kind, slot)).or_default().push(instance.index());
+        }
+    }
     for (kind, r1cs) in layout.type_ids().zip(types) {
         let unconstrained: BTreeSet<usize> = r1cs.unconstrained_slots().into_iter().collect();
-        let mut instances = vec![Vec::new(); layout.slots(kind)];
-        for instance in layout.instance_ids().filter(|i| layout.type_of(*i) == kind) {
-            for (slot, wire) in layout.wires_of(instance).enumerate() {
-                if wire.is_none() && !unconstrained.contains(&slot) {
-                    instances[slot].push(instance.index());
-                }
-            }
-        }
-        for (slot, instances) in instances.iter().enumerate() {
+        let of_type = unused.range((kind, 0)..=(kind, usize::MAX));
+        let of_type = of_type.map(|((_, slot), instances)| (*slot, instances));
+        for (slot, instances) in of_type.filter(|(slot, _)| !unconstrained.contains(slot)) {
             let uses = |row: &usize| {
                 let terms = r1cs.rows.iter().flat_map(|m| &m[*row]);
                 terms.into_iter().any(|(_, variable)| r1cs.layout.slot_of(*variable) == Some(slot))
@@ -111,9 +114,14 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
     out
 }
 
+/// The first instance of each type that reads what it writes.
 fn own_wires(layout: &Layout) -> Vec<Notice> {
     let mut out = Vec::new();
+    let mut found = HashSet::new();
     for instance in layout.instance_ids() {
+        if found.contains(&layout.type_of(instance)) {
+            continue;
+        }
         let start = layout.starts[instance.index()];
         let slots = &layout.slots[start..start + layout.slots(layout.type_of(instance))];
         let written: HashSet<u32> = slots
@@ -127,10 +135,11 @@ fn own_wires(layout: &Layout) -> Vec<Notice> {
             Slot::Reads(wire) if written.contains(wire) => Some(*wire),
             _ => None,
         };
-        out.extend(slots.iter().find_map(own).map(|wire| Notice::ReadsOwnWire {
-            instance: instance.index(),
-            wire: layout.wires[wire as usize].name.to_string(),
-        }));
+        if let Some(wire) = slots.iter().find_map(own) {
+            found.insert(layout.type_of(instance));
+            let wire = layout.wires[wire as usize].name.to_string();
+            out.push(Notice::ReadsOwnWire { instance: instance.index(), wire });
+        }
     }
     out
 }

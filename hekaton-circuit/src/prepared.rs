@@ -74,10 +74,12 @@ impl<C: Circuit> Code for Typed<'_, C> {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
-        match postcard::take_from_bytes::<C::Private>(bytes) {
+        let decode = || postcard::take_from_bytes::<C::Private>(bytes);
+        match guard("deserializing the private input", decode) {
             Ok((private, [])) => Ok(PrivateInput::new(private)),
             Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
-            Err(e) => Err(e.to_string()),
+            Err(Failure::Returned(e)) => Err(e.to_string()),
+            Err(Failure::Panicked(e)) => Err(e.to_string()),
         }
     }
 }

@@ -113,14 +113,12 @@ impl R1cs {
         if mine != theirs {
             return Some(R1csDifference::Slots(mine, theirs));
         }
-        fn row(r1cs: &R1cs, i: usize) -> [Option<Cow<'_, [(Fr, usize)]>>; 3] {
-            [0, 1, 2].map(|m| r1cs.rows[m].get(i).map(Vec::as_slice).map(canonical_row))
-        }
         let rows = self.constraints().max(found.constraints());
-        let same = |i: usize| {
-            let raw = |m: usize| self.rows[m].get(i) == found.rows[m].get(i);
-            (0..3).all(raw) || row(self, i) == row(found, i)
+        let same_side = |m: usize, i: usize| match (self.rows[m].get(i), found.rows[m].get(i)) {
+            (Some(a), Some(b)) => a == b || canonical_row(a) == canonical_row(b),
+            (a, b) => a.is_none() && b.is_none(),
         };
+        let same = |i: usize| (0..3).all(|m| same_side(m, i));
         match (0..rows).find(|i| !same(*i)) {
             Some(i) => Some(R1csDifference::Row(i)),
             None if self.variables != found.variables => {

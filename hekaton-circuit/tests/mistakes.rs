@@ -258,6 +258,15 @@ fn layouts_name_the_mistake() {
         Ok(wires.to_vec())
     };
     says(Steps { layout: same_name, ..RIGHT }, &["two public wires are named x[0]"]);
+    let bracket: Layout = |layout| {
+        let kind = layout.subcircuit_type("step", 2);
+        let wires = [layout.public_input("x[0]", 0), layout.public_output("y", 0)];
+        let instance = layout.instance(kind);
+        layout.read(instance, 0, wires[0]);
+        layout.write(instance, 1, wires[1]);
+        Ok(wires.to_vec())
+    };
+    says(Steps { layout: bracket, ..RIGHT }, &["'x[0]' cannot name a public wire"]);
     says(Steps { layout: |_| Err("3 is not even".into()), ..RIGHT }, &["3 is not even"]);
 }
 

@@ -263,8 +263,12 @@ impl KeyStore {
             Sections::open(&file, AggregationKey::KIND, digest(&manifest.aggregation_key_digest)?)?;
         let aggregation = AggregationKey::new(sections, manifest.instances, types.len())?;
         // The only claim of the manifest that is left: instances per type.
-        for (kind, entry) in manifest.types.iter().enumerate() {
-            let count = aggregation.type_of()?.iter().filter(|k| **k as usize == kind).count();
+        let mut counts = vec![0usize; manifest.types.len()];
+        for kind in aggregation.type_of()? {
+            // The aggregation key has checked that its types exist.
+            counts[*kind as usize] += 1;
+        }
+        for (count, entry) in counts.into_iter().zip(&manifest.types) {
             if count != entry.instances {
                 let why =
                     format!("type '{}' has {count} instances, not {}", entry.name, entry.instances);

@@ -231,7 +231,10 @@ impl<P: Part> ErasedPart for Shaped<P> {
         let reads = build(&self.reads, of(Access::Read))?;
         let writes = build(&self.writes, of(Access::Write))?;
         // The bytes were encoded below, for the part of this subcircuit.
-        let decode = |bytes| postcard::from_bytes(bytes).map_err(|_| SynthesisError::Unsatisfiable);
+        let decode = |bytes| match postcard::take_from_bytes(bytes) {
+            Ok((private, [])) => Ok(private),
+            _ => Err(SynthesisError::Unsatisfiable),
+        };
         let private: Option<P::Private> = private.map(decode).transpose()?;
         self.part.synthesize(subcircuit.cs(), &reads, &writes, private.as_ref())
     }

@@ -212,15 +212,19 @@ impl<I: ?Sized> Wires<I> {
         let kind = self.kind(part);
         let read = list(reads);
         let written = writes.map(list);
-        let fits = reads.shape() == shaped.reads
-            && writes.is_none_or(|writes| writes.shape() == shaped.writes);
         let instance = u32::try_from(self.instances.len()).unwrap_or(u32::MAX);
-        if !fits {
-            let (found, expected) = (read.len(), shaped.reads.names().len());
+        let wrong = if reads.shape() != shaped.reads {
+            Some(("reads", read.len(), &shaped.reads))
+        } else {
+            let other = writes.filter(|writes| writes.shape() != shaped.writes);
+            other.map(|writes| ("writes", list(writes).len(), &shaped.writes))
+        };
+        if let Some((access, found, expected)) = wrong {
             self.fail(LayoutError::Parameters(format!(
-                "instance {instance} of type '{}' reads {found} wires, and the part has {expected} \
-                 slots to read; the shapes must be equal",
-                part.name()
+                "instance {instance} of type '{}' {access} {found} wires, but the part has {} such \
+                 slots, or slots of another shape",
+                part.name(),
+                expected.names().len()
             )));
             return Slots::build(&shaped.writes, &mut || NO_WIRE);
         }

@@ -41,7 +41,7 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
             check_circuit(&prepared, &keys, &engine, engine.threads())
                 .map_err(|e| format!("{}: {e}", path.display()))
                 .or_fail(exit::BAD_FILE)?;
-            "the keys belong to this program's code of the circuit"
+            "constraints, public wires and constants are those of this program's circuit"
         }
     };
     let object = json!({

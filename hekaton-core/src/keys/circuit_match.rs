@@ -46,6 +46,12 @@ pub enum CircuitMismatch {
         /// The type.
         kind: String,
     },
+    /// The keys have another wiring than the digest of the layout in them says.
+    #[error(
+        "the keys claim the layout of this circuit, but have other instances, public wires or \
+         constants: do not use them"
+    )]
+    Wiring,
     /// The synthesis of a type failed.
     #[error(transparent)]
     Synthesize(#[from] SynthesizeError),
@@ -54,8 +60,8 @@ pub enum CircuitMismatch {
     Key(#[from] KeyFileError),
 }
 
-/// Checks that keys belong to what a circuit's code synthesizes now: the layout, and the
-/// constraints of each type, row by row. It synthesizes every type once, without a witness, and
+/// Checks that keys belong to what a circuit's code synthesizes now: the layout, its public wires
+/// and constants, and the constraints of each type, row by row. It synthesizes every type once, without a witness, and
 /// `at_once` types at the same time: memory grows with it.
 ///
 /// # Errors
@@ -67,7 +73,23 @@ pub fn check_circuit(
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
     let wiring = circuit.layout().wiring(Masking::new(keys.verifying.zero_knowledge));
-    keys_match(circuit, keys, &wiring, pool, at_once)
+    keys_match(circuit, keys, &wiring, pool, at_once)?;
+    match have_wiring(keys, &wiring)? {
+        true => Ok(()),
+        false => Err(CircuitMismatch::Wiring),
+    }
+}
+
+/// Whether the keys have the instances, types, public wires and constants of a wiring: what the
+/// verifier reads from its key, and not only the digest of the layout that the key claims.
+pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, KeyFileError> {
+    let (vk, n) = (&keys.verifying, wiring.instances());
+    Ok(vk.instances == n as u64
+        && keys.aggregation.instances() == n
+        && keys.aggregation.type_of()? == wiring.type_of
+        && vk.type_map == wiring.type_map_digest()
+        && vk.public == wiring.public
+        && vk.constants == wiring.constants)
 }
 
 /// [`check_circuit`] with the circuit's wiring.

@@ -8,7 +8,7 @@ mod prover_keys;
 mod sections;
 
 pub use aggregation::AggregationKey;
-pub(crate) use circuit_match::keys_match;
 pub use circuit_match::{CircuitMismatch, check_circuit};
+pub(crate) use circuit_match::{have_wiring, keys_match};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};

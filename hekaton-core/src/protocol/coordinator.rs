@@ -8,7 +8,7 @@ use crate::aggregation::block::{ProofVectors, Shared};
 use crate::aggregation::blocks::{AggregateError, Blocks, LocalBlocks};
 use crate::aggregation::prover::Committing;
 use crate::events::TypeSummary;
-use crate::keys::{CircuitMismatch, KeyFileError, ProverKeys, keys_match};
+use crate::keys::{CircuitMismatch, KeyFileError, ProverKeys, have_wiring, keys_match};
 use crate::mirage::MirageInstance;
 use crate::pool::Pool;
 use crate::protocol::messages::{Commitment, Job, ProofResponse, ProveRound};
@@ -133,18 +133,10 @@ impl<'a> Coordinator<'a> {
         let wiring = layout.wiring(Masking::new(keys.verifying.zero_knowledge));
         // Keys of other code would prove other constraints (spec: verifier#type-digests).
         keys_match(circuit, keys, &wiring, pool, provers)?;
-        let types = keys.aggregation.type_of()?;
-        let n = wiring.instances();
-        let vk = &keys.verifying;
-        let fits = vk.instances == n as u64
-            && keys.aggregation.instances() == n
-            && types == wiring.type_of
-            && vk.type_map == wiring.type_map_digest()
-            && vk.public == wiring.public
-            && vk.constants == wiring.constants;
-        if !fits {
+        if !have_wiring(keys, &wiring)? {
             return Err(CoordinatorError::MixedKeys);
         }
+        let vk = &keys.verifying;
         let execution = circuit.execute()?;
         let public_values = execution.public(layout);
         let key_digest = vk.digest();

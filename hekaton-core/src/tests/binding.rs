@@ -276,6 +276,8 @@ fn verifying_keys_of_other_types_are_refused() {
         let error = Coordinator::new(&circuit, &bench.keys, &bench.engine, 2).unwrap_err();
         let run = prove_prepared(&circuit, &bench.keys, &bench.engine, &ProveOptions::new());
         assert_eq!(run.unwrap_err().to_string(), error.to_string());
+        // `keys verify` says what an auditor pins, so it must refuse the same keys.
+        assert!(check_circuit(&circuit, &bench.keys, &bench.engine, 2).is_err());
         error
     };
     let types = |error: CoordinatorError| {

@@ -349,9 +349,14 @@ fn public_values_by_name() {
             other => panic!("{value}: {other:?}"),
         }
     }
-    for text in ["", "[]", "5", r#"["5", "1"]"#, r#"{"w[0]": "5""#, r#"{"w[0]": "5"} {}"#] {
+    for text in ["", "5", r#"["5""#, r#"["5", "1"] 2"#, r#"{"w[0]": "5""#, r#"{"w[0]": "5"} {}"#] {
         assert!(matches!(read(text), Err(PublicValuesError::Json(_))), "{text}");
     }
+    // An array has one value per wire, in the order of the key.
+    let by_name = read(r#"{"w[5]": "1", "w[0]": "5"}"#).unwrap();
+    let in_order = if vk.public_names()[0] == "w[0]" { r#"["5", 1]"# } else { r#"[1, "5"]"# };
+    assert_eq!(read(in_order), Ok(by_name));
+    assert_eq!(read("[]"), Err(PublicValuesError::Count { expected: 2, found: 0 }));
     // Values without names: one per wire.
     for wrong in [&values[..1], &[one; 3], &[]] {
         let count = PublicValuesError::Count { expected: 2, found: wrong.len() };

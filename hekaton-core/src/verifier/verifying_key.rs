@@ -3,7 +3,8 @@
 
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, fr_from_bytes, fr_to_bytes};
-use hekaton_circuit::{ConstantWire, PublicWire};
+use hekaton_circuit::{ConstantWire, PublicWire, is_public_name, is_type_name};
+use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"HEKATNVK";
 const VERSION: u16 = 2;
@@ -288,9 +289,14 @@ impl VerifyingKey {
                 format_args!("{count}, expected 1 to {instances}"),
             ));
         }
-        let mut types = Vec::new();
+        let (mut types, mut names) = (Vec::new(), HashSet::new());
         for _ in 0..count {
             let name = reader.string(MAX_NAME, "name of a type")?;
+            // Names become file names.
+            if !is_type_name(&name) || !names.insert(name.clone()) {
+                let why = "expected a name of its own, from a-z, 0-9, _ and -";
+                return Err(reader.invalid("name of a type", name.len(), why));
+            }
             types.push(KeyType { name, r1cs: reader.array("digest of a type")? });
         }
         Ok(types)
@@ -323,12 +329,17 @@ impl VerifyingKey {
     fn read_public(reader: &mut Reader<'_>) -> Result<Vec<PublicWire>, DecodeError> {
         let count = Self::read_count(reader, MAX_PUBLIC, "number of public wires")?;
         // No capacity from the count: the vector grows only as the bytes are there.
-        let (mut public, mut last) = (Vec::new(), 0);
+        let (mut public, mut last, mut names) = (Vec::new(), 0, HashSet::new());
         for _ in 0..count {
             let (address, multiplicity) =
                 Self::read_access(reader, &mut last, -1..=i64::from(u32::MAX))?;
             let name = reader.string(MAX_NAME, "name of a public wire")?;
             let index = reader.u64("number of a public wire")?;
+            // Two wires with one label would be one entry of the JSON form.
+            if !is_public_name(&name) || !names.insert((name.clone(), index)) {
+                let why = "expected a name and number of its own, without brackets";
+                return Err(reader.invalid("name of a public wire", name.len() + 8, why));
+            }
             public.push(PublicWire { address, multiplicity, name, index });
         }
         Ok(public)
