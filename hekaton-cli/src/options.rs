@@ -310,8 +310,8 @@ pub(crate) struct Verify {
     /// @FILE to read either from a file
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
-    /// Refuse every verifying key but the one with this digest, as setup printed it. What a key says
-    /// about its circuit are its own words: the digest is what to compare
+    /// Refuse every verifying key but the one with this digest, as setup printed it. The circuit name
+    /// and parameters in a key are unverified: the digest is what to compare
     #[arg(long, value_name = "HEX", value_parser = key_digest)]
     pub(crate) key_digest: Option<[u8; 32]>,
     /// Accept keys made for tests, under which anyone can forge proofs

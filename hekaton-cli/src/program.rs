@@ -1,6 +1,9 @@
 //! The program: its name, and the circuits that it offers.
 
 use crate::application::{Application, OfType, OpenCircuit};
+use crate::exit::{self, Failure, OrFail};
+use crate::hints::explain;
+use crate::options;
 use hekaton_circuit::CircuitError;
 use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
 use std::marker::PhantomData;
@@ -27,6 +30,14 @@ impl std::fmt::Debug for Program {
         let circuits: Vec<&str> = self.descriptions().iter().map(|d| d.name).collect();
         f.debug_struct("Program").field("name", &self.name).field("circuits", &circuits).finish()
     }
+}
+
+/// The circuit that a command works with.
+pub(crate) struct Chosen {
+    pub(crate) name: String,
+    pub(crate) circuit: Box<dyn OpenCircuit>,
+    /// All parameters, also those that were not given.
+    pub(crate) parameters: ParameterMap,
 }
 
 impl Program {
@@ -60,16 +71,23 @@ impl Program {
             .map(|a| &**a)
     }
 
-    /// The name that was given, or that of the only circuit.
-    pub(crate) fn circuit_name(&self, given: Option<&str>) -> Result<String, CircuitError> {
-        match (given, &self.applications[..]) {
-            (Some(name), _) => Ok(name.to_owned()),
-            (None, [only]) => Ok(only.description().name.to_owned()),
+    /// The circuit of a command, with its parameters, for an input if there is one.
+    pub(crate) fn choose(
+        &self,
+        options: &options::Circuit,
+        input: Option<&InputFile>,
+    ) -> Result<Chosen, Failure> {
+        let name = match (&options.circuit, &self.applications[..]) {
+            (Some(name), _) => name.clone(),
+            (None, [only]) => only.description().name.to_owned(),
             (None, _) => {
-                let known = self.known();
-                Err(format!("name the circuit; this program has {known}").into())
+                let why = format!("name the circuit; this program has {}", self.known());
+                return Err(Failure::new(exit::USAGE, why));
             }
-        }
+        };
+        let opened = self.open(&name, &options.parameters.map(), input);
+        let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+        Ok(Chosen { name, circuit, parameters })
     }
 
     /// A circuit by name, with its parameters. Parameters that are not given have their defaults or

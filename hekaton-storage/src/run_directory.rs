@@ -187,7 +187,7 @@ impl RunDirectoryOptions {
 }
 
 /// A warning about a directory that other users can enter: its logs can confirm guesses of the
-/// witness under keys without masks, and whoever can write there can replace the run.
+/// witness under keys without masks, and users who can write there can replace the run.
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;

@@ -42,8 +42,7 @@ pub fn verify(key: &[u8], proof: &[u8], public: &str, options: &Options) -> Valu
 /// the key says.
 ///
 /// `keyDigest`, `subcircuits`, `zeroKnowledge`, `trust`, `testKey`, `publicNames` and `constants`
-/// follow from the key; `circuit` and `parameters` are the words of whoever made it, which nothing
-/// checks.
+/// follow from the key; `circuit` and `parameters` are unverified text in it.
 #[must_use]
 pub fn inspect_key(key: &[u8]) -> Value {
     match VerifyingKey::from_bytes(key) {

@@ -1,9 +1,8 @@
 //! `hekaton check`.
 
 use crate::exit::{self, Failure, OrFail};
-use crate::hints::explain;
 use crate::options::Check;
-use crate::program::Program;
+use crate::program::{Chosen, Program};
 use crate::terminal::output;
 use hekaton_circuit::{
     CheckError, CheckOptions, CheckReport, SynthesizeError, Violation, check_with,
@@ -14,9 +13,7 @@ use std::io::{IsTerminal, Write};
 
 pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
-    let opened = program.open(&name, &command.circuit.parameters.map(), Some(&input));
-    let (circuit, _) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+    let Chosen { name, circuit, .. } = program.choose(&command.circuit, Some(&input))?;
     let terminal = std::io::stderr().is_terminal();
     let options = CheckOptions::new().mutate(command.mutate);
     let report = circuit.on_input(&input, |prepared| {

@@ -1,9 +1,8 @@
 //! `hekaton estimate`.
 
 use crate::exit::{self, Failure, OrFail};
-use crate::hints::explain;
 use crate::options;
-use crate::program::Program;
+use crate::program::{Chosen, Program};
 use crate::terminal::output::{self, bytes, count, seconds_f64};
 use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
@@ -19,11 +18,7 @@ pub(crate) fn run(
     json: bool,
 ) -> Result<(), Failure> {
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
-    let (circuit, parameters) = program
-        .open(&name, &command.circuit.parameters.map(), input.as_ref())
-        .map_err(|e| explain(&*e))
-        .or_fail(exit::USAGE)?;
+    let Chosen { name, circuit, parameters } = program.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     // refuse a wrong file before the two seconds of measuring
     if let (Some(path), Some(input)) = (&command.file, &input) {

@@ -126,7 +126,7 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
     let lines = format!(
         "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\n\
          subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n\
-         zero knowledge  {}\n{}circuit and parameters are the words of whoever made the key: \
+         zero knowledge  {}\n{}circuit and parameters are unchecked claims of the key's author: \
          compare the digest\ntrust: {}",
         output::bytes(bytes.len() as u64),
         key.circuit,

@@ -3,7 +3,7 @@
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Setup;
-use crate::program::Program;
+use crate::program::{Chosen, Program};
 use crate::terminal::progress::Display;
 use crate::terminal::{output, signals};
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
@@ -14,11 +14,7 @@ use std::time::Instant;
 pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let name = program.circuit_name(command.circuit.circuit.as_deref()).or_fail(exit::USAGE)?;
-    let (circuit, parameters) = program
-        .open(&name, &command.circuit.parameters.map(), input.as_ref())
-        .map_err(|e| explain(&*e))
-        .or_fail(exit::USAGE)?;
+    let Chosen { name, circuit, parameters } = program.choose(&command.circuit, input.as_ref())?;
     if let Some(input) = &input {
         // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();

@@ -63,7 +63,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         hex::encode(key.digest()),
         match pinned {
             true => ", as required",
-            false => " (compare it: names and parameters are the key's own words)",
+            false => " (compare it: name and parameters are unverified)",
         },
         key.circuit,
         key.parameters,

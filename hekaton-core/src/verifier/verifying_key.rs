@@ -79,9 +79,9 @@ pub struct KeyType {
 /// the public wires and the constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey {
-    /// Name of the circuit: the words of whoever made the key, which nothing checks.
+    /// Name of the circuit, as claimed by the party that made the key; nothing checks it.
     pub circuit: String,
-    /// Parameters of the circuit as JSON: the words of whoever made the key, which nothing checks.
+    /// Parameters of the circuit as JSON, claimed by the party that made the key; nothing checks them.
     pub parameters: String,
     /// The party that is trusted.
     pub trust: Trust,

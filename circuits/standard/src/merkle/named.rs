@@ -1,6 +1,7 @@
 //! `merkle` as a named circuit: parameters, input files and the root as text.
 
-use super::{Merkle, join_halves};
+use super::Merkle;
+use super::hash::join_halves;
 use crate::sha256::{DIGEST, digest_halves};
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr};

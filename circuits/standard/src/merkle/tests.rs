@@ -1,10 +1,15 @@
+use super::hash::join_halves;
 use super::*;
+use crate::sha256::digest_halves;
+use ark_ff::Field;
+use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, create};
 use hekaton_circuit::parts::{PartInput, WiredPlan};
 use hekaton_circuit::{
     Circuit, InstanceId, Layout, LayoutBuilder, PreparedCircuit, Subcircuit, WireValues, check,
     count,
 };
+use sha2::{Digest as _, Sha256};
 
 fn file(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
