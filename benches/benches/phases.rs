@@ -14,8 +14,8 @@ fn phases(c: &mut Criterion) {
     group.sample_size(10);
     let circuit = Chain { links: 64, steps: (1 << 12) - 8 };
     let input = Fr::from(3u64);
-    let keys = setup(&circuit, &SetupOptions::new("bench")).unwrap();
     let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit, &engine, &SetupOptions::new("bench")).unwrap();
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let prepared = PreparedCircuit::with_input(&circuit, &input).unwrap();
     let coordinator = Coordinator::new(&prepared, &keys, &engine, 1).unwrap();

@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn a_statement_is_proven() {
-        let keys = setup(&ACCOUNT, &SetupOptions::new("account")).unwrap();
         let engine = LocalEngine::new(None).unwrap();
+        let keys = setup(&ACCOUNT, &engine, &SetupOptions::new("account")).unwrap();
         let run = prove(&ACCOUNT, &statement(), &keys, &engine, &ProveOptions::new()).unwrap();
         let public = [100u64, (1 << 40) - 1].map(Fr::from);
         assert_eq!(run.public_values, public);

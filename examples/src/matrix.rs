@@ -190,8 +190,8 @@ mod tests {
     fn the_total_is_proven() {
         let circuit = Matrix { rows: 4, inner: 2, columns: 3, block: 3 };
         let input = matrices(&circuit);
-        let keys = setup(&circuit, &SetupOptions::new("matrix")).unwrap();
         let engine = LocalEngine::new(None).unwrap();
+        let keys = setup(&circuit, &engine, &SetupOptions::new("matrix")).unwrap();
         let run = prove(&circuit, &input, &keys, &engine, &ProveOptions::new()).unwrap();
         // The constant 0 is in the verifying key: nobody supplies it.
         assert_eq!(run.public_values, [total(&input)]);

@@ -38,9 +38,15 @@ mod checked_instance;
 #[cfg(feature = "synthesis")]
 mod circuit;
 #[cfg(feature = "synthesis")]
+mod closures;
+#[cfg(feature = "synthesis")]
 mod execution;
 #[cfg(feature = "synthesis")]
+mod fit;
+#[cfg(feature = "synthesis")]
 mod ids;
+#[cfg(feature = "synthesis")]
+mod inlining;
 #[cfg(feature = "synthesis")]
 mod labels;
 #[cfg(feature = "synthesis")]
@@ -92,7 +98,9 @@ pub use {
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     check_error::CheckError,
     circuit::{Circuit, CircuitError},
+    closures::Closures,
     execution::{Execution, ExecutionError, PrivateInput},
+    fit::fit,
     ids::{InstanceId, TypeId, WireId, WireName, Writer},
     layout::Layout,
     layout_builder::LayoutBuilder,

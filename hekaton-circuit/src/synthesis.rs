@@ -3,6 +3,7 @@
 
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
+use crate::inlining;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::panics::{CircuitPanic, Failure};
 use crate::prefix::Prefix;
@@ -11,8 +12,8 @@ use crate::r1cs::R1cs;
 use crate::subcircuit::Subcircuit;
 use crate::variables::VariableLayout;
 use ark_relations::gr1cs::{
-    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal,
-    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode,
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal, SynthesisError,
+    SynthesisMode,
 };
 use hekaton_arith::Fr;
 
@@ -211,10 +212,8 @@ impl Synthesis<'_> {
 
     /// The matrices of a constraint system that [`Self::run`] has made.
     pub(crate) fn matrices(&self, cs: &ConstraintSystemRef<Fr>) -> Result<R1cs, SynthesizeError> {
-        cs.finalize();
-        let mut matrices = cs.to_matrices().map_err(|source| self.gadget(source))?;
-        let r1cs = matrices.remove(R1CS_PREDICATE_LABEL).and_then(|m| <[_; 3]>::try_from(m).ok());
-        let rows = r1cs.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
+        let rows = cs.borrow().and_then(|cs| inlining::matrices(&cs));
+        let rows = rows.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
         let variables = cs.num_instance_variables() + cs.num_witness_variables();
         Ok(R1cs { name: self.name(), layout: self.variables, variables, rows })
     }

@@ -306,7 +306,7 @@ pub(crate) struct Verify {
     /// The verifying key, verifying.key in the key store
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
-    /// The public values: as `hash` prints them, as a JSON object with a value for each name, or
+    /// The public values: as `hash` prints them, as a JSON object with a value for each name or a JSON array, or
     /// @FILE to read either from a file
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,

@@ -81,10 +81,10 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Once: anyone who runs the setup could forge proofs under its keys.
-//! let keys = setup(&FourthPower, &SetupOptions::new("fourth power"))?;
 //!
 //! // The prover: one single-threaded prover per core of this machine.
 //! let engine = LocalEngine::new(None)?;
+//! let keys = setup(&FourthPower, &engine, &SetupOptions::new("fourth power"))?;
 //! let run = prove(&FourthPower, &Fr::from(3u64), &keys, &engine, &ProveOptions::new())?;
 //!
 //! // The verifier: the verifying key, the public values and the proof.

@@ -20,8 +20,8 @@ fn golden(name: &str) -> PathBuf {
 #[test]
 fn version_2() {
     let public = [3u64, 81].map(Fr::from);
-    let keys = setup(&Squarings, &SetupOptions::new("golden").insecure_seed(1)).unwrap();
     let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&Squarings, &engine, &SetupOptions::new("golden").insecure_seed(1)).unwrap();
     let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
     let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options).unwrap();
     assert_eq!(run.public_values, public);

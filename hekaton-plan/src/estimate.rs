@@ -420,7 +420,7 @@ mod tests {
         let calibration = Calibration::measure(&engine);
         let workers = Workers { ranks: 1, threads: 2 };
         let found = estimate(&circuit, Masking::Masked, &calibration, workers, None).unwrap();
-        let keys = setup(&squares, &SetupOptions::new("squares")).unwrap();
+        let keys = setup(&squares, &engine, &SetupOptions::new("squares")).unwrap();
         assert_eq!(
             found.key_bytes - (576 * 8 + 196 * 5),
             keys.types.iter().map(|t| t.bytes()).sum::<u64>()

@@ -204,7 +204,7 @@ fn peak(types: &[TypeSize], provers: usize, release: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hekaton_core::{SetupOptions, setup};
+    use hekaton_core::{LocalEngine, SetupOptions, setup};
     use hekaton_testing::Squares;
 
     /// The sizes counted from the constraints are those that setup writes.
@@ -212,11 +212,15 @@ mod tests {
     fn key_sizes_are_exact() {
         use hekaton_circuit::{Masking, PreparedCircuit};
         use hekaton_core::mirage::{CoefficientTable, OwnedMatrix};
+        let engine = LocalEngine::new(None).unwrap();
         for zero_knowledge in [true, false] {
             let circuit = Squares::new(&[0, 1, 1, 0, 1]);
-            let keys =
-                setup(&circuit, &SetupOptions::new("squares").zero_knowledge(zero_knowledge))
-                    .unwrap();
+            let keys = setup(
+                &circuit,
+                &engine,
+                &SetupOptions::new("squares").zero_knowledge(zero_knowledge),
+            )
+            .unwrap();
             let circuit = PreparedCircuit::new(&circuit).unwrap();
             for (kind, size) in circuit.layout().type_ids().zip(type_sizes(&keys).unwrap()) {
                 let r1cs = circuit.r1cs(kind, Masking::new(zero_knowledge)).unwrap();

@@ -13,10 +13,14 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    let keys =
-        setup(&Squares::new(&[0, 1, 1, 0, 1]), &SetupOptions::new("squares").insecure_seed(1))
-            .unwrap();
-    Bench { keys, engine: LocalEngine::new(None).unwrap() }
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(
+        &Squares::new(&[0, 1, 1, 0, 1]),
+        &engine,
+        &SetupOptions::new("squares").insecure_seed(1),
+    )
+    .unwrap();
+    Bench { keys, engine }
 }
 
 fn message(bench: &Bench) -> String {

@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 fn make(dir: &Path, name: &str, readers: usize, seed: u64) -> PathBuf {
     let path = dir.join(name);
     let options = SetupOptions::new("readers").insecure_seed(seed);
-    setup_into(&Readers(readers), &options, &mut KeyStore::create(&path).unwrap(), |_| {}).unwrap();
+    let engine = LocalEngine::new(None).unwrap();
+    setup_into(&Readers(readers), &engine, &options, &mut KeyStore::create(&path).unwrap(), |_| {})
+        .unwrap();
     path
 }
 
@@ -258,8 +260,9 @@ fn a_store_can_be_used_again_after_a_failed_setup() {
     let mut store = KeyStore::create(&path).unwrap();
     let options = SetupOptions::new("squares").insecure_seed(1);
     let circuit = Squares::new(&[0, 1, 1, 0, 1]);
-    assert!(setup_into(&Failing(circuit.clone()), &options, &mut store, |_| {}).is_err());
-    setup_into(&circuit, &options, &mut store, |_| {}).unwrap();
+    let engine = LocalEngine::new(None).unwrap();
+    assert!(setup_into(&Failing(circuit.clone()), &engine, &options, &mut store, |_| {}).is_err());
+    setup_into(&circuit, &engine, &options, &mut store, |_| {}).unwrap();
     let (manifest, keys) = KeyStore::open(&path).unwrap();
     assert_eq!((manifest.types.len(), keys.types.len()), (2, 2));
 }

@@ -24,8 +24,9 @@ struct Bench {
 
 fn squares() -> Bench {
     let circuit = Squares::new(&[0, 1, 1, 0, 1]);
-    let keys = setup(&circuit, &SetupOptions::new("squares").insecure_seed(1)).unwrap();
-    Bench { circuit, keys, engine: LocalEngine::new(None).unwrap() }
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit, &engine, &SetupOptions::new("squares").insecure_seed(1)).unwrap();
+    Bench { circuit, keys, engine }
 }
 
 fn open(bench: &Bench, path: &std::path::Path) -> RunDirectory {

@@ -34,8 +34,9 @@ struct Process {
 
 impl Bench {
     fn new() -> Self {
-        let keys = setup(&CIRCUIT, &SetupOptions::new("doublings").insecure_seed(1)).unwrap();
         let engine = LocalEngine::new(None).unwrap();
+        let keys =
+            setup(&CIRCUIT, &engine, &SetupOptions::new("doublings").insecure_seed(1)).unwrap();
         Self { keys, engine, dir: tempfile::tempdir().unwrap() }
     }
 
@@ -368,7 +369,8 @@ fn one_holder_at_a_time() {
 #[test]
 fn a_directory_for_other_keys() {
     let (bench, other) = (Bench::new(), Bench::new());
-    let keys = setup(&CIRCUIT, &SetupOptions::new("doublings").insecure_seed(2)).unwrap();
+    let keys =
+        setup(&CIRCUIT, &bench.engine, &SetupOptions::new("doublings").insecure_seed(2)).unwrap();
     let run = other.open(&other.path("run")).unwrap();
     let options = ProveOptions::new().journal(&run);
     assert!(matches!(

@@ -41,7 +41,7 @@ fn main() -> Result<(), Error> {
 
 fn aggregation(options: &Options, engine: &LocalEngine, n: usize) -> Result<(), Error> {
     let circuit = Chain { links: n, steps: 1 };
-    let keys = setup(&circuit, &SetupOptions::new("bench"))?;
+    let keys = setup(&circuit, engine, &SetupOptions::new("bench"))?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let input = Fr::from(3u64);
     let prepared = PreparedCircuit::with_input(&circuit, &input)?;

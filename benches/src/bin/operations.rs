@@ -39,7 +39,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn keys<C: Circuit>(circuit: &C) -> Result<ProverKeys, Error> {
-    Ok(setup(circuit, &SetupOptions::new("bench"))?)
+    Ok(setup(circuit, &LocalEngine::new(None)?, &SetupOptions::new("bench"))?)
 }
 
 /// A run of subcircuits with 26 k and 46 k constraints, with and without run directory and events,
@@ -141,10 +141,10 @@ fn verifier(options: &Options) -> Result<(), Error> {
     let setup_options =
         SetupOptions::new("chain").parameters(&serde_json::json!({ "links": 1024, "steps": 2 }));
     let mut sink = KeyStore::create(&path("keys"))?;
-    setup_into(&circuit, &setup_options, &mut sink, |_| {})?;
+    let engine = LocalEngine::new(None)?;
+    setup_into(&circuit, &engine, &setup_options, &mut sink, |_| {})?;
     let (_, keys) = KeyStore::open(&path("keys"))?;
-    let run =
-        prove(&circuit, &Fr::from(3u64), &keys, &LocalEngine::new(None)?, &ProveOptions::new())?;
+    let run = prove(&circuit, &Fr::from(3u64), &keys, &engine, &ProveOptions::new())?;
     std::fs::write(path("proof"), run.proof.as_bytes())?;
     let public: Vec<String> = run.public_values.iter().map(ToString::to_string).collect();
     let verify = |program: &Path| -> Result<Duration, Error> {

@@ -104,9 +104,8 @@ fn main() -> Result<(), Error> {
 }
 
 fn keys<C: Circuit>(circuit: &C, engine: &LocalEngine) -> Result<(Times, ProverKeys), Error> {
-    let (elapsed, keys) = times(|| {
-        engine.install(|| setup(circuit, &SetupOptions::new("bench")).map_err(|e| e.to_string()))
-    });
+    let (elapsed, keys) =
+        times(|| setup(circuit, engine, &SetupOptions::new("bench")).map_err(|e| e.to_string()));
     Ok((elapsed, keys?))
 }
 
@@ -306,7 +305,8 @@ fn memory_child<C: Circuit>(
 ) -> Result<(), Error> {
     if !path.exists() {
         let mut sink = KeyStore::create(path)?;
-        setup_into(circuit, &SetupOptions::new("bench"), &mut sink, |_| {})?;
+        let engine = LocalEngine::new(None)?;
+        setup_into(circuit, &engine, &SetupOptions::new("bench"), &mut sink, |_| {})?;
         return Ok(());
     }
     let before = benches::private_memory();

@@ -9,9 +9,9 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let circuit = Chain { links: 3, steps: 4 };
-//! let keys = setup(&circuit, &SetupOptions::new("chain"))?;
 //!
 //! let engine = LocalEngine::new(None)?;
+//! let keys = setup(&circuit, &engine, &SetupOptions::new("chain"))?;
 //! let run = prove(&circuit, &Fr::from(2u64), &keys, &engine, &ProveOptions::new())?;
 //!
 //! // Elsewhere, with nothing but the verifying key, the public values and the proof:

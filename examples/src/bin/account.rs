@@ -21,12 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let payments: Vec<i64> = (0..1024).map(|i| (i * 7919 % 1001) - 500).collect();
     let statement = Statement { opening: 1_000_000, payments };
 
+    let engine = LocalEngine::new(None)?;
+
     // Setup, once: writes the keys of all types to disk.
     if !keys_path.exists() {
         let mut keys = KeyStore::create(&keys_path)?;
         let parameters = serde_json::json!({ "batches": account.batches, "batch": account.batch });
         let options = SetupOptions::new("account").parameters(&parameters);
-        setup_into(&account, &options, &mut keys, |step| println!("setup: {step}"))?;
+        setup_into(&account, &engine, &options, &mut keys, |step| println!("setup: {step}"))?;
     }
     let (_, keys) = KeyStore::open(&keys_path)?;
 
@@ -52,7 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => {}
     });
     let options = ProveOptions::new().journal(&run).cancellation(&stop).recorder(&recorder);
-    let proven = match prove(&account, &statement, &keys, &LocalEngine::new(None)?, &options) {
+    let proven = match prove(&account, &statement, &keys, &engine, &options) {
         Err(ProveError::Cancelled) => {
             println!("stopped: run this program again to resume");
             return Ok(());

@@ -13,7 +13,9 @@ use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_circuit::MemoryChallenges;
 use hekaton_core::mirage::MirageProof;
 use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
-use hekaton_core::{SetupOptions, VerifyingKey, fuzzing, setup_into, verify_with_test_keys};
+use hekaton_core::{
+    LocalEngine, SetupOptions, VerifyingKey, fuzzing, setup_into, verify_with_test_keys,
+};
 use hekaton_storage::{KeyStore, fuzzing as storage};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -211,6 +213,7 @@ pub fn key_file_seed() -> &'static [u8] {
             let options = SetupOptions::new("chain").insecure_seed(1);
             setup_into(
                 &hekaton_standard::Chain { links: 2, steps: 3 },
+                &LocalEngine::new(None)?,
                 &options,
                 &mut keys,
                 |_| {},

@@ -14,8 +14,8 @@ const LIMIT: usize = 64 << 20;
 #[test]
 fn the_verifier_stays_small() {
     let circuit = hekaton_standard::Chain { links: 1 << 10, steps: 1 };
-    let keys = setup(&circuit, &SetupOptions::new("chain").insecure_seed(1)).unwrap();
     let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit, &engine, &SetupOptions::new("chain").insecure_seed(1)).unwrap();
     let run = prove(&circuit, &Fr::from(3u64), &keys, &engine, &ProveOptions::new()).unwrap();
     let (good, public, key_bytes) =
         (run.proof.as_bytes().to_vec(), run.public_values, keys.verifying.to_bytes());

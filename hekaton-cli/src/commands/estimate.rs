@@ -8,7 +8,7 @@ use crate::terminal::progress::Display;
 use hekaton_circuit::Masking;
 use hekaton_core::events::Phase;
 use hekaton_core::{LocalEngine, Pool};
-use hekaton_plan::{Calibration, Estimate, EstimateError, Workers, estimate};
+use hekaton_plan::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 
@@ -46,11 +46,17 @@ pub(crate) fn run(
     output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), workers))
 }
 
+/// The part of the evaluation domain, on which time and memory depend, that constraints fill.
+fn filled(kind: &TypeEstimate) -> f64 {
+    kind.size.constraints as f64 / kind.size.domain as f64
+}
+
 fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     let types: Vec<Value> = (e.types.iter())
         .map(|t| {
             json!({
-                "name": t.size.name, "constraints": t.size.constraints, "slots": t.size.slots,
+                "name": t.size.name, "constraints": t.size.constraints,
+                "domain": t.size.domain, "filled": filled(t), "slots": t.size.slots,
                 "instances": t.size.instances, "key_bytes": t.size.key_bytes,
                 "prover_bytes": t.size.prover_bytes(), "commit_seconds": t.commit_seconds,
                 "prove_seconds": t.prove_seconds,
@@ -70,14 +76,24 @@ fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
 
 fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
     let mut out = format!(
-        "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
-        "type", "constraints", "slots", "instances", "key", "prover", "time each"
+        "{:<16} {:>12} {:>9} {:>7} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+        "type",
+        "constraints",
+        "domain",
+        "filled",
+        "slots",
+        "instances",
+        "key",
+        "prover",
+        "time each"
     );
     for t in &e.types {
         out += &format!(
-            "{:<16} {:>12} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
+            "{:<16} {:>12} {:>9} {:>6.0}% {:>6} {:>10} {:>10} {:>12} {:>10}\n",
             t.size.name,
             count(t.size.constraints),
+            count(t.size.domain),
+            100.0 * filled(t),
             t.size.slots,
             count(t.size.instances),
             bytes(t.size.key_bytes),

@@ -46,8 +46,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
         e => Failure::new(exit::FAILED, e),
     };
-    engine
-        .install(|| setup_prepared(&prepared, &options, &mut store, |step| display.line(step)))
+    setup_prepared(&prepared, &engine, &options, &mut store, |step| display.line(step))
         .map_err(failed)?;
     let manifest = KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?;
     let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();

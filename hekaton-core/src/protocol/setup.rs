@@ -6,6 +6,7 @@ use crate::mirage::{
     Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type,
     setup_type, wipe_stack,
 };
+use crate::pool::LocalEngine;
 use crate::protocol::key_sink::KeySink;
 use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey, VerifyingKeyError};
 use ark_ff::Zero;
@@ -154,12 +155,17 @@ impl Secrets {
     }
 }
 
-/// Runs the setup of a circuit and returns all keys, in memory. See [`setup_into`].
+/// Runs the setup of a circuit on the engine's threads and returns all keys, in memory. See [`setup_into`].
 ///
 /// # Errors
 /// When the layout, the wiring or a type violates a rule that soundness depends on.
-pub fn setup<C: Circuit>(circuit: &C, options: &SetupOptions) -> Result<ProverKeys, SetupError> {
-    setup_in_memory(&PreparedCircuit::new(circuit)?, options)
+pub fn setup<C: Circuit>(
+    circuit: &C,
+    engine: &LocalEngine,
+    options: &SetupOptions,
+) -> Result<ProverKeys, SetupError> {
+    let circuit = PreparedCircuit::new(circuit)?;
+    engine.install(|| setup_in_memory(&circuit, options))
 }
 
 fn setup_in_memory(
@@ -175,40 +181,41 @@ fn setup_in_memory(
     Ok(ProverKeys { verifying, aggregation, types })
 }
 
-/// Runs the setup of a circuit and passes each key to `sink` as soon as it is made, so that memory
-/// is bounded by the largest type. `progress` is called with a description of each step before it
-/// starts.
+/// Runs the setup of a circuit on the engine's threads and passes each key to `sink` as soon as it
+/// is made, so that memory is bounded by the largest type. `progress` is called with a description
+/// of each step before it starts.
 ///
 /// This is a *local* setup: it draws the trapdoors itself and wipes them, but its operator could
 /// keep them and forge proofs. The keys record that (spec: soundness#trusted).
 ///
-/// It uses the threads of the current rayon pool, which
-/// [`LocalEngine::install`](crate::LocalEngine::install) sets.
-///
 /// # Errors
 /// When the layout, the wiring or a type violates a rule that soundness depends on, or the sink
 /// cannot store a key.
-pub fn setup_into<C: Circuit, S: KeySink>(
+pub fn setup_into<C: Circuit, S: KeySink<Error: Send> + Send>(
     circuit: &C,
+    engine: &LocalEngine,
     options: &SetupOptions,
     sink: &mut S,
-    progress: impl FnMut(&str),
+    progress: impl FnMut(&str) + Send,
 ) -> Result<VerifyingKey, SetupError<S::Error>> {
-    setup_prepared(&PreparedCircuit::new(circuit)?, options, sink, progress)
+    setup_prepared(&PreparedCircuit::new(circuit)?, engine, options, sink, progress)
 }
 
 /// [`setup_into`] of a prepared circuit.
 ///
 /// # Errors
 /// As for [`setup_into`].
-pub fn setup_prepared<S: KeySink>(
+pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
     circuit: &PreparedCircuit<'_>,
+    engine: &LocalEngine,
     options: &SetupOptions,
     sink: &mut S,
-    mut progress: impl FnMut(&str),
+    mut progress: impl FnMut(&str) + Send,
 ) -> Result<VerifyingKey, SetupError<S::Error>> {
-    let mut keep = |key, instances| sink.proving_key(key, instances).map_err(SetupError::Sink);
-    let (aggregation, verifying) = setup_circuit(circuit, options, &mut keep, &mut progress)?;
+    let (aggregation, verifying) = engine.install(|| {
+        let mut keep = |key, instances| sink.proving_key(key, instances).map_err(SetupError::Sink);
+        setup_circuit(circuit, options, &mut keep, &mut progress)
+    })?;
     sink.finish(aggregation, &verifying).map_err(SetupError::Sink)?;
     Ok(verifying)
 }

@@ -35,7 +35,7 @@ impl<C: Circuit> Bench<C> {
     pub(crate) fn new(circuit: C, zero_knowledge: bool) -> Self {
         let options = SetupOptions::new("test").insecure_seed(1).zero_knowledge(zero_knowledge);
         let engine = LocalEngine::new(None).unwrap();
-        let keys = engine.install(|| setup(&circuit, &options)).unwrap();
+        let keys = setup(&circuit, &engine, &options).unwrap();
         let layout = PreparedCircuit::new(&circuit).unwrap().layout().clone();
         let wiring = layout.wiring(Masking::new(zero_knowledge));
         Self { circuit, keys, layout, wiring, engine }

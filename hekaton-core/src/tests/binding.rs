@@ -318,7 +318,7 @@ fn f6_test_keys_are_refused() {
     assert_eq!(verify(vk, &[], b""), Err(VerifyError::TestKeys));
     // Keys of a real setup are accepted by both.
     let code = Square(Rule::First);
-    let keys = setup(&code, &SetupOptions::new("square")).unwrap();
+    let keys = setup(&code, &bench.engine, &SetupOptions::new("square")).unwrap();
     let input = honest();
     let circuit = PreparedCircuit::with_input(&code, &input).unwrap();
     let run = prove_prepared(&circuit, &keys, &bench.engine, &ProveOptions::new()).unwrap();
@@ -395,7 +395,7 @@ fn slots_in_no_constraint_are_refused() {
     let expected = "slot 1 ('y[0]') of type 'step'";
     let forgotten = Step { constrained: false, exempt: false };
     let input = Fr::from(3u64);
-    match setup(&forgotten, &options).unwrap_err() {
+    match setup(&forgotten, &crate::LocalEngine::new(None).unwrap(), &options).unwrap_err() {
         SetupError::Synthesize(error @ SynthesizeError::UnconstrainedSlot { .. }) => {
             assert!(error.to_string().starts_with(expected), "{error}");
         }

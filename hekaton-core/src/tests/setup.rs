@@ -382,6 +382,6 @@ fn circuits_that_leave_the_frame() {
         }
     }
     let options = SetupOptions::new("test").insecure_seed(1);
-    let result = setup(&PublicInputs, &options);
+    let result = setup(&PublicInputs, &crate::LocalEngine::new(None).unwrap(), &options);
     assert!(matches!(result, Err(SetupError::Synthesize(SynthesizeError::PublicInput { .. }))));
 }

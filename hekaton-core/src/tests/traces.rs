@@ -41,7 +41,8 @@ fn montgomery(x: &Fr) -> [u8; 32] {
 /// there is beyond the reach of `Zeroizing` (spec: soundness#trusted).
 fn run_setup() {
     let options = SetupOptions::new("traces").insecure_seed(SEED);
-    let keys = setup(&circuit(), &options).unwrap();
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit(), &engine, &options).unwrap();
     let [number, bytes] = kept();
     let number = Box::new(number);
     let bytes = [&[0][..], &fr_to_bytes(&bytes)].concat();
@@ -77,7 +78,7 @@ fn child() -> (Child, u64) {
 fn secrets() -> Vec<(String, Fr)> {
     let options = SetupOptions::new("traces").insecure_seed(SEED);
     let engine = LocalEngine::new(None).unwrap();
-    let keys = engine.install(|| setup(&circuit(), &options)).unwrap();
+    let keys = setup(&circuit(), &engine, &options).unwrap();
     let secrets = Secrets::draw(keys.types.len(), Some(SEED)).unwrap();
     let shared = &secrets.shared;
     let mut out: Vec<(String, Fr)> = Vec::new();
