@@ -29,8 +29,16 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// Encodes the point in [`Self::COMPRESSED`] bytes.
     fn to_compressed(&self) -> Vec<u8>;
 
+    /// Decodes a point and checks the encoding and the curve, but not the subgroup, which takes
+    /// most of the time of [`Self::from_compressed`]: for points that [`Self::find_outside`] checks
+    /// in batches. Infinity is accepted.
+    fn on_curve_from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
+
     /// Decodes a point and checks the encoding, the curve and the subgroup. Infinity is accepted.
-    fn from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
+    fn from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
+        let point = Self::on_curve_from_compressed(bytes)?;
+        if point.is_in_group() { Ok(point) } else { Err(PointError::NotInSubgroup) }
+    }
 
     /// Whether this is the point at infinity.
     fn is_identity(&self) -> bool {
@@ -164,7 +172,7 @@ macro_rules! group {
                 out.to_vec()
             }
 
-            fn from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
+            fn on_curve_from_compressed(bytes: &[u8]) -> Result<Self, PointError> {
                 let bytes: &[u8; $bytes] = bytes.try_into().map_err(|_| PointError::Encoding)?;
                 portable::decompress(bytes)
             }

@@ -1,7 +1,7 @@
 //! Reading canonical bytes from outside: every read is bounded and checked (spec:
 //! verifier#encoding).
 
-use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, PointError};
 
 /// Why a byte string does not decode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,8 +91,17 @@ impl<'a> Reader<'a> {
 
     /// Reads a compressed point; checks that it is canonical, on the curve and in the subgroup.
     pub(crate) fn point<G: Group>(&mut self, what: &'static str) -> Result<G, DecodeError> {
+        self.point_as(what, G::from_compressed)
+    }
+
+    /// [`Self::point`] by another decoder, for example one that does not check the subgroup.
+    pub(crate) fn point_as<G: Group>(
+        &mut self,
+        what: &'static str,
+        decode: fn(&[u8]) -> Result<G, PointError>,
+    ) -> Result<G, DecodeError> {
         let bytes = self.take(G::COMPRESSED, what)?;
-        G::from_compressed(bytes).map_err(|e| self.invalid(what, G::COMPRESSED, e))
+        decode(bytes).map_err(|e| self.invalid(what, G::COMPRESSED, e))
     }
 
     /// Reads a length-prefixed string of at most `max` bytes.

@@ -94,6 +94,10 @@ pub struct RankAccount {
     /// Seconds that its provers waited, summed over provers, since the phase's first message to
     /// this rank.
     pub idle_seconds: f64,
+    /// The CPU time of its provers: less than `busy_seconds` where others used the processors. In
+    /// the aggregation, that of its process.
+    #[serde(default)]
+    pub cpu_seconds: f64,
     /// Bytes that the coordinator sent to it, headers included.
     pub sent_bytes: u64,
     /// Bytes that the coordinator received from it, headers included.
@@ -172,6 +176,9 @@ pub enum Event {
         start: f64,
         /// How long it took.
         seconds: f64,
+        /// The CPU time it took: less than `seconds` where others used the processor.
+        #[serde(default)]
+        cpu_seconds: f64,
         /// Bytes to and from the prover: between ranks, the bytes sent, private inputs included;
         /// within one process, the bytes that would be sent, without private inputs.
         bytes: u64,
@@ -184,6 +191,10 @@ pub enum Event {
         phase: Phase,
         /// Its wall-clock time in this process.
         seconds: f64,
+        /// The CPU time of this process in the phase, all threads together. That of other ranks is
+        /// in their accounts.
+        #[serde(default)]
+        cpu_seconds: f64,
         /// Bytes that the phase handled: key bytes for loading; values, points and proofs for the
         /// rounds; the proof for the aggregation.
         bytes: u64,
@@ -249,6 +260,8 @@ pub struct Recorder<'a> {
     start: Instant,
     /// Milliseconds after `start` at which memory is reported next; `u64::MAX` means never.
     next_memory: AtomicU64,
+    /// The CPU time of the process at the start of the phase, as the bits of a number of seconds.
+    phase_cpu: AtomicU64,
 }
 
 impl std::fmt::Debug for Recorder<'_> {
@@ -266,6 +279,7 @@ impl<'a> Recorder<'a> {
             observer: Box::new(observer),
             start: Instant::now(),
             next_memory: AtomicU64::new(0),
+            phase_cpu: AtomicU64::new(0),
         };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         recorder.emit(Event::ProcessStart {
@@ -284,6 +298,7 @@ impl<'a> Recorder<'a> {
             observer: Box::new(|_| {}),
             start: Instant::now(),
             next_memory: AtomicU64::new(u64::MAX),
+            phase_cpu: AtomicU64::new(0),
         }
     }
 
@@ -325,12 +340,16 @@ impl<'a> Recorder<'a> {
     /// Reports [`Event::PhaseStart`]; returns the time for [`Self::phase_end`].
     pub fn phase_start(&self, phase: Phase, total: usize, done: usize) -> Instant {
         self.emit(Event::PhaseStart { phase, total: total as u64, done: done as u64 });
+        self.phase_cpu.store(system::process_cpu_seconds().to_bits(), Ordering::Relaxed);
         Instant::now()
     }
 
     /// Reports [`Event::PhaseEnd`].
     pub fn phase_end(&self, phase: Phase, since: Instant, bytes: u64) {
-        self.emit(Event::PhaseEnd { phase, seconds: since.elapsed().as_secs_f64(), bytes });
+        let seconds = since.elapsed().as_secs_f64();
+        let before = f64::from_bits(self.phase_cpu.load(Ordering::Relaxed));
+        let cpu_seconds = system::process_cpu_seconds() - before;
+        self.emit(Event::PhaseEnd { phase, seconds, cpu_seconds, bytes });
     }
 }
 

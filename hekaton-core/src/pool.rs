@@ -34,6 +34,15 @@ impl LocalEngine {
         Ok(Self { pool: builder.build().map_err(std::io::Error::other)? })
     }
 
+    /// Runs a function on this thread, which may start tasks on the engine's threads; returns when
+    /// all of them have ended.
+    pub(crate) fn in_place_scope<'scope, R>(
+        &self,
+        f: impl FnOnce(&rayon::Scope<'scope>) -> R,
+    ) -> R {
+        self.pool.in_place_scope(f)
+    }
+
     /// Runs a function on the engine's threads, for setup.
     pub fn install<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         self.pool.install(f)

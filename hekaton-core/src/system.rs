@@ -18,3 +18,46 @@ pub fn memory() -> Option<(u64, u64)> {
     };
     Some((field("VmRSS:")?, field("VmHWM:")?))
 }
+
+/// The time that a piece of work took on one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Seconds by the clock.
+    pub seconds: f64,
+    /// Seconds that the thread had a processor: the cost of the work, whatever else the machine
+    /// does.
+    pub cpu_seconds: f64,
+}
+
+/// Measures the work of the thread that started it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    wall: std::time::Instant,
+    cpu: std::time::Duration,
+}
+
+/// The CPU time of this thread.
+pub(crate) fn thread_cpu() -> std::time::Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.try_into().unwrap_or_default()
+}
+
+/// The CPU time of all threads of this process so far, in seconds.
+pub fn process_cpu_seconds() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    std::time::Duration::try_from(now).unwrap_or_default().as_secs_f64()
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { wall: std::time::Instant::now(), cpu: thread_cpu() }
+    }
+
+    /// The time since the start; must be called by the thread that started it.
+    pub(crate) fn elapsed(&self) -> Times {
+        Times {
+            seconds: self.wall.elapsed().as_secs_f64(),
+            cpu_seconds: thread_cpu().saturating_sub(self.cpu).as_secs_f64(),
+        }
+    }
+}

@@ -11,9 +11,17 @@
 
 use benches::{Line, Run};
 use clap::Parser;
+use hekaton_circuit::PreparedCircuit;
+use hekaton_core::distributed::measuring::{self, RoundCost};
+use hekaton_core::events::Recorder;
+use hekaton_core::{Fr, LocalEngine, Pool, ProveOptions, SetupOptions, setup};
+use hekaton_standard::Chain;
+use hekaton_storage::{RunDirectoryOptions, RunIdentity};
 use serde_json::Value;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -22,9 +30,13 @@ type Error = Box<dyn std::error::Error>;
 struct Options {
     #[command(flatten)]
     run: Run,
-    /// Run only this part: efficiency, schedules, aggregation or orchestration.
+    /// Run only this part: efficiency, schedules, aggregation, orchestration or coordinator, which
+    /// needs neither mpirun nor the program.
     #[arg(long)]
     only: Option<String>,
+    /// The number of subcircuits of the part `coordinator`.
+    #[arg(long, default_value_t = 1 << 14)]
+    links: usize,
     /// The program `hekaton`, built with --features mpi.
     #[arg(long, default_value = "target/release/hekaton")]
     program: PathBuf,
@@ -37,6 +49,9 @@ struct Bench {
 
 fn main() -> Result<(), Error> {
     let mut options = Options::parse();
+    if options.only.as_deref() == Some("coordinator") {
+        return coordinator(&options);
+    }
     options.program = options.program.canonicalize()?;
     let bench = Bench { options, dir: tempfile::tempdir()? };
     let wanted = |part: &str| bench.options.only.as_deref().is_none_or(|only| only == part);
@@ -54,6 +69,62 @@ fn main() -> Result<(), Error> {
     }
     if wanted("orchestration") {
         bench.orchestration(&bench.setup("chain", &["links=3000", "steps=1"], b"3")?)?;
+    }
+    Ok(())
+}
+
+/// The coordinator alone: both rounds against 1, 128 and 2,048 ranks in memory that answer at once
+/// with valid points, with the log and the events of a run directory.
+fn coordinator(options: &Options) -> Result<(), Error> {
+    let circuit = Chain { links: options.links, steps: 1 };
+    let pool = Arc::new(LocalEngine::new(None)?);
+    let keys = setup(&circuit, &pool, &SetupOptions::new("bench").insecure_seed(1))?;
+    let input = Fr::from(3u64);
+    let prepared = PreparedCircuit::with_input(&circuit, &input)?;
+    let run = |ranks: usize| -> Result<[RoundCost; 2], Error> {
+        let dir = tempfile::tempdir()?;
+        let identity = RunIdentity::new(&keys.verifying, [0; 32]);
+        let directory = RunDirectoryOptions::new().insecure_seed(1);
+        let journal = directory.resume(&dir.path().join("run"), &identity)?;
+        let events = Mutex::new(std::io::BufWriter::new(tempfile::tempfile()?));
+        let recorder = Recorder::new("bench", |record| {
+            let mut out = events.lock().unwrap_or_else(PoisonError::into_inner);
+            if serde_json::to_writer(&mut *out, record).is_ok() {
+                let _ = out.write_all(b"\n");
+            }
+        });
+        let options = ProveOptions::new().journal(&journal).recorder(&recorder);
+        Ok(measuring::rounds(&prepared, &keys, &pool, ranks, 32, &options)?)
+    };
+    for ranks in [1, 128, 2048] {
+        let costs: Result<Vec<_>, _> = (0..options.run.repetitions).map(|_| run(ranks)).collect();
+        let costs = costs?;
+        let print = |bench: &str, ours: f64, theirs: f64, unit: &str, larger_is_better: bool| {
+            let rival = if theirs.is_finite() { "our target" } else { "none" };
+            let (size, threads) = (options.links, pool.threads());
+            let line = Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better };
+            line.print(options.run.json);
+        };
+        for (index, round) in ["commit", "prove"].into_iter().enumerate() {
+            let median = |of: fn(&RoundCost) -> f64| {
+                let mut list: Vec<f64> = costs.iter().map(|cost| of(&cost[index])).collect();
+                list.sort_by(f64::total_cmp);
+                list[list.len() / 2]
+            };
+            let (cpu, wall) = (median(|c| c.cpu_seconds), median(|c| c.seconds));
+            let jobs = options.links as f64;
+            let name = format!("coordinator, {ranks} ranks: {round} round");
+            print(&name, jobs / cpu, 5000.0, "jobs a CPU-second", true);
+            print(&name, jobs / wall, f64::NAN, "jobs a second", true);
+            let serial = median(|c| c.serial_seconds);
+            print(&name, jobs / serial, 30000.0, "jobs a second of the one thread", true);
+            print(&name, 1e6 * cpu / jobs, f64::NAN, "us of CPU a job", false);
+        }
+        // In a run of its own: sampling takes CPU time.
+        let (peak, result) = benches::peak_memory(benches::private_memory(), || run(ranks));
+        result?;
+        let name = format!("coordinator, {ranks} ranks: memory");
+        print(&name, peak as f64 / options.links as f64, f64::NAN, "bytes a subcircuit", false);
     }
     Ok(())
 }

@@ -244,6 +244,7 @@ pub(crate) fn compress<C: Curve>(p: &C, out: &mut [u8]) {
     unsafe { (C::ffi().compress)(out.as_mut_ptr(), p) };
 }
 
+/// Decodes a point and checks all but the subgroup.
 pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
     if bytes.len() != size_of::<C>() / 2 {
         return Err(PointError::Encoding);
@@ -251,8 +252,7 @@ pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
     let mut out = C::ZERO;
     // SAFETY: the length was checked above.
     match unsafe { (C::ffi().uncompress)(&mut out, bytes.as_ptr()) } {
-        BLST_ERROR::BLST_SUCCESS if is_in_group(&out) => Ok(out),
-        BLST_ERROR::BLST_SUCCESS => Err(PointError::NotInSubgroup),
+        BLST_ERROR::BLST_SUCCESS => Ok(out),
         BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Err(PointError::NotOnCurve),
         _ => Err(PointError::Encoding),
     }

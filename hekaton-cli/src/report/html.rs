@@ -352,6 +352,7 @@ mod tests {
             records.push(Record {
                 at: start + 1e-3,
                 event: Event::Subcircuit {
+                    cpu_seconds: 0.5,
                     phase: Phase::Prove,
                     instance: i,
                     kind: "<b>".into(),

@@ -27,6 +27,8 @@ pub(crate) struct Process {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PhaseSummary {
     pub(crate) seconds: f64,
+    /// CPU time of this process, and of the provers of other ranks
+    pub(crate) cpu_seconds: f64,
     pub(crate) bytes: u64,
     /// subcircuits done, over all processes
     pub(crate) steps: u64,
@@ -92,6 +94,9 @@ pub(crate) struct Summary {
     pub(crate) notices: Vec<String>,
     pub(crate) errors: Vec<String>,
     pub(crate) written: Option<Written>,
+    /// CPU time in the phase that is open: of the subcircuits proven, until its end has that of the
+    /// process
+    open_cpu: f64,
     /// the run is finished; later processes only looked at it
     over: bool,
 }
@@ -176,19 +181,38 @@ impl Summary {
             }
             Event::PhaseStart { phase, done, .. } => {
                 self.close();
+                self.open_cpu = 0.0;
                 if let Some(process) = self.processes.last_mut() {
                     process.open = Some((*phase, record.at));
                 }
                 let summary = self.phase_mut(*phase);
                 (summary.found, summary.complete) = (*done, false);
             }
-            Event::PhaseEnd { phase, bytes, .. } => {
+            Event::PhaseEnd { phase, bytes, cpu_seconds, .. } => {
+                // that of the process, its provers included
+                self.open_cpu = *cpu_seconds;
                 self.close();
                 let summary = self.phase_mut(*phase);
                 (summary.bytes, summary.complete) = (*bytes, true);
             }
-            Event::Rank(account) => self.ranks.push(account.clone()),
-            Event::Subcircuit { phase, instance, kind, seconds, prover, bytes, .. } => {
+            Event::Rank(account) => {
+                // what rank 0 proves is in the CPU time of its process
+                if account.rank > 0 {
+                    self.phase_mut(account.phase).cpu_seconds += account.cpu_seconds;
+                }
+                self.ranks.push(account.clone());
+            }
+            Event::Subcircuit {
+                phase,
+                instance,
+                kind,
+                seconds,
+                cpu_seconds,
+                prover,
+                bytes,
+                ..
+            } => {
+                self.open_cpu += cpu_seconds;
                 let summary = self.phase_mut(*phase);
                 summary.steps += 1;
                 summary.most_bytes = summary.most_bytes.max(*bytes);
@@ -234,7 +258,10 @@ impl Summary {
     fn close(&mut self) {
         let open = self.processes.last_mut().and_then(|p| Some((p.open.take()?, p.end)));
         if let Some(((phase, start), end)) = open {
-            self.phase_mut(phase).seconds += (end - start).max(0.0);
+            let cpu = std::mem::take(&mut self.open_cpu);
+            let summary = self.phase_mut(phase);
+            summary.seconds += (end - start).max(0.0);
+            summary.cpu_seconds += cpu;
         }
     }
 
@@ -258,6 +285,20 @@ impl Summary {
         complete.then(|| parameters.constraints as f64 / seconds / parameters.cores() as f64)
     }
 
+    /// CPU time of all provers and of the coordinator.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        Phase::ALL.iter().map(|phase| self.phase(*phase).cpu_seconds).sum()
+    }
+
+    /// Constraints per second of CPU time, from execution to the verified proof: the speed of the
+    /// program, whatever else the machine does.
+    pub(crate) fn cpu_rate(&self) -> Option<f64> {
+        let constraints = self.parameters.as_ref()?.constraints as f64;
+        let cpu = self.cpu_seconds() - self.phase(Phase::LoadKeys).cpu_seconds;
+        let complete = self.phase(Phase::Aggregate).complete && cpu > 0.0;
+        complete.then(|| constraints / cpu)
+    }
+
     /// The share of both rounds' time during which provers were busy.
     pub(crate) fn utilization(&self) -> Option<f64> {
         let rounds = [Phase::Commit, Phase::Prove].map(|p| self.phase(p));
@@ -273,7 +314,8 @@ impl Summary {
             .map(|p| (p, self.phase(*p)))
             .map(|(p, s)| {
                 json!({
-                    "phase": p, "seconds": s.seconds, "bytes": s.bytes, "subcircuits": s.steps,
+                    "phase": p, "seconds": s.seconds, "cpu_seconds": s.cpu_seconds,
+                    "bytes": s.bytes, "subcircuits": s.steps,
                     "found": s.found, "most_bytes_a_subcircuit": s.most_bytes,
                     "complete": s.complete,
                 })
@@ -307,7 +349,9 @@ impl Summary {
             "zero_knowledge": run.map(|r| r.zero_knowledge), "proof": written.map(|w| &w.path),
             "proof_bytes": written.map(|w| w.bytes), "public": written.map(|w| &w.public),
             "state": self.state(), "slowest": slowest, "phases": phases, "processes": processes,
-            "seconds": self.seconds(), "constraints_a_core_second": self.rate(),
+            "seconds": self.seconds(), "cpu_seconds": self.cpu_seconds(),
+            "constraints_a_core_second": self.rate(),
+            "constraints_a_cpu_second": self.cpu_rate(),
             "utilisation": self.utilization(), "peak_memory_bytes": self.peak_memory,
             "notices": self.notices, "errors": self.errors,
         })
@@ -360,8 +404,10 @@ impl Summary {
 
     /// The summary as a table for people.
     pub(crate) fn table(&self) -> String {
-        let mut out =
-            format!("{:<16} {:>10} {:>12} {:>12}\n", "phase", "time", "bytes", "subcircuits");
+        let mut out = format!(
+            "{:<16} {:>10} {:>10} {:>12} {:>12}\n",
+            "phase", "time", "CPU", "bytes", "subcircuits"
+        );
         for phase in Phase::ALL {
             let Some(summary) = self.phases.get(&index(phase)) else { continue };
             let bytes =
@@ -376,9 +422,15 @@ impl Summary {
             };
             let state = if summary.complete { "" } else { "  not finished" };
             let time = output::seconds_f64(summary.seconds);
-            out += &format!("{:<16} {time:>10} {bytes:>12} {steps:>12}{state}\n", phase.name());
+            let cpu = output::seconds_f64(summary.cpu_seconds);
+            out += &format!(
+                "{:<16} {time:>10} {cpu:>10} {bytes:>12} {steps:>12}{state}\n",
+                phase.name()
+            );
         }
-        out += &format!("{:<16} {:>10}\n\n", "all", output::seconds_f64(self.seconds()));
+        let (time, cpu) = (self.seconds(), self.cpu_seconds());
+        let (time, cpu) = (output::seconds_f64(time), output::seconds_f64(cpu));
+        out += &format!("{:<16} {time:>10} {cpu:>10}\n\n", "all");
         out += &self.rank_table();
         let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
         row("state", self.state().to_owned());
@@ -389,9 +441,12 @@ impl Summary {
         if let Some(run) = &self.parameters {
             row("circuit", format!("{} {}", run.circuit, run.parameters));
             row("subcircuits", output::count(run.subcircuits));
-            let rate = self.rate().map_or_else(String::new, |r| {
-                format!(", {} per core-second", output::count(rounded(r)))
-            });
+            let rate = |rate: Option<f64>, per: &str| {
+                rate.map_or_else(String::new, |r| {
+                    format!(", {} per {per}", output::count(rounded(r)))
+                })
+            };
+            let rate = rate(self.rate(), "core-second") + &rate(self.cpu_rate(), "CPU-second");
             let on = if run.ranks > 1 {
                 format!("{} ranks", run.ranks)
             } else {
@@ -469,6 +524,7 @@ mod tests {
             kind: "leaf".into(),
             start: 0.0,
             seconds,
+            cpu_seconds: seconds / 2.0,
             bytes: 1,
             prover: "prover-0".into(),
         }
@@ -488,7 +544,9 @@ mod tests {
             record(3.0, step(1, 0.5)),
             record(4.0, step(2, 1.0)),
         ]);
-        events.push(record(5.0, Event::PhaseEnd { phase: Phase::Commit, seconds: 3.0, bytes: 9 }));
+        let end =
+            Event::PhaseEnd { phase: Phase::Commit, seconds: 3.0, cpu_seconds: 2.5, bytes: 9 };
+        events.push(record(5.0, end));
         events.push(record(5.0, Event::RunEnd { outcome: Outcome::Failed, seconds: 5.0 }));
         events.iter().for_each(|r| summary.add(r));
         summary.end();

@@ -16,6 +16,8 @@ pub enum Incoming {
         /// Its bytes.
         bytes: Vec<u8>,
     },
+    /// Nothing arrived, but whoever waits should look what else there is to do.
+    Wake,
     /// A rank is, or appears to be, lost.
     Lost {
         /// The rank.
@@ -198,7 +200,7 @@ impl Endpoint {
                 Ok(Some((from, frame, length)))
             }
             Ok(Incoming::Lost { rank, why }) => Err(RankError::Lost { rank, why }),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Ok(Incoming::Wake) | Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
                 Err(RankError::Lost { rank: 0, why: "the network was closed".into() })
             }

@@ -8,6 +8,7 @@ use crate::aggregation::blocks::Openings;
 use crate::encoding::Reader;
 use crate::mirage::WitnessCheck;
 use crate::protocol::messages::{Commitment, ProofResponse};
+use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
 
 /// The padded number of instances, N, of the decoders.
@@ -25,11 +26,12 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let answer = Commitment { instance: 1, d: g };
     let folding = FoldingBlock { l: vec![g], r: vec![h], v: vec![h], w: vec![g] };
     let begin = Begin { witness_check: WitnessCheck::Check };
+    let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
     let contents = vec![
         hello.fact("build", "x").note("processor", "y").encode(),
         begin.encode(),
-        Answered { answer, prover: 1, seconds: 0.5 }.encode(),
-        Account { subcircuits: 3, busy: 1.0, idle: 0.5, peak_memory: 7 }.encode(),
+        Answered { answer, prover: 1, times }.encode(),
+        Account { subcircuits: 3, busy: 1.0, idle: 0.5, cpu: 0.9, peak_memory: 7 }.encode(),
         BlockPhase::A { start: 2, end: 4, unit: 2, d: vec![g; 2] }.encode(),
         BlockPhase::B { proofs }.encode(),
         BlockPhase::C { r: x, g: x, b: x }.encode(),

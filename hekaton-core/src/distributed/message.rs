@@ -6,6 +6,7 @@ use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader, put_string};
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
+use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
 
 /// The maximum length of a text in a message, in bytes.
@@ -209,22 +210,35 @@ impl Begin {
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
     pub(crate) prover: u32,
-    pub(crate) seconds: f64,
+    pub(crate) times: Times,
 }
 
 impl<A: Answer> Answered<A> {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default().u32(self.prover).f64(self.seconds).0;
+        let Times { seconds, cpu_seconds } = self.times;
+        let mut out = Writer::default().u32(self.prover).f64(seconds).f64(cpu_seconds).0;
         out.extend(self.answer.to_bytes());
         out
     }
 
+    /// The instance that an encoded answer is for, before anything else in it is decoded.
+    pub(crate) fn instance(bytes: &[u8]) -> Result<usize, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        reader.take(4 + 8 + 8, "prover and times")?;
+        // The answer begins with it, and is below 2^32 or does not decode.
+        Ok(usize::try_from(reader.u64("index of the instance")?).unwrap_or(usize::MAX))
+    }
+
+    /// Decodes an answer and checks everything except that its points are in their subgroups, which
+    /// [`find_outside`](crate::protocol::answer::find_outside) does for many at once.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let (prover, seconds) = (reader.u32("prover")?, reader.f64("seconds")?);
-        let answer = A::from_bytes(reader.take(A::LEN, "answer")?)?;
+        let prover = reader.u32("prover")?;
+        let times =
+            Times { seconds: reader.f64("seconds")?, cpu_seconds: reader.f64("CPU seconds")? };
+        let answer = A::on_curve(reader.take(A::LEN, "answer")?)?;
         reader.finish()?;
-        Ok(Self { answer, prover, seconds })
+        Ok(Self { answer, prover, times })
     }
 }
 
@@ -234,6 +248,7 @@ pub(crate) struct Account {
     pub(crate) subcircuits: u64,
     pub(crate) busy: f64,
     pub(crate) idle: f64,
+    pub(crate) cpu: f64,
     pub(crate) peak_memory: u64,
 }
 
@@ -243,6 +258,7 @@ impl Account {
             .u64(self.subcircuits)
             .f64(self.busy)
             .f64(self.idle)
+            .f64(self.cpu)
             .u64(self.peak_memory)
             .0
     }
@@ -251,7 +267,8 @@ impl Account {
         let mut reader = Reader::new(bytes);
         let subcircuits = reader.u64("subcircuits")?;
         let (busy, idle) = (reader.f64("busy")?, reader.f64("idle")?);
-        let out = Self { subcircuits, busy, idle, peak_memory: reader.u64("memory")? };
+        let cpu = reader.f64("CPU seconds")?;
+        let out = Self { subcircuits, busy, idle, cpu, peak_memory: reader.u64("memory")? };
         reader.finish()?;
         Ok(out)
     }

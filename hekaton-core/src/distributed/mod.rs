@@ -12,7 +12,7 @@
 //! Errors name the rank. A lost rank ends the run with [`RankError::Lost`]; answers received before
 //! are in the run directory (spec: distributed#lost).
 //!
-//! The secret seed of the run and private inputs are sent to the workers unencrypted: the network
+//! The secrets of subcircuits and private inputs are sent to the workers unencrypted: the network
 //! must be trusted (spec: distributed#trust).
 
 mod blocks;
@@ -22,11 +22,15 @@ mod frame;
 mod hello;
 mod message;
 mod ranks;
+mod round;
 mod scheduling;
 mod serve;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+#[cfg(feature = "measuring")]
+#[doc(hidden)]
+pub mod measuring;
 #[cfg(test)]
 mod tests;
 

@@ -60,6 +60,7 @@ impl Rank {
             subcircuits: account.subcircuits,
             busy_seconds: account.busy,
             idle_seconds: account.idle,
+            cpu_seconds: account.cpu,
             sent_bytes: std::mem::take(&mut self.sent),
             received_bytes: std::mem::take(&mut self.received),
             peak_memory: account.peak_memory,
@@ -104,7 +105,10 @@ impl Ranks {
     ) -> Result<Option<(usize, Frame, usize)>, ProveError> {
         let received = self.endpoint.receive(timeout).map_err(ProveError::from_rank)?;
         let Some((from, frame, length)) = received else { return Ok(None) };
-        let Some(index) = self.ranks.iter().position(|rank| rank.rank == from) else {
+        // Workers have consecutive numbers.
+        let first = self.ranks.first().map_or(0, |rank| rank.rank);
+        let index = from.checked_sub(first).filter(|index| *index < self.ranks.len());
+        let Some(index) = index else {
             let why = "it is not a worker of this run".to_owned();
             return Err(ProveError::from_rank(RankError::Message { rank: from, why }));
         };

@@ -1,6 +1,7 @@
 //! Which rank receives which instances, and when (spec: distributed#jobs).
 
-use std::collections::VecDeque;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
 
 /// How subcircuits are distributed over ranks. The proof does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,42 @@ impl Load {
         self.outstanding + dealt < self.provers + self.provers.max(3)
     }
 }
+
+/// How full a rank is, relative to its provers.
+#[derive(Clone, Copy, Debug)]
+struct Fullness {
+    held: usize,
+    provers: usize,
+    rank: usize,
+}
+
+impl Fullness {
+    fn new(rank: usize, load: &Load, dealt: usize) -> Self {
+        Self { held: load.outstanding + dealt, provers: load.provers, rank }
+    }
+}
+
+impl Ord for Fullness {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Products avoid fractions. Of ranks that are as full, the first comes first.
+        let (mine, theirs) = (self.held * other.provers, other.held * self.provers);
+        mine.cmp(&theirs).then(self.rank.cmp(&other.rank))
+    }
+}
+
+impl PartialOrd for Fullness {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Fullness {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Fullness {}
 
 /// Instances that no rank has yet.
 #[derive(Debug)]
@@ -85,17 +122,17 @@ impl Pending {
                 }
             }
             Self::Common(queue) => {
-                // The emptiest rank relative to its provers comes first; products avoid fractions.
-                let held =
-                    |rank: usize, list: &[Vec<usize>]| loads[rank].outstanding + list[rank].len();
+                // The emptiest rank relative to its provers comes first.
+                let mut with_room: BinaryHeap<Reverse<Fullness>> = (loads.iter().enumerate())
+                    .filter(|(_, load)| load.room(0))
+                    .map(|(rank, load)| Reverse(Fullness::new(rank, load, 0)))
+                    .collect();
                 while !queue.is_empty() {
-                    let room = (0..loads.len()).filter(|rank| loads[*rank].room(out[*rank].len()));
-                    let fullness = |a: &usize, b: &usize| {
-                        (held(*a, &out) * loads[*b].provers)
-                            .cmp(&(held(*b, &out) * loads[*a].provers))
-                    };
-                    let Some(rank) = room.min_by(fullness) else { break };
+                    let Some(Reverse(Fullness { rank, .. })) = with_room.pop() else { break };
                     out[rank].extend(queue.pop_front());
+                    if loads[rank].room(out[rank].len()) {
+                        with_room.push(Reverse(Fullness::new(rank, &loads[rank], out[rank].len())));
+                    }
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::protocol::messages::{Job, Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use crate::randomness::InstanceRandomness;
-use crate::system::memory;
+use crate::system::{Clock, Times, memory, process_cpu_seconds};
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
 use std::collections::{BTreeMap, VecDeque};
@@ -153,13 +153,14 @@ impl JobQueue {
         }
     }
 
-    /// Accounts for a job, before it is answered, and returns the seconds it took.
-    fn done(&self, since: Instant) -> f64 {
-        let seconds = since.elapsed().as_secs_f64();
+    /// Accounts for a job of this thread, before it is answered, and returns the time it took.
+    fn done(&self, since: Clock) -> Times {
+        let times = since.elapsed();
         let mut state = self.lock();
-        state.account.busy += seconds;
+        state.account.busy += times.seconds;
+        state.account.cpu += times.cpu_seconds;
         state.account.subcircuits += 1;
-        seconds
+        times
     }
 
     fn close(&self) {
@@ -190,7 +191,7 @@ impl<P> Prover<'_, P> {
     fn run(self) {
         while let Some(task) = self.queue.next() {
             let (instance, run) = (task.job.instance, task.run);
-            let since = Instant::now();
+            let since = Clock::start();
             // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
             let (code, why) = match outcome {
@@ -212,7 +213,7 @@ impl<P> Prover<'_, P> {
     }
 
     /// Does a job and sends the answer.
-    fn answer(&self, task: Task, since: Instant) -> Result<(), WorkerError> {
+    fn answer(&self, task: Task, since: Clock) -> Result<(), WorkerError> {
         let Task { job, begin, run, challenges } = task;
         let types = &self.serve.keys.types;
         let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check);
@@ -227,23 +228,15 @@ impl<P> Prover<'_, P> {
                     state.held.insert(instance, committed.into_job());
                 }
                 drop(state);
-                let seconds = self.queue.done(since);
-                self.outbox.send(
-                    0,
-                    Kind::Committed,
-                    run,
-                    Answered { answer, prover, seconds }.encode(),
-                );
+                let times = self.queue.done(since);
+                let answered = Answered { answer, prover, times };
+                self.outbox.send(0, Kind::Committed, run, answered.encode());
             }
             Some(challenges) => {
                 let answer = worker.resume(job).prove(&challenges)?;
-                let seconds = self.queue.done(since);
-                self.outbox.send(
-                    0,
-                    Kind::Proven,
-                    run,
-                    Answered { answer, prover, seconds }.encode(),
-                );
+                let times = self.queue.done(since);
+                let answered = Answered { answer, prover, times };
+                self.outbox.send(0, Kind::Proven, run, answered.encode());
             }
         }
         Ok(())
@@ -381,7 +374,7 @@ impl<P: Pool> Listener<'_, P> {
                     self.outbox.send(0, Kind::Accounted, run, self.account().encode());
                 }
                 Kind::Phase => {
-                    let since = Instant::now();
+                    let since = (Instant::now(), process_cpu_seconds());
                     let result = self.phase(&content, &mut blocks, shared);
                     self.answer_phase(result, since, run);
                 }
@@ -415,10 +408,12 @@ impl<P: Pool> Listener<'_, P> {
     }
 
     /// Accounts for a phase of the aggregation, which keeps all provers busy, and sends its result.
-    fn answer_phase(&self, result: Result<Vec<u8>, PhaseFailed>, since: Instant, run: u32) {
+    fn answer_phase(&self, result: Result<Vec<u8>, PhaseFailed>, since: (Instant, f64), run: u32) {
+        let (since, cpu) = since;
         let mut state = self.queue.lock();
         state.since.get_or_insert(since);
         state.account.busy += since.elapsed().as_secs_f64() * self.serve.hello.provers as f64;
+        state.account.cpu += process_cpu_seconds() - cpu;
         drop(state);
         match result {
             Ok(part) => drop(self.outbox.send(0, Kind::Part, run, part)),

@@ -13,7 +13,7 @@ use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::messages::{Commitment, Message, ProofResponse};
 use crate::protocol::{ProveError, ProveOptions, ProvenRun, prove, prove_with};
 use crate::randomness::Randomness;
-use crate::tests::bench::{Bench, Cheater, Poled, Squares};
+use crate::tests::bench::{Bench, Cheater, Poled, Squares, outside_the_subgroup};
 use crate::tests::binding::{Rule, Square};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::verify_with_test_keys as verify;
@@ -26,6 +26,9 @@ use std::time::Duration;
 mod trust;
 
 const INPUT: u64 = 11;
+
+/// Bytes before the answer of a prover: its number, and its times.
+const TIMES: usize = 4 + 8 + 8;
 
 fn bench(n: usize) -> Bench<Squares> {
     Bench::new(Squares::new(&(0..n).map(|i| (i * i) % 3 % 2).collect::<Vec<_>>()), true)
@@ -276,9 +279,29 @@ fn a49_swapped_indices_are_named() {
 fn malformed_answers_name_the_rank() {
     let bench = bench(5);
     type Change = fn(&mut Frame);
-    let cases: [(Kind, Change, &str); 6] = [
-        (Kind::Committed, |f| f.content[12 + 8 + 20] ^= 1, "D at byte 8"),
-        (Kind::Proven, |f| f.content[12 + 8 + 20] ^= 1, "A at byte 8"),
+    // After prover and times, the instance, and then the first point.
+    const POINT: usize = TIMES + 8;
+    let cases: [(Kind, Change, &str); 9] = [
+        (Kind::Committed, |f| f.content[POINT] = 0, "D at byte 8"),
+        (Kind::Proven, |f| f.content[POINT] = 0, "A at byte 8"),
+        (
+            Kind::Committed,
+            |f| f.content[POINT..].copy_from_slice(&outside_the_subgroup().0.to_compressed()),
+            "not in the subgroup",
+        ),
+        (
+            Kind::Proven,
+            |f| f.content[POINT..][..48].copy_from_slice(&outside_the_subgroup().0.to_compressed()),
+            "not in the subgroup",
+        ),
+        (
+            Kind::Proven,
+            |f| {
+                let b = outside_the_subgroup().1.to_compressed();
+                f.content[POINT + 48..][..96].copy_from_slice(&b);
+            },
+            "not in the subgroup",
+        ),
         (Kind::Proven, |f| f.content.truncate(100), "bytes needed"),
         (Kind::Proven, |f| f.kind = Kind::Committed, "Committed in the prove round"),
         (Kind::Part, |f| f.content.truncate(100), "bytes needed"),
@@ -549,8 +572,8 @@ fn accounts_and_events_are_complete() {
         assert_eq!(accounts.len(), 2);
         let most = match phase {
             // The values of 5 slots, the private input and the answer.
-            Phase::Commit => 5 * 40 + 40 + 24 + 12 + Commitment::LEN,
-            _ => 24 + 12 + ProofResponse::LEN,
+            Phase::Commit => 5 * 40 + 40 + 24 + TIMES + Commitment::LEN,
+            _ => 24 + TIMES + ProofResponse::LEN,
         };
         if phase == Phase::Commit {
             assert!(done.iter().all(|(_, bytes)| *bytes <= most as u64), "{done:?}");

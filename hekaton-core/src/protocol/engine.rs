@@ -12,14 +12,14 @@ use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::options::Cancellation;
 use crate::protocol::worker::Worker;
 use crate::randomness::Randomness;
+use crate::system::{Clock, Times};
 use std::num::NonZeroUsize;
-use std::time::Instant;
 
 /// How an answer was computed.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The seconds that its prover took.
-    pub seconds: f64,
+    /// The time that its prover took.
+    pub times: Times,
     /// The bytes sent to and received from the prover.
     pub bytes: u64,
     /// The name of the prover.
@@ -144,14 +144,11 @@ impl Engine for LocalEngine {
             if round.cancellation.is_cancelled() {
                 return Err(ProveError::Cancelled);
             }
-            let since = Instant::now();
+            let since = Clock::start();
             let answer = round.make::<A>(i)?;
-            let seconds = since.elapsed().as_secs_f64();
+            let times = since.elapsed();
             let prover = std::thread::current().name().unwrap_or("prover").to_owned();
-            done(
-                &answer,
-                Work { seconds, bytes: traffic(round.coordinator, A::PHASE, i), prover },
-            )?;
+            done(&answer, Work { times, bytes: traffic(round.coordinator, A::PHASE, i), prover })?;
             Ok(answer)
         })
     }

@@ -7,7 +7,7 @@
 use crate::encoding::{DecodeError, Reader};
 use crate::mirage::MirageProof;
 use crate::randomness::InstanceRandomness;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_from_bytes, fr_to_bytes};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, PointError, fr_from_bytes, fr_to_bytes};
 use hekaton_circuit::{MemoryChallenges, PrivateInput, SlotAccess};
 
 /// A subcircuit to be proven, with everything that belongs to it.
@@ -68,6 +68,9 @@ pub trait Message: Sized + Send + Sync {
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError>;
 }
 
+/// Decodes a compressed point.
+pub(crate) type Decoder<G> = fn(&[u8]) -> Result<G, PointError>;
+
 fn put_instance(instance: usize) -> Vec<u8> {
     (instance as u64).to_le_bytes().to_vec()
 }
@@ -100,8 +103,15 @@ impl Message for Commitment {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(bytes, G1Point::from_compressed)
+    }
+}
+
+impl Commitment {
+    /// Decodes with this decoder for points.
+    pub(crate) fn read(bytes: &[u8], g1: Decoder<G1Point>) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let out = Self { instance: instance(&mut reader)?, d: reader.point("D")? };
+        let out = Self { instance: instance(&mut reader)?, d: reader.point_as("D", g1)? };
         reader.finish()?;
         Ok(out)
     }
@@ -137,9 +147,21 @@ impl Message for ProofResponse {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(bytes, G1Point::from_compressed, G2Point::from_compressed)
+    }
+}
+
+impl ProofResponse {
+    /// Decodes with these decoders for points.
+    pub(crate) fn read(
+        bytes: &[u8],
+        g1: Decoder<G1Point>,
+        g2: Decoder<G2Point>,
+    ) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let instance = instance(&mut reader)?;
-        let (a, b, c) = (reader.point("A")?, reader.point("B")?, reader.point("C")?);
+        let (a, b) = (reader.point_as("A", g1)?, reader.point_as("B", g2)?);
+        let c = reader.point_as("C", g1)?;
         let proof = MirageProof { a, b, c, e: scalar(&mut reader, "e")? };
         reader.finish()?;
         Ok(Self { instance, proof })

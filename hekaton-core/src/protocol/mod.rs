@@ -14,7 +14,7 @@ mod key_sink;
 pub mod messages;
 mod options;
 mod prove;
-mod session;
+pub(crate) mod session;
 mod setup;
 pub mod worker;
 

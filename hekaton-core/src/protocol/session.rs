@@ -86,7 +86,7 @@ impl<'a, E: Engine> Session<'a, E> {
         self.recorder.phase_start(A::PHASE, coordinator.instances(), answers.len());
         let exchanged = AtomicU64::new(0);
         let new =
-            self.engine.round::<A>(round, &order, &|answer, Work { seconds, bytes, prover }| {
+            self.engine.round::<A>(round, &order, &|answer, Work { times, bytes, prover }| {
                 // Recorded before any event reports it, so an interrupted run loses no answer.
                 if let Some(log) = &log {
                     log.append(&answer.to_bytes())?;
@@ -96,8 +96,9 @@ impl<'a, E: Engine> Session<'a, E> {
                     phase: A::PHASE,
                     instance: answer.instance() as u64,
                     kind: coordinator.type_name(answer.instance()).to_owned(),
-                    start: self.recorder.now() - seconds,
-                    seconds,
+                    start: self.recorder.now() - times.seconds,
+                    seconds: times.seconds,
+                    cpu_seconds: times.cpu_seconds,
                     bytes,
                     prover,
                 });

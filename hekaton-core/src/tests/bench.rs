@@ -13,7 +13,7 @@ use crate::randomness::{Purpose, Randomness, Secret};
 use crate::verifier::proof::{Field, fields};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{Equation, VerifyError, examine, verify_with_test_keys};
-use hekaton_arith::{Fr, G1Point, fr_to_bytes};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_to_bytes};
 use hekaton_circuit::prover::{Prefix, Wiring};
 use hekaton_circuit::{
     Circuit, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SlotAccess,
@@ -21,6 +21,20 @@ use hekaton_circuit::{
 use std::sync::{Arc, Mutex};
 
 pub(crate) use hekaton_testing::{Root, Squares};
+
+/// A point of each curve that is outside of its subgroup.
+pub(crate) fn outside_the_subgroup() -> (G1Point, G2Point) {
+    (outside(), outside())
+}
+
+fn outside<G: Group>() -> G {
+    let at = |x: u8| {
+        let mut code = vec![0; G::COMPRESSED];
+        (code[0], code[G::COMPRESSED - 1]) = (0x80, x);
+        G::on_curve_from_compressed(&code).ok().filter(|point| !point.is_in_group())
+    };
+    (1..=255).find_map(at).unwrap()
+}
 
 /// A circuit with its keys.
 pub(crate) struct Bench<C> {

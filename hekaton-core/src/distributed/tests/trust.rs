@@ -125,8 +125,8 @@ fn false_poles_are_named() {
             if rank != 2 || frame.kind != kind {
                 return vec![frame];
             }
-            // The first number of an answer after the prover and the seconds is the instance.
-            let own = u32::from_le_bytes(frame.content[12..16].try_into().unwrap()) as usize;
+            // The first number of an answer after the prover and its times is the instance.
+            let own = u32::from_le_bytes(frame.content[TIMES..][..4].try_into().unwrap()) as usize;
             let instance = instance.unwrap_or(own);
             let content = Writer::default().count(instance).u32(super::serve::POLE).text("").0;
             vec![Frame { kind: Kind::Failed, content, ..frame }]

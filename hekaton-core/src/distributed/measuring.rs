@@ -1,0 +1,214 @@
+//! What the coordinator itself costs: its two rounds against ranks that answer at once, with valid
+//! points that prove nothing. No part of the API.
+
+use super::endpoint::Endpoint;
+use super::engine::{RankEngine, RootRole};
+use super::frame::{Frame, Kind};
+use super::hello::Hello;
+use super::message::{Account, Writer};
+use super::scheduling::Scheduling;
+use super::wire::Incoming;
+use crate::encoding::Reader;
+use crate::events::Recorder;
+use crate::keys::ProverKeys;
+use crate::mirage::WitnessCheck;
+use crate::pool::{LocalEngine, Pool};
+use crate::protocol::ProveError;
+use crate::protocol::ProveOptions;
+use crate::protocol::coordinator::Coordinator;
+use crate::protocol::engine::{Engine, Round};
+use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
+use crate::protocol::session::Session;
+use crate::protocol::worker::Worker;
+use crate::randomness::{InstanceRandomness, Randomness};
+use crate::system::{process_cpu_seconds, thread_cpu};
+use hekaton_arith::{Fr, G1Point, G2Point, Group};
+use hekaton_circuit::prover::Wiring;
+use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+/// The number of different points in answers.
+const POINTS: usize = 1 << 10;
+
+/// What a round cost the coordinator.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundCost {
+    /// Jobs sent, and answers taken.
+    pub jobs: usize,
+    /// Seconds by the clock. The ranks that answer use the same processors.
+    pub seconds: f64,
+    /// CPU seconds of the coordinator, all its threads together, that of the ranks not counted.
+    pub cpu_seconds: f64,
+    /// CPU seconds of the thread that deals instances and listens: what no other core can share.
+    pub serial_seconds: f64,
+}
+
+/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once.
+///
+/// # Errors
+/// When keys and circuit do not match, or the coordinator fails.
+pub fn rounds(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    pool: &Arc<LocalEngine>,
+    ranks: usize,
+    provers: usize,
+    options: &ProveOptions<'_>,
+) -> Result<[RoundCost; 2], ProveError> {
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    let coordinator = Coordinator::new(circuit, keys, &**pool, pool.threads())?;
+    let silent = Recorder::silent();
+    let recorder = options.recorder.unwrap_or(&silent);
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let hello = Hello { host: "memory".into(), provers, facts: Vec::new(), notes: Vec::new() };
+    let (to_ranks, requests) = channel();
+    let post = move |to: usize, bytes: Vec<u8>| {
+        // The ranks end when the run does.
+        let _ = to_ranks.send((to, bytes));
+    };
+    let (endpoint, inbox) = Endpoint::new(0, ranks + 1, post);
+    let spent = AtomicU64::new(0);
+    let answers = Answers::new(circuit.layout().wiring(masking));
+    std::thread::scope(|scope| {
+        let (hello_of_ranks, spent_by_ranks) = (hello.encode(), &spent);
+        scope.spawn(move || {
+            for rank in 1..=ranks {
+                let frame = Frame { kind: Kind::Hello, run: 0, content: hello_of_ranks.clone() };
+                let _ = inbox.send(Incoming::Message { from: rank, bytes: frame.to_bytes() });
+            }
+            answers.serve(&requests, &inbox, spent_by_ranks);
+        });
+        let role = RootRole::Coordinates;
+        let engine = RankEngine::start(endpoint, pool.clone(), &hello, role, Scheduling::Dynamic)
+            .map_err(ProveError::from_rank)?;
+        let session = Session { circuit, keys, engine: &engine, options, recorder };
+        let commit = Round {
+            coordinator: &coordinator,
+            worker: Worker::new(circuit, &keys.types, masking, WitnessCheck::Check),
+            randomness: &randomness,
+            attempt: 1,
+            challenges: None,
+            provers: engine.provers(None),
+            cancellation: &options.cancellation,
+        };
+        let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
+        let prove = Round { challenges: Some(ProveRound { memory }), ..commit };
+        let cost = |round: &dyn Fn() -> Result<usize, ProveError>| {
+            let (since, cpu, others) =
+                (Instant::now(), process_cpu_seconds(), spent.load(Ordering::Relaxed));
+            let serial = thread_cpu();
+            let jobs = round()?;
+            let others = (spent.load(Ordering::Relaxed) - others) as f64 / 1e9;
+            let (seconds, cpu) = (since.elapsed().as_secs_f64(), process_cpu_seconds() - cpu);
+            let serial_seconds = (thread_cpu() - serial).as_secs_f64();
+            Ok::<_, ProveError>(RoundCost {
+                jobs,
+                seconds,
+                cpu_seconds: cpu - others,
+                serial_seconds,
+            })
+        };
+        Ok([
+            cost(&|| Ok(session.round::<Commitment>(&commit, "commitments", b"")?.list.len()))?,
+            cost(&|| Ok(session.round::<ProofResponse>(&prove, "proofs", b"")?.list.len()))?,
+        ])
+    })
+}
+
+/// What the ranks answer.
+struct Answers {
+    wiring: Wiring,
+    /// Encoded points.
+    g1: Vec<Vec<u8>>,
+    g2: Vec<Vec<u8>>,
+    /// The instances that each rank committed to, by rank.
+    held: BTreeMap<usize, Vec<usize>>,
+}
+
+impl Answers {
+    fn new(wiring: Wiring) -> Self {
+        let scalars: Vec<Fr> = (1..=POINTS as u64).map(Fr::from).collect();
+        let g1 = G1Point::mul_each(&vec![G1Point::generator(); POINTS], &scalars);
+        let g2 = G2Point::mul_each(&vec![G2Point::generator(); POINTS], &scalars);
+        let g1 = g1.iter().map(G1Point::to_compressed).collect();
+        let g2 = g2.iter().map(G2Point::to_compressed).collect();
+        Self { wiring, g1, g2, held: BTreeMap::new() }
+    }
+
+    /// Answers all requests until the coordinator ends the run.
+    fn serve(
+        mut self,
+        requests: &Receiver<(usize, Vec<u8>)>,
+        inbox: &Sender<Incoming>,
+        spent: &AtomicU64,
+    ) {
+        for (rank, bytes) in requests {
+            let Ok(Frame { kind, run, content }) = Frame::from_bytes(bytes) else { return };
+            let answer = |kind, content| {
+                let bytes = Frame { kind, run, content }.to_bytes();
+                let _ = inbox.send(Incoming::Message { from: rank, bytes });
+            };
+            match kind {
+                Kind::CommitJobs => {
+                    for instance in self.instances(&content) {
+                        self.held.entry(rank).or_default().push(instance);
+                        answer(Kind::Committed, self.commitment(instance));
+                    }
+                }
+                Kind::ProveJobs => {
+                    for instance in self.instances(&content[ProveRound::LEN..]) {
+                        answer(Kind::Proven, self.proof(instance));
+                    }
+                }
+                Kind::Challenges => {
+                    for instance in self.held.remove(&rank).unwrap_or_default() {
+                        answer(Kind::Proven, self.proof(instance));
+                    }
+                }
+                Kind::Revoke => answer(Kind::Revoked, Writer::default().u32(0).0),
+                Kind::Account => answer(Kind::Accounted, Account::default().encode()),
+                Kind::End => return,
+                _ => {}
+            }
+            let now = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            spent.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The instances of encoded jobs.
+    fn instances(&self, content: &[u8]) -> Vec<usize> {
+        let mut reader = Reader::new(content);
+        let mut out = Vec::new();
+        while let Ok(instance) = reader.u32("instance") {
+            let instance = instance as usize;
+            let slots = self.wiring.types[self.wiring.type_of[instance] as usize].slots;
+            let rest = reader.take(InstanceRandomness::BYTES + 32 * slots, "secrets and values");
+            if rest.is_err() || reader.bytes("private input").is_err() {
+                break;
+            }
+            out.push(instance);
+        }
+        out
+    }
+
+    /// The prover and its times, and the instance.
+    fn head(instance: usize) -> Vec<u8> {
+        Writer::default().u32(0).f64(0.0).f64(0.0).u64(instance as u64).0
+    }
+
+    fn commitment(&self, instance: usize) -> Vec<u8> {
+        [Self::head(instance), self.g1[instance % POINTS].clone()].concat()
+    }
+
+    fn proof(&self, instance: usize) -> Vec<u8> {
+        let point = |shift: usize| (instance + shift) % POINTS;
+        let e = vec![0; 32];
+        [&Self::head(instance), &self.g1[point(0)], &self.g2[point(1)], &self.g1[point(2)], &e]
+            .map(Vec::as_slice)
+            .concat()
+    }
+}

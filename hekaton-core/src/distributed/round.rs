@@ -1,0 +1,440 @@
+//! One round over the ranks, on rank 0: one thread deals instances and listens, and the pool encodes
+//! jobs, decodes answers and checks their points, so that one thread does not bound the number of
+//! provers that it can feed.
+
+use super::endpoint::Outbox;
+use super::frame::{Frame, Kind};
+use super::message::{Answered, Writer};
+use super::ranks::{Rank, Ranks};
+use super::scheduling::{Pending, Scheduling};
+use super::serve::encode_job;
+use super::wire::Incoming;
+use crate::encoding::Reader;
+use crate::events::Phase;
+use crate::pool::{LocalEngine, Pool};
+use crate::protocol::ProveError;
+use crate::protocol::answer::{Answer, find_outside};
+use crate::protocol::engine::{Done, Round, Work};
+use crate::protocol::messages::Message;
+use crate::protocol::worker::WorkerError;
+use crate::rank_error::RankError;
+use rayon::Scope;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long the coordinator waits for messages before it checks whether the run was cancelled.
+pub(super) const LISTEN: Duration = Duration::from_millis(50);
+/// The maximum number of messages that are received before what they need is done: what has to be
+/// looked up for all ranks is looked up once for all of them.
+const BURST: usize = 1024;
+/// The maximum number of answers that a task decodes.
+const DECODED_AT_ONCE: usize = 32;
+/// The number of answers whose points are checked together. Fewer are cheaper to check one by one,
+/// and with this many an answer's share of the batch costs less than its decoding.
+const CHECKED_AT_ONCE: usize = 1 << 13;
+
+/// What a task of the pool has finished.
+enum Finished<A> {
+    /// Jobs are on their way.
+    Sent,
+    /// Answers are decoded and recorded, up to the first error.
+    Taken(Vec<A>, Option<ProveError>),
+    /// The points of answers are checked; the first instance that failed.
+    Checked(Option<usize>),
+    /// Something that ends the run.
+    Failed(ProveError),
+    /// The circuit's code panicked.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// An answer that is not decoded.
+struct Raw {
+    /// The rank that sent it, as an index.
+    index: usize,
+    content: Vec<u8>,
+    /// The length of the message, in bytes.
+    length: usize,
+}
+
+/// A rank, for messages to the user.
+struct Peer {
+    rank: usize,
+    host: String,
+}
+
+/// What the tasks of a round share.
+pub(super) struct Desk<'a, A> {
+    round: &'a Round<'a>,
+    done: Done<'a, A>,
+    outbox: Outbox,
+    run: u32,
+    peers: Vec<Peer>,
+    /// Bytes sent to each rank in this round.
+    sent: Vec<AtomicU64>,
+    /// The length of the last request for each instance, in bytes.
+    requests: Vec<AtomicU32>,
+    finished: Sender<Finished<A>>,
+    /// Wakes the thread that listens.
+    wake: Sender<Incoming>,
+}
+
+impl<A: Answer> Desk<'_, A> {
+    /// Runs a task and reports what it finished, panics included.
+    fn task(&self, work: impl FnOnce() -> Finished<A>) {
+        let finished = catch_unwind(AssertUnwindSafe(work));
+        // The listening thread reads both to the end of the round.
+        let _ = self.finished.send(finished.unwrap_or_else(Finished::Panicked));
+        let _ = self.wake.send(Incoming::Wake);
+    }
+
+    /// Makes jobs and sends them to a rank. They are made only now, so that rank 0 never holds all
+    /// private inputs.
+    fn send(&self, index: usize, instances: &[usize]) -> Result<(), ProveError> {
+        let (kind, mut out) = match &self.round.challenges {
+            None => (Kind::CommitJobs, Writer::default()),
+            Some(challenges) => (Kind::ProveJobs, Writer(challenges.to_bytes())),
+        };
+        for instance in instances.iter().copied() {
+            let job = self.round.coordinator.prove_job(instance, self.round.randomness)?;
+            let before = out.0.len();
+            out = encode_job(out, &job, self.round.worker.circuit()).map_err(|e| {
+                let why = format!("cannot encode its private input: {e}");
+                WorkerError::Job { instance, why }
+            })?;
+            let length = u32::try_from(out.0.len() - before).unwrap_or(u32::MAX);
+            self.requests[instance].store(length, Ordering::Relaxed);
+        }
+        let length = self.outbox.send(self.peers[index].rank, kind, self.run, out.0);
+        self.sent[index].fetch_add(length as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Decodes answers and records them. The membership of their points is checked later: an answer
+    /// that fails then is refused by whoever reads the log, too.
+    fn take(&self, list: &[Raw]) -> Finished<A> {
+        let mut answers = Vec::with_capacity(list.len());
+        let mut failed = None;
+        for raw in list {
+            match self.take_one(raw) {
+                Ok(answer) => answers.push(answer),
+                // Later answers are recorded all the same.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Finished::Taken(answers, failed)
+    }
+
+    fn take_one(&self, raw: &Raw) -> Result<A, ProveError> {
+        let Peer { rank, host } = &self.peers[raw.index];
+        let Answered { answer, prover, times } =
+            Answered::<A>::decode(&raw.content).map_err(|e| {
+                let why = format!("{e} (on {host})");
+                ProveError::from_rank(RankError::Message { rank: *rank, why })
+            })?;
+        let request = self.requests[answer.instance()].load(Ordering::Relaxed);
+        let bytes = raw.length as u64 + u64::from(request);
+        let prover = format!("rank {rank} on {host}, prover-{prover}");
+        (self.done)(&answer, Work { times, bytes, prover })?;
+        Ok(answer)
+    }
+
+    /// Checks that the points of answers are in their subgroups (spec: distributed#messages).
+    fn check(answers: &[A]) -> Finished<A> {
+        Finished::Checked(find_outside(answers).map(|at| answers[at].instance()))
+    }
+}
+
+/// Sends the jobs of a round and takes its answers. Nothing is lost when it fails: `done` has
+/// recorded every answer that arrived.
+pub(super) fn run<A: Answer>(
+    inner: &mut Ranks,
+    pool: &LocalEngine,
+    round: &Round<'_>,
+    scheduling: Scheduling,
+    pending: Pending,
+    deadline: Option<Instant>,
+    done: Done<'_, A>,
+) -> Result<Vec<A>, ProveError> {
+    let (finished, results) = channel();
+    let desk = Desk {
+        round,
+        done,
+        outbox: inner.outbox.clone(),
+        run: inner.run(),
+        peers: (inner.ranks.iter())
+            .map(|rank| Peer { rank: rank.rank, host: rank.hello.host.clone() })
+            .collect(),
+        sent: inner.ranks.iter().map(|_| AtomicU64::new(0)).collect(),
+        requests: (0..round.coordinator.instances()).map(|_| AtomicU32::new(0)).collect(),
+        finished,
+        wake: inner.endpoint.inbox(),
+    };
+    // The scope ends when all tasks have, also after an error.
+    let result = pool.in_place_scope(|scope| {
+        let tasks = Tasks { scope, desk: &desk, sending: 0, others: 0 };
+        let threads = pool.threads();
+        let (answers, checked) = (Vec::new(), 0);
+        let stop = Stop::No;
+        Running { inner, tasks, results, scheduling, pending, answers, checked, threads, stop }
+            .collect(deadline)
+    });
+    for (rank, sent) in inner.ranks.iter_mut().zip(&desk.sent) {
+        rank.sent += sent.load(Ordering::Relaxed);
+    }
+    result
+}
+
+/// The tasks of a round.
+struct Tasks<'s, 'scope, A> {
+    scope: &'s Scope<'scope>,
+    desk: &'scope Desk<'scope, A>,
+    /// Tasks that send jobs and are not finished.
+    sending: usize,
+    /// Other tasks that are not finished.
+    others: usize,
+}
+
+impl<'scope, A: Answer + 'scope> Tasks<'_, 'scope, A> {
+    fn send(&mut self, index: usize, instances: Vec<usize>) {
+        let desk = self.desk;
+        self.sending += 1;
+        self.scope.spawn(move |_| {
+            desk.task(|| match desk.send(index, &instances) {
+                Ok(()) => Finished::Sent,
+                Err(error) => Finished::Failed(error),
+            });
+        });
+    }
+
+    fn take(&mut self, list: Vec<Raw>) {
+        let desk = self.desk;
+        self.others += 1;
+        self.scope.spawn(move |_| desk.task(|| desk.take(&list)));
+    }
+
+    fn check(&mut self, answers: Vec<A>) {
+        let desk = self.desk;
+        self.others += 1;
+        self.scope.spawn(move |_| desk.task(|| Desk::check(&answers)));
+    }
+
+    fn running(&self) -> usize {
+        self.sending + self.others
+    }
+}
+
+/// Whether a round was cancelled: then only answers to what is in progress are awaited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    No,
+    /// Cancelled, but jobs are still being sent.
+    Asked,
+    /// The ranks were asked to return what is not started.
+    Announced,
+}
+
+/// A round in progress, as the thread that listens sees it.
+struct Running<'r, 's, 'scope, A> {
+    inner: &'r mut Ranks,
+    tasks: Tasks<'s, 'scope, A>,
+    results: Receiver<Finished<A>>,
+    scheduling: Scheduling,
+    pending: Pending,
+    answers: Vec<A>,
+    /// How many of the answers have points that are checked, or being checked.
+    checked: usize,
+    threads: usize,
+    stop: Stop,
+}
+
+impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
+    fn collect(mut self, deadline: Option<Instant>) -> Result<Vec<A>, ProveError> {
+        loop {
+            if self.stop == Stop::No && self.tasks.desk.round.cancellation.is_cancelled() {
+                self.stop = Stop::Asked;
+                self.pending.clear();
+            }
+            match self.stop {
+                Stop::No => self.dispatch(),
+                // A rank must not be asked for jobs that reach it after the question.
+                Stop::Asked if self.tasks.sending == 0 => {
+                    self.stop = Stop::Announced;
+                    (0..self.inner.ranks.len()).for_each(|index| self.revoke(index, u32::MAX));
+                }
+                Stop::Asked | Stop::Announced => {}
+            }
+            if self.is_over() {
+                break;
+            }
+            if !self.listen()? {
+                self.inner.check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
+            }
+            while let Ok(finished) = self.results.try_recv() {
+                self.finish(finished)?;
+            }
+        }
+        if self.stop == Stop::No { Ok(self.answers) } else { Err(ProveError::Cancelled) }
+    }
+
+    /// Sends the jobs that are due now.
+    fn dispatch(&mut self) {
+        if !self.pending.is_empty() {
+            for (index, list) in self.pending.deal(&self.inner.loads()).into_iter().enumerate() {
+                if list.is_empty() {
+                    continue;
+                }
+                self.inner.ranks[index].outstanding.extend(list.iter().copied());
+                self.inner.ranks[index].load.dry = false;
+                self.tasks.send(index, list);
+            }
+        }
+        // Static scheduling never moves instances. A rank must not be asked for jobs that reach it
+        // after the question.
+        if self.pending.is_empty()
+            && self.tasks.sending == 0
+            && let Some((victim, count)) = self.scheduling.steal(&self.inner.loads())
+        {
+            self.revoke(victim, u32::try_from(count).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Asks a rank to return up to `count` instances that are not started.
+    fn revoke(&mut self, index: usize, count: u32) {
+        self.inner.ranks[index].load.revoking = true;
+        self.inner.send(index, Kind::Revoke, Writer::default().u32(count).0);
+    }
+
+    /// Whether all answers have arrived and are checked, and all requests are answered.
+    fn is_over(&mut self) -> bool {
+        let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
+        if !self.pending.is_empty()
+            || self.tasks.running() > 0
+            || self.stop == Stop::Asked
+            || !self.inner.ranks.iter().all(idle)
+        {
+            return false;
+        }
+        let rest = self.answers.len() - self.checked;
+        if rest == 0 {
+            return true;
+        }
+        // Few answers are checked one by one, so all threads take a share.
+        let share = match rest < CHECKED_AT_ONCE / 2 {
+            true => rest.div_ceil(self.threads),
+            false => rest.div_ceil(self.threads).max(CHECKED_AT_ONCE / 2),
+        };
+        for part in self.answers[self.checked..].chunks(share) {
+            self.tasks.check(part.to_vec());
+        }
+        self.checked = self.answers.len();
+        false
+    }
+
+    /// Receives messages, and hands answers to the pool. Returns whether anything arrived.
+    fn listen(&mut self) -> Result<bool, ProveError> {
+        let mut raw = Vec::new();
+        let received = self.receive(&mut raw);
+        // What arrived before an error is recorded, too.
+        let share = raw.len().div_ceil(self.threads).clamp(1, DECODED_AT_ONCE);
+        let mut raw = raw.into_iter().peekable();
+        while raw.peek().is_some() {
+            self.tasks.take(raw.by_ref().take(share).collect());
+        }
+        received
+    }
+
+    fn receive(&mut self, raw: &mut Vec<Raw>) -> Result<bool, ProveError> {
+        let mut wait = LISTEN;
+        for received in 0..BURST {
+            let Some((index, frame, length)) = self.inner.next(wait)? else {
+                return Ok(received > 0);
+            };
+            wait = Duration::ZERO;
+            match (frame.kind, A::PHASE) {
+                (Kind::Committed, Phase::Commit) | (Kind::Proven, Phase::Prove) => {
+                    raw.push(self.answer(index, frame, length)?);
+                }
+                (Kind::Revoked, _) => self.revoked(index, &frame)?,
+                (other, phase) => {
+                    let why = format!("unexpected {other:?} in the {}", phase.name());
+                    return Err(self.inner.wrong(index, &why));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Accepts an answer of a rank, before it is decoded.
+    fn answer(&mut self, index: usize, frame: Frame, length: usize) -> Result<Raw, ProveError> {
+        let instance = Answered::<A>::instance(&frame.content);
+        let instance = instance.map_err(|e| self.inner.wrong(index, &e))?;
+        // Accepted only from the rank that was asked, so a rank cannot answer for another one, nor
+        // twice (spec: distributed#collect).
+        if !self.inner.ranks[index].outstanding.remove(&instance) {
+            let why = format!("an answer for subcircuit {instance}, which it was not asked for");
+            return Err(self.inner.wrong(index, &why));
+        }
+        // The rank keeps the job, and proves it when the challenges arrive
+        // (spec: distributed#jobs).
+        if A::PHASE == Phase::Commit {
+            self.inner.ranks[index].held.push(instance);
+        }
+        self.inner.makers.insert(instance, index);
+        Ok(Raw { index, content: frame.content, length })
+    }
+
+    /// Takes back the instances that a rank returned.
+    fn revoked(&mut self, index: usize, frame: &Frame) -> Result<(), ProveError> {
+        let mut reader = Reader::new(&frame.content);
+        let list = reader.count(4, "how many");
+        let list = list
+            .and_then(|n| (0..n).map(|_| reader.u32("instance")).collect::<Result<Vec<u32>, _>>());
+        let list = list.and_then(|list| reader.finish().map(|()| list));
+        let list = list.map_err(|e| self.inner.wrong(index, &e))?;
+        let load = &mut self.inner.ranks[index].load;
+        load.revoking = false;
+        load.dry = list.is_empty();
+        for instance in list.into_iter().map(|i| i as usize) {
+            if !self.inner.ranks[index].outstanding.remove(&instance) {
+                let why = format!("it returned subcircuit {instance}, which it does not have");
+                return Err(self.inner.wrong(index, &why));
+            }
+            if self.stop == Stop::No {
+                self.pending.put_back(index, instance);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what a task has finished.
+    fn finish(&mut self, finished: Finished<A>) -> Result<(), ProveError> {
+        match finished {
+            Finished::Sent => self.tasks.sending -= 1,
+            Finished::Taken(answers, failed) => {
+                self.tasks.others -= 1;
+                self.answers.extend(answers);
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                if self.answers.len() - self.checked >= CHECKED_AT_ONCE {
+                    self.tasks.check(self.answers[self.checked..].to_vec());
+                    self.checked = self.answers.len();
+                }
+            }
+            Finished::Checked(None) => self.tasks.others -= 1,
+            Finished::Checked(Some(instance)) => {
+                let maker = self.inner.makers.get(&instance).copied().unwrap_or(0);
+                let why = format!(
+                    "a point in its answer for subcircuit {instance} is not in the subgroup"
+                );
+                return Err(self.inner.wrong(maker, &why));
+            }
+            Finished::Failed(error) => return Err(error),
+            Finished::Panicked(panic) => resume_unwind(panic),
+        }
+        Ok(())
+    }
+}
