@@ -33,7 +33,7 @@ pub struct Line<'a> {
     pub ours: f64,
     /// The rival's name and version, or the target that the project holds itself to.
     pub rival: &'a str,
-    /// The rival's figure.
+    /// The rival's figure; NaN if there is no rival.
     pub theirs: f64,
     /// The unit of both figures.
     pub unit: &'a str,
@@ -51,12 +51,17 @@ impl Line<'_> {
     pub fn print(&self, as_json: bool) {
         let Self { bench, size, threads, ours, rival, theirs, unit, .. } = self;
         let ratio = (self.ratio() * 1000.0).round() / 1000.0;
+        let alone = theirs.is_nan();
         if as_json {
+            // not a number is null
+            let rival = (!alone).then_some(rival);
             let line = json!({
                 "bench": bench, "size": size, "threads": threads, "ours": ours, "rival": rival, "theirs": theirs,
                 "ratio": ratio, "unit": unit,
             });
             println!("{line}");
+        } else if alone {
+            println!("{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3} {unit}");
         } else {
             println!(
                 "{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}"

@@ -8,9 +8,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// The most bytes per broadcast.
 const PIECE: usize = 16 << 20;
+/// The number of pieces that are read before they are sent, and received before they are written.
+const AHEAD: usize = 2;
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> MpiError + '_ {
     move |source| MpiError::Io { path: path.to_owned(), source }
@@ -125,6 +128,68 @@ fn copy_all(from: &Path, to: &Path, files: &[PathBuf]) -> Result<(), MpiError> {
     finish(building, to)
 }
 
+/// Sends one file in pieces, an empty one after the last, also where rank 0 could not read it. While
+/// a piece travels, the next ones are read and the previous ones are written, so that the slowest of
+/// the three sets the pace. Returns how reading and writing went.
+fn send_file(
+    leaders: &SimpleCommunicator,
+    reading: Option<File>,
+    writing: Option<File>,
+) -> (std::io::Result<()>, std::io::Result<()>) {
+    std::thread::scope(|scope| {
+        let pieces = reading.map(|file| {
+            let (sender, pieces) = sync_channel(AHEAD);
+            scope.spawn(move || read_pieces(file, &sender));
+            pieces
+        });
+        let writer = writing.map(|file| {
+            let (sender, pieces) = sync_channel::<Vec<u8>>(AHEAD);
+            (sender, scope.spawn(move || write_pieces(file, &pieces)))
+        });
+        let mut read = Ok(());
+        loop {
+            let mut piece = match pieces.as_ref().map(Receiver::recv) {
+                Some(Ok(Ok(piece))) => piece,
+                Some(Ok(Err(e))) => {
+                    read = Err(e);
+                    Vec::new()
+                }
+                // the end of the file, or a rank that only receives
+                Some(Err(_)) | None => Vec::new(),
+            };
+            broadcast(leaders, &mut piece);
+            if piece.is_empty() {
+                break;
+            }
+            if let Some((sender, _)) = &writer {
+                // a writer that failed has ended, and says why below
+                let _ = sender.send(piece);
+            }
+        }
+        let written = writer.map_or(Ok(()), |(sender, writer)| {
+            drop(sender);
+            writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer panicked")))
+        });
+        (read, written)
+    })
+}
+
+fn read_pieces(file: File, pieces: &SyncSender<std::io::Result<Vec<u8>>>) {
+    loop {
+        let mut piece = Vec::new();
+        let read = (&file).take(PIECE as u64).read_to_end(&mut piece);
+        let last = !matches!(read, Ok(bytes) if bytes > 0);
+        if (last && read.is_ok()) || pieces.send(read.map(|_| piece)).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn write_pieces(mut file: File, pieces: &Receiver<Vec<u8>>) -> std::io::Result<()> {
+    pieces.iter().try_for_each(|piece| file.write_all(&piece))?;
+    file.sync_all()
+}
+
 /// Sends all files from rank 0 to the first ranks of all nodes. Every leader takes part in every
 /// broadcast even after an error of its own, because the others would wait for it forever; errors
 /// are returned at the end.
@@ -151,10 +216,13 @@ fn send_all(
             trouble = Some(io(&name)(std::io::Error::other("not a valid name for a key file")));
         }
         let source = from.join(&name);
-        let mut reading = if root {
-            File::open(&source).map_err(|e| trouble = Some(io(&source)(e))).ok()
-        } else {
-            None
+        let reading = match root.then(|| File::open(&source)) {
+            Some(Ok(file)) => Some(file),
+            Some(Err(e)) => {
+                trouble = Some(io(&source)(e));
+                None
+            }
+            None => None,
         };
         let mut writing = None;
         if let (Ok(Some(building)), None) = (&building, &trouble) {
@@ -163,31 +231,13 @@ fn send_all(
                 make_parent(&target).and_then(|()| File::create(&target).map_err(io(&target)));
             writing = made.map_err(|e| trouble = Some(e)).ok().map(|file| (file, target));
         }
-        // an empty piece ends the file, also one that rank 0 could not read
-        loop {
-            let mut piece = Vec::new();
-            if let Some(file) = &mut reading {
-                let read = file.take(PIECE as u64).read_to_end(&mut piece);
-                if let Err(e) = read {
-                    (trouble, reading) = (Some(io(&source)(e)), None);
-                    piece.clear();
-                }
-            }
-            broadcast(leaders, &mut piece);
-            if piece.is_empty() {
-                if let Some((file, target)) = &writing
-                    && let Err(e) = file.sync_all()
-                {
-                    trouble = Some(io(target)(e));
-                }
-                break;
-            }
-            if let Some((mut file, target)) = writing.take() {
-                match file.write_all(&piece) {
-                    Ok(()) => writing = Some((file, target)),
-                    Err(e) => trouble = Some(io(&target)(e)),
-                }
-            }
+        let (target, writing) = writing.map_or((None, None), |(file, at)| (Some(at), Some(file)));
+        let (read, written) = send_file(leaders, reading, writing);
+        if let Err(e) = read {
+            trouble = Some(io(&source)(e));
+        }
+        if let (Err(e), Some(target)) = (written, &target) {
+            trouble = Some(io(target)(e));
         }
     }
     // if rank 0 could not read a file, no node has all of it

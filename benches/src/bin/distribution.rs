@@ -100,7 +100,7 @@ fn coordinator(options: &Options) -> Result<(), Error> {
         let costs: Result<Vec<_>, _> = (0..options.run.repetitions).map(|_| run(ranks)).collect();
         let costs = costs?;
         let print = |bench: &str, ours: f64, theirs: f64, unit: &str, larger_is_better: bool| {
-            let rival = if theirs.is_finite() { "our target" } else { "none" };
+            let rival = if theirs.is_finite() { "asked" } else { "" };
             let (size, threads) = (options.links, pool.threads());
             let line = Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better };
             line.print(options.run.json);
@@ -374,7 +374,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Nearly empty subcircuits: how fast the coordinator deals jobs.
+    /// Nearly empty subcircuits: how long a rank waits for jobs.
     fn orchestration(&self, case: &Case) -> Result<(), Error> {
         let (mut gaps, mut rates, mut n) = (Vec::new(), Vec::new(), 0.0);
         for _ in 0..self.options.run.repetitions {
@@ -392,24 +392,14 @@ impl Bench {
             "ms",
             false,
         );
-        // two rounds per subcircuit, at 86,000 constraints per core-second for both
-        let cores = middle(rates.clone()) / 2.0 * f64::from(1 << 20) / 86_000.0;
+        // That of the rank and its prover: `--only coordinator` measures the coordinator.
         self.print(
-            "jobs through one coordinator",
+            "commitments of one rank with one prover",
             n,
             middle(rates),
-            "paper's largest run",
-            4096.0 / 12.0,
+            "",
+            f64::NAN,
             "a second",
-            true,
-        );
-        self.print(
-            "cores that it can feed",
-            n,
-            cores,
-            "paper's largest run",
-            4096.0,
-            "cores at 2^20 constraints",
             true,
         );
         Ok(())
