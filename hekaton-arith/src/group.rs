@@ -32,6 +32,12 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
     /// Decodes a point and checks the encoding, the curve and the subgroup. Infinity is accepted.
     fn from_compressed(bytes: &[u8]) -> Result<Self, PointError>;
 
+    /// Decodes a point and checks the encoding and the curve, but not the subgroup: the caller must
+    /// check it ([`Group::find_outside`]) before it uses the point.
+    fn from_compressed_unchecked(bytes: &[u8]) -> Result<Self, PointError> {
+        portable::decompress_unchecked(bytes)
+    }
+
     /// Whether this is the point at infinity.
     fn is_identity(&self) -> bool {
         *self == Self::IDENTITY

@@ -60,7 +60,7 @@ fn time<R>(mut f: impl FnMut() -> R) -> f64 {
 }
 
 /// Full-size scalars that are quick to generate.
-fn long_scalars(n: usize) -> Vec<Fr> {
+pub(crate) fn long_scalars(n: usize) -> Vec<Fr> {
     let step = Fr::from(u64::MAX).square().square() + Fr::from(12345u64);
     let mut x = Fr::from(3u64);
     std::iter::repeat_with(|| {
@@ -72,7 +72,7 @@ fn long_scalars(n: usize) -> Vec<Fr> {
 }
 
 /// Distinct points that are quick to generate: each step doubles their number by adding a shift.
-fn points<G: Group>(n: usize) -> Vec<G> {
+pub(crate) fn points<G: Group>(n: usize) -> Vec<G> {
     let step = G::generator().mul(&Fr::from(0x1234_5678_9abcu64));
     let mut out = vec![G::generator()];
     while out.len() < n {
@@ -263,7 +263,7 @@ pub fn estimate(
 
 /// The size of the aggregation key: two powers per padded instance in each group, and two points
 /// and the type of each instance. The few points per type are not counted.
-fn aggregation_key_bytes(n: usize) -> u64 {
+pub(crate) fn aggregation_key_bytes(n: usize) -> u64 {
     let (g1, g2) = (size_of::<G1Point>(), size_of::<G2Point>());
     (2 * (g1 + g2) * n.next_power_of_two() + (2 * g1 + size_of::<u32>()) * n) as u64
 }

@@ -245,14 +245,19 @@ pub(crate) fn compress<C: Curve>(p: &C, out: &mut [u8]) {
 }
 
 pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
+    let out = decompress_unchecked(bytes)?;
+    if is_in_group(&out) { Ok(out) } else { Err(PointError::NotInSubgroup) }
+}
+
+/// Same as [`decompress`], without the check of the subgroup.
+pub(crate) fn decompress_unchecked<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
     if bytes.len() != size_of::<C>() / 2 {
         return Err(PointError::Encoding);
     }
     let mut out = C::ZERO;
     // SAFETY: the length was checked above.
     match unsafe { (C::ffi().uncompress)(&mut out, bytes.as_ptr()) } {
-        BLST_ERROR::BLST_SUCCESS if is_in_group(&out) => Ok(out),
-        BLST_ERROR::BLST_SUCCESS => Err(PointError::NotInSubgroup),
+        BLST_ERROR::BLST_SUCCESS => Ok(out),
         BLST_ERROR::BLST_POINT_NOT_ON_CURVE => Err(PointError::NotOnCurve),
         _ => Err(PointError::Encoding),
     }

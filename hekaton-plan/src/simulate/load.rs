@@ -1,6 +1,6 @@
 //! What is to be proven, as far as a prediction depends on it.
 
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, aggregation_key_bytes};
 use crate::memory::TypeSize;
 
 /// The subcircuits of a run. Means are over subcircuits.
@@ -54,6 +54,21 @@ impl Load {
             key_bytes: estimate.key_bytes as f64,
             all_domains: domains().sum(),
             largest_domain: domains().fold(0.0, f64::max),
+        }
+    }
+
+    /// The load of another number of subcircuits of the same mean size.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "counts are below 2^53")]
+    pub fn with_subcircuits(self, subcircuits: u64) -> Self {
+        let factor = subcircuits as f64 / self.subcircuits as f64;
+        let aggregation =
+            |n: u64| usize::try_from(n).map_or(f64::INFINITY, |n| aggregation_key_bytes(n) as f64);
+        Self {
+            constraints: self.constraints * factor,
+            subcircuits,
+            key_bytes: self.key_bytes - aggregation(self.subcircuits) + aggregation(subcircuits),
+            ..self
         }
     }
 

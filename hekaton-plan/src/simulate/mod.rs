@@ -10,6 +10,7 @@
 //! [`Cluster`], and is assumed unless its owner states it. All subcircuits count as equal to their
 //! mean.
 
+mod calibrate;
 mod cluster;
 mod constants;
 mod design;
@@ -19,6 +20,7 @@ mod rounds;
 mod run;
 mod times;
 
+pub use calibrate::{CalibrateError, calibrate};
 pub use cluster::{Cluster, ClusterError, ClusterFile};
 pub use constants::{Constant, ConstantError, ConstantValue, Constants, Source};
 pub use design::{Design, UnknownDesign};
