@@ -210,17 +210,26 @@ impl Predicted {
         list("measured", &[calibrated]);
         let values = |stated: bool| -> Vec<String> {
             let found = self.cluster().filter(|(_, _, s)| *s == stated);
-            found.map(|(name, value, _)| format!("{name} = {value}")).collect()
+            found.map(|(name, value, _)| format!("{name} = {}", short(value))).collect()
         };
         list("cluster file", &values(true));
         let constants = self.prediction.constants.iter();
         let stated = constants.filter(|(_, found)| found.source == Source::Assumed);
         let mut assumed: Vec<String> =
-            stated.map(|(c, found)| format!("{} = {:e}", c.name(), found.value)).collect();
+            stated.map(|(c, found)| format!("{} = {}", c.name(), short(found.value))).collect();
         assumed.extend(values(false));
         list("assumed", &assumed);
         list("note", &self.notes());
         out
+    }
+}
+
+/// Formats a value so that it can be copied into a cluster file.
+fn short(value: f64) -> String {
+    if value == 0.0 || (1e-3..1e6).contains(&value) {
+        value.to_string()
+    } else {
+        format!("{value:e}")
     }
 }
 

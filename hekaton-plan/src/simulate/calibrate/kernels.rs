@@ -61,12 +61,12 @@ pub(super) fn measure(pool: &impl Pool, out: &mut Constants) {
     use Constant as C;
     let [checked, unchecked, batch] = group::<G1Point>();
     let batched = "the subgroup check of a batch of 16,384 points, per point";
-    out.measured(C::DecodeG1Checked, checked, "Group::from_compressed of 64 points of G1");
-    out.measured(C::DecodeG1Unchecked, unchecked, "the same without the subgroup check");
+    out.measured(C::DecodeG1Checked, checked, "Group::from_compressed of 64 points");
+    out.measured(C::DecodeG1Unchecked, unchecked, "Group::from_compressed_unchecked of 64 points");
     out.measured(C::MembershipG1Batched, batch, batched);
     let [checked, unchecked, batch] = group::<G2Point>();
-    out.measured(C::DecodeG2Checked, checked, "Group::from_compressed of 64 points of G2");
-    out.measured(C::DecodeG2Unchecked, unchecked, "the same without the subgroup check");
+    out.measured(C::DecodeG2Checked, checked, "Group::from_compressed of 64 points");
+    out.measured(C::DecodeG2Unchecked, unchecked, "Group::from_compressed_unchecked of 64 points");
     out.measured(C::MembershipG2Batched, batch, batched);
     let product = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]);
     let finish = per_call(8, || MillerLoop::finish_all([product; 6]));

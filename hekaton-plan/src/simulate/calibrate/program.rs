@@ -212,11 +212,11 @@ pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
     let [encode_wide, commit_wide] = wide.job_and_commitment(&engine)?;
     let [encode_private, _] = private.job_and_commitment(&engine)?;
     let (wires, more) = (2.0 * NARROW as f64, 2.0 * (WIDE - NARROW) as f64);
-    let wire = (commit_wide - commit) / more;
+    let wire = ((commit_wide - commit) / more).max(0.0);
     out.measured(C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
     let fixed = (commit - wires * wire).max(0.0);
     out.measured(C::CommitFixed, fixed, "the commitment to 8 wires, less its wires");
-    let occurrence = (encode_wide - encode) / more;
+    let occurrence = ((encode_wide - encode) / more).max(0.0);
     out.measured(C::EncodeOccurrence, occurrence, "jobs with 8 and with 1,024 wires, per wire");
     let byte = ((encode_private - encode) / PRIVATE as f64).max(0.0);
     out.measured(C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
