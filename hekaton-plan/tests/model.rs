@@ -129,6 +129,7 @@ fn figures(found: &Prediction, expected: &Value) -> Vec<(String, f64, f64)> {
 
 /// Every phase, the totals, memory, traffic and cost agree with the specification.
 #[test]
+#[allow(clippy::print_stdout, reason = "with --nocapture, how well each scenario agrees")]
 fn the_simulator_is_the_specification() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper-results/model");
     let output = Command::new("python3")

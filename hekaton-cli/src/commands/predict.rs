@@ -7,8 +7,8 @@ use hekaton_circuit::Masking;
 use hekaton_core::system;
 use hekaton_plan::Estimate;
 use hekaton_plan::simulate::{
-    Cluster, ClusterFile, Constant, ConstantError, Constants, Design, Load, Prediction, Source,
-    predict,
+    Cluster, ClusterFile, Constant, ConstantError, ConstantValue, Constants, Design, Load,
+    Prediction, Source, predict,
 };
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -116,17 +116,6 @@ impl Predicted {
         let phases: Vec<Value> = (p.phases.named().iter())
             .map(|(phase, seconds)| json!({ "phase": phase, "seconds": seconds }))
             .collect();
-        let constants: Map<String, Value> = (p.constants.iter())
-            .map(|(constant, found)| {
-                let entry = match &found.source {
-                    Source::Measured(how) => {
-                        json!({ "value": found.value, "source": "measured", "how": how })
-                    }
-                    Source::Assumed => json!({ "value": found.value, "source": "assumed" }),
-                };
-                (constant.name().to_owned(), entry)
-            })
-            .collect();
         let cluster: Map<String, Value> = (self.cluster())
             .map(|(name, value, stated)| {
                 let source = if stated { "cluster file" } else { "assumed" };
@@ -150,13 +139,25 @@ impl Predicted {
                 "execute_seconds_per_subcircuit": self.load.execute_seconds,
                 "source": "measured on this machine for the circuit",
             },
-            "cluster": cluster, "constants": constants,
+            "cluster": cluster, "constants": self.constants(),
             "calibration": {
                 "processor": self.inputs.constants.processor,
                 "program": self.inputs.constants.program,
             },
             "notes": self.notes(),
         })
+    }
+
+    /// The constants that were used, with their sources.
+    fn constants(&self) -> Map<String, Value> {
+        let entry = |found: &ConstantValue| match &found.source {
+            Source::Measured(how) => {
+                json!({ "value": found.value, "source": "measured", "how": how })
+            }
+            Source::Assumed => json!({ "value": found.value, "source": "assumed" }),
+        };
+        let all = self.prediction.constants.iter();
+        all.map(|(constant, found)| (constant.name().to_owned(), entry(found))).collect()
     }
 
     pub(crate) fn table(&self) -> String {
@@ -234,7 +235,7 @@ fn short(value: f64) -> String {
 }
 
 /// Formats a predicted number of bytes.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rounded figure")]
+#[allow(clippy::cast_possible_truncation, reason = "a rounded figure")]
 fn whole(n: f64) -> String {
     bytes(n as u64)
 }

@@ -22,6 +22,10 @@ use hekaton_circuit::PreparedCircuit;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+/// The maximum duration of a round.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Encodes a job as it is sent to a rank, without the frame.
 ///
@@ -82,13 +86,35 @@ impl Echo {
     }
 }
 
+/// The end of rank 0 of a network whose other ranks are an echo, and have described themselves.
+fn network(
+    ranks: usize,
+    job_bytes: usize,
+    hello: &Hello,
+    clock: fn() -> f64,
+) -> (Endpoint, Arc<Echo>) {
+    let spent = Mutex::new(0.0);
+    let echo = Arc::new(Echo { inbox: OnceLock::new(), job_bytes, clock, spent });
+    let post = {
+        let echo = Arc::clone(&echo);
+        move |to, bytes| echo.take(to, bytes)
+    };
+    let (endpoint, inbox) = Endpoint::new(0, ranks + 1, post);
+    for from in 1..=ranks {
+        let bytes = Frame { kind: Kind::Hello, run: 0, content: hello.encode() }.to_bytes();
+        let _ = inbox.send(Incoming::Message { from, bytes });
+    }
+    let _ = echo.inbox.set(inbox);
+    (endpoint, echo)
+}
+
 /// Runs the coordinator's side of a commit round over `ranks` ranks that answer at once, with the
 /// point at infinity, and returns the time of the calling thread per subcircuit by `clock`, in
 /// seconds: creating and encoding the job, the frames of both messages, decoding the answer, and
 /// the tables. All jobs must have the same length.
 ///
 /// # Errors
-/// When a job cannot be created.
+/// When a job cannot be created, or jobs have different lengths.
 pub fn commit_round_cost(
     coordinator: &Coordinator<'_>,
     worker: Worker<'_>,
@@ -101,22 +127,12 @@ pub fn commit_round_cost(
     let job_bytes = encoded_job(&job, worker.circuit())
         .map_err(|why| WorkerError::Job { instance: 0, why })?
         .len();
-    let spent = Mutex::new(0.0);
-    let echo = Arc::new(Echo { inbox: OnceLock::new(), job_bytes, clock, spent });
-    let post = {
-        let echo = Arc::clone(&echo);
-        move |to, bytes| echo.take(to, bytes)
-    };
-    let (endpoint, inbox) = Endpoint::new(0, ranks.get() + 1, post);
     let hello = Hello { host: String::new(), provers: 1, facts: Vec::new(), notes: Vec::new() };
-    for from in 1..=ranks.get() {
-        let bytes = Frame { kind: Kind::Hello, run: 0, content: hello.encode() }.to_bytes();
-        let _ = inbox.send(Incoming::Message { from, bytes });
-    }
-    let _ = echo.inbox.set(inbox);
+    let (endpoint, echo) = network(ranks.get(), job_bytes, &hello, clock);
     let (role, dynamic) = (RootRole::Coordinates, Scheduling::Dynamic);
     let engine = RankEngine::start(endpoint, pool, &hello, role, dynamic);
-    let engine = engine.map_err(ProveError::from_rank)?;
+    // Jobs of different lengths would leave some without an answer.
+    let engine = engine.map_err(ProveError::from_rank)?.round_deadline(Some(DEADLINE));
     let cancellation = Cancellation::new();
     let round = Round {
         coordinator,

@@ -160,7 +160,6 @@ pub enum ClusterError {
 }
 
 /// An integer or a float as a number.
-#[allow(clippy::cast_precision_loss, reason = "no value of a cluster needs 53 bits")]
 fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|x| x as f64))
 }
@@ -192,7 +191,6 @@ impl Field {
         Ok(())
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "counts are at most 2^32")]
     fn get(self, mut cluster: Cluster) -> f64 {
         match self {
             Self::Count(field) => *field(&mut cluster) as f64,

@@ -32,7 +32,6 @@ impl Load {
     /// The load of an estimated circuit. The estimate should be of one idle core, because the
     /// prediction itself accounts for a busy node. `execute_occurrence` is the time to execute one
     /// shared wire of one subcircuit, in seconds.
-    #[allow(clippy::cast_precision_loss, reason = "counts are below 2^53")]
     pub fn of_estimate(estimate: &Estimate, mask_wires: u64, execute_occurrence: f64) -> Self {
         let n = estimate.subcircuits.max(1) as f64;
         let mean = |f: &dyn Fn(usize) -> f64| {
@@ -59,7 +58,6 @@ impl Load {
 
     /// The load of another number of subcircuits of the same mean size.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "counts are below 2^53")]
     pub fn with_subcircuits(self, subcircuits: u64) -> Self {
         let factor = subcircuits as f64 / self.subcircuits as f64;
         let aggregation =

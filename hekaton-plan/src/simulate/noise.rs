@@ -16,7 +16,6 @@ impl Noise {
     }
 
     /// A uniform number in 0..1.
-    #[allow(clippy::cast_precision_loss, reason = "53 bits are exact")]
     fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -147,6 +147,37 @@ impl<'a> Ranks<'a> {
     }
 }
 
+/// The coordinator, which does one thing at a time.
+struct Coordinator {
+    service: Service,
+    /// When it is free.
+    at: f64,
+    busy: f64,
+    /// When it took the last answer and made the jobs that followed from it.
+    end: f64,
+}
+
+impl Coordinator {
+    fn new(service: Service) -> Self {
+        Self { service, at: 0.0, busy: 0.0, end: 0.0 }
+    }
+
+    fn make(&mut self, jobs: usize) {
+        let seconds = jobs as f64 * self.service.make;
+        self.at += seconds;
+        self.busy += seconds;
+    }
+
+    fn take(&mut self, at: f64) {
+        self.at = self.at.max(at) + self.service.take;
+        self.busy += self.service.take;
+    }
+
+    fn end(self, ranks: Ranks<'_>) -> Round {
+        Round { end: self.end, busy: self.busy, done: ranks.done }
+    }
+}
+
 /// The coordinator's link, over which jobs leave one after the other.
 struct Link {
     free: f64,
@@ -169,20 +200,18 @@ pub(super) fn commit_round(
     each: Jobs,
     noise: &mut Noise,
 ) -> Round {
-    let Service { make, take } = each.service;
+    let mut coordinator = Coordinator::new(each.service);
     let mut ranks = Ranks::new(cluster, speeds, vec![0; speeds.len()], each.seconds, noise);
     let provers = usize::try_from(cluster.provers_per_rank).unwrap_or(usize::MAX);
     let room = provers.saturating_add(provers.max(3));
-    let mut link = Link { free: 0.0 };
-    let (mut coordinator, mut busy, mut left, mut end) = (0.0f64, 0.0, jobs, 0.0f64);
+    let (mut link, mut left) = (Link { free: 0.0 }, jobs);
     let share = room.min(jobs.div_ceil(speeds.len().max(1)));
     for rank in 0..speeds.len() {
         let count = share.min(left);
         if count > 0 {
             left -= count;
-            coordinator += count as f64 * make;
-            busy += count as f64 * make;
-            link.send(&mut ranks, coordinator, rank, count, each.bytes);
+            coordinator.make(count);
+            link.send(&mut ranks, coordinator.at, rank, count, each.bytes);
         }
     }
     while let Some(Event { at, rank, kind, .. }) = ranks.next() {
@@ -193,19 +222,17 @@ pub(super) fn commit_round(
             }
             Kind::Finished => ranks.finish(at, rank),
             Kind::Answer => {
-                coordinator = coordinator.max(at) + take;
-                busy += take;
+                coordinator.take(at);
                 if left > 0 {
                     left -= 1;
-                    coordinator += make;
-                    busy += make;
-                    link.send(&mut ranks, coordinator, rank, 1, each.bytes);
+                    coordinator.make(1);
+                    link.send(&mut ranks, coordinator.at, rank, 1, each.bytes);
                 }
-                end = end.max(coordinator);
+                coordinator.end = coordinator.end.max(coordinator.at);
             }
         }
     }
-    Round { end, busy, done: ranks.done }
+    coordinator.end(ranks)
 }
 
 /// The longest queues, of which entries may be outdated.
@@ -242,17 +269,16 @@ pub(super) fn prove_round(
     steal: bool,
     noise: &mut Noise,
 ) -> Round {
-    let Service { make, take } = each.service;
+    let mut coordinator = Coordinator::new(each.service);
     let mut longest = Longest::new(&held);
     let mut ranks = Ranks::new(cluster, speeds, held, each.seconds, noise);
     let delay = ranks.delay();
     // Jobs that travel from one rank to another.
     let mut coming = vec![0usize; speeds.len()];
-    let (mut coordinator, mut busy, mut end) = (0.0f64, 0.0, 0.0f64);
     for rank in 0..speeds.len() {
         // the challenges
-        coordinator += cluster.message;
-        ranks.schedule(coordinator + delay, rank, Kind::Arrival { jobs: 0 });
+        coordinator.at += cluster.message;
+        ranks.schedule(coordinator.at + delay, rank, Kind::Arrival { jobs: 0 });
     }
     while let Some(Event { at, rank, kind, .. }) = ranks.next() {
         match kind {
@@ -263,9 +289,8 @@ pub(super) fn prove_round(
             }
             Kind::Finished => ranks.finish(at, rank),
             Kind::Answer => {
-                coordinator = coordinator.max(at) + take;
-                busy += take;
-                end = end.max(coordinator);
+                coordinator.take(at);
+                coordinator.end = coordinator.end.max(coordinator.at);
                 let want = ranks.idle[rank].saturating_sub(ranks.queued[rank] + coming[rank]);
                 if !steal || want == 0 {
                     continue;
@@ -274,15 +299,15 @@ pub(super) fn prove_round(
                 let jobs = ranks.queued[victim].min(want);
                 ranks.queued[victim] -= jobs;
                 coming[rank] += jobs;
-                coordinator += jobs as f64 * make + cluster.message;
-                busy += jobs as f64 * make;
+                coordinator.make(jobs);
+                coordinator.at += cluster.message;
                 // A request, the returned jobs, and the jobs again to their new rank.
                 let travel = 3.0 * delay + jobs as f64 * each.bytes / cluster.bandwidth;
-                ranks.schedule(coordinator + travel, rank, Kind::Arrival { jobs });
+                ranks.schedule(coordinator.at + travel, rank, Kind::Arrival { jobs });
             }
         }
     }
-    Round { end, busy, done: ranks.done }
+    coordinator.end(ranks)
 }
 
 #[cfg(test)]

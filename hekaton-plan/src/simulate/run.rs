@@ -165,11 +165,10 @@ pub fn predict(
     let times = Times::new(constants, design)?;
     let run = Run::new(load, cluster, design, &times);
     let (rounds, speeds) = run.rounds();
-    let sliced = run.sliced();
     let forward = run.forward();
     let phases = PhaseSeconds {
         load_keys: run.load_keys(),
-        layout: run.n * load.slots() * times.of(C::LayoutOccurrence) / sliced,
+        layout: run.n * load.slots() * times.of(C::LayoutOccurrence) / run.sliced(),
         execute: run.execute(),
         commit: rounds.commit + forward,
         prove: rounds.prove + forward,
@@ -177,8 +176,7 @@ pub fn predict(
     };
     let total = phases.total();
     let ideal_seconds = run.n * load.alone_seconds / cluster.cores as f64;
-    let values = ROOT_WIRE_BYTES * run.n * load.wires;
-    let on_nodes = PROCESS_BYTES + load.key_bytes;
+    let [rank_0_bytes, rank_bytes] = run.memory();
     let failures = cluster.nodes() as f64 / cluster.node_mtbf * total;
     let lost = cluster.requeue + phases.load_keys + 0.5 * run.prove;
     Ok(Prediction {
@@ -193,12 +191,8 @@ pub fn predict(
             rounds.prove_busy / phases.prove.max(1e-9),
         ],
         constraints_per_core_second: load.constraints / total / cluster.cores as f64,
-        rank_0_bytes: on_nodes + SUBCIRCUIT_BYTES * run.n + values / sliced,
-        rank_bytes: on_nodes
-            + TABLE_BYTES * load.all_domains
-            + cluster.provers_per_rank as f64
-                * (PROVER_BYTES * load.largest_domain + PROVER_FIXED_BYTES)
-            + run.n * load.slots() * WIRE_BYTES / sliced,
+        rank_0_bytes,
+        rank_bytes,
         network_bytes: run.n * (run.job_bytes + ANSWER_BYTES),
         expected_seconds: total + failures * lost,
         cost: total * cluster.cores as f64 / 3600.0 * cluster.price,
@@ -335,6 +329,21 @@ impl<'a> Run<'a> {
         let held = commit.done.clone();
         let prove = prove_round(held, speeds, cluster, each, design.steal, noise);
         (commit, prove)
+    }
+
+    /// The memory of rank 0 and of any other rank, in bytes.
+    fn memory(&self) -> [f64; 2] {
+        let Self { load, cluster, n, .. } = *self;
+        let all = PROCESS_BYTES + load.key_bytes;
+        let prover = PROVER_BYTES * load.largest_domain + PROVER_FIXED_BYTES;
+        let values = ROOT_WIRE_BYTES * n * load.wires / self.sliced();
+        let wiring = n * load.slots() * WIRE_BYTES / self.sliced();
+        [
+            all + SUBCIRCUIT_BYTES * n + values,
+            all + TABLE_BYTES * load.all_domains
+                + cluster.provers_per_rank as f64 * prover
+                + wiring,
+        ]
     }
 
     /// The aggregation: work that all cores share, phases in which rank 0 waits for all, and the

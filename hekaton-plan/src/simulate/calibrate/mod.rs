@@ -23,8 +23,8 @@ pub struct CalibrateError {
 /// `processor` are recorded.
 ///
 /// [`ForwardAnswer`](super::Constant::ForwardAnswer) and
-/// [`SliceSubcircuit`](super::Constant::SliceSubcircuit) stay absent: they belong to designs that do
-/// not exist yet.
+/// [`SliceSubcircuit`](super::Constant::SliceSubcircuit) stay absent: they belong to designs that
+/// do not exist yet.
 ///
 /// # Errors
 /// If a synthetic circuit cannot be set up or proven, or temporary files cannot be written.

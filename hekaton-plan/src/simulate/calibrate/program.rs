@@ -202,15 +202,22 @@ pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
 
 /// Jobs, commitments, answers and the aggregation.
 pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
-    use Constant as C;
     let engine = LocalEngine::new(NonZeroUsize::new(1)).map_err(failed("the threads"))?;
     let engine = Arc::new(engine);
     let narrow = Keyed::new(MANY, NARROW, 0, &engine)?;
-    let wide = Keyed::new(8, WIDE, 0, &engine)?;
-    let private = Keyed::new(8, NARROW, PRIVATE, &engine)?;
-    let [encode, commit] = narrow.job_and_commitment(&engine)?;
-    let [encode_wide, commit_wide] = wide.job_and_commitment(&engine)?;
-    let [encode_private, _] = private.job_and_commitment(&engine)?;
+    let encode = jobs(&narrow, &engine, out)?;
+    answers(&narrow, &engine, encode, out)?;
+    aggregation(&narrow, &engine, out)
+}
+
+/// Jobs and commitments. Returns the seconds to create and encode a job of the narrow ladder.
+fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<f64, CalibrateError> {
+    use Constant as C;
+    let wide = Keyed::new(8, WIDE, 0, engine)?;
+    let private = Keyed::new(8, NARROW, PRIVATE, engine)?;
+    let [encode, commit] = narrow.job_and_commitment(engine)?;
+    let [encode_wide, commit_wide] = wide.job_and_commitment(engine)?;
+    let [encode_private, _] = private.job_and_commitment(engine)?;
     let (wires, more) = (2.0 * NARROW as f64, 2.0 * (WIDE - NARROW) as f64);
     let wire = ((commit_wide - commit) / more).max(0.0);
     out.measured(C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
@@ -222,8 +229,18 @@ pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
     out.measured(C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
     let fixed = (encode - (wires + 2.0) * occurrence).max(0.0);
     out.measured(C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
+    Ok(encode)
+}
 
-    let (one, many) = (narrow.round(&engine, 1)?, narrow.round(&engine, RANKS)?);
+/// What the coordinator does for an answer. `encode` is its time for the job before.
+fn answers(
+    narrow: &Keyed,
+    engine: &Arc<LocalEngine>,
+    encode: f64,
+    out: &mut Constants,
+) -> Result<(), CalibrateError> {
+    use Constant as C;
+    let (one, many) = (narrow.round(engine, 1)?, narrow.round(engine, RANKS)?);
     // A round looks at all ranks once for each job and each answer together.
     let scan = ((many - one) / (RANKS - 1) as f64 / 2.0).max(0.0);
     let how = "the coordinator's side of a commit round with 1 and with 256 ranks";
@@ -236,9 +253,18 @@ pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
     out.measured(C::AcceptAnswer, accept, how);
     let how = "the log record and the event of an answer, in the temporary directory";
     out.measured(C::RecordAnswer, narrow.record()?, how);
+    Ok(())
+}
 
-    let few = Keyed::new(MANY / 4, NARROW, 0, &engine)?;
-    let aggregate = (narrow.aggregation(&engine)? - few.aggregation(&engine)?)
+/// The aggregation.
+fn aggregation(
+    narrow: &Keyed,
+    engine: &LocalEngine,
+    out: &mut Constants,
+) -> Result<(), CalibrateError> {
+    use Constant as C;
+    let few = Keyed::new(MANY / 4, NARROW, 0, engine)?;
+    let aggregate = (narrow.aggregation(engine)? - few.aggregation(engine)?)
         / (narrow.ladder.subcircuits - few.ladder.subcircuits) as f64;
     let how = "aggregation of 256 proofs less that of 64, per proof, on one thread";
     out.measured(C::AggregateProof, aggregate.max(0.0), how);
