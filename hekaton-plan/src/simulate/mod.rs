@@ -1,9 +1,9 @@
 //! The time, memory, traffic and cost of a distributed run, by simulating its events.
 //!
 //! `paper-results/model/scaling_model.py` in the repository is the executable specification: both
-//! must agree within 1 % where nothing varies at random (`tests/model.rs`). In addition to
-//! [`estimate`](crate::estimate()), a prediction accounts for the coordinator, the network, the
-//! file system, and the variance of jobs and ranks.
+//! must agree within 1 % where nothing varies at random, and `tests/model.rs` allows only rounding.
+//! In addition to what [`estimate`](crate::estimate()) counts, a prediction accounts for the
+//! coordinator, the network, the file system, and the variance of jobs and ranks.
 //!
 //! Constants of the program and the processor come from a calibration ([`Constants`]); without one
 //! there is an error that names the constant, never a default. What describes the site is in
