@@ -685,6 +685,29 @@ fn prepared_scalars_serve_sub_vectors() {
     assert_eq!(G1Point::msm_prepared(&bases, &prepared), G1Point::msm(&bases, &chosen));
 }
 
+/// Decoding without the check of the subgroup refuses everything else that decoding refuses.
+#[test]
+fn unchecked_decoding_omits_only_the_subgroup() {
+    // (0, 2) is on E(Fq) and has order 3; blst refuses it before any check, but not a sum with it.
+    let torsion = G1Point::from(G1Affine::new_unchecked(Fq::zero(), Fq::from(2u64)));
+    let outside = G1Point::generator().add(&torsion);
+    let bytes = outside.to_compressed();
+    assert_eq!(G1Point::from_compressed(&bytes), Err(PointError::NotInSubgroup));
+    assert_eq!(G1Point::from_compressed_unchecked(&bytes), Ok(outside));
+    for point in [G1Point::IDENTITY, G1Point::generator()] {
+        assert_eq!(G1Point::from_compressed_unchecked(&point.to_compressed()), Ok(point));
+    }
+    let mut bytes = G1Point::generator().to_compressed();
+    assert!(G1Point::from_compressed_unchecked(&bytes[1..]).is_err());
+    let refused = (0..64u8).filter(|x| {
+        bytes[47] = *x;
+        let found = G1Point::from_compressed_unchecked(&bytes);
+        assert!(found.is_ok() || found == Err(PointError::NotOnCurve));
+        found.is_err()
+    });
+    assert!(refused.count() > 8, "half of all coordinates are not on the curve");
+}
+
 /// Points from unchecked memory: one bad point anywhere is found and distinguished from good ones.
 #[test]
 fn find_outside_names_the_first_bad_point() {

@@ -3,6 +3,7 @@
 use crate::exit;
 use clap::{Args, Parser, Subcommand};
 use hekaton_circuit::named::{ParameterMap, parameter_value};
+use hekaton_plan::simulate::Design;
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -413,7 +414,11 @@ pub(crate) struct KeysList {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hekaton estimate merkle --for FILE
-  hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --ranks 4 --provers-per-rank 32")]
+  hekaton estimate merkle -p leaves=1024 -p leaf-bytes=512 --ranks 4 --provers-per-rank 32
+  hekaton estimate --calibrate node.json          # on a node of the cluster
+  hekaton estimate merkle -p leaves=1024 -p leaf-bytes=4096 --cores 4096 --calibration node.json
+
+docs/guide/scaling.md explains what is measured and what is assumed.")]
 pub(crate) struct Estimate {
     #[command(flatten)]
     pub(crate) circuit: Circuit,
@@ -433,7 +438,44 @@ pub(crate) struct Estimate {
     #[arg(long)]
     pub(crate) no_zero_knowledge: bool,
     #[command(flatten)]
+    pub(crate) prediction: PredictionOptions,
+    #[command(flatten)]
     pub(crate) threads: Threads,
+}
+
+/// Predicting a run on a cluster.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On a cluster (docs/guide/scaling.md)")]
+pub(crate) struct PredictionOptions {
+    /// Also predict a run on N cores by simulating it, with coordinator, network and file system
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..=1 << 32),
+        requires = "calibration",
+        conflicts_with_all = ["ranks", "calibrate"]
+    )]
+    pub(crate) cores: Option<u64>,
+    /// The constants of a node of the cluster, measured there with --calibrate
+    #[arg(long, value_name = "FILE", requires = "cores")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// What is known of the cluster, as TOML; the rest is assumed
+    #[arg(long, value_name = "FILE", requires = "cores")]
+    pub(crate) cluster: Option<PathBuf>,
+    /// What the coordinator does by itself: flat (the program today), pool, tree or slices
+    #[arg(long, value_name = "NAME", requires = "cores", value_parser = Design::named)]
+    pub(crate) design: Option<Design>,
+    /// Predict N subcircuits of the same mean size, instead of the circuit's own number
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "cores",
+        value_parser = clap::value_parser!(u64).range(1..=1 << 31)
+    )]
+    pub(crate) subcircuits: Option<u64>,
+    /// Measure the constants of this machine and write them to FILE; takes a circuit's place
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["circuit", "parameters", "file"])]
+    pub(crate) calibrate: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,13 @@ pub fn host() -> String {
     name.map_or_else(|| "unknown".to_owned(), |n| n.trim().to_owned())
 }
 
+/// Returns the name of the processor, or of its architecture where there is no `/proc`.
+pub fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned()
+}
+
 /// Returns the resident memory of this process and its peak, in bytes; `None` where there is no
 /// `/proc`.
 pub fn memory() -> Option<(u64, u64)> {

@@ -60,7 +60,7 @@ fn time<R>(mut f: impl FnMut() -> R) -> f64 {
 }
 
 /// Full-size scalars that are quick to generate.
-fn long_scalars(n: usize) -> Vec<Fr> {
+pub(crate) fn long_scalars(n: usize) -> Vec<Fr> {
     let step = Fr::from(u64::MAX).square().square() + Fr::from(12345u64);
     let mut x = Fr::from(3u64);
     std::iter::repeat_with(|| {
@@ -72,7 +72,7 @@ fn long_scalars(n: usize) -> Vec<Fr> {
 }
 
 /// Distinct points that are quick to generate: each step doubles their number by adding a shift.
-fn points<G: Group>(n: usize) -> Vec<G> {
+pub(crate) fn points<G: Group>(n: usize) -> Vec<G> {
     let step = G::generator().mul(&Fr::from(0x1234_5678_9abcu64));
     let mut out = vec![G::generator()];
     while out.len() < n {
@@ -143,6 +143,8 @@ pub struct TypeEstimate {
     pub commit_seconds: f64,
     /// Seconds per subcircuit in the prove round, synthesis included.
     pub prove_seconds: f64,
+    /// The length of the first instance's private input in a job, in bytes.
+    pub private_bytes: u64,
 }
 
 /// The estimate for a run.
@@ -261,7 +263,7 @@ pub fn estimate(
 
 /// The size of the aggregation key: two powers per padded instance in each group, and two points
 /// and the type of each instance. The few points per type are not counted.
-fn aggregation_key_bytes(n: usize) -> u64 {
+pub(crate) fn aggregation_key_bytes(n: usize) -> u64 {
     let (g1, g2) = (size_of::<G1Point>(), size_of::<G2Point>());
     (2 * (g1 + g2) * n.next_power_of_two() + (2 * g1 + size_of::<u32>()) * n) as u64
 }
@@ -284,7 +286,12 @@ impl Sample<'_> {
         let matrices = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
         let size = TypeSize::of_r1cs(&r1cs, table.values.len(), members);
         let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
-            return Ok(TypeEstimate { size, commit_seconds: 0.0, prove_seconds: 0.0 });
+            return Ok(TypeEstimate {
+                size,
+                commit_seconds: 0.0,
+                prove_seconds: 0.0,
+                private_bytes: 0,
+            });
         };
         let values = self.values(first);
         // Takes the faster of two runs, because the first one fills caches and page tables.
@@ -297,6 +304,7 @@ impl Sample<'_> {
         let kernels = kernels(&r1cs, &z, &size, calibration);
         Ok(TypeEstimate {
             size,
+            private_bytes: self.private_bytes(first)?,
             commit_seconds,
             prove_seconds: a.min(b).as_secs_f64() + rows + kernels,
         })
@@ -312,6 +320,14 @@ impl Sample<'_> {
             }
             Masking::Unmasked => values.slots(self.layout, id),
         })
+    }
+
+    /// The length of the private input of an instance in a job, in bytes.
+    fn private_bytes(&self, instance: usize) -> Result<u64, EstimateError> {
+        let Some(id) = self.layout.instance_ids().nth(instance) else { return Ok(0) };
+        let private = self.execution.private_input(self.layout, id)?;
+        let encoded = self.circuit.encode_private(&private);
+        Ok(encoded.map_err(|why| EstimateError::Witness { instance, why })?.len() as u64)
     }
 
     /// The witness of an instance, and the time of its synthesis.

@@ -4,6 +4,7 @@
 
 mod estimate;
 mod memory;
+pub mod simulate;
 
 pub use estimate::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
 pub use memory::{MemoryPlan, NotEnoughMemory, TypeSize, type_sizes};

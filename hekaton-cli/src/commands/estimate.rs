@@ -1,5 +1,6 @@
 //! `hekaton estimate`.
 
+use super::predict::PredictionInputs;
 use crate::exit::{self, Failure, OrFail};
 use crate::options;
 use crate::program::{Chosen, Program};
@@ -17,17 +18,28 @@ pub(crate) fn run(
     program: &Program,
     json: bool,
 ) -> Result<(), Failure> {
+    if let Some(path) = &command.prediction.calibrate {
+        return super::calibrate::run(path, command.threads.threads, json);
+    }
+    // refuse wrong files before the two seconds of measuring
+    let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let Chosen { name, circuit, parameters } = program.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    // refuse a wrong file before the two seconds of measuring
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);
         fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
     }
     let display = Display::new();
     display.line("measuring this machine for two seconds");
-    let calibration = Calibration::measure(&engine);
+    // A prediction starts from an idle core: its own constants say what a busy node costs.
+    let calibration = match &prediction {
+        Some(_) => {
+            let one = LocalEngine::new(NonZeroUsize::new(1)).or_fail(exit::FAILED)?;
+            Calibration::measure(&one)
+        }
+        None => Calibration::measure(&engine),
+    };
     display.line("counting constraints");
     let threads = command.provers_per_rank.map_or(engine.threads(), NonZeroUsize::get);
     let workers = Workers { ranks: command.ranks.map_or(1, NonZeroUsize::get), threads };
@@ -43,7 +55,13 @@ pub(crate) fn run(
     drop(display);
     let mut object = object(&found, &name, workers);
     object["parameters"] = json!(parameters);
-    output::result(json, &object, &table(&found, &format!("{name} {}", json!(parameters)), workers))
+    let mut text = table(&found, &format!("{name} {}", json!(parameters)), workers);
+    if let Some(inputs) = prediction {
+        let predicted = inputs.predict(&found, masking)?;
+        object["prediction"] = predicted.object();
+        text += &predicted.table();
+    }
+    output::result(json, &object, &text)
 }
 
 /// The part of the evaluation domain, on which time and memory depend, that constraints fill.

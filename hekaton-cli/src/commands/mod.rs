@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod doctor;
@@ -8,6 +9,7 @@ pub(crate) mod hash;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod manual;
+pub(crate) mod predict;
 pub(crate) mod prove;
 #[cfg(feature = "mpi")]
 pub(crate) mod prove_mpi;

@@ -16,6 +16,7 @@
 //! must be trusted (spec: distributed#trust).
 
 mod blocks;
+pub mod costs;
 mod endpoint;
 mod engine;
 mod frame;

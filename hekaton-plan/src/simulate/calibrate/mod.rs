@@ -1,0 +1,67 @@
+//! Measures the constants of this machine with the program's own code.
+
+mod clock;
+mod kernels;
+mod ladder;
+mod program;
+
+use super::constants::Constants;
+use hekaton_core::Pool;
+
+/// A measurement that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot measure {what}: {why}")]
+pub struct CalibrateError {
+    /// What was being measured.
+    pub what: &'static str,
+    /// What went wrong.
+    pub why: String,
+}
+
+/// Measures the constants of this machine in processor time, for about half a minute. `pool` should
+/// have a thread for each core; `step` is called with what is measured next. `program` and
+/// `processor` are recorded.
+///
+/// [`ForwardAnswer`](super::Constant::ForwardAnswer) and
+/// [`SliceSubcircuit`](super::Constant::SliceSubcircuit) stay absent: they belong to designs that
+/// do not exist yet.
+///
+/// # Errors
+/// If a synthetic circuit cannot be set up or proven, or temporary files cannot be written.
+pub fn calibrate(
+    pool: &impl Pool,
+    program: &str,
+    processor: &str,
+    step: &dyn Fn(&str),
+) -> Result<Constants, CalibrateError> {
+    let mut out = Constants::new(program, processor);
+    step("points, pairings and digests");
+    kernels::measure(pool, &mut out);
+    step("layout and execution");
+    program::layout(&mut out)?;
+    step("jobs, answers and the aggregation");
+    program::protocol(&mut out)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Constant, Design};
+    use super::*;
+    use hekaton_core::LocalEngine;
+
+    /// Of times, the test only demands that they exist, so no clock can fail it.
+    #[test]
+    fn all_that_exists_is_measured() {
+        let engine = LocalEngine::new(None).unwrap();
+        let found = calibrate(&engine, "0.1.0", "test", &|_| ()).unwrap();
+        assert_eq!(found.absent(), [Constant::ForwardAnswer, Constant::SliceSubcircuit]);
+        for (constant, found) in found.iter() {
+            assert!(constant.allows(found.value), "{}: {}", constant.name(), found.value);
+        }
+        for design in [Design::FLAT, Design::POOL] {
+            let needed = Constant::of_design(&design);
+            assert!(needed.iter().all(|constant| found.get(*constant).is_ok()));
+        }
+    }
+}

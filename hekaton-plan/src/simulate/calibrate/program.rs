@@ -1,0 +1,275 @@
+//! Constants of the program: layout, execution, jobs, commitments, answers and aggregation.
+
+use super::super::constants::{Constant, Constants};
+use super::CalibrateError;
+use super::clock::{median, per_call, process, thread};
+use super::ladder::Ladder;
+use hekaton_arith::{Fr, G1Point, Group};
+use hekaton_circuit::{Masking, PreparedCircuit};
+use hekaton_core::distributed::costs::{aggregation_messages, commit_round_cost, encoded_job};
+use hekaton_core::events::{Event, Phase, Record, Recorder};
+use hekaton_core::protocol::coordinator::Coordinator;
+use hekaton_core::protocol::journal::{Journal, LogKey};
+use hekaton_core::protocol::messages::{Commitment, Message};
+use hekaton_core::protocol::worker::Worker;
+use hekaton_core::{
+    LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, WitnessCheck, prove, setup,
+};
+use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunIdentity};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The number of subcircuits of the larger ladders.
+const MANY: usize = 256;
+/// Wires that each subcircuit of the narrow and the wide ladder reads; it writes as many.
+const NARROW: usize = 4;
+const WIDE: usize = 512;
+/// Bytes of private input of the ladder that has any.
+const PRIVATE: usize = 1 << 16;
+/// Ranks of the larger network.
+const RANKS: usize = 256;
+
+/// Converts any error, with what was being measured.
+fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> CalibrateError {
+    move |e| CalibrateError { what, why: e.to_string() }
+}
+
+fn input() -> Fr {
+    Fr::from(3u64)
+}
+
+/// A ladder with its keys. The keys prove nothing to anybody, and are dropped at the end.
+struct Keyed {
+    ladder: Ladder,
+    keys: ProverKeys,
+}
+
+impl Keyed {
+    fn new(
+        subcircuits: usize,
+        width: usize,
+        private_bytes: usize,
+        engine: &LocalEngine,
+    ) -> Result<Self, CalibrateError> {
+        let ladder = Ladder { subcircuits, width, private_bytes };
+        let keys = setup(&ladder, engine, &SetupOptions::new("calibration"));
+        Ok(Self { ladder, keys: keys.map_err(failed("setup"))? })
+    }
+
+    /// Calls `f` with the coordinator, a worker and randomness.
+    fn with<R>(
+        &self,
+        engine: &LocalEngine,
+        f: impl FnOnce(
+            &PreparedCircuit<'_>,
+            &Coordinator<'_>,
+            Worker<'_>,
+            &Randomness,
+        ) -> Result<R, CalibrateError>,
+    ) -> Result<R, CalibrateError> {
+        let (x, why) = (input(), "the coordinator");
+        let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
+        let coordinator = Coordinator::new(&circuit, &self.keys, engine, 1).map_err(failed(why))?;
+        let check = WitnessCheck::Skip;
+        let worker = Worker::new(&circuit, &self.keys.types, Masking::Masked, check);
+        let randomness = Randomness::fresh().map_err(failed(why))?;
+        f(&circuit, &coordinator, worker, &randomness)
+    }
+
+    /// Seconds to create and encode a job, and to commit to it.
+    fn job_and_commitment(&self, engine: &LocalEngine) -> Result<[f64; 2], CalibrateError> {
+        self.with(engine, |circuit, coordinator, worker, randomness| {
+            let jobs = self.ladder.subcircuits;
+            let encode = median(|| {
+                let since = thread();
+                for instance in 0..jobs {
+                    let job = coordinator.prove_job(instance, randomness);
+                    let job = job.map_err(failed("jobs"))?;
+                    std::hint::black_box(encoded_job(&job, circuit).map_err(failed("jobs"))?);
+                }
+                Ok::<_, CalibrateError>((thread() - since) / jobs as f64)
+            })?;
+            let commit = median(|| {
+                let mut seconds = 0.0;
+                for instance in 0..jobs {
+                    let job = coordinator.commit_job(instance, randomness);
+                    let since = thread();
+                    std::hint::black_box(worker.commit(job).map_err(failed("commitments"))?);
+                    seconds += thread() - since;
+                }
+                Ok::<_, CalibrateError>(seconds / jobs as f64)
+            })?;
+            Ok([encode, commit])
+        })
+    }
+
+    /// Seconds of the coordinator per subcircuit of a commit round over this number of ranks.
+    fn round(&self, engine: &Arc<LocalEngine>, ranks: usize) -> Result<f64, CalibrateError> {
+        let ranks = NonZeroUsize::new(ranks).unwrap_or(NonZeroUsize::MIN);
+        self.with(engine, |_, coordinator, worker, randomness| {
+            median(|| {
+                commit_round_cost(coordinator, worker, randomness, engine.clone(), ranks, thread)
+                    .map_err(failed("the coordinator's round"))
+            })
+        })
+    }
+
+    /// Processor seconds of the aggregation of all subcircuits.
+    fn aggregation(&self, engine: &LocalEngine) -> Result<f64, CalibrateError> {
+        median(|| {
+            let times = Mutex::new([0.0; 2]);
+            let recorder = Recorder::new("calibration", |record| {
+                let index = match &record.event {
+                    Event::PhaseStart { phase: Phase::Aggregate, .. } => 0,
+                    Event::PhaseEnd { phase: Phase::Aggregate, .. } => 1,
+                    _ => return,
+                };
+                times.lock().unwrap_or_else(PoisonError::into_inner)[index] = process();
+            });
+            let options = ProveOptions::new().recorder(&recorder);
+            prove(&self.ladder, &input(), &self.keys, engine, &options)
+                .map_err(failed("the aggregation"))?;
+            drop(recorder);
+            let [start, end] = *times.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(end - start)
+        })
+    }
+
+    /// Seconds to write an answer's event and its record in the log of a run directory.
+    fn record(&self) -> Result<f64, CalibrateError> {
+        let why = "the log of a run";
+        let directory = tempfile::tempdir().map_err(failed(why))?;
+        let identity = RunIdentity::new(&self.keys.verifying, [0; 32]);
+        let run: RunDirectory = RunDirectoryOptions::new()
+            .begin(&directory.path().join("run"), &identity)
+            .map_err(failed(why))?;
+        let mut events =
+            std::fs::File::create(directory.path().join("events.jsonl")).map_err(failed(why))?;
+        let key = LogKey {
+            round: "commitments",
+            attempt: 1,
+            context: &[],
+            message_length: Commitment::LEN,
+        };
+        let (log, _) = run.log(key, &mut |_| 0).map_err(failed(why))?;
+        median(|| {
+            let since = thread();
+            for instance in 0..MANY {
+                let message = Commitment { instance, d: G1Point::generator() }.to_bytes();
+                log.append(&message).map_err(failed(why))?;
+                let event = Event::Subcircuit {
+                    phase: Phase::Commit,
+                    instance: instance as u64,
+                    kind: "square".to_owned(),
+                    start: 0.0,
+                    seconds: 0.0,
+                    bytes: 0,
+                    prover: "rank 0 on host, prover-0".to_owned(),
+                };
+                let line =
+                    serde_json::to_string(&Record { at: 0.0, event }).map_err(failed(why))?;
+                events.write_all((line + "\n").as_bytes()).map_err(failed(why))?;
+            }
+            Ok((thread() - since) / MANY as f64)
+        })
+    }
+}
+
+/// Layout and execution.
+pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
+    let ladder = Ladder { subcircuits: MANY, width: WIDE / 2, private_bytes: 0 };
+    let masked = ladder.occurrences() + 2.0 * MANY as f64;
+    let layout = median(|| {
+        let since = thread();
+        let circuit = PreparedCircuit::new(&ladder).map_err(failed("the layout"))?;
+        std::hint::black_box(circuit.layout().wiring(Masking::Masked).digest());
+        Ok::<_, CalibrateError>((thread() - since) / masked)
+    })?;
+    let how = "layout, wiring and its digest, of 256 subcircuits with 512 wires";
+    out.measured(Constant::LayoutOccurrence, layout, how);
+    let x = input();
+    let circuit = PreparedCircuit::with_input(&ladder, &x).map_err(failed("the execution"))?;
+    let execute = median(|| {
+        let since = thread();
+        std::hint::black_box(circuit.execute().map_err(failed("the execution"))?);
+        Ok::<_, CalibrateError>((thread() - since) / ladder.occurrences())
+    })?;
+    let how = "execution of 256 subcircuits with 512 wires that it squares";
+    out.measured(Constant::ExecuteOccurrence, execute, how);
+    Ok(())
+}
+
+/// Jobs, commitments, answers and the aggregation.
+pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
+    let engine = LocalEngine::new(NonZeroUsize::new(1)).map_err(failed("the threads"))?;
+    let engine = Arc::new(engine);
+    let narrow = Keyed::new(MANY, NARROW, 0, &engine)?;
+    let encode = jobs(&narrow, &engine, out)?;
+    answers(&narrow, &engine, encode, out)?;
+    aggregation(&narrow, &engine, out)
+}
+
+/// Jobs and commitments. Returns the seconds to create and encode a job of the narrow ladder.
+fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<f64, CalibrateError> {
+    use Constant as C;
+    let wide = Keyed::new(8, WIDE, 0, engine)?;
+    let private = Keyed::new(8, NARROW, PRIVATE, engine)?;
+    let [encode, commit] = narrow.job_and_commitment(engine)?;
+    let [encode_wide, commit_wide] = wide.job_and_commitment(engine)?;
+    let [encode_private, _] = private.job_and_commitment(engine)?;
+    let (wires, more) = (2.0 * NARROW as f64, 2.0 * (WIDE - NARROW) as f64);
+    let wire = ((commit_wide - commit) / more).max(0.0);
+    out.measured(C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
+    let fixed = (commit - wires * wire).max(0.0);
+    out.measured(C::CommitFixed, fixed, "the commitment to 8 wires, less its wires");
+    let occurrence = ((encode_wide - encode) / more).max(0.0);
+    out.measured(C::EncodeOccurrence, occurrence, "jobs with 8 and with 1,024 wires, per wire");
+    let byte = ((encode_private - encode) / PRIVATE as f64).max(0.0);
+    out.measured(C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
+    let fixed = (encode - (wires + 2.0) * occurrence).max(0.0);
+    out.measured(C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
+    Ok(encode)
+}
+
+/// What the coordinator does for an answer. `encode` is its time for the job before.
+fn answers(
+    narrow: &Keyed,
+    engine: &Arc<LocalEngine>,
+    encode: f64,
+    out: &mut Constants,
+) -> Result<(), CalibrateError> {
+    use Constant as C;
+    let (one, many) = (narrow.round(engine, 1)?, narrow.round(engine, RANKS)?);
+    // A round looks at all ranks once for each job and each answer together.
+    let scan = ((many - one) / (RANKS - 1) as f64 / 2.0).max(0.0);
+    let how = "the coordinator's side of a commit round with 1 and with 256 ranks";
+    out.measured(C::ScanRank, scan, how);
+    let infinity = Commitment { instance: 0, d: G1Point::IDENTITY }.to_bytes();
+    let decode = per_call(256, || Commitment::from_bytes(&infinity));
+    let accept = (one - 2.0 * scan - encode - decode).max(0.0);
+    let how = "the coordinator's side of a commit round with 1 rank, less encoding and decoding; \
+               frames and their digests included";
+    out.measured(C::AcceptAnswer, accept, how);
+    let how = "the log record and the event of an answer, in the temporary directory";
+    out.measured(C::RecordAnswer, narrow.record()?, how);
+    Ok(())
+}
+
+/// The aggregation.
+fn aggregation(
+    narrow: &Keyed,
+    engine: &LocalEngine,
+    out: &mut Constants,
+) -> Result<(), CalibrateError> {
+    use Constant as C;
+    let few = Keyed::new(MANY / 4, NARROW, 0, engine)?;
+    let aggregate = (narrow.aggregation(engine)? - few.aggregation(engine)?)
+        / (narrow.ladder.subcircuits - few.ladder.subcircuits) as f64;
+    let how = "aggregation of 256 proofs less that of 64, per proof, on one thread";
+    out.measured(C::AggregateProof, aggregate.max(0.0), how);
+    let collect = per_call(4, || aggregation_messages(4 * MANY)) / (4 * MANY) as f64;
+    let how = "encoding and digest of a proof's part of the messages of phases A and B";
+    out.measured(C::CollectProof, collect, how);
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What the coordinator does by itself, and what it leaves to other threads and ranks.
+
+use std::num::NonZeroU32;
+
+/// The design of a distributed run.
+///
+/// Only [`Design::FLAT`] is what the program does today. The others predict what a change would
+/// gain before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Design {
+    /// The name of the design.
+    pub name: &'static str,
+    /// The number of threads of the coordinator that encode jobs and decode answers.
+    pub threads: u32,
+    /// Whether the coordinator checks subgroup membership of answers in batches.
+    pub batch_check: bool,
+    /// The number of ranks per leader: leaders hand out jobs and collect answers for their group. 1
+    /// means that each rank does this for itself, and `None` that the coordinator does it for all.
+    pub fanout: Option<NonZeroU32>,
+    /// Whether each leader executes the subcircuits of its own group, so that rank 0 sends no
+    /// values of shared wires.
+    pub sliced_execute: bool,
+    /// Whether one node reads the keys and sends them from node to node, instead of every node
+    /// reading the shared file system.
+    pub key_tree: bool,
+    /// Whether ranks that run dry take subcircuits from the longest queue in the prove round.
+    pub steal: bool,
+}
+
+/// A name that is not a design's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no design {found:?}; known designs: {}", Design::names().join(", "))]
+pub struct UnknownDesign {
+    /// The name that was asked for.
+    pub found: String,
+}
+
+impl Design {
+    /// One thread of rank 0 does everything, and every node reads the keys: the program today.
+    pub const FLAT: Self = Self {
+        name: "flat",
+        threads: 1,
+        batch_check: false,
+        fanout: None,
+        sliced_execute: false,
+        key_tree: false,
+        steal: true,
+    };
+    /// Rank 0 encodes and decodes on 32 threads and checks membership in batches; keys go from node
+    /// to node.
+    pub const POOL: Self =
+        Self { name: "pool", threads: 32, batch_check: true, key_tree: true, ..Self::FLAT };
+    /// The pool, and a leader per 32 ranks that executes the subcircuits of its group.
+    pub const TREE: Self =
+        Self { name: "tree", fanout: NonZeroU32::new(32), sliced_execute: true, ..Self::POOL };
+    /// The pool, and each rank executes its own subcircuits: a tree without leaders of others.
+    pub const SLICES: Self =
+        Self { name: "slices", fanout: NonZeroU32::new(1), sliced_execute: true, ..Self::POOL };
+    /// All designs.
+    pub const ALL: [Self; 4] = [Self::FLAT, Self::POOL, Self::TREE, Self::SLICES];
+
+    /// The names of all designs.
+    pub fn names() -> Vec<&'static str> {
+        Self::ALL.iter().map(|design| design.name).collect()
+    }
+
+    /// Returns the design of this name.
+    ///
+    /// # Errors
+    /// If there is none; the error lists all names.
+    pub fn named(name: &str) -> Result<Self, UnknownDesign> {
+        let found = Self::ALL.into_iter().find(|design| design.name == name);
+        found.ok_or_else(|| UnknownDesign { found: name.to_owned() })
+    }
+
+    /// The sizes of the groups of ranks that are coordinated separately.
+    pub(super) fn groups(&self, ranks: u64) -> Vec<u64> {
+        let Some(fanout) = self.fanout.map(|fanout| u64::from(fanout.get())) else {
+            return vec![ranks];
+        };
+        (0..ranks.div_ceil(fanout)).map(|i| fanout.min(ranks - i * fanout)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_design_is_an_error_with_the_list() {
+        let error = Design::named("star").unwrap_err().to_string();
+        assert_eq!(error, "there is no design \"star\"; known designs: flat, pool, tree, slices");
+        for design in Design::ALL {
+            assert_eq!(Design::named(design.name), Ok(design));
+        }
+    }
+
+    #[test]
+    fn groups_cover_all_ranks() {
+        assert_eq!(Design::FLAT.groups(70), [70]);
+        assert_eq!(Design::TREE.groups(70), [32, 32, 6]);
+        assert_eq!(Design::TREE.groups(3), [3]);
+        assert_eq!(Design::SLICES.groups(3), [1, 1, 1]);
+    }
+}
