@@ -40,12 +40,6 @@ pub trait Group: backend::Curve + Pod + PartialEq + Eq + std::fmt::Debug + Send 
         if point.is_in_group() { Ok(point) } else { Err(PointError::NotInSubgroup) }
     }
 
-    /// Decodes a point and checks the encoding and the curve, but not the subgroup: the caller must
-    /// check it ([`Group::find_outside`]) before it uses the point.
-    fn from_compressed_unchecked(bytes: &[u8]) -> Result<Self, PointError> {
-        portable::decompress_unchecked(bytes)
-    }
-
     /// Whether this is the point at infinity.
     fn is_identity(&self) -> bool {
         *self == Self::IDENTITY

@@ -693,15 +693,15 @@ fn unchecked_decoding_omits_only_the_subgroup() {
     let outside = G1Point::generator().add(&torsion);
     let bytes = outside.to_compressed();
     assert_eq!(G1Point::from_compressed(&bytes), Err(PointError::NotInSubgroup));
-    assert_eq!(G1Point::from_compressed_unchecked(&bytes), Ok(outside));
+    assert_eq!(G1Point::on_curve_from_compressed(&bytes), Ok(outside));
     for point in [G1Point::IDENTITY, G1Point::generator()] {
-        assert_eq!(G1Point::from_compressed_unchecked(&point.to_compressed()), Ok(point));
+        assert_eq!(G1Point::on_curve_from_compressed(&point.to_compressed()), Ok(point));
     }
     let mut bytes = G1Point::generator().to_compressed();
-    assert!(G1Point::from_compressed_unchecked(&bytes[1..]).is_err());
+    assert!(G1Point::on_curve_from_compressed(&bytes[1..]).is_err());
     let refused = (0..64u8).filter(|x| {
         bytes[47] = *x;
-        let found = G1Point::from_compressed_unchecked(&bytes);
+        let found = G1Point::on_curve_from_compressed(&bytes);
         assert!(found.is_ok() || found == Err(PointError::NotOnCurve));
         found.is_err()
     });

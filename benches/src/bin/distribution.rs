@@ -12,7 +12,7 @@
 use benches::{Line, Run};
 use clap::Parser;
 use hekaton_circuit::PreparedCircuit;
-use hekaton_core::distributed::measuring::{self, RoundCost};
+use hekaton_core::distributed::costs::{self, RoundCost};
 use hekaton_core::events::Recorder;
 use hekaton_core::{Fr, LocalEngine, Pool, ProveOptions, SetupOptions, setup};
 use hekaton_standard::Chain;
@@ -94,7 +94,7 @@ fn coordinator(options: &Options) -> Result<(), Error> {
             }
         });
         let options = ProveOptions::new().journal(&journal).recorder(&recorder);
-        Ok(measuring::rounds(&prepared, &keys, &pool, ranks, 32, &options)?)
+        Ok(costs::rounds(&prepared, &keys, &pool, ranks, 32, &options)?)
     };
     for ranks in [1, 128, 2048] {
         let costs: Result<Vec<_>, _> = (0..options.run.repetitions).map(|_| run(ranks)).collect();

@@ -246,12 +246,6 @@ pub(crate) fn compress<C: Curve>(p: &C, out: &mut [u8]) {
 
 /// Decodes a point and checks all but the subgroup.
 pub(crate) fn decompress<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
-    let out = decompress_unchecked(bytes)?;
-    if is_in_group(&out) { Ok(out) } else { Err(PointError::NotInSubgroup) }
-}
-
-/// Same as [`decompress`], without the check of the subgroup.
-pub(crate) fn decompress_unchecked<C: Curve>(bytes: &[u8]) -> Result<C, PointError> {
     if bytes.len() != size_of::<C>() / 2 {
         return Err(PointError::Encoding);
     }

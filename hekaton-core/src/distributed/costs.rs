@@ -1,31 +1,40 @@
-//! What the coordinator's own work costs, for those who predict large runs: the code of a run,
-//! without a network and without provers.
+//! What the coordinator's own work costs, for benchmarks and for those who predict large runs: the
+//! code of a run, against ranks that answer at once with valid points that prove nothing.
 
-use super::endpoint::{Endpoint, Incoming};
+use super::endpoint::Endpoint;
 use super::engine::{RankEngine, RootRole};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::message::{Answered, BlockPhase, Writer};
+use super::message::{Account, BlockPhase, Writer};
 use super::scheduling::Scheduling;
 use super::serve::encode_job;
+use super::wire::Incoming;
 use crate::aggregation::block::ProofVectors;
-use crate::pool::LocalEngine;
+use crate::encoding::Reader;
+use crate::events::Recorder;
+use crate::keys::ProverKeys;
+use crate::mirage::WitnessCheck;
+use crate::pool::{LocalEngine, Pool};
+use crate::protocol::ProveError;
+use crate::protocol::ProveOptions;
 use crate::protocol::coordinator::Coordinator;
 use crate::protocol::engine::{Engine, Round};
-use crate::protocol::messages::{Commitment, Job};
-use crate::protocol::{Cancellation, ProveError};
-
-use crate::protocol::worker::{Worker, WorkerError};
-use crate::randomness::Randomness;
+use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
+use crate::protocol::session::Session;
+use crate::protocol::worker::Worker;
+use crate::randomness::{InstanceRandomness, Randomness};
+use crate::system::{process_cpu_seconds, thread_cpu};
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
-use hekaton_circuit::PreparedCircuit;
-use std::num::NonZeroUsize;
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use hekaton_circuit::prover::Wiring;
+use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
-/// The maximum duration of a round.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// The number of different points in answers.
+const POINTS: usize = 1 << 10;
 
 /// Encodes a job as it is sent to a rank, without the frame.
 ///
@@ -48,106 +57,181 @@ pub fn aggregation_messages(n: usize) -> usize {
     phases.iter().map(|phase| frame(phase).to_bytes().len()).sum()
 }
 
-/// Ranks that answer each job at once with a commitment to nothing. They run on the coordinator's
-/// thread, so their own time is known and can be subtracted.
-struct Echo {
-    inbox: OnceLock<Sender<Incoming>>,
-    job_bytes: usize,
-    clock: fn() -> f64,
-    spent: Mutex<f64>,
+/// What a round cost the coordinator.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundCost {
+    /// Jobs sent, and answers taken.
+    pub jobs: usize,
+    /// Seconds by the clock. The ranks that answer use the same processors.
+    pub seconds: f64,
+    /// CPU seconds of the coordinator, all its threads together, that of the ranks not counted.
+    pub cpu_seconds: f64,
+    /// CPU seconds of the thread that deals instances and listens: what no other core can share.
+    pub serial_seconds: f64,
 }
 
-impl Echo {
-    fn take(&self, rank: usize, bytes: Vec<u8>) {
-        let since = (self.clock)();
-        if let (Ok(frame), Some(inbox)) = (Frame::from_bytes(bytes), self.inbox.get()) {
-            for (kind, content) in self.answers(&frame) {
-                let bytes = Frame { kind, run: frame.run, content }.to_bytes();
-                // The coordinator's end is dropped only after its last message.
-                let _ = inbox.send(Incoming::Message { from: rank, bytes });
-            }
-        }
-        *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += (self.clock)() - since;
-    }
-
-    fn answers(&self, frame: &Frame) -> Vec<(Kind, Vec<u8>)> {
-        match frame.kind {
-            Kind::CommitJobs => (frame.content.chunks_exact(self.job_bytes))
-                .filter_map(|job| job.first_chunk::<4>())
-                .map(|instance| {
-                    let instance = u32::from_le_bytes(*instance) as usize;
-                    let answer = Commitment { instance, d: G1Point::IDENTITY };
-                    (Kind::Committed, Answered { answer, prover: 0, seconds: 0.0 }.encode())
-                })
-                .collect(),
-            Kind::Revoke => vec![(Kind::Revoked, Writer::default().count(0).0)],
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// The end of rank 0 of a network whose other ranks are an echo, and have described themselves.
-fn network(
-    ranks: usize,
-    job_bytes: usize,
-    hello: &Hello,
-    clock: fn() -> f64,
-) -> (Endpoint, Arc<Echo>) {
-    let spent = Mutex::new(0.0);
-    let echo = Arc::new(Echo { inbox: OnceLock::new(), job_bytes, clock, spent });
-    let post = {
-        let echo = Arc::clone(&echo);
-        move |to, bytes| echo.take(to, bytes)
-    };
-    let (endpoint, inbox) = Endpoint::new(0, ranks + 1, post);
-    for from in 1..=ranks {
-        let bytes = Frame { kind: Kind::Hello, run: 0, content: hello.encode() }.to_bytes();
-        let _ = inbox.send(Incoming::Message { from, bytes });
-    }
-    let _ = echo.inbox.set(inbox);
-    (endpoint, echo)
-}
-
-/// Runs the coordinator's side of a commit round over `ranks` ranks that answer at once, with the
-/// point at infinity, and returns the time of the calling thread per subcircuit by `clock`, in
-/// seconds: creating and encoding the job, the frames of both messages, decoding the answer, and
-/// the tables. All jobs must have the same length.
+/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once.
 ///
 /// # Errors
-/// When a job cannot be created, or jobs have different lengths.
-pub fn commit_round_cost(
-    coordinator: &Coordinator<'_>,
-    worker: Worker<'_>,
-    randomness: &Randomness,
-    pool: Arc<LocalEngine>,
-    ranks: NonZeroUsize,
-    clock: fn() -> f64,
-) -> Result<f64, ProveError> {
-    let job = coordinator.prove_job(0, randomness)?;
-    let job_bytes = encoded_job(&job, worker.circuit())
-        .map_err(|why| WorkerError::Job { instance: 0, why })?
-        .len();
-    let hello = Hello { host: String::new(), provers: 1, facts: Vec::new(), notes: Vec::new() };
-    let (endpoint, echo) = network(ranks.get(), job_bytes, &hello, clock);
-    let (role, dynamic) = (RootRole::Coordinates, Scheduling::Dynamic);
-    let engine = RankEngine::start(endpoint, pool, &hello, role, dynamic);
-    // Jobs of different lengths would leave some without an answer.
-    let engine = engine.map_err(ProveError::from_rank)?.round_deadline(Some(DEADLINE));
-    let cancellation = Cancellation::new();
-    let round = Round {
-        coordinator,
-        worker,
-        randomness,
-        attempt: 1,
-        challenges: None,
-        provers: 1,
-        cancellation: &cancellation,
+/// When keys and circuit do not match, or the coordinator fails.
+pub fn rounds(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    pool: &Arc<LocalEngine>,
+    ranks: usize,
+    provers: usize,
+    options: &ProveOptions<'_>,
+) -> Result<[RoundCost; 2], ProveError> {
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    let coordinator = Coordinator::new(circuit, keys, &**pool, pool.threads())?;
+    let silent = Recorder::silent();
+    let recorder = options.recorder.unwrap_or(&silent);
+    let randomness = Randomness::seeded_not_zero_knowledge(1);
+    let hello = Hello { host: "memory".into(), provers, facts: Vec::new(), notes: Vec::new() };
+    let (to_ranks, requests) = channel();
+    let post = move |to: usize, bytes: Vec<u8>| {
+        // The ranks end when the run does.
+        let _ = to_ranks.send((to, bytes));
     };
-    let order = coordinator.order();
-    *echo.spent.lock().unwrap_or_else(PoisonError::into_inner) = 0.0;
-    let since = clock();
-    engine.round::<Commitment>(&round, &order, &|_, _| Ok(()))?;
-    let all = clock() - since;
-    let echoed = *echo.spent.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok((all - echoed) / order.len().max(1) as f64)
+    let (endpoint, inbox) = Endpoint::new(0, ranks + 1, post);
+    let spent = AtomicU64::new(0);
+    let answers = Answers::new(circuit.layout().wiring(masking));
+    std::thread::scope(|scope| {
+        let (hello_of_ranks, spent_by_ranks) = (hello.encode(), &spent);
+        scope.spawn(move || {
+            for rank in 1..=ranks {
+                let frame = Frame { kind: Kind::Hello, run: 0, content: hello_of_ranks.clone() };
+                let _ = inbox.send(Incoming::Message { from: rank, bytes: frame.to_bytes() });
+            }
+            answers.serve(&requests, &inbox, spent_by_ranks);
+        });
+        let role = RootRole::Coordinates;
+        let engine = RankEngine::start(endpoint, pool.clone(), &hello, role, Scheduling::Dynamic)
+            .map_err(ProveError::from_rank)?;
+        let session = Session { circuit, keys, engine: &engine, options, recorder };
+        let commit = Round {
+            coordinator: &coordinator,
+            worker: Worker::new(circuit, &keys.types, masking, WitnessCheck::Check),
+            randomness: &randomness,
+            attempt: 1,
+            challenges: None,
+            provers: engine.provers(None),
+            cancellation: &options.cancellation,
+        };
+        let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
+        let prove = Round { challenges: Some(ProveRound { memory }), ..commit };
+        let cost = |round: &dyn Fn() -> Result<usize, ProveError>| {
+            let (since, cpu, others) =
+                (Instant::now(), process_cpu_seconds(), spent.load(Ordering::Relaxed));
+            let serial = thread_cpu();
+            let jobs = round()?;
+            let others = (spent.load(Ordering::Relaxed) - others) as f64 / 1e9;
+            let (seconds, cpu) = (since.elapsed().as_secs_f64(), process_cpu_seconds() - cpu);
+            let serial_seconds = (thread_cpu() - serial).as_secs_f64();
+            Ok::<_, ProveError>(RoundCost {
+                jobs,
+                seconds,
+                cpu_seconds: cpu - others,
+                serial_seconds,
+            })
+        };
+        Ok([
+            cost(&|| Ok(session.round::<Commitment>(&commit, "commitments", b"")?.list.len()))?,
+            cost(&|| Ok(session.round::<ProofResponse>(&prove, "proofs", b"")?.list.len()))?,
+        ])
+    })
+}
+
+/// What the ranks answer.
+struct Answers {
+    wiring: Wiring,
+    /// Encoded points.
+    g1: Vec<Vec<u8>>,
+    g2: Vec<Vec<u8>>,
+    /// The instances that each rank committed to, by rank.
+    held: BTreeMap<usize, Vec<usize>>,
+}
+
+impl Answers {
+    fn new(wiring: Wiring) -> Self {
+        let scalars: Vec<Fr> = (1..=POINTS as u64).map(Fr::from).collect();
+        let g1 = G1Point::mul_each(&vec![G1Point::generator(); POINTS], &scalars);
+        let g2 = G2Point::mul_each(&vec![G2Point::generator(); POINTS], &scalars);
+        let g1 = g1.iter().map(G1Point::to_compressed).collect();
+        let g2 = g2.iter().map(G2Point::to_compressed).collect();
+        Self { wiring, g1, g2, held: BTreeMap::new() }
+    }
+
+    /// Answers all requests until the coordinator ends the run.
+    fn serve(
+        mut self,
+        requests: &Receiver<(usize, Vec<u8>)>,
+        inbox: &Sender<Incoming>,
+        spent: &AtomicU64,
+    ) {
+        for (rank, bytes) in requests {
+            let Ok(Frame { kind, run, content }) = Frame::from_bytes(bytes) else { return };
+            let answer = |kind, content| {
+                let bytes = Frame { kind, run, content }.to_bytes();
+                let _ = inbox.send(Incoming::Message { from: rank, bytes });
+            };
+            match kind {
+                Kind::CommitJobs => {
+                    for instance in self.instances(&content) {
+                        self.held.entry(rank).or_default().push(instance);
+                        answer(Kind::Committed, self.commitment(instance));
+                    }
+                }
+                Kind::ProveJobs => {
+                    for instance in self.instances(&content[ProveRound::LEN..]) {
+                        answer(Kind::Proven, self.proof(instance));
+                    }
+                }
+                Kind::Challenges => {
+                    for instance in self.held.remove(&rank).unwrap_or_default() {
+                        answer(Kind::Proven, self.proof(instance));
+                    }
+                }
+                Kind::Revoke => answer(Kind::Revoked, Writer::default().u32(0).0),
+                Kind::Account => answer(Kind::Accounted, Account::default().encode()),
+                Kind::End => return,
+                _ => {}
+            }
+            let now = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            spent.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The instances of encoded jobs.
+    fn instances(&self, content: &[u8]) -> Vec<usize> {
+        let mut reader = Reader::new(content);
+        let mut out = Vec::new();
+        while let Ok(instance) = reader.u32("instance") {
+            let instance = instance as usize;
+            let slots = self.wiring.types[self.wiring.type_of[instance] as usize].slots;
+            let rest = reader.take(InstanceRandomness::BYTES + 32 * slots, "secrets and values");
+            if rest.is_err() || reader.bytes("private input").is_err() {
+                break;
+            }
+            out.push(instance);
+        }
+        out
+    }
+
+    /// The prover and its times, and the instance.
+    fn head(instance: usize) -> Vec<u8> {
+        Writer::default().u32(0).f64(0.0).f64(0.0).u64(instance as u64).0
+    }
+
+    fn commitment(&self, instance: usize) -> Vec<u8> {
+        [Self::head(instance), self.g1[instance % POINTS].clone()].concat()
+    }
+
+    fn proof(&self, instance: usize) -> Vec<u8> {
+        let point = |shift: usize| (instance + shift) % POINTS;
+        let e = vec![0; 32];
+        [&Self::head(instance), &self.g1[point(0)], &self.g2[point(1)], &self.g1[point(2)], &e]
+            .map(Vec::as_slice)
+            .concat()
+    }
 }

@@ -29,9 +29,6 @@ mod serve;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-#[cfg(feature = "measuring")]
-#[doc(hidden)]
-pub mod measuring;
 #[cfg(test)]
 mod tests;
 

@@ -18,7 +18,7 @@ fn group<G: Group>() -> [f64; 3] {
         per_call(4, || encoded.iter().all(|bytes| decode(bytes))) / encoded.len() as f64
     };
     let checked = each(&|bytes| G::from_compressed(bytes).is_ok());
-    let unchecked = each(&|bytes| G::from_compressed_unchecked(bytes).is_ok());
+    let unchecked = each(&|bytes| G::on_curve_from_compressed(bytes).is_ok());
     let mut state = 1u64;
     // Any numbers do: nobody chose these points.
     let mut random = || {
@@ -62,11 +62,11 @@ pub(super) fn measure(pool: &impl Pool, out: &mut Constants) {
     let [checked, unchecked, batch] = group::<G1Point>();
     let batched = "the subgroup check of a batch of 16,384 points, per point";
     out.measured(C::DecodeG1Checked, checked, "Group::from_compressed of 64 points");
-    out.measured(C::DecodeG1Unchecked, unchecked, "Group::from_compressed_unchecked of 64 points");
+    out.measured(C::DecodeG1Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
     out.measured(C::MembershipG1Batched, batch, batched);
     let [checked, unchecked, batch] = group::<G2Point>();
     out.measured(C::DecodeG2Checked, checked, "Group::from_compressed of 64 points");
-    out.measured(C::DecodeG2Unchecked, unchecked, "Group::from_compressed_unchecked of 64 points");
+    out.measured(C::DecodeG2Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
     out.measured(C::MembershipG2Batched, batch, batched);
     let product = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]);
     let finish = per_call(8, || MillerLoop::finish_all([product; 6]));

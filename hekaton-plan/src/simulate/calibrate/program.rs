@@ -6,7 +6,7 @@ use super::clock::{median, per_call, process, thread};
 use super::ladder::Ladder;
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::{Masking, PreparedCircuit};
-use hekaton_core::distributed::costs::{aggregation_messages, commit_round_cost, encoded_job};
+use hekaton_core::distributed::costs::{aggregation_messages, encoded_job, rounds};
 use hekaton_core::events::{Event, Phase, Record, Recorder};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::journal::{Journal, LogKey};
@@ -29,6 +29,8 @@ const WIDE: usize = 512;
 const PRIVATE: usize = 1 << 16;
 /// Ranks of the larger network.
 const RANKS: usize = 256;
+/// Provers of each of its ranks.
+const PROVERS: usize = 32;
 
 /// Converts any error, with what was being measured.
 fn failed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> CalibrateError {
@@ -104,14 +106,16 @@ impl Keyed {
         })
     }
 
-    /// Seconds of the coordinator per subcircuit of a commit round over this number of ranks.
+    /// Seconds of the coordinator's one thread that deals jobs and listens, per subcircuit of a
+    /// commit round over this number of ranks.
     fn round(&self, engine: &Arc<LocalEngine>, ranks: usize) -> Result<f64, CalibrateError> {
-        let ranks = NonZeroUsize::new(ranks).unwrap_or(NonZeroUsize::MIN);
-        self.with(engine, |_, coordinator, worker, randomness| {
-            median(|| {
-                commit_round_cost(coordinator, worker, randomness, engine.clone(), ranks, thread)
-                    .map_err(failed("the coordinator's round"))
-            })
+        let (x, why) = (input(), "the coordinator's round");
+        let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
+        let options = ProveOptions::new();
+        median(|| {
+            let costs = rounds(&circuit, &self.keys, engine, ranks, PROVERS, &options);
+            let [commit, _] = costs.map_err(failed(why))?;
+            Ok(commit.serial_seconds / commit.jobs as f64)
         })
     }
 
@@ -164,6 +168,7 @@ impl Keyed {
                     kind: "square".to_owned(),
                     start: 0.0,
                     seconds: 0.0,
+                    cpu_seconds: 0.0,
                     bytes: 0,
                     prover: "rank 0 on host, prover-0".to_owned(),
                 };
@@ -205,13 +210,13 @@ pub(super) fn protocol(out: &mut Constants) -> Result<(), CalibrateError> {
     let engine = LocalEngine::new(NonZeroUsize::new(1)).map_err(failed("the threads"))?;
     let engine = Arc::new(engine);
     let narrow = Keyed::new(MANY, NARROW, 0, &engine)?;
-    let encode = jobs(&narrow, &engine, out)?;
-    answers(&narrow, &engine, encode, out)?;
+    jobs(&narrow, &engine, out)?;
+    answers(&narrow, &engine, out)?;
     aggregation(&narrow, &engine, out)
 }
 
-/// Jobs and commitments. Returns the seconds to create and encode a job of the narrow ladder.
-fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<f64, CalibrateError> {
+/// Jobs and commitments.
+fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(), CalibrateError> {
     use Constant as C;
     let wide = Keyed::new(8, WIDE, 0, engine)?;
     let private = Keyed::new(8, NARROW, PRIVATE, engine)?;
@@ -229,27 +234,24 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<f64
     out.measured(C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
     let fixed = (encode - (wires + 2.0) * occurrence).max(0.0);
     out.measured(C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
-    Ok(encode)
+    Ok(())
 }
 
-/// What the coordinator does for an answer. `encode` is its time for the job before.
+/// What the coordinator does for an answer.
 fn answers(
     narrow: &Keyed,
     engine: &Arc<LocalEngine>,
-    encode: f64,
     out: &mut Constants,
 ) -> Result<(), CalibrateError> {
     use Constant as C;
     let (one, many) = (narrow.round(engine, 1)?, narrow.round(engine, RANKS)?);
     // A round looks at all ranks once for each job and each answer together.
     let scan = ((many - one) / (RANKS - 1) as f64 / 2.0).max(0.0);
-    let how = "the coordinator's side of a commit round with 1 and with 256 ranks";
+    let how = "the thread that deals jobs and listens, in a commit round with 1 and with 256 ranks";
     out.measured(C::ScanRank, scan, how);
-    let infinity = Commitment { instance: 0, d: G1Point::IDENTITY }.to_bytes();
-    let decode = per_call(256, || Commitment::from_bytes(&infinity));
-    let accept = (one - 2.0 * scan - encode - decode).max(0.0);
-    let how = "the coordinator's side of a commit round with 1 rank, less encoding and decoding; \
-               frames and their digests included";
+    let accept = (one - 2.0 * scan).max(0.0);
+    let how = "the thread that deals jobs and listens, in a commit round with 1 rank; frames and \
+               their digests included";
     out.measured(C::AcceptAnswer, accept, how);
     let how = "the log record and the event of an answer, in the temporary directory";
     out.measured(C::RecordAnswer, narrow.record()?, how);
