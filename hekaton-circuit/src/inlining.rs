@@ -6,17 +6,36 @@
 
 use crate::r1cs::Row;
 use ark_ff::{One, Zero};
-use ark_relations::gr1cs::{ConstraintSystem, LinearCombination, R1CS_PREDICATE_LABEL, Variable};
+use ark_relations::gr1cs::{ConstraintSystem, R1CS_PREDICATE_LABEL, Variable};
 use hekaton_arith::Fr;
 
+/// The number of terms for which memory is allocated at once.
+const CHUNK: usize = 1 << 14;
+
+/// Where the terms of an expanded combination are.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    chunk: usize,
+    start: usize,
+    len: usize,
+}
+
 /// The linear combinations of a constraint system.
-struct Combinations {
+struct Combinations<'a> {
+    cs: &'a ConstraintSystem<Fr>,
     /// The number of instance variables, which come before the witness variables.
     instance: usize,
     /// How often each is still needed, by constraints and by later combinations.
     uses: Vec<usize>,
-    /// The expanded combinations that are still needed: canonical rows.
-    rows: Vec<Row>,
+    places: Vec<Place>,
+    /// Terms of expanded combinations. Single allocations for each of them would leave the heap in
+    /// fragments that the operating system does not get back.
+    chunks: Vec<Row>,
+    /// For each chunk, how many of the combinations in it are still needed. Those that none needs
+    /// are freed: combinations mostly refer to recent ones.
+    needed: Vec<usize>,
+    /// The combination that is being expanded.
+    scratch: Row,
 }
 
 /// Returns the matrices A, B and C as canonical rows: variables in ascending order, each once, with
@@ -24,23 +43,23 @@ struct Combinations {
 /// refers to one that was made after it.
 pub(crate) fn matrices(cs: &ConstraintSystem<Fr>) -> Option<[Vec<Row>; 3]> {
     let constraints = cs.predicate_constraint_systems.get(R1CS_PREDICATE_LABEL)?.get_constraints();
-    let [a, b, c] = &constraints[..] else { return None };
     let mut combinations = Combinations::new(cs, constraints);
-    // A combination refers to earlier ones only.
-    for index in 0..combinations.rows.len() {
-        if combinations.uses[index] > 0 {
-            let combination = cs.get_lc(Variable::symbolic_lc(index));
-            combinations.rows[index] = combinations.expand(index, &combination)?;
+    // All of them before the first row: what is allocated in between would keep the memory of rows
+    // from the operating system after the rows are dropped.
+    (0..combinations.uses.len()).try_for_each(|index| combinations.expand(index))?;
+    let rows = constraints.first()?.len();
+    let mut matrices = [const { Vec::new() }; 3];
+    matrices.iter_mut().for_each(|matrix| matrix.reserve_exact(rows));
+    for row in 0..rows {
+        for (matrix, variables) in matrices.iter_mut().zip(constraints) {
+            matrix.push(combinations.row(*variables.get(row)?)?);
         }
     }
-    let mut matrix = |variables: &[Variable]| -> Option<Vec<Row>> {
-        variables.iter().map(|variable| combinations.row(*variable)).collect()
-    };
-    Some([matrix(a)?, matrix(b)?, matrix(c)?])
+    (constraints.len() == 3).then_some(matrices)
 }
 
-impl Combinations {
-    fn new(cs: &ConstraintSystem<Fr>, constraints: &[Vec<Variable>]) -> Self {
+impl<'a> Combinations<'a> {
+    fn new(cs: &'a ConstraintSystem<Fr>, constraints: &[Vec<Variable>]) -> Self {
         let len = cs.lc_map.num_lcs();
         let mut uses = vec![0; len];
         let count = |variable: &Variable, uses: &mut Vec<usize>| {
@@ -56,21 +75,66 @@ impl Combinations {
                 combination.iter().for_each(|(_, variable)| count(variable, &mut uses));
             }
         }
-        Self { instance: cs.num_instance_variables(), uses, rows: vec![Row::new(); len] }
+        Self {
+            cs,
+            instance: cs.num_instance_variables(),
+            uses,
+            places: vec![Place::default(); len],
+            chunks: Vec::new(),
+            needed: Vec::new(),
+            scratch: Row::new(),
+        }
     }
 
-    /// Writes out the combination with this index.
-    fn expand(&mut self, index: usize, combination: &LinearCombination<Fr>) -> Option<Row> {
-        let mut row = Row::with_capacity(combination.len());
-        for (coefficient, variable) in combination.iter().filter(|(c, _)| !c.is_zero()) {
+    /// The row of one side of a constraint.
+    fn row(&mut self, variable: Variable) -> Option<Row> {
+        let Some(index) = variable.get_lc_index() else {
+            return match variable.is_zero() {
+                true => Some(Row::new()),
+                false => Some(vec![(Fr::one(), variable.get_variable_index(self.instance)?)]),
+            };
+        };
+        self.uses.get(index)?;
+        let row = self.terms(index).to_vec();
+        self.used(index);
+        Some(row)
+    }
+
+    /// The terms of an expanded combination.
+    fn terms(&self, index: usize) -> &[(Fr, usize)] {
+        let Place { chunk, start, len } = self.places[index];
+        self.chunks.get(chunk).map_or(&[], |chunk| &chunk[start..start + len])
+    }
+
+    /// Notes that a combination was used, and frees its chunk if none in it is needed any more.
+    fn used(&mut self, index: usize) {
+        self.uses[index] -= 1;
+        let chunk = self.places[index].chunk;
+        if self.uses[index] == 0 {
+            self.needed[chunk] -= 1;
+            if self.needed[chunk] == 0 && chunk + 1 < self.chunks.len() {
+                self.chunks[chunk] = Row::new();
+            }
+        }
+    }
+
+    /// Writes out a combination, if it is needed. It refers to earlier ones only.
+    fn expand(&mut self, index: usize) -> Option<()> {
+        if *self.uses.get(index)? == 0 {
+            return Some(());
+        }
+        let mut row = std::mem::take(&mut self.scratch);
+        row.clear();
+        for (coefficient, variable) in self.cs.get_lc(Variable::symbolic_lc(index)).iter() {
             match variable.get_lc_index() {
                 Some(earlier) if earlier < index => {
-                    let earlier = self.take(earlier);
+                    let terms = self.terms(earlier).iter();
                     if coefficient.is_one() {
-                        row.extend(earlier);
+                        row.extend(terms);
                     } else {
-                        row.extend(earlier.into_iter().map(|(c, v)| (c * coefficient, v)));
+                        row.extend(terms.map(|(c, v)| (c * coefficient, *v)));
                     }
+                    self.used(earlier);
                 }
                 Some(_) => return None,
                 None if variable.is_zero() => {}
@@ -87,28 +151,26 @@ impl Combinations {
                 }
                 same
             });
-            row.retain(|(coefficient, _)| !coefficient.is_zero());
         }
-        Some(row)
+        row.retain(|(coefficient, _)| !coefficient.is_zero());
+        self.store(index, &row);
+        self.scratch = row;
+        Some(())
     }
 
-    /// An expanded combination, moved out at its last use.
-    fn take(&mut self, index: usize) -> Row {
-        self.uses[index] -= 1;
-        match self.uses[index] {
-            0 => std::mem::take(&mut self.rows[index]),
-            _ => self.rows[index].clone(),
+    fn store(&mut self, index: usize, row: &[(Fr, usize)]) {
+        let room = |chunk: &Row| chunk.capacity() - chunk.len() >= row.len();
+        if !self.chunks.last().is_some_and(room) {
+            if let (Some(last), Some(0)) = (self.chunks.last_mut(), self.needed.last()) {
+                *last = Row::new();
+            }
+            self.chunks.push(Row::with_capacity(row.len().max(CHUNK)));
+            self.needed.push(0);
         }
-    }
-
-    /// The row of one side of a constraint.
-    fn row(&mut self, variable: Variable) -> Option<Row> {
-        match variable.get_lc_index() {
-            Some(index) if index < self.rows.len() => Some(self.take(index)),
-            Some(_) => None,
-            None if variable.is_zero() => Some(Row::new()),
-            None => Some(vec![(Fr::one(), variable.get_variable_index(self.instance)?)]),
-        }
+        let chunk = self.chunks.len() - 1;
+        self.places[index] = Place { chunk, start: self.chunks[chunk].len(), len: row.len() };
+        self.chunks[chunk].extend_from_slice(row);
+        self.needed[chunk] += 1;
     }
 }
 
@@ -116,7 +178,7 @@ impl Combinations {
 mod tests {
     use super::*;
     use crate::r1cs::canonical_row;
-    use ark_relations::gr1cs::SynthesisMode;
+    use ark_relations::gr1cs::{LinearCombination, SynthesisMode};
 
     /// Pseudorandom combinations of combinations, with repeats, zeros and sums that cancel.
     fn system(seed: u64) -> ConstraintSystem<Fr> {

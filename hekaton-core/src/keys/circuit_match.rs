@@ -5,8 +5,9 @@
 use crate::keys::{KeyFileError, ProverKeys};
 use crate::mirage::ProvingKey;
 use crate::pool::Pool;
+use crate::verifier::verifying_key::KeyType;
 use hekaton_circuit::prover::{Wiring, canonical_row};
-use hekaton_circuit::{Masking, PreparedCircuit, R1cs, R1csDifference, SynthesizeError};
+use hekaton_circuit::{Masking, PreparedCircuit, R1cs, R1csDifference, SynthesizeError, TypeId};
 
 /// The keys do not belong to the circuit.
 #[derive(Debug, thiserror::Error)]
@@ -118,20 +119,24 @@ pub(crate) fn keys_match(
         return Err(CircuitMismatch::Types);
     }
     let types = circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types);
-    let types: Vec<_> = types.collect();
-    for some in types.chunks(at_once.max(1)) {
-        let compared = pool.map(some.to_vec(), |((kind, key), in_vk)| {
-            let r1cs = circuit.r1cs(kind, wiring.masking)?;
-            let kind = || r1cs.name.clone();
-            match first_difference(key, &r1cs)? {
-                Some(difference) => Err(CircuitMismatch::Constraints { kind: kind(), difference }),
-                None if r1cs.digest() != in_vk.r1cs => {
-                    Err(CircuitMismatch::Digest { kind: kind() })
-                }
-                None => Ok(()),
-            }
-        });
-        compared.into_iter().collect::<Result<(), _>>()?;
+    let types: Vec<_> = types.enumerate().collect();
+    let compare = |((kind, key), in_vk): ((TypeId, &ProvingKey), &KeyType)| {
+        let r1cs = circuit.r1cs(kind, wiring.masking)?;
+        let kind = || r1cs.name.clone();
+        match first_difference(key, &r1cs)? {
+            Some(difference) => Err(CircuitMismatch::Constraints { kind: kind(), difference }),
+            None if r1cs.digest() != in_vk.r1cs => Err(CircuitMismatch::Digest { kind: kind() }),
+            None => Ok(()),
+        }
+    };
+    // One thread for each of the types in memory: what a thread frees, its allocator keeps for it.
+    let shares = (0..at_once.clamp(1, types.len().max(1))).collect();
+    let found = pool.map(shares, |share: usize| {
+        let mine = types.iter().skip(share).step_by(at_once.max(1));
+        mine.map(|(index, kind)| (*index, compare(*kind))).find(|(_, result)| result.is_err())
+    });
+    if let Some((_, result)) = found.into_iter().flatten().min_by_key(|(index, _)| *index) {
+        return result;
     }
     Ok(())
 }
