@@ -38,7 +38,7 @@ pub struct Times {
 
 /// Measures the work of the thread that started it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     wall: std::time::Instant,
     cpu: std::time::Duration,
 }
@@ -56,12 +56,13 @@ pub fn process_cpu_seconds() -> f64 {
 }
 
 impl Clock {
-    pub(crate) fn start() -> Self {
+    /// Starts now.
+    pub fn start() -> Self {
         Self { wall: std::time::Instant::now(), cpu: thread_cpu() }
     }
 
     /// The time since the start; must be called by the thread that started it.
-    pub(crate) fn elapsed(&self) -> Times {
+    pub fn elapsed(&self) -> Times {
         Times {
             seconds: self.wall.elapsed().as_secs_f64(),
             cpu_seconds: thread_cpu().saturating_sub(self.cpu).as_secs_f64(),

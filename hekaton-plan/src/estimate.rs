@@ -14,8 +14,8 @@ use hekaton_circuit::{
     R1cs, TypeId,
 };
 use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
+use hekaton_core::system::Clock;
 use hekaton_core::{Pool, Proof};
-use std::time::{Duration, Instant};
 
 /// The cost of the aggregation per element of its padded vectors, in Miller loops of one pair.
 /// Fitted, like `AGGREGATE_ONCE`, to n = 64 .. 512 with the portable kernels (`benches --bin
@@ -45,15 +45,17 @@ pub struct Calibration {
     finish: f64,
     /// One byte of a digest.
     hash: f64,
+    /// The part of the processors that the measuring threads had.
+    share: f64,
 }
 
-/// The median time of three calls of a function.
+/// The median CPU time of three calls of a function.
 fn time<R>(mut f: impl FnMut() -> R) -> f64 {
     let mut times = [0.0; 3];
     for t in &mut times {
-        let start = Instant::now();
+        let start = Clock::start();
         std::hint::black_box(f());
-        *t = start.elapsed().as_secs_f64();
+        *t = start.elapsed().cpu_seconds;
     }
     times.sort_by(f64::total_cmp);
     times[1]
@@ -98,9 +100,14 @@ fn group<G: Group>(log: u32) -> [f64; 2] {
 
 impl Calibration {
     /// Measures for about two seconds, on all threads at once: memory bandwidth and clock are then
-    /// those of a run.
+    /// those of a run. Times are CPU times, so that other work on this machine does not change them.
     pub fn measure(pool: &impl Pool) -> Self {
-        let all = pool.map(vec![(); pool.threads()], |()| Self::one_thread());
+        let all = pool.map(vec![(); pool.threads()], |()| {
+            let clock = Clock::start();
+            let found = Self::one_thread();
+            let times = clock.elapsed();
+            Self { share: (times.cpu_seconds / times.seconds).clamp(0.01, 1.0), ..found }
+        });
         let mean = |f: &dyn Fn(&Self) -> f64| all.iter().map(f).sum::<f64>() / all.len() as f64;
         Self {
             g1: [mean(&|c| c.g1[0]), mean(&|c| c.g1[1])],
@@ -109,6 +116,7 @@ impl Calibration {
             miller: mean(&|c| c.miller),
             finish: mean(&|c| c.finish),
             hash: mean(&|c| c.hash),
+            share: mean(&|c| c.share),
         }
     }
 
@@ -125,7 +133,8 @@ impl Calibration {
         let finish = time(|| product.finish());
         let bytes = vec![1u8; 1 << 22];
         let hash = time(|| blake3::hash(&bytes)) / bytes.len() as f64;
-        Self { g1: group::<G1Point>(14), g2: group::<G2Point>(12), butterfly, miller, finish, hash }
+        let (g1, g2) = (group::<G1Point>(14), group::<G2Point>(12));
+        Self { g1, g2, butterfly, miller, finish, hash, share: 1.0 }
     }
 
     fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
@@ -163,15 +172,26 @@ pub struct Estimate {
     pub proof_bytes: u64,
     /// The number of provers and the memory.
     pub memory: MemoryPlan,
-    /// Seconds per phase: loading keys (from the page cache), execution, commit round, prove round,
+    /// The CPU time of the run, of all threads and ranks together, in seconds.
+    pub cpu_seconds: f64,
+    /// The part of this machine's processors that was free when it was measured, at most 1. Below
+    /// 1, a run here takes longer than [`Self::seconds`], which is the time on idle processors.
+    pub share: f64,
+    /// Seconds per phase on processors without other work: loading keys (from the page cache), execution, commit round, prove round,
     /// aggregation.
     pub phases: [f64; 5],
 }
 
 impl Estimate {
-    /// The total time in seconds.
+    /// The total time in seconds, on processors without other work.
     pub fn seconds(&self) -> f64 {
         self.phases.iter().sum()
+    }
+
+    /// The total time in seconds if other work keeps this machine as busy as it was when it was
+    /// measured.
+    pub fn seconds_at_this_load(&self) -> f64 {
+        self.seconds() / self.share
     }
 }
 
@@ -222,9 +242,9 @@ pub fn estimate(
 ) -> Result<Estimate, EstimateError> {
     let layout = circuit.layout();
     let wiring = layout.wiring(masking);
-    let start = Instant::now();
+    let start = Clock::start();
     let execution = circuit.execute()?;
-    let execute = start.elapsed().as_secs_f64();
+    let execute = start.elapsed().cpu_seconds;
     let sample = Sample { circuit, layout, wiring: &wiring, execution: &execution, calibration };
     let types = (0..).zip(layout.type_ids()).map(|(index, kind)| sample.estimate(index, kind));
     let types = types.collect::<Result<Vec<_>, _>>()?;
@@ -250,7 +270,13 @@ pub fn estimate(
         round(&|t| t.prove_seconds),
         AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * calibration.finish,
     ];
+    let rounds: f64 = order.iter().map(|t| t.commit_seconds + t.prove_seconds).sum();
+    let aggregation = (1.0 + AGGREGATE_EACH) * padded as f64 * calibration.miller;
+    let cpu_seconds =
+        phases[0] + execute + rounds + aggregation + AGGREGATE_ONCE * calibration.finish;
     Ok(Estimate {
+        cpu_seconds,
+        share: calibration.share,
         subcircuits: n as u64,
         constraints: sizes.iter().map(|s| s.constraints * s.instances).sum(),
         key_bytes,
@@ -306,7 +332,7 @@ impl Sample<'_> {
             size,
             private_bytes: self.private_bytes(first)?,
             commit_seconds,
-            prove_seconds: a.min(b).as_secs_f64() + rows + kernels,
+            prove_seconds: a.min(b) + rows + kernels,
         })
     }
 
@@ -336,7 +362,7 @@ impl Sample<'_> {
         instance: usize,
         r1cs: &R1cs,
         values: &[Fr],
-    ) -> Result<(Vec<Fr>, Duration), EstimateError> {
+    ) -> Result<(Vec<Fr>, f64), EstimateError> {
         let error =
             |why: &dyn std::fmt::Display| EstimateError::Witness { instance, why: why.to_string() };
         let id = self
@@ -348,25 +374,25 @@ impl Sample<'_> {
         let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
         let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
         let kind = self.layout.type_of(id);
-        let start = Instant::now();
+        let start = Clock::start();
         let private = self.execution.private_input(self.layout, id)?;
         let prefix =
             Prefix::new(slots, values, &memory).map_err(|_| error(&"the challenges hit a pole"))?;
         let masking = self.wiring.masking;
         let z = self.circuit.witness(kind, masking, &prefix, &private, r1cs.variables);
-        Ok((z.map_err(|e| error(&e))?, start.elapsed()))
+        Ok((z.map_err(|e| error(&e))?, start.elapsed().cpu_seconds))
     }
 }
 
 /// Times the three sparse products, computed as a prover does.
 fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 {
-    let start = Instant::now();
+    let start = Clock::start();
     for owned in matrices {
         let matrix = Matrix { starts: &owned.starts, entries: &owned.entries, coefficients };
         let sum = (0..owned.starts.len() - 1).fold(Fr::zero(), |sum, row| sum + matrix.row(row, z));
         std::hint::black_box(sum);
     }
-    start.elapsed().as_secs_f64()
+    start.elapsed().cpu_seconds
 }
 
 /// Seconds of the transforms and multi-scalar multiplications of one proof (spec: mirage#prove).

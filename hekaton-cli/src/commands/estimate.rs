@@ -64,6 +64,9 @@ pub(crate) fn run(
     output::result(json, &object, &text)
 }
 
+/// The free part of the processors below which the machine is called busy.
+const BUSY: f64 = 0.9;
+
 /// The part of the evaluation domain, on which time and memory depend, that constraints fill.
 fn filled(kind: &TypeEstimate) -> f64 {
     kind.size.constraints as f64 / kind.size.domain as f64
@@ -89,6 +92,8 @@ fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
         "proof_bytes": e.proof_bytes, "ranks": workers.ranks, "threads": workers.threads,
         "provers": e.memory.provers, "drops_keys": e.memory.release,
         "peak_memory_bytes": e.memory.peak, "phases": phases, "seconds": e.seconds(),
+        "cpu_seconds": e.cpu_seconds, "free_share_of_processors": e.share,
+        "seconds_at_this_load": e.seconds_at_this_load(),
     })
 }
 
@@ -125,6 +130,12 @@ fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
     }
     out += &format!("{:<16} {:>10}\n\n", "all", seconds_f64(e.seconds()));
     let mut row = |name: &str, value: String| out += &format!("{name:<16} {value}\n");
+    row("CPU time", seconds_f64(e.cpu_seconds));
+    if e.share < BUSY {
+        let (free, time) = (100.0 * e.share, seconds_f64(e.seconds_at_this_load()));
+        let what = format!("only {free:.0}% of its processors were free: at this load {time}");
+        row("machine", what);
+    }
     row("circuit", circuit.to_owned());
     row("subcircuits", count(e.subcircuits));
     row("constraints", count(e.constraints));
