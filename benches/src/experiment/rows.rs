@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The numbers of a row, in the order of `points.csv`.
-pub(crate) const COLUMNS: [&str; 31] = [
+pub(crate) const COLUMNS: [&str; 35] = [
     "subcircuits",
     "constraints",
     "cores",
@@ -28,6 +28,11 @@ pub(crate) const COLUMNS: [&str; 31] = [
     "commit_response_bytes",
     "prove_request_bytes",
     "prove_response_bytes",
+    // of the first rank that proves: the sizes of single messages follow from its sums
+    "first_rank_commit_answers",
+    "first_rank_commit_bytes",
+    "first_rank_prove_answers",
+    "first_rank_prove_bytes",
     "peak_memory_bytes",
     "key_bytes",
     "wires_per_subcircuit",
@@ -125,17 +130,6 @@ fn accounts(report: &Value, phase: Option<&str>, field: &str) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
-/// The bytes per answer of the rank that sent the fewest: ranks also send a few bytes of their own,
-/// as when they start, which the smallest message does not contain.
-fn least_response(report: &Value, phase: &str) -> Option<f64> {
-    let all = report["rank_accounts"].as_array()?;
-    let each = all.iter().filter(|a| a["phase"] == phase).filter_map(|a| {
-        let answers = a["subcircuits"].as_f64().filter(|n| *n > 0.0)?;
-        Some(a["received_bytes"].as_f64()? / answers)
-    });
-    each.min_by(f64::total_cmp)
-}
-
 /// What one repetition measured, from its report, its verification, its setup, and its account.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 pub(crate) fn numbers(
@@ -181,8 +175,16 @@ pub(crate) fn numbers(
     };
     put("commit_request_bytes", each("commit", "sent_bytes"));
     put("prove_request_bytes", each("prove", "sent_bytes"));
-    put("commit_response_bytes", least_response(report, "commit"));
-    put("prove_response_bytes", least_response(report, "prove"));
+    put("commit_response_bytes", each("commit", "received_bytes"));
+    put("prove_response_bytes", each("prove", "received_bytes"));
+    let first = |phase: &str, field: &str| {
+        let all = report["rank_accounts"].as_array()?;
+        all.iter().find(|a| a["phase"] == phase)?[field].as_f64()
+    };
+    put("first_rank_commit_answers", first("commit", "subcircuits"));
+    put("first_rank_commit_bytes", first("commit", "received_bytes"));
+    put("first_rank_prove_answers", first("prove", "subcircuits"));
+    put("first_rank_prove_bytes", first("prove", "received_bytes"));
     put("peak_memory_bytes", report["peak_memory_bytes"].as_f64());
     put("key_bytes", setup["proving_key_bytes"].as_f64());
     let types = setup["manifest"]["types"].as_array().map(Vec::as_slice).unwrap_or_default();
