@@ -44,6 +44,8 @@ def caption(experiment, results, paper):
     if experiment["name"] == "fig7":
         parts.append("The paper's shared wires cost 10 % of its constraints (10,000 occurrences of 13 constraints in "
                      "1.3 million); here an occurrence costs one constraint.")  # fmt: skip
+    if experiment["name"] == "table2":
+        parts.append("Averages per subcircuit; messages of each rank are included.")
     if environment.get("dirty"):
         parts.append("Measured with uncommitted changes.")
     return " ".join(parts)

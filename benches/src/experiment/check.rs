@@ -120,7 +120,8 @@ pub(crate) fn refuse_too_large(
     let Some(why) = too_large(found, machine) else { return Ok(()) };
     let here = SCALES.iter().position(|s| *s == session.scale).unwrap_or(0);
     let mut fits = None;
-    for scale in SCALES[..here].iter().rev() {
+    let known = |scale: &&&str| experiments.iter().all(|e| e.scale(scale).is_some());
+    for scale in SCALES[..here].iter().rev().filter(known) {
         let smaller = requirements(session, program, experiments, scale, machine)?;
         if too_large(&smaller, machine).is_none() {
             fits = Some(*scale);

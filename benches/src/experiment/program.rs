@@ -148,6 +148,7 @@ impl Program {
         let mut command = Command::new(words.next().unwrap_or_else(|| "mpirun".into()));
         command.args(words).arg(&self.path);
         command.args(["prove", "--mpi", "--provers-per-rank", &provers.to_string()]);
+        command.args(["--schedule", point.schedule.name()]);
         command.args(["--root-proves", if point.root_proves { "yes" } else { "no" }]);
         command
     }

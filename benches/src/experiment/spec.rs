@@ -68,7 +68,29 @@ pub(crate) struct Scale {
     provers_per_rank: Option<usize>,
     #[serde(default = "yes")]
     root_proves: bool,
+    /// How ranks get subcircuits: from each other's queues, or a fixed share each.
+    #[serde(default)]
+    schedule: Schedule,
     pub(crate) repetitions: usize,
+}
+
+/// How subcircuits are assigned to ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Schedule {
+    #[default]
+    Dynamic,
+    Static,
+}
+
+impl Schedule {
+    /// The value of `--schedule`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Dynamic => "dynamic",
+            Self::Static => "static",
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -101,6 +123,7 @@ pub(crate) struct Point {
     /// Provers per rank; without it, one process with `cores` threads.
     pub(crate) provers_per_rank: Option<usize>,
     pub(crate) root_proves: bool,
+    pub(crate) schedule: Schedule,
     pub(crate) units: Option<u64>,
 }
 
@@ -247,6 +270,7 @@ impl Experiment {
                         cores,
                         provers_per_rank: given.provers_per_rank.map(|p| p.min(cores)),
                         root_proves: given.root_proves,
+                        schedule: given.schedule,
                         units,
                     });
                 }
