@@ -253,10 +253,10 @@ impl Experiment {
                         };
                         parameters.insert(name.clone(), value);
                     }
-                    if let Input::Bytes(names) = &input {
-                        if let Some(name) = names.iter().find(|n| !parameters.contains_key(*n)) {
-                            return Err(usage(format!("\"input\" needs the parameter {name:?}")));
-                        }
+                    if let Input::Bytes(names) = &input
+                        && let Some(name) = names.iter().find(|n| !parameters.contains_key(*n))
+                    {
+                        return Err(usage(format!("\"input\" needs the parameter {name:?}")));
                     }
                     let units = self.units.as_ref().and_then(|name| parameters.get(name).copied());
                     points.push(Point {
