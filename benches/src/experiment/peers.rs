@@ -82,7 +82,7 @@ impl Found {
 pub(crate) fn peers(session: &Session) -> Result<(), Failure> {
     let mut all = ark_groth16(session)?;
     let directory = session.directory.join("peers");
-    for path in files::entries(&directory)? {
+    for path in if directory.is_dir() { files::entries(&directory)? } else { vec![] } {
         if path.extension().is_some_and(|e| e == "toml") {
             session.stop.check()?;
             let peer: Peer = files::read_toml(&path)?;
