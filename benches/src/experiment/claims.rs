@@ -1,7 +1,7 @@
 //! The claims C1 to C9, judged from medians alone.
 
-use super::collect::Measured;
 use super::failure::{At, Failure};
+use super::measured::Measured;
 use super::plan::Plan;
 use super::session::Session;
 use super::statistics::Fit;

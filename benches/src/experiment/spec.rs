@@ -1,8 +1,8 @@
 //! Experiments as TOML files, and the points that a scale of one consists of.
 
+use super::columns::COLUMNS;
 use super::failure::{Failure, USAGE};
 use super::files;
-use super::rows::COLUMNS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
