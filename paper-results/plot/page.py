@@ -66,6 +66,11 @@ def page(results, paper, svgs, peers):
     out.append(f"<p>{e(processor(results.environment))}; commit {e(commit)}{dirty}; environment "
                f"{e(results.environment['digest'])}. Filled: ours. Crosses: the paper's text. Hollow: derived from "
                "it. Bars and triangles: bounds. Grey: other provers on this machine.</p>")  # fmt: skip
+    loads = [p["columns"]["load_at_start"][0] for p in results.points if "load_at_start" in p["columns"]]
+    if loads:
+        out.append(f"<p>Load of the machine before a repetition: {min(loads):.1f} to {max(loads):.1f} (medians of "
+                   f"points, earlier repetitions included) on {results.environment['cores']} cores. Where other "
+                   "programs run, wall times are too long, and CPU times remain comparable.</p>")  # fmt: skip
     out.append("<h2>Claims</h2><table><tr><th></th><th>claim</th><th>holds when</th><th></th><th>found</th></tr>")
     for c in results.claims:
         out.append(f"<tr><td>{e(c['id'])}</td><td>{e(c['claim'])} ({e(c['experiment'])})</td>"
