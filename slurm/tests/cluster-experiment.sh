@@ -1,4 +1,4 @@
-# shellcheck shell=bash source-path=SCRIPTDIR
+# shellcheck shell=bash source-path=SCRIPTDIR disable=SC2154  # jobs_of_mine comes from cluster
 # An array of `experiment run --slurm`: six repetitions, and the machine of one loses power. SLURM restarts that element,
 # and all points are there in the end.
 . ./lib
