@@ -4,6 +4,8 @@
 //! medians are compared, and only the ratio is worth quoting.
 #![allow(clippy::print_stdout)]
 
+pub mod experiment;
+
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

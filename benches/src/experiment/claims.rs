@@ -1,0 +1,343 @@
+//! The claims C1 to C9, judged from medians alone.
+
+use super::failure::{At, Failure};
+use super::measured::Measured;
+use super::plan::Plan;
+use super::session::Session;
+use super::statistics::Fit;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Whether a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Holds,
+    Fails,
+    /// There is nothing to judge it by.
+    Skipped,
+}
+
+impl Verdict {
+    /// The word for files and figures.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// One claim with its verdict.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) id: &'static str,
+    pub(crate) text: &'static str,
+    experiment: &'static str,
+    condition: &'static str,
+    pub(crate) verdict: Verdict,
+    /// What was measured, or why there is no verdict.
+    pub(crate) found: String,
+}
+
+impl Claim {
+    /// The claim in `claims.json`.
+    pub(crate) fn object(&self) -> Value {
+        json!({
+            "id": self.id, "claim": self.text, "experiment": self.experiment,
+            "holds_when": self.condition, "verdict": self.verdict.word(), "found": self.found,
+        })
+    }
+}
+
+/// A verdict, or why there is none.
+type Judged = Result<(bool, String), String>;
+
+/// Text, experiment and condition of each claim.
+const CLAIMS: [(&str, &str, &str, &str); 9] = [
+    ("C1", "latency is linear in the size at fixed cores", "fig7", "r^2 >= 0.9858 on every curve"),
+    (
+        "C2",
+        "constraints per core-second on 4 and 32 cores, relative to one core",
+        "overhead",
+        ">= 0.90 and >= 0.87",
+    ),
+    (
+        "C3",
+        "bytes per subcircuit in both rounds",
+        "table2",
+        "request <= 40 per wire + private input + 400; responses have one size",
+    ),
+    (
+        "C4",
+        "aggregation is linear in n, and is divided by the ranks",
+        "fig8",
+        "cost per further subcircuit within 10 %; 2 ranks >= 1.75 times as fast as 1",
+    ),
+    (
+        "C5",
+        "proof size and verification time",
+        "proof",
+        "42 + 288 (10 + 6 log2 n) + 576 bytes exactly; <= 25 ms",
+    ),
+    ("C6", "memory per prover", "memory", "<= 0.8 kB per constraint, besides the key"),
+    ("C7", "key directory: updates per second rise with the batch", "fig9", "monotone"),
+    (
+        "C8",
+        "RAM: memory argument over Poseidon Merkle tree",
+        "fig10",
+        "faster at every number of cycles",
+    ),
+    ("C9", "the model predicts the measured medians", "all", "90 % of the medians in its band"),
+];
+
+/// Judges all claims.
+pub(crate) fn evaluate(
+    session: &Session,
+    plan: &Plan,
+    measured: &[Measured],
+) -> Result<Vec<Claim>, Failure> {
+    let path = session.results.join("model.csv");
+    let model = match path.exists() {
+        true => Some(fs::read_to_string(&path).at(&path)?),
+        false => None,
+    };
+    let claim = |(id, text, experiment, condition): (
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+    )| {
+        let own = measured.iter().filter(|m| m.point.experiment == experiment && m.repetitions > 0);
+        let own: Vec<&Measured> = own.collect();
+        let judged = match (plan.skipped.get(experiment), own.is_empty()) {
+            (Some(why), true) => Err(why.clone()),
+            (None, true) if id != "C9" => Err("not run".to_owned()),
+            _ => judge(id, &own, measured, model.as_deref()),
+        };
+        let (verdict, found) = match judged {
+            Ok((true, found)) => (Verdict::Holds, found),
+            Ok((false, found)) => (Verdict::Fails, found),
+            Err(why) => (Verdict::Skipped, why),
+        };
+        Claim { id, text, experiment, condition, verdict, found }
+    };
+    Ok(CLAIMS.into_iter().map(claim).collect())
+}
+
+fn judge(id: &str, own: &[&Measured], all: &[Measured], model: Option<&str>) -> Judged {
+    match id {
+        "C1" => linear(own),
+        "C2" => overhead(own),
+        "C3" => communication(own),
+        "C4" => aggregation(own),
+        "C5" => proof(own),
+        "C6" => memory(own),
+        "C7" => directory(own),
+        "C8" => machine(own),
+        _ => model_band(all, model),
+    }
+}
+
+/// Points by the value of a column or parameter, each sorted by another one.
+fn curves<'m>(own: &[&'m Measured], series: &str, x: &str) -> BTreeMap<String, Vec<&'m Measured>> {
+    let mut curves: BTreeMap<String, Vec<&Measured>> = BTreeMap::new();
+    for m in own {
+        let name = m.value(series).map_or_else(String::new, |v| v.to_string());
+        curves.entry(name).or_default().push(m);
+    }
+    let at = |m: &&Measured| m.value(x).unwrap_or(f64::NAN);
+    curves.values_mut().for_each(|curve| curve.sort_by(|a, b| at(a).total_cmp(&at(b))));
+    curves
+}
+
+/// Columns of points as pairs.
+fn pairs(curve: &[&Measured], x: &str, y: &str) -> Vec<(f64, f64)> {
+    curve.iter().filter_map(|m| m.value(x).zip(m.value(y))).collect()
+}
+
+fn linear(own: &[&Measured]) -> Judged {
+    let curves = curves(own, "cores", "constraints");
+    let fits = |y: &str| -> Vec<(String, f64)> {
+        let fit = |curve: &[&Measured]| Fit::of(&pairs(curve, "constraints", y));
+        curves.iter().filter_map(|(cores, curve)| Some((cores.clone(), fit(curve)?.r2))).collect()
+    };
+    let shown = |fits: &[(String, f64)]| {
+        let each: Vec<String> =
+            fits.iter().map(|(cores, r2)| format!("{r2:.4} ({cores} cores)")).collect();
+        each.join(", ")
+    };
+    let (wall, cpu) = (fits("seconds"), fits("cpu_seconds"));
+    let worst = wall.iter().map(|fit| fit.1).min_by(f64::total_cmp);
+    let worst = worst.ok_or("a fit needs three sizes")?;
+    let found = format!("r^2 {}; of CPU time {}", shown(&wall), shown(&cpu));
+    Ok((worst >= 0.9858, found))
+}
+
+fn overhead(own: &[&Measured]) -> Judged {
+    let rate = |cores: f64, column: &str| {
+        let at = own.iter().filter(|m| m.value("cores") == Some(cores));
+        at.filter_map(|m| m.value(column)).max_by(f64::total_cmp)
+    };
+    let ratio = |cores: f64, column: &str| Some(rate(cores, column)? / rate(1.0, column)?);
+    let shown = |cores: f64| {
+        let wall = ratio(cores, "constraints_per_core_second")?;
+        let cpu = ratio(cores, "constraints_per_cpu_second").map(|r| format!(" (CPU time {r:.2})"));
+        Some(format!("{wall:.2} on {cores} cores{}", cpu.unwrap_or_default()))
+    };
+    let limits = [(4.0, 0.90), (32.0, 0.87)];
+    let found: Vec<(f64, f64)> = (limits.into_iter())
+        .filter_map(|(cores, least)| Some((ratio(cores, "constraints_per_core_second")?, least)))
+        .collect();
+    if found.is_empty() {
+        let two = shown(2.0).map_or_else(String::new, |two| format!("; measured: {two}"));
+        return Err(format!("needs points on 1 and on 4 or 32 cores{two}"));
+    }
+    let text: Vec<String> = limits.iter().filter_map(|(cores, _)| shown(*cores)).collect();
+    Ok((found.iter().all(|(ratio, least)| ratio >= least), text.join(", ")))
+}
+
+fn communication(own: &[&Measured]) -> Judged {
+    let mut most: f64 = 0.0;
+    for m in own {
+        let wires = m.value("wires_per_subcircuit").zip(m.value("input_bytes_per_subcircuit"));
+        let (wires, private) = wires.ok_or("no number of wires")?;
+        let request = m.value("commit_request_bytes").zip(m.value("prove_request_bytes"));
+        let (commit, prove) = request.ok_or("no messages between ranks")?;
+        most = most.max((commit + prove) / (40.0 * wires + private + 400.0));
+    }
+    let commit = response(own, "first_rank_commit_answers", "first_rank_commit_bytes")?;
+    let prove = response(own, "first_rank_prove_answers", "first_rank_prove_bytes")?;
+    let shown =
+        |size: Option<f64>| size.map_or("varying size".to_owned(), |s| format!("{s} bytes"));
+    let found = format!(
+        "requests up to {most:.2} of the limit; responses of {} and {}",
+        shown(commit),
+        shown(prove)
+    );
+    Ok((most <= 1.0 && commit.is_some() && prove.is_some(), found))
+}
+
+/// The size of a response, if all have the same: a rank then receives exactly this many bytes per
+/// answer, and a constant number of bytes besides, in every run.
+fn response(own: &[&Measured], answers: &str, bytes: &str) -> Result<Option<f64>, String> {
+    // A repetition may have shared the subcircuits out differently; medians then do not belong
+    // together.
+    let exact = |m: &&&Measured| {
+        [answers, bytes].iter().all(|c| m.columns.get(c).is_some_and(|s| s.low == s.high))
+    };
+    let mut found: Vec<(f64, f64)> =
+        own.iter().filter(exact).filter_map(|m| m.value(answers).zip(m.value(bytes))).collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ends = found.first().zip(found.last()).filter(|(a, b)| a.0 < b.0);
+    let (first, last) = ends.ok_or("the response's size needs two sizes of runs")?;
+    let size = (last.1 - first.1) / (last.0 - first.0);
+    let same = found.iter().all(|p| p.1 == first.1 + size * (p.0 - first.0));
+    Ok((same && size.fract() == 0.0).then_some(size))
+}
+
+fn aggregation(own: &[&Measured]) -> Judged {
+    let curves = curves(own, "ranks", "subcircuits");
+    let change = |column: &str| {
+        let of_curve = |curve: &Vec<&Measured>| {
+            let points = pairs(curve, "subcircuits", column);
+            let slopes = points.windows(2).map(|p| (p[1].1 - p[0].1) / (p[1].0 - p[0].0));
+            let slopes: Vec<f64> = slopes.collect();
+            let (first, last) = slopes.first().zip(slopes.last()).filter(|_| slopes.len() > 1)?;
+            Some((last / first - 1.0).abs())
+        };
+        curves.values().filter_map(of_curve).max_by(f64::total_cmp)
+    };
+    let wall = change("aggregate_s").ok_or("a slope needs three sizes")?;
+    let largest = |ranks: &str| curves.get(ranks).and_then(|curve| curve.last());
+    let (one, two) = largest("1").zip(largest("2")).ok_or("needs 1 and 2 ranks")?;
+    let times = one.value("aggregate_s").zip(two.value("aggregate_s"));
+    let (one_s, two_s) = times.ok_or("no aggregation time")?;
+    if one.value("subcircuits") != two.value("subcircuits") {
+        return Err("1 and 2 ranks have no common size".into());
+    }
+    let gain = one_s / two_s;
+    let cpu = change("cpu_seconds");
+    let cpu = cpu.map_or_else(String::new, |c| format!(" (CPU time {:.0} %)", 100.0 * c));
+    let found = format!(
+        "cost per further subcircuit changes by up to {:.0} %{cpu}; 2 ranks {gain:.2} times as fast",
+        100.0 * wall
+    );
+    Ok((wall <= 0.10 && gain >= 1.75, found))
+}
+
+fn proof(own: &[&Measured]) -> Judged {
+    let (mut exact, mut slowest, mut sizes) = (true, 0f64, Vec::new());
+    for m in own {
+        let n = m.value("subcircuits").ok_or("no number of subcircuits")?;
+        let bytes = m.value("proof_bytes").ok_or("no proof size")?;
+        exact &= bytes == 42.0 + 288.0 * (10.0 + 6.0 * n.log2().ceil()) + 576.0;
+        slowest = slowest.max(m.value("verify_ms").ok_or("no verification time")?);
+        sizes.push(format!("{bytes} bytes at n = {n}"));
+    }
+    let found = format!("{}; slowest median {slowest:.1} ms", sizes.join(", "));
+    Ok((exact && slowest <= 25.0, found))
+}
+
+fn memory(own: &[&Measured]) -> Judged {
+    let points: Vec<(f64, f64)> = (own.iter())
+        .filter_map(|m| {
+            let each = m.value("constraints")? / m.value("subcircuits")?;
+            Some((each, m.value("peak_memory_bytes")? - m.value("key_bytes")?))
+        })
+        .collect();
+    let fit = Fit::of(&points).ok_or("a slope needs three sizes")?;
+    let found = format!("{:.0} bytes per constraint, besides the key", fit.slope);
+    Ok((fit.slope <= 800.0, found))
+}
+
+fn directory(own: &[&Measured]) -> Judged {
+    let curves = curves(own, "cores", "batch");
+    let rates: Vec<Vec<f64>> = (curves.values())
+        .map(|curve| pairs(curve, "batch", "units_per_second").iter().map(|p| p.1).collect())
+        .collect();
+    if rates.iter().all(|rates| rates.len() < 2) {
+        return Err("needs two batches".into());
+    }
+    let rising = rates.iter().all(|rates| rates.windows(2).all(|w| w[0] <= w[1]));
+    let text: Vec<String> = rates.iter().flatten().map(|rate| format!("{rate:.1}")).collect();
+    Ok((rising, format!("updates per second: {}", text.join(", "))))
+}
+
+/// The parameter `memory` is 0 for the memory argument, and 1 for the Merkle tree.
+fn machine(own: &[&Measured]) -> Judged {
+    let curves = curves(own, "memory", "cycles");
+    let (argument, merkle) = curves.get("0").zip(curves.get("1")).ok_or("needs both memories")?;
+    let merkle = pairs(merkle, "cycles", "seconds");
+    let ratios: Vec<f64> = (pairs(argument, "cycles", "seconds").iter())
+        .filter_map(|(x, ours)| Some(merkle.iter().find(|p| p.0 == *x)?.1 / ours))
+        .collect();
+    let least = ratios.iter().copied().min_by(f64::total_cmp).ok_or("no common size")?;
+    Ok((least > 1.0, format!("at least {least:.2} times as fast at {} sizes", ratios.len())))
+}
+
+/// Compares with `model.csv`: point, seconds, lo_s, hi_s.
+fn model_band(all: &[Measured], model: Option<&str>) -> Judged {
+    let model = model.ok_or("model: not run")?;
+    let mut lines = model.lines();
+    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let column = |name: &str| head.iter().position(|h| *h == name);
+    let columns = column("point").zip(column("lo_s")).zip(column("hi_s"));
+    let ((point, low), high) = columns.ok_or("model.csv lacks point, lo_s, or hi_s")?;
+    let (mut inside, mut compared) = (0usize, 0usize);
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok());
+        let id = fields.get(point).copied().unwrap_or_default();
+        let found = all.iter().find(|m| m.point.id == id).and_then(|m| m.value("seconds"));
+        if let Some(((seconds, low), high)) = found.zip(number(low)).zip(number(high)) {
+            compared += 1;
+            inside += usize::from((low..=high).contains(&seconds));
+        }
+    }
+    if compared == 0 {
+        return Err("model.csv has none of the measured points".into());
+    }
+    Ok((10 * inside >= 9 * compared, format!("{inside} of {compared} medians in the band")))
+}

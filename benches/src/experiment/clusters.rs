@@ -1,0 +1,201 @@
+//! Array jobs of SLURM: one array per number of ranks, one element per repetition of a point.
+
+use super::check::Machine;
+use super::failure::{At, FAILED, Failure, USAGE};
+use super::files;
+use super::plan::{Plan, Task};
+use super::session::Session;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The most elements of one array; SLURM's default limit is 1001.
+const ELEMENTS: usize = 1000;
+
+/// What a site has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Cluster {
+    name: String,
+    nodes: usize,
+    cores_per_node: usize,
+    memory_per_node_gb: u64,
+    /// The time limit of one element, as SLURM writes it.
+    time: String,
+    partition: Option<String>,
+    account: Option<String>,
+    /// Further options of sbatch.
+    #[serde(default)]
+    options: Vec<String>,
+    /// Modules to load; the Open MPI must be the one that the program was built with.
+    #[serde(default)]
+    modules: Vec<String>,
+    /// The command that starts ranks, with {ranks} and {provers}.
+    launcher: String,
+}
+
+impl Cluster {
+    /// Reads and checks a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let found: Self = files::read_toml(path)?;
+        if found.cores_per_node == 0 || found.nodes == 0 {
+            return Err(Failure::file(path, "nodes and cores-per-node must be at least 1"));
+        }
+        // A script is generated from these.
+        let texts = [&found.name, &found.time, &found.launcher].into_iter();
+        let texts = texts.chain(&found.partition).chain(&found.account);
+        let texts: Vec<&String> = texts.chain(&found.options).chain(&found.modules).collect();
+        if let Some(text) = texts.iter().find(|t| t.contains(['\n', '"', '$', '`', '\\'])) {
+            let why = format!("{text:?}: quotes, $, and line ends are not possible here");
+            return Err(Failure::file(path, why));
+        }
+        Ok(found)
+    }
+
+    /// The machine that points must fit.
+    pub(crate) fn machine(&self, disk: u64, ranks_per_node: usize) -> Machine {
+        Machine {
+            cores: self.nodes * self.cores_per_node,
+            memory: self.memory_per_node_gb.saturating_mul(1_000_000_000),
+            ranks_per_node,
+            disk,
+        }
+    }
+
+    /// How many ranks with this many provers share a node.
+    pub(crate) fn ranks_per_node(&self, provers: usize) -> usize {
+        (self.cores_per_node / provers.max(1)).max(1)
+    }
+}
+
+/// One array.
+#[derive(Clone, Debug)]
+struct Array {
+    processes: usize,
+    cores_per_process: usize,
+    tasks: Vec<Task>,
+}
+
+fn arrays(plan: &Plan, order: &[Task]) -> Vec<Array> {
+    let mut by_shape: BTreeMap<(usize, usize), Vec<Task>> = BTreeMap::new();
+    for task in order {
+        if let Some(point) = plan.point(&task.0) {
+            let shape = (point.processes(), point.provers_per_rank.unwrap_or(point.cores));
+            by_shape.entry(shape).or_default().push(task.clone());
+        }
+    }
+    let of_shape = |((processes, cores_per_process), tasks): ((usize, usize), Vec<Task>)| {
+        let parts: Vec<Array> = tasks
+            .chunks(ELEMENTS)
+            .map(|tasks| Array { processes, cores_per_process, tasks: tasks.to_vec() })
+            .collect();
+        parts
+    };
+    by_shape.into_iter().flat_map(of_shape).collect()
+}
+
+/// Writes a script per array, and submits it unless this is a dry run.
+pub(crate) fn submit(
+    session: &Session,
+    cluster: &Cluster,
+    plan: &Plan,
+    order: &[Task],
+    dry_run: bool,
+) -> Result<(), Failure> {
+    let directory = session.results.join("arrays");
+    fs::create_dir_all(&directory).at(&directory)?;
+    for (i, array) in arrays(plan, order).iter().enumerate() {
+        let tasks: String = array.tasks.iter().fold(String::new(), |mut all, (id, repetition)| {
+            let _ = writeln!(all, "{id} {repetition}");
+            all
+        });
+        let list = std::path::absolute(directory.join(format!("{i}.tasks"))).at(&directory)?;
+        files::write(&list, tasks.as_bytes())?;
+        let path = directory.join(format!("{i}.sbatch"));
+        files::write(&path, script(session, cluster, array, &list)?.as_bytes())?;
+        let elements = format!("--array=0-{}%1", array.tasks.len() - 1);
+        if dry_run {
+            println_line(&format!("sbatch {elements} {}", path.display()));
+            continue;
+        }
+        let output = Command::new("sbatch").arg(&elements).arg("--parsable").arg(&path).output();
+        let output = output.map_err(|e| Failure::new(FAILED, format!("cannot run sbatch: {e}")))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Failure::new(FAILED, format!("sbatch {}: {said}", path.display())));
+        }
+        let job = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let (ranks, count) = (array.processes, array.tasks.len());
+        println_line(&format!("job {job}: {count} repetitions with {ranks} ranks"));
+    }
+    println_line("when all have ended: experiment status, collect, plot");
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "the result of the command")]
+fn println_line(line: &str) {
+    println!("{line}");
+}
+
+/// An absolute path in quotes that bash leaves as they are.
+fn quoted(path: &Path) -> Result<String, Failure> {
+    let path = std::path::absolute(path).at(path)?;
+    let text = path.to_str().ok_or("is not valid UTF-8").at(&path)?;
+    Ok(format!("'{}'", text.replace('\'', "'\\''")))
+}
+
+fn script(
+    session: &Session,
+    cluster: &Cluster,
+    array: &Array,
+    list: &Path,
+) -> Result<String, Failure> {
+    let per_node = cluster.ranks_per_node(array.cores_per_process).min(array.processes);
+    let nodes = array.processes.div_ceil(per_node);
+    if nodes > cluster.nodes {
+        let why = format!(
+            "{} ranks need {nodes} nodes, and there are {}",
+            array.processes, cluster.nodes
+        );
+        return Err(Failure::new(USAGE, format!("{}: {why}", cluster.name)));
+    }
+    let mut options = vec![
+        format!("--job-name=hekaton-{}", cluster.name),
+        format!("--nodes={nodes}"),
+        format!("--ntasks={}", array.processes),
+        format!("--ntasks-per-node={per_node}"),
+        format!("--cpus-per-task={}", array.cores_per_process),
+        format!("--time={}", cluster.time),
+        "--exclusive".to_owned(),
+        // An interrupted repetition is no measurement, and starts again.
+        "--requeue".to_owned(),
+        "--open-mode=append".to_owned(),
+        format!("--output={}/%A-%a.log", list.parent().unwrap_or(list).display()),
+    ];
+    options.extend(cluster.partition.iter().map(|p| format!("--partition={p}")));
+    options.extend(cluster.account.iter().map(|a| format!("--account={a}")));
+    options.extend(cluster.options.clone());
+    let options: String = options.iter().map(|o| format!("#SBATCH {o}\n")).collect();
+    let modules: String = cluster.modules.iter().map(|m| format!("module load {m}\n")).collect();
+    let own: PathBuf = std::env::current_exe().map_err(|e| Failure::new(FAILED, e))?;
+    Ok(format!(
+        "#!/usr/bin/env bash\n# Written by `experiment run --slurm`: one repetition of one point per element.\n\
+         {options}set -euo pipefail\n{modules}\
+         read -r point repetition < <(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {list})\n\
+         # exec: SLURM's signals reach the program, which ends its ranks.\n\
+         exec {own} point \"$point\" --repetition \"$repetition\" --scale {scale} \\\n    \
+         --directory {directory} --results {results} --work {work} --hekaton {hekaton} \\\n    \
+         --launcher \"{launcher}\"\n",
+        list = quoted(list)?,
+        own = quoted(&own)?,
+        scale = session.scale,
+        directory = quoted(&session.directory)?,
+        results = quoted(&session.results)?,
+        work = quoted(&session.work)?,
+        hekaton = quoted(&session.hekaton)?,
+        launcher = cluster.launcher,
+    ))
+}

@@ -1,0 +1,192 @@
+//! What may influence a measurement: code, compiler, processor, system, libraries.
+
+use super::failure::{At, Failure};
+use super::files;
+use super::process::first_line;
+use super::program::Program;
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+/// The environment of a result set.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Environment {
+    /// All facts, for `env.json`.
+    pub(crate) facts: Value,
+    /// The digest of the facts, the load left out.
+    pub(crate) digest: String,
+}
+
+impl Environment {
+    /// Looks at this machine. `root` is in the checkout, `work` on the file system of the keys.
+    pub(crate) fn capture(program: &Program, root: &Path, work: &Path) -> Self {
+        let text = |value: Option<String>| value.map_or(Value::Null, Value::String);
+        let git = |arguments: &[&str]| {
+            let root = root.to_string_lossy();
+            let mut all = vec!["-C", &*root];
+            all.extend(arguments);
+            first_line("git", &all)
+        };
+        let commit = git(&["rev-parse", "HEAD"]);
+        // Results are written into the checkout, and do not make it dirty.
+        let status = ["status", "--porcelain", "--", ":/", ":(top,exclude)paper-results/results"];
+        let dirty = commit.as_ref().map(|_| git(&status).is_some());
+        let found = |what: &str| text(program.finding(what).map(str::to_owned));
+        let path = program.path.to_string_lossy();
+        let mut facts = json!({
+            "commit": text(commit),
+            "dirty": dirty,
+            "program": text(first_line(&path, &["--version"])),
+            "program_sha256": program.digest,
+            "build": found("program"),
+            "rustc": text(first_line("rustc", &["--version"])),
+            "rustflags": text(std::env::var("RUSTFLAGS").ok()),
+            "backend": found("processor"),
+            "backend_forced": text(std::env::var("HEKATON_ARITH").ok()),
+            "cores": available_parallelism().map_or(0, std::num::NonZero::get),
+            "kernel": text(read("/proc/sys/kernel/osrelease").map(|r| version_of(&r))),
+            "glibc": text(first_line("getconf", &["GNU_LIBC_VERSION"])),
+            "mpi": found("mpirun"),
+            "slurm": text(first_line("sinfo", &["--version"])),
+            "file_system": text(file_system(work)),
+            "memory_gb": memory_bytes().map(|bytes| bytes / 1_000_000_000),
+            "load_at_start": text(read("/proc/loadavg").map(|l| {
+                l.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+            })),
+        });
+        if let Some(facts) = facts.as_object_mut() {
+            facts.extend(processor());
+        }
+        let digest = Self::digest_of(&facts);
+        Self { facts, digest }
+    }
+
+    /// The digest of facts without the load, 16 hexadecimal digits.
+    fn digest_of(facts: &Value) -> String {
+        let mut facts = facts.clone();
+        if let Some(facts) = facts.as_object_mut() {
+            facts.remove("load_at_start");
+            facts.remove("digest");
+            facts.remove("schema");
+        }
+        files::digest(facts.to_string().as_bytes())[..16].to_owned()
+    }
+
+    /// Reads `env.json`; the digest is computed anew.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let facts: Value = files::read_json(path)?;
+        let schema = &facts["schema"];
+        if *schema != super::plan::SCHEMA {
+            let expected = super::plan::SCHEMA;
+            return Err(Failure::file(path, format!("schema {schema}, expected {expected}")));
+        }
+        let digest = Self::digest_of(&facts);
+        if facts["digest"].as_str() != Some(&digest) {
+            return Err(Failure::file(path, "the digest does not fit: the file was edited"));
+        }
+        Ok(Self { facts, digest })
+    }
+
+    /// The content of `env.json`.
+    fn content(&self) -> Value {
+        let mut content = self.facts.clone();
+        content["schema"] = json!(super::plan::SCHEMA);
+        content["digest"] = json!(self.digest);
+        content
+    }
+
+    /// Writes `env.json`.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+        files::write_json(path, &self.content())
+    }
+
+    /// Writes `env.json` unless another process has just done so.
+    pub(crate) fn write_new(&self, path: &Path) -> Result<(), Failure> {
+        let own = path.with_extension(format!("own-{}", std::process::id()));
+        files::write_json(&own, &self.content())?;
+        let linked = fs::hard_link(&own, path);
+        fs::remove_file(&own).at(&own)?;
+        match linked {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(Failure::file(path, e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The first line of a file.
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
+}
+
+/// The numbers of a kernel release, without what a vendor appends.
+fn version_of(release: &str) -> String {
+    let end = release.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(release.len());
+    release[..end].trim_end_matches(['-', '.', '_']).to_owned()
+}
+
+fn processor() -> Map<String, Value> {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+    };
+    let nodes = fs::read_dir("/sys/devices/system/node").map_or(0, |entries| {
+        let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+        let digits = |name: &str| name.bytes().all(|b| b.is_ascii_digit());
+        names.filter(|n| n.strip_prefix("node").is_some_and(digits)).count()
+    });
+    let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+    let smt = read("/sys/devices/system/cpu/smt/active").map(|active| active == "1");
+    let facts = json!({
+        "cpu": field("model name").or_else(|| field("CPU part")),
+        "cpu_family": field("cpu family"),
+        "cpu_model": field("model"),
+        "microcode": field("microcode"),
+        "governor": governor,
+        "smt": smt,
+        "numa_nodes": nodes,
+    });
+    facts.as_object().cloned().unwrap_or_default()
+}
+
+/// The memory of this machine in bytes.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The kind of file system that a directory is on: that of the longest mount point above it.
+fn file_system(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let above = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (at, kind) = (words.next()?, words.next()?);
+        path.starts_with(at).then(|| (at.len(), kind.to_owned()))
+    });
+    above.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_versions() {
+        assert_eq!(version_of("6.1.0-28-amd64"), "6.1.0-28");
+        assert_eq!(version_of("6.12.3"), "6.12.3");
+    }
+
+    #[test]
+    fn the_load_does_not_change_the_digest() {
+        let a = json!({ "commit": "c", "load_at_start": "1 2 3" });
+        let b = json!({ "commit": "c", "load_at_start": "0 0 0", "schema": 1, "digest": "x" });
+        let c = json!({ "commit": "d", "load_at_start": "0 0 0" });
+        assert_eq!(Environment::digest_of(&a), Environment::digest_of(&b));
+        assert_ne!(Environment::digest_of(&a), Environment::digest_of(&c));
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether a repetition counts: the run finished, its events are complete, the proof was accepted,
+//! and the environment is that of the result set.
+
+use super::files;
+use super::plan::Task;
+use super::rows::{self, Row};
+use super::spec::Point;
+use serde_json::Value;
+use std::path::Path;
+
+/// What the program records of a repetition, beside the files of `hekaton`.
+pub(crate) const ACCOUNT: &str = "run.json";
+
+/// Reads a repetition. The row has a failure if it does not count, which says why.
+pub(crate) fn judge(directory: &Path, point: &Point, task: &Task, environment: &str) -> Row {
+    let account = files::read_json::<Value>(&directory.join(ACCOUNT));
+    let own = match &account {
+        Ok(account) => account["environment"].as_str().unwrap_or_default().to_owned(),
+        Err(_) => String::new(),
+    };
+    let numbers = account
+        .map_err(|e| e.message)
+        .and_then(|account| measured(directory, point, &account, environment));
+    match numbers {
+        Ok(numbers) => Row {
+            point: point.clone(),
+            repetition: task.1,
+            numbers,
+            environment: own,
+            failure: None,
+        },
+        Err(why) => Row::failed(point, task.1, &own, why),
+    }
+}
+
+fn measured(
+    directory: &Path,
+    point: &Point,
+    account: &Value,
+    environment: &str,
+) -> Result<std::collections::BTreeMap<&'static str, f64>, String> {
+    let read = |name: &str| files::read_json::<Value>(&directory.join(name)).map_err(|e| e.message);
+    if account["schema"] != super::plan::SCHEMA {
+        return Err(format!("{ACCOUNT} has schema {}", account["schema"]));
+    }
+    if let Some(why) = account["failure"].as_str() {
+        return Err(why.to_owned());
+    }
+    let own = account["environment"].as_str().unwrap_or_default();
+    if own != environment {
+        return Err(format!("environment {own}, and the result set has {environment}"));
+    }
+    events_are_complete(&directory.join("events.jsonl"))?;
+    let verified = read("verify.json")?;
+    if verified["ok"] != true {
+        return Err("the proof was not accepted".into());
+    }
+    let report = read("report.json")?;
+    if report["state"] != "finished" {
+        return Err(format!("the report says that the run is {}", report["state"]));
+    }
+    if report["subcircuits"] != point.subcircuits {
+        let found = &report["subcircuits"];
+        return Err(format!("the run has {found} subcircuits, expected {}", point.subcircuits));
+    }
+    Ok(rows::numbers(point, &report, &verified, &read("setup.json")?, account))
+}
+
+/// Whether events reach from the start of a process to its written proof, without a torn line.
+fn events_are_complete(path: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    if !text.ends_with('\n') {
+        return Err("the events are truncated: the last line is not complete".into());
+    }
+    let mut outcome = None;
+    let mut written = false;
+    for (number, line) in text.lines().enumerate() {
+        let event: Value = serde_json::from_str(line)
+            .map_err(|_| format!("the events are damaged: line {} is not JSON", number + 1))?;
+        match event["event"].as_str() {
+            Some("run_end") => outcome = event["outcome"].as_str().map(str::to_owned),
+            Some("proof_written") => written = true,
+            _ => {}
+        }
+    }
+    match outcome.as_deref() {
+        Some("finished") if written => Ok(()),
+        Some("finished") => Err("the events are truncated: no proof was written".into()),
+        Some(other) => Err(format!("the run ended as {other}")),
+        None => Err("the events are truncated: the run has no end".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let end = "{\"event\":\"run_end\",\"outcome\":\"finished\"}\n";
+        let proof = "{\"event\":\"proof_written\"}\n";
+        let judge = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            events_are_complete(&path)
+        };
+        judge(&format!("{end}{proof}")).unwrap();
+        for text in ["", end, proof, "{\"event\"\n", &format!("{end}{}", proof.trim_end())] {
+            assert!(judge(text).is_err(), "{text}");
+        }
+        assert!(judge(&end.replace("finished", "failed")).unwrap_err().contains("failed"));
+    }
+}

@@ -1,0 +1,243 @@
+//! Other provers on the same machine: ark-groth16 by the benchmark `prover`, and the programs that
+//! `peers/*.toml` describe. What is not at hand is skipped, and nothing is taken from elsewhere.
+
+use super::failure::{FAILED, Failure};
+use super::files;
+use super::process::first_line;
+use super::session::Session;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How a peer is built and run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Peer {
+    name: String,
+    title: String,
+    /// The version or commit that `build` uses.
+    version: String,
+    /// Programs that must be there.
+    #[serde(default)]
+    requires: Vec<String>,
+    /// The source: a directory beside the file, or one that an environment variable names.
+    source: Option<String>,
+    source_variable: Option<String>,
+    /// Commands of a shell in the source directory, with {out}, {cores} and {subcircuits}.
+    build: String,
+    run: String,
+    cores: Vec<usize>,
+    subcircuits: Vec<usize>,
+    repetitions: usize,
+    /// Columns, and the fields of the JSON line that `run` prints last.
+    columns: BTreeMap<String, String>,
+}
+
+/// One line of `peers.csv`.
+#[derive(Clone, Debug)]
+struct Found {
+    peer: String,
+    title: String,
+    cores: String,
+    size: String,
+    column: String,
+    value: String,
+    note: String,
+}
+
+impl Found {
+    fn skipped(peer: &str, title: &str, why: &str) -> Self {
+        Self {
+            peer: peer.to_owned(),
+            title: title.to_owned(),
+            cores: String::new(),
+            size: String::new(),
+            column: String::new(),
+            value: String::new(),
+            note: format!("skipped: {why}"),
+        }
+    }
+
+    fn line(&self) -> String {
+        let fields = [
+            &self.peer,
+            &self.title,
+            &self.cores,
+            &self.size,
+            &self.column,
+            &self.value,
+            &self.note,
+        ];
+        let quoted: Vec<String> = fields
+            .iter()
+            .map(|f| format!("\"{}\"", f.replace('"', "'").replace('\n', " ")))
+            .collect();
+        quoted.join(",") + "\n"
+    }
+}
+
+/// Runs all peers that are at hand, and writes `peers.csv`.
+pub(crate) fn peers(session: &Session) -> Result<(), Failure> {
+    let mut all = ark_groth16(session)?;
+    let directory = session.directory.join("peers");
+    for path in if directory.is_dir() { files::entries(&directory)? } else { vec![] } {
+        if path.extension().is_some_and(|e| e == "toml") {
+            session.stop.check()?;
+            let peer: Peer = files::read_toml(&path)?;
+            all.extend(run(session, &peer, &directory));
+        }
+    }
+    for found in &all {
+        match found.note.is_empty() {
+            true => eprintln!(
+                "{} ({} cores, {}): {} {}",
+                found.title, found.cores, found.size, found.value, found.column
+            ),
+            false => eprintln!("{}: {}", found.title, found.note),
+        }
+    }
+    let mut table = "peer,title,cores,size,column,value,note\n".to_owned();
+    all.iter().for_each(|found| table += &found.line());
+    std::fs::create_dir_all(&session.results).map_err(|e| Failure::new(FAILED, e))?;
+    files::write(&session.results.join("peers.csv"), table.as_bytes())
+}
+
+/// The worker's part of one subcircuit against ark-groth16 on the same constraints, in alternation
+/// in one process.
+fn ark_groth16(session: &Session) -> Result<Vec<Found>, Failure> {
+    let (name, title) = ("ark-groth16", "ark-groth16");
+    let own = std::env::current_exe().map_err(|e| Failure::new(FAILED, e))?;
+    let bench = own.with_file_name("prover");
+    if !bench.is_file() {
+        let why = "build it with `cargo build --release -p benches --bin prover`";
+        return Ok(vec![Found::skipped(name, title, why)]);
+    }
+    if cfg!(debug_assertions) {
+        return Ok(vec![Found::skipped(name, title, "this is not a release build")]);
+    }
+    let mut command = Command::new(bench);
+    command.args(["--json", "--only", "worker: SHA-256"]);
+    let lines = match output(session, &mut command) {
+        Ok(lines) => lines,
+        Err(why) => return Ok(vec![Found::skipped(name, title, &why)]),
+    };
+    let mut all = Vec::new();
+    for line in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        if line["bench"] != "worker: SHA-256" {
+            continue;
+        }
+        let column = match line["unit"].as_str() {
+            Some("constraints a core-second") => "constraints_per_core_second",
+            Some("constraints a CPU-second") => "constraints_per_cpu_second",
+            _ => continue,
+        };
+        let found = |peer: &str, title: &str, column: &str, value: &Value| Found {
+            peer: peer.to_owned(),
+            title: title.to_owned(),
+            cores: line["threads"].to_string(),
+            size: format!("{} constraints", line["size"]),
+            column: column.to_owned(),
+            value: value.to_string(),
+            note: String::new(),
+        };
+        let rival = line["rival"].as_str().unwrap_or(title);
+        all.push(found(name, rival, column, &line["theirs"]));
+        all.push(found("hekaton", "Hekaton, a worker's part", column, &line["ours"]));
+        all.push(found(name, rival, &format!("ratio_{column}"), &line["ratio"]));
+    }
+    if all.is_empty() {
+        all.push(Found::skipped(name, title, "the benchmark printed no line"));
+    }
+    Ok(all)
+}
+
+/// Runs a command; returns what it printed, or why there is nothing.
+fn output(session: &Session, command: &mut Command) -> Result<String, String> {
+    let out = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    let file = out.reopen().map_err(|e| e.to_string())?;
+    command.stdin(Stdio::null()).stdout(file);
+    let ended = super::process::watch(command, &session.stop, None).map_err(|e| e.message)?;
+    if !ended.status.success() {
+        return Err(format!("ended with {}", ended.status));
+    }
+    std::fs::read_to_string(out.path()).map_err(|e| e.to_string())
+}
+
+fn source(peer: &Peer, directory: &Path) -> Result<PathBuf, String> {
+    let variable = peer.source_variable.as_deref();
+    let path = match (&peer.source, variable.and_then(std::env::var_os), variable) {
+        (_, Some(path), _) => PathBuf::from(path),
+        (Some(beside), _, _) => directory.join(beside),
+        (None, None, Some(name)) => return Err(format!("no source: set {name} to its directory")),
+        (None, None, None) => return Err("the file names no source".into()),
+    };
+    match path.is_dir() {
+        true => Ok(path),
+        false => Err(format!("no source in {}", path.display())),
+    }
+}
+
+fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
+    let skipped = |why: &str| vec![Found::skipped(&peer.name, &peer.title, why)];
+    for program in &peer.requires {
+        if first_line("sh", &["-c", &format!("command -v {program}")]).is_none() {
+            return skipped(&format!("{program} is not installed"));
+        }
+    }
+    let source = match source(peer, directory) {
+        Ok(source) => source,
+        Err(why) => return skipped(&why),
+    };
+    let out = session.work.join(format!("peer-{}", peer.name));
+    if let Err(e) = std::fs::create_dir_all(&out) {
+        return skipped(&e.to_string());
+    }
+    let shell = |text: &str, cores: usize, subcircuits: usize| {
+        let text = text
+            .replace("{out}", &out.to_string_lossy())
+            .replace("{cores}", &cores.to_string())
+            .replace("{subcircuits}", &subcircuits.to_string());
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(text).current_dir(&source);
+        command
+    };
+    if let Err(why) = output(session, &mut shell(&peer.build, 1, 1)) {
+        return skipped(&format!("the build {why}"));
+    }
+    let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut all = Vec::new();
+    for &cores in peer.cores.iter().filter(|cores| **cores <= most) {
+        for &subcircuits in &peer.subcircuits {
+            let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+            for _ in 0..peer.repetitions.max(1) {
+                let text = match output(session, &mut shell(&peer.run, cores, subcircuits)) {
+                    Ok(text) => text,
+                    Err(why) => return skipped(&format!("a run {why}")),
+                };
+                let line = text.lines().rev().find_map(|l| serde_json::from_str::<Value>(l).ok());
+                let line = line.unwrap_or_default();
+                for (column, field) in &peer.columns {
+                    let Some(value) = line[field].as_f64() else {
+                        return skipped(&format!("a run printed no field {field:?}"));
+                    };
+                    values.entry(column).or_default().push(value);
+                }
+            }
+            all.extend(values.into_iter().filter_map(|(column, values)| {
+                let median = super::statistics::Summary::of(&values)?.median;
+                Some(Found {
+                    peer: peer.name.clone(),
+                    title: format!("{} {}", peer.title, peer.version),
+                    cores: cores.to_string(),
+                    size: format!("{subcircuits} subcircuits"),
+                    column: column.to_owned(),
+                    value: median.to_string(),
+                    note: String::new(),
+                })
+            }));
+        }
+    }
+    all
+}

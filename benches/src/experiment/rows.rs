@@ -1,0 +1,163 @@
+//! Rows of `points.csv`: one repetition, with all that was measured.
+
+use super::columns::COLUMNS;
+use super::spec::Point;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One repetition.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) point: Point,
+    pub(crate) repetition: usize,
+    /// What is known of [`COLUMNS`].
+    pub(crate) numbers: BTreeMap<&'static str, f64>,
+    pub(crate) environment: String,
+    /// Why this repetition does not count.
+    pub(crate) failure: Option<String>,
+}
+
+impl Row {
+    /// The first line of `points.csv`.
+    pub(crate) fn head() -> String {
+        let numbers = COLUMNS.join(",");
+        format!(
+            "experiment,scale,point,repetition,circuit,parameters,{numbers},environment,ok,reason\n"
+        )
+    }
+
+    /// The row as a line of `points.csv`.
+    pub(crate) fn line(&self) -> String {
+        let point = &self.point;
+        let parameters: Vec<String> =
+            point.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut fields = vec![
+            point.experiment.clone(),
+            point.scale.clone(),
+            point.id.clone(),
+            self.repetition.to_string(),
+            point.circuit.clone(),
+            parameters.join(" "),
+        ];
+        fields.extend(
+            COLUMNS.iter().map(|column| {
+                self.numbers.get(column).map_or_else(String::new, ToString::to_string)
+            }),
+        );
+        fields.push(self.environment.clone());
+        fields.push(self.failure.is_none().to_string());
+        fields.push(self.failure.clone().unwrap_or_default());
+        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+        fields.join(",") + "\n"
+    }
+
+    /// A row for a repetition that does not count.
+    pub(crate) fn failed(point: &Point, repetition: usize, environment: &str, why: String) -> Self {
+        let numbers = known(point);
+        Self {
+            point: point.clone(),
+            repetition,
+            numbers,
+            environment: environment.to_owned(),
+            failure: Some(why),
+        }
+    }
+}
+
+/// A field of a CSV file.
+fn quoted(field: &str) -> String {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " ")),
+        false => field.to_owned(),
+    }
+}
+
+/// What is known of a point before it is run.
+#[allow(clippy::cast_precision_loss, reason = "small numbers")]
+fn known(point: &Point) -> BTreeMap<&'static str, f64> {
+    BTreeMap::from([
+        ("subcircuits", point.subcircuits as f64),
+        ("cores", point.cores as f64),
+        ("ranks", point.ranks() as f64),
+    ])
+}
+
+/// The sum of a field over all ranks' accounts of a phase; none without accounts.
+fn accounts(report: &Value, phase: Option<&str>, field: &str) -> Option<f64> {
+    let all = report["rank_accounts"].as_array()?;
+    let of_phase = all.iter().filter(|a| phase.is_none_or(|phase| a["phase"] == phase));
+    let values: Vec<f64> = of_phase.filter_map(|a| a[field].as_f64()).collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+/// What one repetition measured, from its report, its verification, its setup, and its account.
+#[allow(clippy::cast_precision_loss, reason = "small numbers")]
+pub(crate) fn numbers(
+    point: &Point,
+    report: &Value,
+    verified: &Value,
+    setup: &Value,
+    account: &Value,
+) -> BTreeMap<&'static str, f64> {
+    let mut row = known(point);
+    let mut put = |name: &'static str, value: Option<f64>| {
+        if let Some(value) = value.filter(|v| v.is_finite()) {
+            row.insert(name, value);
+        }
+    };
+    let phases = report["phases"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let phase = |name: &str, field: &str| {
+        phases.iter().find(|p| p["phase"] == name).and_then(|p| p[field].as_f64())
+    };
+    let parts = ["execute", "commit", "prove", "aggregate"].map(|p| phase(p, "seconds"));
+    let seconds = parts.iter().copied().sum::<Option<f64>>().filter(|s| *s > 0.0);
+    let subcircuits = report["subcircuits"].as_f64();
+    let constraints = report["constraints"].as_f64();
+    let per_second = |amount: Option<f64>| Some(amount? / seconds?);
+    put("subcircuits", subcircuits);
+    put("constraints", constraints);
+    put("seconds", seconds);
+    put("load_keys_s", phase("load_keys", "seconds"));
+    let names = ["execute_s", "commit_s", "prove_s", "aggregate_s"];
+    names.into_iter().zip(parts).for_each(|(name, value)| put(name, value));
+    put("constraints_per_core_second", per_second(constraints).map(|r| r / point.cores as f64));
+    put("units_per_second", per_second(point.units.map(|u| u as f64)));
+    let cpu = account["cpu_seconds"].as_f64();
+    put("cpu_seconds", cpu);
+    put("constraints_per_cpu_second", constraints.zip(cpu).map(|(n, cpu)| n / cpu));
+    let of_phases: Option<f64> = phases.iter().map(|p| p["cpu_seconds"].as_f64()).sum();
+    put("prover_cpu_seconds", of_phases.filter(|_| !phases.is_empty()));
+    put("busy_s", accounts(report, None, "busy_seconds"));
+    put("idle_s", accounts(report, None, "idle_seconds"));
+    let each = |phase: &str, field: &str| {
+        let answers = accounts(report, Some(phase), "subcircuits").filter(|n| *n > 0.0)?;
+        Some(accounts(report, Some(phase), field)? / answers)
+    };
+    put("commit_request_bytes", each("commit", "sent_bytes"));
+    put("prove_request_bytes", each("prove", "sent_bytes"));
+    put("commit_response_bytes", each("commit", "received_bytes"));
+    put("prove_response_bytes", each("prove", "received_bytes"));
+    let first = |phase: &str, field: &str| {
+        let all = report["rank_accounts"].as_array()?;
+        all.iter().find(|a| a["phase"] == phase)?[field].as_f64()
+    };
+    put("first_rank_commit_answers", first("commit", "subcircuits"));
+    put("first_rank_commit_bytes", first("commit", "received_bytes"));
+    put("first_rank_prove_answers", first("prove", "subcircuits"));
+    put("first_rank_prove_bytes", first("prove", "received_bytes"));
+    put("peak_memory_bytes", report["peak_memory_bytes"].as_f64());
+    put("key_bytes", setup["proving_key_bytes"].as_f64());
+    let types = setup["manifest"]["types"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let wires = types.iter().map(|t| Some(t["slots"].as_f64()? * t["instances"].as_f64()?));
+    let wires = wires.sum::<Option<f64>>().filter(|_| !types.is_empty());
+    put("wires_per_subcircuit", wires.zip(subcircuits).map(|(w, n)| w / n));
+    let input = point.input_bytes().len() as f64;
+    put("input_bytes_per_subcircuit", subcircuits.map(|n| input / n));
+    put("proof_bytes", report["proof_bytes"].as_f64());
+    put("verify_ms", verified["seconds"].as_f64().map(|s| s * 1e3));
+    put("setup_s", setup["seconds"].as_f64());
+    put("utilization", report["utilisation"].as_f64());
+    put("aggregate_per_subcircuit_ms", parts[3].zip(subcircuits).map(|(s, n)| s * 1e3 / n));
+    put("load_at_start", account["load_at_start"].as_f64());
+    row
+}

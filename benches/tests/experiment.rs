@@ -1,0 +1,433 @@
+//! What users of `experiment` see: refusals, interrupted runs, and repetitions that do not count.
+//! A script stands in for `hekaton` where a real run would be slow.
+#![allow(clippy::print_stderr, reason = "says what was skipped")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// One experiment with two points of two repetitions, and one whose circuit does not exist.
+const MINI: &str = r#"
+name = "mini"
+title = "A small experiment"
+circuit = "chain"
+paper = ["fig8_aggregation.csv"]
+x = "subcircuits"
+y = ["aggregate_s"]
+series = "cores"
+claims = []
+input = { text = "3" }
+[scale.tiny]
+parameters = { links = "subcircuits", steps = 8 }
+subcircuits = [2, 4]
+cores = [1]
+repetitions = 2
+[scale.cluster]
+parameters = { links = "subcircuits", steps = 8 }
+subcircuits = [2]
+cores = [100000]
+repetitions = 1
+"#;
+
+/// A directory of experiments with a stand-in for `hekaton`.
+struct Stage {
+    dir: tempfile::TempDir,
+    hekaton: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let stage = Self { hekaton: dir.path().join("bin/hekaton"), dir };
+        for name in ["bin", "experiments", "paper-data", "plot"] {
+            fs::create_dir(stage.path(name)).unwrap();
+        }
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hekaton");
+        fs::copy(fixture, &stage.hekaton).unwrap();
+        let paper = Path::new(REPOSITORY).join("paper-results");
+        for part in ["paper-data", "plot"] {
+            for entry in fs::read_dir(paper.join(part)).unwrap().flatten() {
+                if entry.path().is_file() {
+                    fs::copy(entry.path(), stage.path(part).join(entry.file_name())).unwrap();
+                }
+            }
+        }
+        stage.write("experiments/mini.toml", MINI);
+        let fig9 = fs::read_to_string(paper.join("experiments/fig9.toml")).unwrap();
+        stage.write("experiments/fig9.toml", &fig9);
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_experiment"));
+        command.args(arguments).arg("--hekaton").arg(&self.hekaton);
+        command.arg("--directory").arg(self.dir.path());
+        command.arg("--results").arg(self.path("set")).arg("--work").arg(self.path("work"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command; returns its exit code and all that it printed.
+    fn run(&self, arguments: &[&str]) -> (i32, String) {
+        shown(&self.command(arguments).output().unwrap())
+    }
+
+    /// Which repetitions were proved, in order.
+    fn proved(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.path("bin/calls")).unwrap_or_default();
+        calls.lines().filter_map(|line| line.strip_prefix("prove ")).map(str::to_owned).collect()
+    }
+
+    /// The lines of `points.csv` about repetitions that count, and those about others.
+    fn rows(&self) -> (Vec<String>, Vec<String>) {
+        let table = fs::read_to_string(self.path("set/points.csv")).unwrap();
+        table.lines().skip(1).map(str::to_owned).partition(|line| line.contains(",true,"))
+    }
+
+    /// Starts `run` and waits until this repetition hangs.
+    fn hanging(&self, repetition: &str) -> std::process::Child {
+        self.write("bin/hang", repetition);
+        let mut child = self.command(&["run", "mini"]).stderr(Stdio::null()).spawn().unwrap();
+        let pid = self.path(&format!("set/raw/{repetition}.part/pid"));
+        let start = Instant::now();
+        while !(pid.exists() && self.proved().iter().any(|p| p == repetition)) {
+            if start.elapsed() > Duration::from_secs(60) {
+                child.kill().unwrap();
+                panic!("{repetition} was not started");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child
+    }
+}
+
+fn shown(output: &Output) -> (i32, String) {
+    let text = [output.stdout.clone(), output.stderr.clone()].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_the_known_names() {
+    let stage = Stage::new();
+    stage.write("experiments/mini.toml", &MINI.replace("claims = []", "claims = []\nclaim = 1"));
+    let (code, said) = stage.run(&["list"]);
+    assert_eq!(code, 3, "{said}");
+    for part in ["mini.toml", "line 10", "`claim`", "`claims`", "`requires-circuit`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn edited_data_of_the_paper_is_refused() {
+    let stage = Stage::new();
+    let path = stage.path("paper-data/fig8_aggregation.csv");
+    let text = fs::read_to_string(&path).unwrap().replace("16,100", "16,101");
+    fs::write(&path, text).unwrap();
+    let (code, said) = stage.run(&["list"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("fig8_aggregation.csv") && said.contains("must not be edited"), "{said}");
+}
+
+#[test]
+fn what_does_not_fit_the_machine_is_refused_before_anything_runs() {
+    let stage = Stage::new();
+    let (code, said) = stage.run(&["check", "mini", "--scale", "cluster"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("100000 cores of"), "{said}");
+    assert!(said.contains("the largest scale that fits is --scale tiny"), "{said}");
+    assert_eq!(stage.run(&["run", "mini", "--scale", "cluster"]).0, 2);
+    assert!(stage.proved().is_empty() && !stage.path("set").exists());
+    assert_eq!(stage.run(&["check", "mini"]).0, 0);
+}
+
+#[test]
+fn after_kill_9_only_the_interrupted_repetition_runs_again() {
+    let stage = Stage::new();
+    let mut child = stage.hanging("mini.c1.s4-2");
+    let pid = fs::read_to_string(stage.path("set/raw/mini.c1.s4-2.part/pid")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = stage.proved();
+    fs::remove_file(stage.path("bin/hang")).unwrap();
+    let (code, said) = stage.run(&["run", "mini"]);
+    assert_eq!(code, 2, "without --resume, existing points are refused: {said}");
+    let (code, said) = stage.run(&["run", "mini", "--resume"]);
+    assert_eq!(code, 0, "{said}");
+    let mut all = ["mini.c1.s2-1", "mini.c1.s2-2", "mini.c1.s4-1", "mini.c1.s4-2"]
+        .map(str::to_owned)
+        .to_vec();
+    let after = stage.proved();
+    let again: Vec<&String> = after[before.len()..].iter().collect();
+    assert!(again.contains(&&all[3]), "{again:?}");
+    assert_eq!(after.len(), 5, "one repetition ran twice: {after:?}");
+    let mut once: Vec<String> = after;
+    once.sort();
+    once.dedup();
+    all.sort();
+    assert_eq!(once, all);
+    // What the killed run had left behind is gone: it would have disturbed the others.
+    let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    assert!(!state.contains("(sleep) S"), "{state}");
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    assert_eq!(stage.rows().0.len(), 4);
+    // Nothing is left to do.
+    assert_eq!(stage.run(&["run", "mini", "--resume"]).0, 0);
+    assert_eq!(stage.proved().len(), 5);
+}
+
+#[test]
+fn sigterm_leaves_no_point() {
+    let stage = Stage::new();
+    let mut child = stage.hanging("mini.c1.s2-1");
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let left: Vec<String> = fs::read_dir(stage.path("set/raw"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(left.iter().all(|name| !name.starts_with("mini.c1.s2-1")), "{left:?}");
+}
+
+#[test]
+fn a_proof_that_does_not_verify_is_no_point() {
+    let stage = Stage::new();
+    stage.write("bin/verify-refuses", "");
+    let (code, said) = stage.run(&["run", "mini"]);
+    assert_eq!(code, 4, "{said}");
+    assert!(
+        said.contains("no point: the proof was not accepted: the proof does not hold"),
+        "{said}"
+    );
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 0, "{said}");
+    let (good, bad) = stage.rows();
+    assert_eq!((good.len(), bad.len()), (0, 4));
+    assert!(stage.run(&["status"]).1.contains("0 of 2 done, 2 failed"));
+    // Without the separate verification's answer, a repetition does not count, either.
+    fs::remove_file(stage.path("bin/verify-refuses")).unwrap();
+    assert_eq!(stage.run(&["run", "mini", "--resume"]).0, 0);
+    fs::remove_file(stage.path("set/raw/mini.c1.s2-1/verify.json")).unwrap();
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    assert_eq!(stage.rows().0.len(), 3);
+}
+
+#[test]
+fn a_failed_repetition_is_counted_and_no_point() {
+    let stage = Stage::new();
+    stage.write("bin/prove-fails", "");
+    assert_eq!(stage.run(&["run", "mini"]).0, 4);
+    fs::remove_file(stage.path("bin/prove-fails")).unwrap();
+    assert_eq!(stage.run(&["run", "mini", "--resume"]).0, 0);
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("no point: prove ended with exit status: 4: a witness is wrong"),
+        "{said}"
+    );
+    let (good, bad) = stage.rows();
+    assert_eq!((good.len(), bad.len()), (4, 4));
+    let summary: Value =
+        serde_json::from_slice(&fs::read(stage.path("set/summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["points"][0]["repetitions"], 2);
+    assert_eq!(summary["points"][0]["failed"], 2);
+}
+
+#[test]
+fn two_environments_share_no_series() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(&["run", "mini"]).0, 0);
+    let path = stage.path("set/raw/mini.c1.s4-1/run.json");
+    let mut account: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    account["environment"] = "0123456789abcdef".into();
+    fs::write(&path, account.to_string()).unwrap();
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("mini.c1.s4-1: no point: environment 0123456789abcdef"), "{said}");
+    assert_eq!(stage.rows().0.len(), 3);
+    let (code, said) = stage.run(&["run", "mini", "--resume"]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(stage.proved().len(), 5, "it runs again");
+    // Another build of the program is another environment: all points run again.
+    let script = fs::read_to_string(&stage.hekaton).unwrap();
+    fs::write(&stage.hekaton, script + "# another build\n").unwrap();
+    let (code, said) = stage.run(&["run", "mini", "--resume"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("the environment has changed (program_sha256)"), "{said}");
+    assert_eq!(stage.proved().len(), 9);
+}
+
+#[test]
+fn truncated_events_are_no_point() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(&["run", "mini"]).0, 0);
+    let path = stage.path("set/raw/mini.c1.s2-2/events.jsonl");
+    let events = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &events[..events.len() - 10]).unwrap();
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("mini.c1.s2-2: no point: the events are truncated"), "{said}");
+    assert_eq!(stage.rows().0.len(), 3);
+}
+
+#[test]
+fn results_of_another_schema_are_refused() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(&["run", "mini"]).0, 0);
+    let path = stage.path("set/plan.json");
+    let plan = fs::read_to_string(&path).unwrap().replace("\"schema\": 1", "\"schema\": 2");
+    fs::write(&path, plan).unwrap();
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("schema 2, expected 1"), "{said}");
+}
+
+#[test]
+fn an_experiment_without_its_circuit_is_skipped_everywhere() {
+    let stage = Stage::new();
+    let (code, said) = stage.run(&["list"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("skipped: no circuit yet"), "{said}");
+    let (code, said) = stage.run(&["run"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("fig9: skipped: no circuit yet (directory)"), "{said}");
+    assert!(stage.run(&["status"]).1.contains("skipped: no circuit yet"));
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    let claims: Value =
+        serde_json::from_slice(&fs::read(stage.path("set/claims.json")).unwrap()).unwrap();
+    let claim = claims["claims"].as_array().unwrap().iter().find(|c| c["id"] == "C7").unwrap();
+    assert_eq!((&claim["verdict"], &claim["found"]), (&"skipped".into(), &"no circuit yet".into()));
+    // The circuit appears, and parameters are still missing: the error says so.
+    let script = fs::read_to_string(&stage.hekaton).unwrap();
+    let script =
+        script.replace("{\"name\":\"chain\"}", "{\"name\":\"chain\"},{\"name\":\"directory\"}");
+    fs::write(&stage.hekaton, script).unwrap();
+    let (code, said) = stage.run(&["run", "fig9"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("fig9: no [scale.tiny]"), "{said}");
+}
+
+#[test]
+fn arrays_have_one_element_per_repetition() {
+    let stage = Stage::new();
+    let example =
+        fs::read_to_string(Path::new(REPOSITORY).join("paper-results/clusters/example.toml"));
+    stage.write("site.toml", &example.unwrap().replace("modules = [\"openmpi\"]", "modules = []"));
+    let site = stage.path("site.toml");
+    let arguments = ["run", "mini", "--dry-run", "--slurm", site.to_str().unwrap()];
+    let (code, said) = stage.run(&arguments);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("sbatch --array=0-3%1"), "{said}");
+    let script = stage.path("set/arrays/0.sbatch");
+    assert!(fs::read_to_string(&script).unwrap().contains("#SBATCH --exclusive"));
+    // What SLURM would do; the last element twice, as after a requeue.
+    for index in [0, 1, 2, 3, 3] {
+        let mut element = Command::new("bash");
+        element.arg(&script).env("SLURM_ARRAY_TASK_ID", index.to_string());
+        let (code, said) = shown(&element.output().unwrap());
+        assert_eq!(code, 0, "{said}");
+    }
+    assert_eq!(stage.proved().len(), 4);
+    assert!(stage.run(&["status"]).1.contains("0 repetitions missing"));
+}
+
+/// A Python with matplotlib: the one in EXPERIMENT_PYTHON, or python3.
+fn python() -> Option<String> {
+    let python = std::env::var("EXPERIMENT_PYTHON").unwrap_or_else(|_| "python3".into());
+    let output = Command::new(&python).args(["-c", "import matplotlib"]).output().ok()?;
+    output.status.success().then_some(python)
+}
+
+/// Fails if a page needs anything from elsewhere, or contains a script.
+fn check_page(path: &Path) {
+    let page = fs::read_to_string(path).unwrap();
+    let lower = page.to_lowercase();
+    for wrong in ["src=", "<script", "<link", "@import", "href=\"http", "url(http", "href='http"] {
+        assert!(!lower.contains(wrong), "{}: {wrong}", path.display());
+    }
+    assert!(page.matches("<svg").count() >= 2, "{}", path.display());
+}
+
+/// Fails if a file is not well-formed XML. Nothing to say without Python.
+fn check_svgs(directory: &Path) {
+    let parse = "import sys, xml.etree.ElementTree as t\nfor f in sys.argv[1:]: t.parse(f)";
+    let svgs = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
+    let svgs: Vec<PathBuf> = svgs.filter(|p| p.extension().is_some_and(|e| e == "svg")).collect();
+    assert!(!svgs.is_empty());
+    match Command::new("python3").args(["-c", parse]).args(&svgs).output() {
+        Ok(output) => assert!(output.status.success(), "{}", shown(&output).1),
+        Err(e) => eprintln!("SKIPPED: parsing SVG files: python3: {e}"),
+    }
+}
+
+#[test]
+fn figures_are_self_contained() {
+    let Some(python) = python() else {
+        return eprintln!("SKIPPED: no matplotlib; set EXPERIMENT_PYTHON");
+    };
+    let stage = Stage::new();
+    let (code, said) = stage.run(&["all", "--python", &python]);
+    assert_eq!(code, 0, "{said}");
+    check_page(&stage.path("set/index.html"));
+    check_svgs(&stage.path("set/figures"));
+    let page = fs::read_to_string(stage.path("set/index.html")).unwrap();
+    for part in
+        ["skipped: no circuit yet", "AMD EPYC 7763", "Failed repetitions: 0", "model: not run"]
+    {
+        let needed = part != "model: not run"; // only where the model predicts: proving time
+        assert!(!needed || page.contains(part), "{part}");
+    }
+    assert!(stage.path("set/figures/mini.pdf").is_file());
+}
+
+#[test]
+fn committed_result_sets_are_complete() {
+    let directory = Path::new(REPOSITORY).join("paper-results/results");
+    for set in fs::read_dir(directory).unwrap().flatten().filter(|e| e.path().is_dir()) {
+        check_page(&set.path().join("index.html"));
+        check_svgs(&set.path().join("figures"));
+        for name in ["env.json", "plan.json", "points.csv", "summary.json", "claims.json"] {
+            assert!(set.path().join(name).is_file(), "{}: {name}", set.path().display());
+        }
+    }
+}
+
+/// The whole chain with the real program, if it was built beside this one.
+#[test]
+fn a_real_proof_is_measured() {
+    let mut stage = Stage::new();
+    let built = Path::new(env!("CARGO_BIN_EXE_experiment")).with_file_name("hekaton");
+    if !built.is_file() {
+        return eprintln!("SKIPPED: {} was not built", built.display());
+    }
+    stage.hekaton = built;
+    stage.write("experiments/mini.toml", &MINI.replace("repetitions = 2", "repetitions = 1"));
+    let (code, said) = stage.run(&["run", "mini"]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 0, "{said}");
+    let summary: Value =
+        serde_json::from_slice(&fs::read(stage.path("set/summary.json")).unwrap()).unwrap();
+    let columns = &summary["points"][1]["columns"];
+    assert_eq!(columns["subcircuits"][0], 4.0);
+    // 42 + 288 (10 + 6 log2 4) + 576
+    assert_eq!(columns["proof_bytes"][0], 6954.0);
+    for name in ["seconds", "cpu_seconds", "verify_ms", "peak_memory_bytes", "key_bytes"] {
+        assert!(columns[name][0].as_f64().unwrap() > 0.0, "{name}: {columns}");
+    }
+}

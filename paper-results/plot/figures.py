@@ -1,0 +1,182 @@
+"""One figure per experiment: ours filled with intervals, the paper's as they are known, peers grey."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+from data import value  # noqa: E402
+
+OURS = ["#0b62a4", "#d1495b", "#2e8b57", "#7a4fa3", "#c77d0a", "#3d3d3d"]
+PAPER, GREY = "#000000", "#8c8c8c"
+LABELS = {
+    "seconds": "proving time (s)", "constraints": "constraints", "subcircuits": "subcircuits",
+    "constraints_per_core_second": "constraints per core-second", "aggregate_s": "aggregation (s)",
+    "commit_request_bytes": "commit request (bytes)", "commit_response_bytes": "commit response (bytes)",
+    "prove_request_bytes": "prove request (bytes)", "prove_response_bytes": "prove response (bytes)",
+    "proof_bytes": "proof (bytes)", "verify_ms": "verification (ms)", "peak_memory_bytes": "peak memory (bytes)",
+    "cores": "cores", "steps": "constraints per subcircuit", "units_per_second": "updates per second",
+    "batch": "updates per proof", "cycles": "cycles", "ranks": "ranks", "extra-wires": "extra wires",
+    "leaf-bytes": "bytes per leaf",
+}  # fmt: skip
+plt.rcParams.update({
+    "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": "#e4e4e4", "legend.fontsize": 7.5, "legend.frameon": False, "pdf.fonttype": 42,
+    "font.family": "sans-serif",
+})  # fmt: skip
+
+
+def label(name):
+    return LABELS.get(name, name)
+
+
+def plain(x):
+    return f"{x:,.0f}" if x == int(x) else f"{x:g}"
+
+
+def draw(experiment, results, paper):
+    """The figure of one experiment, and whether it has a point of ours."""
+    columns = experiment["y"]
+    wide = len(columns) > 2
+    rows = 2 if wide else 1
+    across = -(-len(columns) // rows)
+    figure, axes = plt.subplots(rows, across, figsize=(4.7 * across, 3.4 * rows), squeeze=False, layout="constrained")
+    points = [p for p in results.of(experiment) if p["repetitions"]]
+    for ax, column in zip(axes.flat, columns):
+        panel(ax, experiment, column, points, results, paper)
+    for ax in axes.flat[len(columns):]:
+        ax.set_visible(False)
+    if not points:
+        why = experiment["skipped"] or "not run"
+        figure.suptitle(f"skipped: {why}" if experiment["skipped"] else why, color="#b00020", fontsize=10)
+    return figure
+
+
+def panel(ax, experiment, column, points, results, paper):
+    x = experiment["x"]
+    ours(ax, experiment, column, points)
+    seen = {"model": model(ax, x, column, points, results.model)}
+    reference(ax, paper.of(experiment["name"], column))
+    if column == "constraints_per_core_second" and experiment["name"] == "fig7":
+        seen["peers"] = peers(ax, column, results.peers)
+    ax.set_xlabel(label(x))
+    ax.set_ylabel(label(column))
+    ax.set_xscale("log", base=2)
+    heights = [y for line in ax.lines for y in np.atleast_1d(line.get_ydata()) if y is not None and y > 0]
+    ax.set_yscale("log", base=10)
+    if heights and max(heights) < 12 * min(heights):
+        middle = (max(heights) * min(heights)) ** 0.5
+        ax.set_ylim(min(min(heights) / 1.3, middle / 4), max(max(heights) * 1.3, middle * 4))
+    notes = [f"{name}: {what}" for name, what in seen.items() if what]
+    for note in notes:
+        ax.plot([], [], " ", label=note)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="best")
+    else:
+        ax.text(0.5, 0.5, "no point of the paper's text", transform=ax.transAxes, ha="center", color=GREY)
+
+
+def ours(ax, experiment, column, points):
+    """Medians with their intervals, one curve per value of the series; noisy ones have a ring."""
+    series = sorted({value(p, experiment["series"])[0] for p in points if value(p, experiment["series"])})
+    for i, which in enumerate(series):
+        own = [p for p in points if value(p, experiment["series"]) and value(p, experiment["series"])[0] == which]
+        found = sorted(
+            (value(p, experiment["x"])[0], *value(p, column), p["noisy"])
+            for p in own if value(p, column) and value(p, experiment["x"])
+        )  # fmt: skip
+        if not found:
+            continue
+        xs, ys, lows, highs, noisy = (np.array(part) for part in zip(*found))
+        color = OURS[i % len(OURS)]
+        unit = label(experiment["series"])
+        name = f"ours, {plain(which)} {unit.removesuffix('s') if which == 1 else unit}"
+        ax.errorbar(xs, ys, yerr=[np.maximum(ys - lows, 0), np.maximum(highs - ys, 0)], fmt="o-", ms=4.5, lw=1.2,
+                    capsize=2.5, color=color, label=name)  # fmt: skip
+        if noisy.any() and column in ("seconds", "constraints_per_core_second", "aggregate_s"):
+            first = not any(line.get_label() == "noisy" for line in ax.lines)
+            ax.plot(xs[noisy], ys[noisy], "o", ms=9, mfc="none", mec=color, mew=0.7,
+                    label="noisy" if first else "_noisy")  # fmt: skip
+
+
+def reference(ax, values):
+    """The paper's values, never rescaled."""
+    named = set()
+    lines = 0
+
+    def once(name):
+        fresh = name not in named
+        named.add(name)
+        return name if fresh else None
+
+    for v in values:
+        if v.x is None:
+            if v.y is not None:
+                ax.axhline(v.y, color=PAPER, lw=0.7, ls=(0, (1, 3)))
+                # Values lie close together: labels side by side stay readable.
+                ax.annotate(v.label, (0.995 - 0.13 * lines, v.y), xycoords=("axes fraction", "data"), fontsize=6,
+                            ha="right", va="bottom")  # fmt: skip
+                lines += 1
+                if once("line"):
+                    ax.plot([], [], color=PAPER, lw=0.7, ls=(0, (1, 3)), label="paper (size not stated)")
+        elif v.how == "bound":
+            if v.low is not None and v.high is not None:
+                ax.plot([v.x, v.x], [v.low, v.high], "-", color=PAPER, lw=2.2, alpha=0.55, label=once("paper, bounds"))
+            else:
+                marker = "v" if v.low is None else "^"
+                ax.plot([v.x], [v.high if v.low is None else v.low], marker, color=PAPER, ms=6, alpha=0.55,
+                        label=once("paper, upper bound" if v.low is None else "paper, lower bound"))  # fmt: skip
+        else:
+            hollow = v.how == "derived"
+            error = None
+            if v.low is not None and v.high is not None and v.y is not None:
+                error = [[max(v.y - v.low, 0)], [max(v.high - v.y, 0)]]
+            ax.errorbar([v.x], [v.y], yerr=error, fmt="s" if hollow else "x", ms=5 if hollow else 6, mfc="none",
+                        color=PAPER, lw=0.8, label=once("paper, derived" if hollow else "paper"))  # fmt: skip
+
+
+def model(ax, x, column, points, found):
+    """The model's line and band from model.csv; what to say if there is none."""
+    if column != "seconds":
+        return None
+    if found is None:
+        return "not run"
+    rows = sorted(
+        (value(p, x)[0], *(float(found[p["point"]][k]) for k in ("seconds", "lo_s", "hi_s")))
+        for p in points if p["point"] in found and value(p, x)
+    )  # fmt: skip
+    if not rows:
+        return "not run"
+    xs, ys, lows, highs = zip(*rows)
+    ax.fill_between(xs, lows, highs, color="#c9a227", alpha=0.25, lw=0)
+    ax.plot(xs, ys, color="#c9a227", lw=1, label="model")
+    return None
+
+
+def peers(ax, column, rows):
+    """Other provers on this machine, as grey lines; what to say if there are none."""
+    found = [r for r in rows if r["column"] == column and not r["note"] and r["peer"] != "hekaton"]
+    for row in found:
+        ax.axhline(float(row["value"]), color=GREY, lw=1)
+        ax.annotate(f"{row['title']}, {row['cores']} cores, here", (0.01, float(row["value"])),
+                    xycoords=("axes fraction", "data"), fontsize=6, color=GREY, va="bottom")  # fmt: skip
+    return None if found else "not run"
+
+
+def draw_peers(results):
+    """Throughput of a worker's part over that of ark-groth16, on the same constraints; None if not run."""
+    names = {
+        "ratio_constraints_per_core_second": "per core-second",
+        "ratio_constraints_per_cpu_second": "per CPU-second",
+    }
+    found = [(names[r["column"]], float(r["value"]), r) for r in results.peers if r["column"] in names]
+    if not found:
+        return None
+    figure, ax = plt.subplots(figsize=(4.7, 1.7), layout="constrained")
+    ax.barh([f[0] for f in found], [f[1] for f in found], color=OURS[0], height=0.5)
+    ax.axvline(1, color=GREY, lw=1)
+    for i, (_, ratio, _) in enumerate(found):
+        ax.annotate(f"{ratio:.2f}", (ratio, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
+    ax.set_xlabel(f"Hekaton over {found[0][2]['title']} ({found[0][2]['size']})")
+    ax.set_xlim(0, max(f[1] for f in found) * 1.15)
+    return figure
