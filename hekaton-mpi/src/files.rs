@@ -178,8 +178,12 @@ fn read_pieces(file: File, pieces: &SyncSender<std::io::Result<Vec<u8>>>) {
     loop {
         let mut piece = Vec::new();
         let read = (&file).take(PIECE as u64).read_to_end(&mut piece);
-        let last = !matches!(read, Ok(bytes) if bytes > 0);
-        if (last && read.is_ok()) || pieces.send(read.map(|_| piece)).is_err() || last {
+        let (next, last) = match read {
+            Ok(0) => return,
+            Ok(_) => (Ok(piece), false),
+            Err(e) => (Err(e), true),
+        };
+        if pieces.send(next).is_err() || last {
             return;
         }
     }
