@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 pub mod experiment;
+pub mod paper_workload;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
@@ -51,24 +52,33 @@ impl Line<'_> {
 
     /// Prints the line, as JSON or for people.
     pub fn print(&self, as_json: bool) {
+        println!("{}", self.text(as_json, None));
+    }
+
+    /// Returns the line, as JSON or for people, with a note about what the figures mean.
+    pub fn text(&self, as_json: bool, note: Option<&str>) -> String {
         let Self { bench, size, threads, ours, rival, theirs, unit, .. } = self;
         let ratio = (self.ratio() * 1000.0).round() / 1000.0;
         let alone = theirs.is_nan();
         if as_json {
             // not a number is null
             let rival = (!alone).then_some(rival);
-            let line = json!({
+            let mut line = json!({
                 "bench": bench, "size": size, "threads": threads, "ours": ours, "rival": rival, "theirs": theirs,
                 "ratio": ratio, "unit": unit,
             });
-            println!("{line}");
-        } else if alone {
-            println!("{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3} {unit}");
-        } else {
-            println!(
-                "{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}"
-            );
+            if let Some(note) = note {
+                line["note"] = note.into();
+            }
+            return line.to_string();
         }
+        let mut line = format!("{bench:<34} size {size:>8}  threads {threads}  ours {ours:>12.3}");
+        line += &if alone {
+            format!(" {unit}")
+        } else {
+            format!("  {rival} {theirs:>12.3} {unit}  ratio {ratio:.2}")
+        };
+        line + &note.map(|note| format!("  ({note})")).unwrap_or_default()
     }
 }
 
