@@ -66,7 +66,10 @@ pub enum SynthesizeError {
         kind: String,
     },
     /// The author's gadgets used a predicate other than R1CS.
-    #[error("type '{kind}' uses constraints other than R1CS: use R1CS gadgets only")]
+    #[error(
+        "type '{kind}' uses constraints other than R1CS, or variables of another constraint system: \
+         use R1CS gadgets, and the variables of this subcircuit, only"
+    )]
     Predicate {
         /// The type.
         kind: String,

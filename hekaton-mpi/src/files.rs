@@ -137,16 +137,19 @@ fn send_file(
     writing: Option<File>,
 ) -> (std::io::Result<()>, std::io::Result<()>) {
     std::thread::scope(|scope| {
-        let pieces = reading.map(|file| {
+        // A leader without a thread still takes part, so that the others do not wait for it.
+        let thread = || std::thread::Builder::new().name("key files".to_owned());
+        let (mut read, mut written) = (Ok(()), Ok(()));
+        let pieces = reading.and_then(|file| {
             let (sender, pieces) = sync_channel(AHEAD);
-            scope.spawn(move || read_pieces(file, &sender));
-            pieces
+            let spawned = thread().spawn_scoped(scope, move || read_pieces(file, &sender));
+            spawned.map_err(|e| read = Err(e)).ok().map(|_| pieces)
         });
-        let writer = writing.map(|file| {
+        let writer = writing.and_then(|file| {
             let (sender, pieces) = sync_channel::<Vec<u8>>(AHEAD);
-            (sender, scope.spawn(move || write_pieces(file, &pieces)))
+            let spawned = thread().spawn_scoped(scope, move || write_pieces(file, &pieces));
+            spawned.map_err(|e| written = Err(e)).ok().map(|writer| (sender, writer))
         });
-        let mut read = Ok(());
         loop {
             let mut piece = match pieces.as_ref().map(Receiver::recv) {
                 Some(Ok(Ok(piece))) => piece,
@@ -166,10 +169,11 @@ fn send_file(
                 let _ = sender.send(piece);
             }
         }
-        let written = writer.map_or(Ok(()), |(sender, writer)| {
+        if let Some((sender, writer)) = writer {
             drop(sender);
-            writer.join().unwrap_or_else(|_| Err(std::io::Error::other("the writer panicked")))
-        });
+            let panicked = |_| Err(std::io::Error::other("the writer panicked"));
+            written = writer.join().unwrap_or_else(panicked);
+        }
         (read, written)
     })
 }

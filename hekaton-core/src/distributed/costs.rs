@@ -70,7 +70,9 @@ pub struct RoundCost {
     pub serial_seconds: f64,
 }
 
-/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once.
+/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once. A
+/// journal in the options must be a scratch one: its logs get answers that prove nothing, and no run
+/// can use them afterwards.
 ///
 /// # Errors
 /// When keys and circuit do not match, or the coordinator fails.
@@ -169,10 +171,17 @@ impl Answers {
         inbox: &Sender<Incoming>,
         spent: &AtomicU64,
     ) {
+        let account = || {
+            let now = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
+            spent.store(now, Ordering::Relaxed);
+        };
+        account();
         for (rank, bytes) in requests {
             let Ok(Frame { kind, run, content }) = Frame::from_bytes(bytes) else { return };
             let answer = |kind, content| {
                 let bytes = Frame { kind, run, content }.to_bytes();
+                // Before the answer, which may be the last of a round.
+                account();
                 let _ = inbox.send(Incoming::Message { from: rank, bytes });
             };
             match kind {
@@ -197,8 +206,6 @@ impl Answers {
                 Kind::End => return,
                 _ => {}
             }
-            let now = u64::try_from(thread_cpu().as_nanos()).unwrap_or(u64::MAX);
-            spent.store(now, Ordering::Relaxed);
         }
     }
 

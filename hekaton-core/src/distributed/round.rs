@@ -21,7 +21,7 @@ use crate::rank_error::RankError;
 use rayon::Scope;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -38,8 +38,8 @@ const CHECKED_AT_ONCE: usize = 1 << 13;
 
 /// What a task of the pool has finished.
 enum Finished<A> {
-    /// Jobs are on their way.
-    Sent,
+    /// Jobs for a rank are on their way, except for those that it was too late to send.
+    Sent { index: usize, unsent: Vec<usize> },
     /// Answers are decoded and recorded, up to the first error.
     Taken(Vec<A>, Option<ProveError>),
     /// The points of answers are checked; the first instance that failed.
@@ -77,6 +77,8 @@ pub(super) struct Desk<'a, A> {
     /// The length of the last request for each instance, in bytes.
     requests: Vec<AtomicU32>,
     finished: Sender<Finished<A>>,
+    /// The round has failed: what is not sent need not be.
+    over: AtomicBool,
     /// Wakes the thread that listens.
     wake: Sender<Incoming>,
 }
@@ -91,13 +93,18 @@ impl<A: Answer> Desk<'_, A> {
     }
 
     /// Makes jobs and sends them to a rank. They are made only now, so that rank 0 never holds all
-    /// private inputs.
-    fn send(&self, index: usize, instances: &[usize]) -> Result<(), ProveError> {
+    /// private inputs. Returns those that it did not send, because the round failed or was
+    /// cancelled.
+    fn send(&self, index: usize, instances: &[usize]) -> Result<Vec<usize>, ProveError> {
         let (kind, mut out) = match &self.round.challenges {
             None => (Kind::CommitJobs, Writer::default()),
             Some(challenges) => (Kind::ProveJobs, Writer(challenges.to_bytes())),
         };
+        let mut sent = 0;
         for instance in instances.iter().copied() {
+            if self.over.load(Ordering::Relaxed) || self.round.cancellation.is_cancelled() {
+                break;
+            }
             let job = self.round.coordinator.prove_job(instance, self.round.randomness)?;
             let before = out.0.len();
             out = encode_job(out, &job, self.round.worker.circuit()).map_err(|e| {
@@ -106,10 +113,13 @@ impl<A: Answer> Desk<'_, A> {
             })?;
             let length = u32::try_from(out.0.len() - before).unwrap_or(u32::MAX);
             self.requests[instance].store(length, Ordering::Relaxed);
+            sent += 1;
         }
-        let length = self.outbox.send(self.peers[index].rank, kind, self.run, out.0);
-        self.sent[index].fetch_add(length as u64, Ordering::Relaxed);
-        Ok(())
+        if sent > 0 {
+            let length = self.outbox.send(self.peers[index].rank, kind, self.run, out.0);
+            self.sent[index].fetch_add(length as u64, Ordering::Relaxed);
+        }
+        Ok(instances[sent..].to_vec())
     }
 
     /// Decodes answers and records them. The membership of their points is checked later: an answer
@@ -170,6 +180,7 @@ pub(super) fn run<A: Answer>(
         sent: inner.ranks.iter().map(|_| AtomicU64::new(0)).collect(),
         requests: (0..round.coordinator.instances()).map(|_| AtomicU32::new(0)).collect(),
         finished,
+        over: AtomicBool::new(false),
         wake: inner.endpoint.inbox(),
     };
     // The scope ends when all tasks have, also after an error.
@@ -180,6 +191,7 @@ pub(super) fn run<A: Answer>(
         let stop = Stop::No;
         Running { inner, tasks, results, scheduling, pending, answers, checked, threads, stop }
             .collect(deadline)
+            .inspect_err(|_| desk.over.store(true, Ordering::Relaxed))
     });
     for (rank, sent) in inner.ranks.iter_mut().zip(&desk.sent) {
         rank.sent += sent.load(Ordering::Relaxed);
@@ -203,7 +215,7 @@ impl<'scope, A: Answer + 'scope> Tasks<'_, 'scope, A> {
         self.sending += 1;
         self.scope.spawn(move |_| {
             desk.task(|| match desk.send(index, &instances) {
-                Ok(()) => Finished::Sent,
+                Ok(unsent) => Finished::Sent { index, unsent },
                 Err(error) => Finished::Failed(error),
             });
         });
@@ -269,7 +281,8 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
             if self.is_over() {
                 break;
             }
-            if !self.listen()? {
+            // Rank 0's own work is not what a rank exceeds its deadline with.
+            if !self.listen()? && self.tasks.sending == 0 && !self.idle() {
                 self.inner.check_deadline(deadline, A::PHASE, |_, rank| rank.outstanding.len())?;
             }
             while let Ok(finished) = self.results.try_recv() {
@@ -307,13 +320,18 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
         self.inner.send(index, Kind::Revoke, Writer::default().u32(count).0);
     }
 
+    /// Whether no rank has anything to answer.
+    fn idle(&self) -> bool {
+        let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
+        self.inner.ranks.iter().all(idle)
+    }
+
     /// Whether all answers have arrived and are checked, and all requests are answered.
     fn is_over(&mut self) -> bool {
-        let idle = |rank: &Rank| rank.outstanding.is_empty() && !rank.load.revoking;
         if !self.pending.is_empty()
             || self.tasks.running() > 0
             || self.stop == Stop::Asked
-            || !self.inner.ranks.iter().all(idle)
+            || !self.idle()
         {
             return false;
         }
@@ -412,7 +430,11 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
     /// Takes what a task has finished.
     fn finish(&mut self, finished: Finished<A>) -> Result<(), ProveError> {
         match finished {
-            Finished::Sent => self.tasks.sending -= 1,
+            Finished::Sent { index, unsent } => {
+                self.tasks.sending -= 1;
+                let outstanding = &mut self.inner.ranks[index].outstanding;
+                outstanding.retain(|instance| !unsent.contains(instance));
+            }
             Finished::Taken(answers, failed) => {
                 self.tasks.others -= 1;
                 self.answers.extend(answers);

@@ -393,6 +393,8 @@ impl<P: Pool> Listener<'_, P> {
         let mut state = self.queue.lock();
         state.waiting.clear();
         state.held.clear();
+        // What was not asked for belongs to the attempt that has ended.
+        state.account = Account::default();
         state.run = run;
         Ok(begin)
     }

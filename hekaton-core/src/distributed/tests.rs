@@ -373,48 +373,61 @@ fn a_rank_that_panics_does_not_hang() {
     assert!(error.contains("rank 2 is lost"), "{error}");
 }
 
-/// A round that takes too long ends the run, even though the rank is alive.
-#[test]
-fn a_round_has_a_deadline() {
-    let bench = bench(3);
-    let ends: Vec<Endpoint> = Endpoint::network(2);
-    let mut ends = ends.into_iter();
+/// Runs with one worker rank, whose messages are changed, under a deadline for each round.
+fn under_deadline(
+    bench: &Bench<Squares>,
+    deadline: Duration,
+    options: &ProveOptions<'_>,
+    change: impl Fn(Frame) -> Vec<Frame> + Send + Sync + 'static,
+) -> Result<ProvenRun, ProveError> {
+    let mut ends = Endpoint::network(2).into_iter();
     let (root, worker) = (ends.next().unwrap(), ends.next().unwrap());
     let input = Fr::from(INPUT);
     let circuit = bench.with_input(&input);
     let hello = || Hello::new(&circuit, &bench.keys, 1, &bench.engine).unwrap();
     std::thread::scope(|scope| {
-        let (bench, circuit, hello) = (&bench, &circuit, &hello);
+        let (circuit, hello) = (&circuit, &hello);
         scope.spawn(move || {
-            // Commitments never arrive.
-            let end = worker.tampering(|frame| {
-                if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] }
-            });
-            serve(
-                &end,
-                &Serve {
-                    circuit,
-                    keys: &bench.keys,
-                    pool: &*pool(1),
-                    hello: hello(),
-                    failed: &|_| {},
-                },
-            )
-            .unwrap();
+            let (end, pool) = (worker.tampering(change), pool(1));
+            let (keys, failed) = (&bench.keys, &|_: &RankError| {});
+            serve(&end, &Serve { circuit, keys, pool: &*pool, hello: hello(), failed }).unwrap();
         });
-        let engine =
-            RankEngine::start(root, pool(1), &hello(), RootRole::Coordinates, Scheduling::Dynamic)
-                .unwrap();
-        let engine = engine.round_deadline(Some(Duration::from_millis(200)));
-        let run =
-            prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &engine, &ProveOptions::new());
-        let error = run.unwrap_err().to_string();
-        assert!(
-            error.contains("rank 1 is lost")
-                && error.contains("commit round exceeded its deadline"),
-            "{error}"
-        );
+        let role = RootRole::Coordinates;
+        let engine = RankEngine::start(root, pool(1), &hello(), role, Scheduling::Dynamic).unwrap();
+        let engine = engine.round_deadline(Some(deadline));
+        prove(&bench.circuit, &input, &bench.keys, &engine, options)
+    })
+}
+
+/// A round that takes too long ends the run, even though the rank is alive.
+#[test]
+fn a_round_has_a_deadline() {
+    let run = under_deadline(
+        &bench(3),
+        Duration::from_millis(200),
+        &ProveOptions::new(),
+        // Commitments never arrive.
+        |frame| if frame.kind == Kind::Committed { Vec::new() } else { vec![frame] },
+    );
+    let error = run.unwrap_err().to_string();
+    assert!(
+        error.contains("rank 1 is lost") && error.contains("commit round exceeded its deadline"),
+        "{error}"
+    );
+}
+
+/// A deadline is for the ranks: when all have answered, rank 0 may take longer to record answers.
+#[test]
+fn no_rank_is_lost_while_rank_0_works() {
+    let bench = bench(1);
+    let slow = Recorder::new("test", |record| {
+        if matches!(record.event, Event::Subcircuit { .. }) {
+            std::thread::sleep(Duration::from_millis(2500));
+        }
     });
+    let options = ProveOptions::new().recorder(&slow);
+    let run = under_deadline(&bench, Duration::from_secs(2), &options, |frame| vec![frame]);
+    run.unwrap();
 }
 
 /// A cancellation in the middle of a round: jobs in progress are answered, no others, and the ranks
