@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 
 /// The design of a distributed run.
 ///
-/// Only [`Design::FLAT`] is what the program does today. The others predict what a change would
-/// gain before it is written.
+/// [`Design::POOL`] is what the program does with `--keys-from-root`. [`Design::FLAT`] is what it did
+/// before; [`Design::TREE`] and [`Design::SLICES`] predict what a change would gain before it is
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Design {
@@ -37,7 +38,7 @@ pub struct UnknownDesign {
 }
 
 impl Design {
-    /// One thread of rank 0 does everything, and every node reads the keys: the program today.
+    /// One thread of rank 0 does everything, and every node reads the keys.
     pub const FLAT: Self = Self {
         name: "flat",
         threads: 1,
@@ -47,8 +48,8 @@ impl Design {
         key_tree: false,
         steal: true,
     };
-    /// Rank 0 encodes and decodes on 32 threads and checks membership in batches; keys go from node
-    /// to node.
+    /// The program today, with `--keys-from-root`: rank 0 encodes and decodes on 32 threads and
+    /// checks membership in batches; keys go from node to node.
     pub const POOL: Self =
         Self { name: "pool", threads: 32, batch_check: true, key_tree: true, ..Self::FLAT };
     /// The pool, and a leader per 32 ranks that executes the subcircuits of its group.
