@@ -44,7 +44,15 @@ echo "$job" >>"$jobs_of_mine"
 wait_for 120 bash -c "ls '$T'/set/raw/*.part/pid"
 lost=$(squeue -h -j "$job" -t RUNNING -o %B | head -1 | grep -o '[0-9]*$') || fail "no element is running"
 "$CLUSTER" power-off "$lost" >/dev/null || fail "power-off"
-wait_for 240 bash -c "left=\$(squeue -h -j $job -t PENDING,RUNNING,COMPLETING,CONFIGURING) && [ -z \"\$left\" ]"
+# An element that starts again is in none of these states for an instant.
+over() {
+    local left i
+    for i in 1 2; do
+        left=$(squeue -h -j "$job" -t PENDING,RUNNING,COMPLETING,CONFIGURING,REQUEUED) && [ -z "$left" ] || return 1
+        [ "$i" = 2 ] || sleep 3
+    done
+}
+wait_for 240 over
 "$experiment" status "${places[@]}" >"$T/status.log" 2>&1 || fail "status"
 grep -q "^0 repetitions missing" "$T/status.log" || fail "repetitions are missing"
 "$experiment" collect "${places[@]}" >"$T/collect.log" 2>&1 || fail "collect"

@@ -97,6 +97,26 @@ fn arrays(plan: &Plan, order: &[Task]) -> Vec<Array> {
     by_shape.into_iter().flat_map(of_shape).collect()
 }
 
+/// How often an element of an array whose repetition failed starts again.
+const RESTARTS: u32 = 5;
+
+/// Lets SLURM start this element of an array again, if it is one and has not often been: on a
+/// cluster, a repetition mostly fails because a node does. The failure stays recorded.
+pub(crate) fn requeue() {
+    let variable = |name: &str| std::env::var(name).ok();
+    let (Some(job), Some(_)) = (variable("SLURM_JOB_ID"), variable("SLURM_ARRAY_TASK_ID")) else {
+        return;
+    };
+    let restarts = variable("SLURM_RESTART_COUNT").and_then(|n| n.parse::<u32>().ok());
+    if restarts.unwrap_or(0) < RESTARTS {
+        let asked = Command::new("scontrol").args(["requeue", &job]).status();
+        match asked {
+            Ok(status) if status.success() => eprintln!("this element starts again"),
+            _ => eprintln!("scontrol requeue {job} failed: this element does not start again"),
+        }
+    }
+}
+
 /// Writes a script per array, and submits it unless this is a dry run.
 pub(crate) fn submit(
     session: &Session,

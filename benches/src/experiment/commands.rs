@@ -222,7 +222,10 @@ fn point(session: &Session, options: &PointArguments) -> Result<(), Failure> {
     match runner.repetition(point, &task)? {
         Ending::Known => eprintln!("{}-{}: already done", task.0, task.1),
         Ending::Counts(_) => eprintln!("{}-{}: done", task.0, task.1),
-        Ending::Failed(why) => return Err(Failure::new(FAILED, format!("{}: {why}", point.id))),
+        Ending::Failed(why) => {
+            clusters::requeue();
+            return Err(Failure::new(FAILED, format!("{}: {why}", point.id)));
+        }
     }
     Ok(())
 }
@@ -243,7 +246,8 @@ fn status(session: &Session) -> Result<(), Failure> {
     for point in &plan.points {
         let planned = plan.repetitions.get(&point.id).copied().unwrap_or_default();
         let own = rows.iter().filter(|row| row.point.id == point.id);
-        let failed = own.filter(|row| row.failure.is_some()).count();
+        let reasons: Vec<&str> = own.filter_map(|row| row.failure.as_deref()).collect();
+        let failed = reasons.len();
         let done = (1..=planned).filter(|repetition| {
             let task = (point.id.clone(), *repetition);
             let directory = plan::directory(&session.results, &task);
@@ -253,6 +257,7 @@ fn status(session: &Session) -> Result<(), Failure> {
         let done = done.count();
         missing += planned - done;
         print(&format!("{:<34} {done} of {planned} done, {failed} failed\n", point.id));
+        reasons.iter().for_each(|why| print(&format!("    failed: {why}\n")));
     }
     for (name, why) in &plan.skipped {
         print(&format!("{name:<34} skipped: {why}\n"));
