@@ -4,8 +4,8 @@
 //! every coefficient of every expanded combination into a hash table, and expands also those that
 //! no constraint uses; for circuits with long rows that is most of the time that synthesis takes.
 
-use crate::r1cs::Row;
-use ark_ff::{One, Zero};
+use crate::r1cs::{Row, make_canonical};
+use ark_ff::One;
 use ark_relations::gr1cs::{ConstraintSystem, R1CS_PREDICATE_LABEL, Variable};
 use hekaton_arith::Fr;
 
@@ -141,18 +141,7 @@ impl<'a> Combinations<'a> {
                 None => row.push((*coefficient, variable.get_variable_index(self.instance)?)),
             }
         }
-        // A stable sort merges the ascending runs that the row consists of.
-        if !row.is_sorted_by(|left, right| left.1 < right.1) {
-            row.sort_by_key(|(_, variable)| *variable);
-            row.dedup_by(|next, kept| {
-                let same = next.1 == kept.1;
-                if same {
-                    kept.0 += next.0;
-                }
-                same
-            });
-        }
-        row.retain(|(coefficient, _)| !coefficient.is_zero());
+        make_canonical(&mut row);
         self.store(index, &row);
         self.scratch = row;
         Some(())
@@ -178,6 +167,7 @@ impl<'a> Combinations<'a> {
 mod tests {
     use super::*;
     use crate::r1cs::canonical_row;
+    use ark_ff::Zero;
     use ark_relations::gr1cs::{LinearCombination, SynthesisMode};
 
     /// Pseudorandom combinations of combinations, with repeats, zeros and sums that cancel.

@@ -58,7 +58,14 @@ pub fn canonical_row(row: &[(Fr, usize)]) -> Cow<'_, [(Fr, usize)]> {
         return Cow::Borrowed(row);
     }
     let mut row = row.to_vec();
-    if !ordered {
+    make_canonical(&mut row);
+    Cow::Owned(row)
+}
+
+/// [`canonical_row`] in place.
+pub(crate) fn make_canonical(row: &mut Row) {
+    if !row.is_sorted_by(|left, right| left.1 < right.1) {
+        // A stable sort merges ascending runs, of which a sum of linear combinations consists.
         row.sort_by_key(|(_, variable)| *variable);
         row.dedup_by(|next, kept| {
             let same = next.1 == kept.1;
@@ -69,7 +76,6 @@ pub fn canonical_row(row: &[(Fr, usize)]) -> Cow<'_, [(Fr, usize)]> {
         });
     }
     row.retain(|(coefficient, _)| !coefficient.is_zero());
-    Cow::Owned(row)
 }
 
 impl R1cs {

@@ -227,9 +227,9 @@ pub struct Workers {
     pub threads: usize,
 }
 
-/// Estimates a run of a circuit that was prepared with an input; any input of the same size will do. Assumes one prover per thread
-/// of each rank, or fewer to stay within `memory_limit` bytes per rank, on machines like the one
-/// that was measured and with a network without delay.
+/// Estimates a run of a circuit that was prepared with an input; any input of the same size will
+/// do. Assumes one prover per thread of each rank, or fewer to stay within `memory_limit` bytes per
+/// rank, on machines like the one that was measured and with a network without delay.
 ///
 /// # Errors
 /// If the circuit cannot be executed or synthesized, or the limit is too small.

@@ -16,7 +16,7 @@ pub enum Incoming {
         /// Its bytes.
         bytes: Vec<u8>,
     },
-    /// Nothing arrived, but whoever waits should look what else there is to do.
+    /// No message: wakes the receiver because another thread of this rank has finished a task.
     Wake,
     /// A rank is, or appears to be, lost.
     Lost {

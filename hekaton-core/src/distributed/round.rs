@@ -122,8 +122,8 @@ impl<A: Answer> Desk<'_, A> {
         Ok(instances[sent..].to_vec())
     }
 
-    /// Decodes answers and records them. The membership of their points is checked later: an answer
-    /// that fails then is refused by whoever reads the log, too.
+    /// Decodes answers and records them. The subgroup membership of their points is checked later;
+    /// readers of the log check it again, so a bad answer in the log does no harm.
     fn take(&self, list: &[Raw]) -> Finished<A> {
         let mut answers = Vec::with_capacity(list.len());
         let mut failed = None;

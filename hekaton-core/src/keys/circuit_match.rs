@@ -62,8 +62,8 @@ pub enum CircuitMismatch {
 }
 
 /// Checks that keys belong to what a circuit's code synthesizes now: the layout, its public wires
-/// and constants, and the constraints of each type, row by row. It synthesizes every type once, without a witness, and
-/// `at_once` types at the same time: memory grows with it.
+/// and constants, and the constraints of each type, row by row. It synthesizes every type once,
+/// without a witness, and `at_once` types at the same time: memory grows with it.
 ///
 /// # Errors
 /// The first difference.
