@@ -26,6 +26,10 @@ pub trait Circuit: Sync {
     /// fields of arkworks types with `#[serde(with = "hekaton_circuit::canonical")]`.
     type Private: Send + Sync + serde::Serialize + serde::de::DeserializeOwned + 'static;
 
+    /// Whether [`execute_range`](Self::execute_range) does less than [`execute`](Self::execute), so
+    /// that many ranks gain when each of them executes its own part.
+    const EXECUTES_RANGES: bool = false;
+
     /// Describes the subcircuits and their shared wires, which must not depend on any input. The
     /// caller checks the layout afterwards.
     ///
@@ -46,8 +50,9 @@ pub trait Circuit: Sync {
     ) -> Result<Self::Trace, CircuitError>;
 
     /// Executes only what a range of instances needs: sets at least the values of the wires in
-    /// their slots, and returns a trace from which their private inputs follow. The default
-    /// executes everything.
+    /// their slots, and returns a trace from which their private inputs follow. The values must be
+    /// those of [`execute`](Self::execute). The default executes everything; an implementation of
+    /// its own should set [`EXECUTES_RANGES`](Self::EXECUTES_RANGES).
     ///
     /// # Errors
     /// If the input is invalid.

@@ -192,7 +192,6 @@ impl Layout {
     /// memory-check#stars). With masks, every subcircuit has two additional slots, which hold a
     /// chain of mask wires (spec: zero-knowledge#masks).
     pub fn wiring(&self, masking: Masking) -> Wiring {
-        let n = self.instances.len();
         let extra = masking.slots();
         let spec = |kind: &TypeId| &self.declared[kind.index()];
         let types = (self.types.iter().map(spec))
@@ -202,33 +201,8 @@ impl Layout {
         (self.types.iter().enumerate()).for_each(|(i, kind)| number[kind.index()] = to_index(i));
         let type_of = self.instances.iter().map(|kind| number[*kind as usize]).collect();
         let mut wiring = Wiring { types, type_of, ..Wiring::empty(masking) };
-        // The masks take the addresses after those of the layout's wires, so they collide with
-        // none.
-        let first_mask = self.wires.len() as u64 + 1;
-        for i in 0..n {
-            let start = self.starts[i];
-            let count = self.declared[self.instances[i] as usize].slots;
-            wiring.slots.extend(self.slots[start..start + count].iter().map(|slot| match slot {
-                Slot::Empty | Slot::Unused => SlotAccess::UNUSED,
-                Slot::Writes(wire) => self.writes(*wire),
-                Slot::Reads(wire) => SlotAccess::read(address(*wire)),
-            }));
-            if masking.is_masked() {
-                // Instance i reads mask i - 1 and writes mask i, so each mask has one reader and
-                // cancels in the LogUp sum. The ends of the chain keep the slot unused: all
-                // instances of a type must have one R1CS (spec: zero-knowledge#masks).
-                let i_mask = first_mask + i as u64;
-                wiring.slots.push(if i > 0 {
-                    SlotAccess::read(i_mask - 1)
-                } else {
-                    SlotAccess::UNUSED
-                });
-                wiring.slots.push(if i + 1 < n {
-                    SlotAccess::write(i_mask, 1)
-                } else {
-                    SlotAccess::UNUSED
-                });
-            }
+        for instance in self.instance_ids() {
+            self.push_accesses(instance, masking, &mut wiring.slots);
         }
         // The verifier writes public inputs and constants and reads public outputs, in the same
         // stars as the subcircuits (spec: memory-check#addresses, memory-check#constants).
@@ -253,6 +227,56 @@ impl Layout {
             })
             .collect();
         wiring
+    }
+
+    /// The position of an instance's type in the order of [`Self::type_ids`], which is also its
+    /// number in [`wiring`](Self::wiring).
+    pub fn type_index(&self, instance: InstanceId) -> usize {
+        // The types are in the order of their ids, and that of an instance is one of them.
+        let (Ok(index) | Err(index)) = self.types.binary_search(&self.type_of(instance));
+        index
+    }
+
+    /// The accesses of one instance's slots, as in [`wiring`](Self::wiring).
+    pub fn accesses(&self, instance: InstanceId, masking: Masking) -> Vec<SlotAccess> {
+        let mut out = Vec::with_capacity(self.slots(self.type_of(instance)) + masking.slots());
+        self.push_accesses(instance, masking, &mut out);
+        out
+    }
+
+    /// The values in an instance's two mask slots (spec: zero-knowledge#masks): the mask that the
+    /// previous instance wrote, and the one that this instance writes. `mask(i)` is the mask between
+    /// instances i and i + 1; the chain starts and ends with zero.
+    pub fn mask_values(&self, instance: InstanceId, mask: impl Fn(u64) -> Fr) -> [Fr; 2] {
+        // Neighbors must agree on the mask between them, so it depends on its position alone. It
+        // must not depend on g or b either: a mask chosen after them could repair any sum
+        // (spec: zero-knowledge#masks-before-challenges).
+        let i = u64::from(instance.0);
+        let is_last = instance.index() + 1 == self.instances();
+        [
+            if i == 0 { Fr::default() } else { mask(i - 1) },
+            if is_last { Fr::default() } else { mask(i) },
+        ]
+    }
+
+    fn push_accesses(&self, instance: InstanceId, masking: Masking, out: &mut Vec<SlotAccess>) {
+        let (start, count) = (self.starts[instance.index()], self.slots(self.type_of(instance)));
+        out.extend(self.slots[start..][..count].iter().map(|slot| match slot {
+            Slot::Empty | Slot::Unused => SlotAccess::UNUSED,
+            Slot::Writes(wire) => self.writes(*wire),
+            Slot::Reads(wire) => SlotAccess::read(address(*wire)),
+        }));
+        if masking.is_masked() {
+            // The masks take the addresses after those of the layout's wires, so they collide with
+            // none. Instance i reads mask i - 1 and writes mask i, so each mask has one reader and
+            // cancels in the LogUp sum. The ends of the chain keep the slot unused: all instances
+            // of a type must have one R1CS (spec: zero-knowledge#masks).
+            let i = instance.index();
+            let mask = self.wires.len() as u64 + 1 + i as u64;
+            out.push(if i > 0 { SlotAccess::read(mask - 1) } else { SlotAccess::UNUSED });
+            let is_last = i + 1 == self.instances.len();
+            out.push(if is_last { SlotAccess::UNUSED } else { SlotAccess::write(mask, 1) });
+        }
     }
 
     /// The access of the writer of a wire: its multiplicity is the number of readers.

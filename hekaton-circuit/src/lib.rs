@@ -62,6 +62,8 @@ pub mod named;
 #[cfg(feature = "synthesis")]
 mod notices;
 #[cfg(feature = "synthesis")]
+mod pages;
+#[cfg(feature = "synthesis")]
 mod panics;
 #[cfg(feature = "synthesis")]
 pub mod parts;

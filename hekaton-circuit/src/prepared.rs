@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// A circuit's code behind one object-safe interface.
 trait Code: Send + Sync {
+    fn executes_ranges(&self) -> bool;
+
     fn execute<'r>(
         &'r self,
         instances: Option<Range<usize>>,
@@ -39,6 +41,10 @@ struct Typed<'a, C: Circuit> {
 }
 
 impl<C: Circuit> Code for Typed<'_, C> {
+    fn executes_ranges(&self) -> bool {
+        C::EXECUTES_RANGES
+    }
+
     fn execute<'r>(
         &'r self,
         instances: Option<Range<usize>>,
@@ -166,7 +172,12 @@ impl<'a> PreparedCircuit<'a> {
         Ok(Execution::new(private, values))
     }
 
-    /// Executes only what a range of instances needs.
+    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution.
+    pub fn executes_ranges(&self) -> bool {
+        self.code.executes_ranges()
+    }
+
+    /// Executes only what a range of instances needs, and keeps only the values in their slots.
     ///
     /// # Errors
     /// If the circuit's `execute_range` fails or leaves a wire of the range without a value, or
@@ -175,7 +186,8 @@ impl<'a> PreparedCircuit<'a> {
         let mut values = WireValues::new(&self.layout);
         let private = self.code.execute(Some(instances.clone()), &mut values);
         let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
-        values.check_range(&self.layout, instances)?;
+        values.check_range(&self.layout, instances.clone())?;
+        values.retain(&self.layout, instances);
         Ok(Execution::new(private, values))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ids::{InstanceId, WireId, WireName, to_index};
 use crate::layout::Layout;
-use ark_ff::Zero;
+use crate::pages::Pages;
 use hekaton_arith::Fr;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub enum ValuesError {
 /// The values of all shared wires, filled by [`Circuit::execute`](crate::Circuit::execute).
 #[derive(Clone, Debug)]
 pub struct WireValues {
-    values: Vec<Option<Fr>>,
+    values: Pages<Fr>,
     constants: HashMap<u32, (WireName, Fr)>,
     unused: HashMap<(u32, usize), Fr>,
     error: Option<ValuesError>,
@@ -34,32 +34,31 @@ pub struct WireValues {
 impl WireValues {
     /// No values yet, except those of constants.
     pub fn new(layout: &Layout) -> Self {
-        let mut values = vec![None; layout.wires()];
+        let mut values = Pages::new(layout.wires());
         let constants = layout.constants().map(|(w, v)| (w.0, (layout.wire_name(w), v)));
         let constants: HashMap<u32, (WireName, Fr)> = constants.collect();
-        constants.iter().for_each(|(wire, (_, value))| values[*wire as usize] = Some(*value));
+        constants.iter().for_each(|(wire, (_, value))| values.set(*wire as usize, *value));
         Self { values, constants, unused: HashMap::new(), error: None }
     }
 
     /// Sets the value of a wire. Setting a constant to another value is an error that the caller
     /// of `execute` reports, as is a wire of another layout.
     pub fn set(&mut self, wire: WireId, value: Fr) {
-        let count = self.values.len();
-        let Some(place) = self.values.get_mut(wire.index()) else {
-            self.error.get_or_insert(ValuesError::Foreign(wire.index(), count));
+        if wire.index() >= self.values.len() {
+            self.error.get_or_insert(ValuesError::Foreign(wire.index(), self.values.len()));
             return;
-        };
+        }
         match self.constants.get(&wire.0) {
             Some((name, constant)) if *constant != value => {
                 self.error.get_or_insert(ValuesError::Constant(*name));
             }
-            _ => *place = Some(value),
+            _ => self.values.set(wire.index(), value),
         }
     }
 
     /// The value of a wire, `None` before it is set.
     pub fn get(&self, wire: WireId) -> Option<Fr> {
-        self.values.get(wire.index()).copied().flatten()
+        self.values.get(wire.index())
     }
 
     /// Sets the value that an instance reads from a slot without a wire. The default is zero.
@@ -77,8 +76,13 @@ impl WireValues {
         layout: &Layout,
         instances: Range<usize>,
     ) -> Result<(), ValuesError> {
-        let instances = instances.map(|i| InstanceId(to_index(i)));
-        self.check(instances.flat_map(|i| layout.wires_of(i)).flatten(), layout)
+        self.check(wires_of(layout, instances), layout)
+    }
+
+    /// Drops all values but those in the slots of these instances.
+    pub(crate) fn retain(&mut self, layout: &Layout, instances: Range<usize>) {
+        self.unused.retain(|(instance, _), _| instances.contains(&(*instance as usize)));
+        self.values.retain(wires_of(layout, instances).map(WireId::index));
     }
 
     fn check(
@@ -107,9 +111,7 @@ impl WireValues {
         layout.wires_of(instance).enumerate().map(value).collect()
     }
 
-    /// [`Self::slots`] followed by the values of the two mask slots (spec: zero-knowledge#masks):
-    /// the mask that the previous instance wrote, and the one that this instance writes. `mask(i)`
-    /// is the mask between instances i and i + 1; the chain starts and ends with zero.
+    /// [`Self::slots`] followed by the values of the two mask slots, [`Layout::mask_values`].
     pub fn masked_slots(
         &self,
         layout: &Layout,
@@ -117,12 +119,13 @@ impl WireValues {
         mask: impl Fn(u64) -> Fr,
     ) -> Vec<Fr> {
         let mut slots = self.slots(layout, instance);
-        // Neighbors must agree on the mask between them, so it depends on its position alone. It
-        // must not depend on g or b either: a mask chosen after them could repair any sum
-        // (spec: zero-knowledge#masks-before-challenges).
-        let i = u64::from(instance.0);
-        slots.push(if i == 0 { Fr::zero() } else { mask(i - 1) });
-        slots.push(if instance.index() + 1 == layout.instances() { Fr::zero() } else { mask(i) });
+        slots.extend(layout.mask_values(instance, mask));
         slots
     }
+}
+
+/// The wires in the slots of these instances.
+fn wires_of(layout: &Layout, instances: Range<usize>) -> impl Iterator<Item = WireId> + '_ {
+    let instances = instances.map(|i| InstanceId(to_index(i)));
+    instances.flat_map(|i| layout.wires_of(i)).flatten()
 }

@@ -245,6 +245,15 @@ pub(crate) struct Ranks {
     /// as in the paper
     #[arg(long, value_enum, default_value_t = ScheduleOption::Dynamic, requires = "mpi")]
     pub(crate) schedule: ScheduleOption,
+    /// Who executes the circuit: root: rank 0, which sends each subcircuit its values; ranks: each
+    /// rank its own part, so all of them read FILE; auto: ranks, with more than 8 of them and a
+    /// circuit that can execute a part of itself
+    #[arg(long, value_enum, default_value_t = ExecuteOption::Auto, requires = "mpi")]
+    pub(crate) execute: ExecuteOption,
+    /// Ranks per leader, which stands between them and rank 0; 0: no leaders [default: 32 with more
+    /// than 256 ranks]
+    #[arg(long, value_name = "N", requires = "mpi")]
+    pub(crate) ranks_per_leader: Option<usize>,
     /// Seconds without a sign of life after which a rank counts as lost; 1 to 3600
     #[arg(
         long,
@@ -281,6 +290,17 @@ pub(crate) enum RootProves {
     Yes,
     /// Never
     No,
+}
+
+/// Who executes the circuit; see [`Ranks::execute`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExecuteOption {
+    /// Ranks, with more than 8 of them and a circuit that can execute a part of itself
+    Auto,
+    /// Rank 0
+    Root,
+    /// Each rank its own part
+    Ranks,
 }
 
 /// How subcircuits are assigned to ranks; see [`Ranks::schedule`].

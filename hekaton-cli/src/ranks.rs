@@ -3,19 +3,27 @@
 use crate::exit::{self, Failure};
 use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
-use crate::options::{Prove, Ranks, RootProves, ScheduleOption};
+use crate::options::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::distributed::wire::Incoming;
 use hekaton_core::distributed::{
-    Endpoint, Hello, RankEngine, RankError, RootRole, Scheduling, Serve, serve,
+    Endpoint, Executes, Hello, RankEngine, RankError, RootRole, Scheduling, Serve, serve,
 };
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
+#[cfg(feature = "mpi")]
+use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// Up to this number of ranks, rank 0 also proves unless an option says otherwise.
+/// Up to this number of ranks, rank 0 also proves, and executes the circuit, unless an option says
+/// otherwise.
 const FEW: usize = 8;
+/// With more ranks there are leaders, unless an option says otherwise, each of this many ranks.
+#[cfg(feature = "mpi")]
+const MANY: usize = 256;
+#[cfg(feature = "mpi")]
+const PER_LEADER: usize = 32;
 
 /// A rank's place in the job.
 pub(crate) struct Place {
@@ -114,6 +122,23 @@ fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
     Ok(role)
 }
 
+/// The number of ranks per leader, if there are to be leaders.
+#[cfg(feature = "mpi")]
+pub(crate) fn fanout(options: &Ranks, size: usize) -> Option<NonZeroUsize> {
+    let default = if size > MANY { PER_LEADER } else { 0 };
+    NonZeroUsize::new(options.ranks_per_leader.unwrap_or(default))
+}
+
+/// Who executes the circuit. It is the same on all ranks.
+fn executes(options: &Ranks, circuit: &PreparedCircuit<'_>, size: usize) -> Executes {
+    match options.execute {
+        ExecuteOption::Root => Executes::Root,
+        ExecuteOption::Ranks => Executes::Ranks,
+        ExecuteOption::Auto if size > FEW && circuit.executes_ranges() => Executes::Ranks,
+        ExecuteOption::Auto => Executes::Root,
+    }
+}
+
 /// Rank 0's own worker. Its failure reaches the coordinator like the loss of any other rank.
 fn serve_on_root(
     worker: &Endpoint,
@@ -147,6 +172,7 @@ pub(crate) fn coordinate<R>(
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
+    let executes = executes(options, circuit, endpoint.size());
     let own = hello(circuit, keys, provers)?;
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
@@ -165,6 +191,7 @@ pub(crate) fn coordinate<R>(
         }
         let engine = RankEngine::start(endpoint, keys.engine.clone(), &own, role, schedule);
         let engine = engine.map_err(failure).inspect_err(|failure| fail(failure))?;
+        let engine = engine.executes(executes);
         let engine = engine.round_deadline(options.round_timeout.map(Duration::from_secs));
         for note in engine.notes() {
             recorder.emit(Event::Notice {
@@ -182,13 +209,28 @@ pub(crate) fn coordinate<R>(
 
 /// Runs any other rank: serves until rank 0 ends the run.
 #[cfg(feature = "mpi")]
-pub(crate) fn work(place: &Place, keys: &OpenedKeys) -> Result<(), Failure> {
+pub(crate) fn work(place: &Place, command: &Prove, keys: &OpenedKeys) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
-    let hello = hello(&circuit, keys, place.provers)?;
+    match executes(&command.ranks, &circuit, place.endpoint.size()) {
+        Executes::Root => work_on(place, &circuit, keys),
+        Executes::Ranks => {
+            drop(circuit);
+            let hint = "each rank executes its part here and reads the input; with --execute root, \
+                        only rank 0 does";
+            let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
+            let input = exit::input(&command.file).map_err(|e| unreadable(e.message))?;
+            let worked = keys.circuit.on_input(&input, |circuit| work_on(place, circuit, keys));
+            worked.map_err(|e| unreadable(format!("{}: {e}", command.file.display())))?
+        }
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn work_on(place: &Place, circuit: &PreparedCircuit<'_>, keys: &OpenedKeys) -> Result<(), Failure> {
+    let hello = hello(circuit, keys, place.provers)?;
     // a failed rank ends all others at once, because nothing waits for the jobs in progress
     let fail = &place.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));
     let (keys, pool) = (&keys.keys, &*keys.engine);
-    serve(&place.endpoint, &Serve { circuit: &circuit, keys, pool, hello, failed: &failed })
-        .map_err(failure)
+    serve(&place.endpoint, &Serve { circuit, keys, pool, hello, failed: &failed }).map_err(failure)
 }

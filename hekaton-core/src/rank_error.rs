@@ -34,6 +34,19 @@ pub enum RankError {
         /// What is wrong with the message.
         why: String,
     },
+    /// A rank executed its slice of the circuit with another result than rank 0.
+    #[error(
+        "rank {rank} on {host} computed other values of subcircuit {instance} than rank 0: \
+         possible hardware fault, or another input file; nothing was proven with them"
+    )]
+    Values {
+        /// The rank.
+        rank: usize,
+        /// Its machine.
+        host: String,
+        /// The first subcircuit whose values differ.
+        instance: usize,
+    },
     /// The ranks differ in program, keys or layout.
     #[error("the ranks are incompatible: {}", .differences.join("; "))]
     Handshake {

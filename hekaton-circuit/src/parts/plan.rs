@@ -2,11 +2,12 @@
 
 use super::part::{Access, AnyPrivate};
 use super::wire::{NO_WIRE, Wire};
-use super::wires::{Entry, Instance, Source, Wires};
+use super::wires::{Entry, Instance, Source, ValueOf, Wires};
 use crate::circuit::{Circuit, CircuitError};
 use crate::ids::{InstanceId, WireId, to_index};
 use crate::layout_builder::LayoutBuilder;
 use crate::layout_error::LayoutError;
+use crate::pages::Pages;
 use crate::panics::{Failure, guard};
 use crate::subcircuit::Subcircuit;
 use crate::values::WireValues;
@@ -78,6 +79,7 @@ impl<C: WiredCircuit> Circuit for C {
     type Plan = WiredPlan<C::Input>;
     type Trace = ();
     type Private = PartInput;
+    const EXECUTES_RANGES: bool = true;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<WiredPlan<C::Input>, LayoutError> {
         let mut wires = Wires::default();
@@ -169,26 +171,54 @@ impl<I: ?Sized> WiredPlan<I> {
         input: &I,
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
-        let mut known: Vec<Option<Fr>> = vec![None; self.wires.wires.len()];
-        for (value, entry) in known.iter_mut().zip(&self.wires.wires) {
-            if let Source::Constant(constant) = entry.source {
-                *value = Some(constant);
+        let mut known = Pages::new(self.wires.wires.len());
+        // The values that a range does not read are not needed, and may be many.
+        if range == (0..self.wires.instances.len()) {
+            for (wire, value) in &self.wires.values {
+                known.set(wire.0 as usize, self.input_value(*wire, value, input)?);
             }
-        }
-        for (wire, value) in &self.wires.values {
-            let value = value(input).map_err(|e| format!("{}: {e}", self.wires.name(*wire)))?;
-            known[wire.0 as usize] = Some(value);
         }
         let needed = self.needed(range);
         for instance in (0..self.wires.instances.len()).filter(|i| needed[*i]) {
             self.run(instance, input, &mut known, values)?;
         }
-        for (id, value) in self.ids.iter().zip(known) {
-            if let (Some(id), Some(value)) = (id, value) {
-                values.set(*id, value);
+        for (wire, value) in known.filled() {
+            if let Some(id) = self.ids[wire] {
+                values.set(id, value);
             }
         }
         Ok(())
+    }
+
+    /// A value that follows from the input.
+    fn input_value(&self, wire: Wire, value: &ValueOf<I>, input: &I) -> Result<Fr, CircuitError> {
+        value(input).map_err(|e| format!("{}: {e}", self.wires.name(wire)).into())
+    }
+
+    /// The value of a wire, if its writer has run or it follows from the input or the circuit.
+    fn value(
+        &self,
+        wire: Wire,
+        input: &I,
+        known: &mut Pages<Fr>,
+    ) -> Result<Option<Fr>, CircuitError> {
+        let place = wire.0 as usize;
+        if let Some(value) = known.get(place) {
+            return Ok(Some(value));
+        }
+        let value = match self.wires.wires.get(place) {
+            // A slot without a wire has the value 0.
+            None => return Ok(Some(Fr::ZERO)),
+            Some(Entry { source: Source::Constant(value), .. }) => *value,
+            Some(Entry { is_known: false, .. }) => return Ok(None),
+            // The wires were made in the order of their numbers.
+            Some(_) => match self.wires.values.binary_search_by_key(&wire.0, |(w, _)| w.0) {
+                Ok(at) => self.input_value(wire, &self.wires.values[at].1, input)?,
+                Err(_) => return Ok(None),
+            },
+        };
+        known.set(place, value);
+        Ok(Some(value))
     }
 
     /// The instances that must run so that the values of a range are known: it, and backward those
@@ -223,20 +253,18 @@ impl<I: ?Sized> WiredPlan<I> {
         &self,
         instance: usize,
         input: &I,
-        known: &mut [Option<Fr>],
+        known: &mut Pages<Fr>,
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
         let kind = &self.wires.kinds[self.wires.instances[instance].kind as usize];
         let inside = |why: &dyn std::fmt::Display| -> CircuitError {
             format!("instance {instance} (type '{}'): {why}", kind.name).into()
         };
-        // A slot without a wire has the value 0.
-        let value = |wire: Wire| known.get(wire.0 as usize).map_or(Some(Fr::ZERO), |value| *value);
-        let reads = self.slots(instance).filter(|(_, access)| *access == Access::Read);
-        let reads: Vec<Fr> = reads
-            .map(|(wire, _)| value(wire).ok_or_else(|| format!("wire {wire:?} has no value")))
-            .collect::<Result<_, _>>()
-            .map_err(|e| inside(&e))?;
+        let mut reads = Vec::new();
+        for (wire, _) in self.slots(instance).filter(|(_, access)| *access == Access::Read) {
+            let value = self.value(wire, input, known)?;
+            reads.push(value.ok_or_else(|| inside(&format_args!("wire {wire:?} has no value")))?);
+        }
         let run = || {
             let private = self.private(instance, input)?;
             kind.part.run(&reads, &private)
@@ -248,15 +276,15 @@ impl<I: ?Sized> WiredPlan<I> {
         let slots = self.slots(instance).enumerate();
         let slots = slots.filter(|(_, (_, access))| *access == Access::Write);
         for ((slot, (wire, _)), value) in slots.zip(written) {
-            let place = &mut known[wire.0 as usize];
-            if let Some(promised) = place.filter(|promised| *promised != value) {
+            let promised = self.value(wire, input, known)?;
+            if let Some(promised) = promised.filter(|promised| *promised != value) {
                 let (promised, value) = (crate::text::show(&promised), crate::text::show(&value));
                 let name = self.wires.name(wire);
                 return Err(inside(&format_args!(
                     "it writes {value} to wire {name}, which was promised to be {promised}"
                 )));
             }
-            *place = Some(value);
+            known.set(wire.0 as usize, value);
             // Nobody reads it, but the constraints of the part may use it.
             if self.ids[wire.0 as usize].is_none() {
                 values.set_unused(InstanceId(to_index(instance)), slot, value);

@@ -80,7 +80,7 @@ pub(crate) fn on_worker(
     let opened =
         OpenedKeys::open(program, keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
     place.provers = opened.plan.provers;
-    ranks::work(&place, &opened)
+    ranks::work(&place, command, &opened)
 }
 
 /// Proves, and turns the events into progress, event files, the table, and the report.

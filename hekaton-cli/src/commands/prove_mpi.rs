@@ -6,7 +6,7 @@ use crate::hints::explain;
 use crate::opened_keys::digest;
 use crate::options::Prove;
 use crate::program::Program;
-use crate::ranks::Place;
+use crate::ranks::{self, Place};
 use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
@@ -32,6 +32,10 @@ pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), 
         let fail = move |failure: &Failure| {
             say(rank, failure, json);
             abort.now(failure.code)
+        };
+        let endpoint = match ranks::fanout(&command.ranks, endpoint.size()) {
+            Some(fanout) => endpoint.with_leaders(fanout),
+            None => endpoint,
         };
         let place = Place { endpoint, provers, fail: Box::new(fail) };
         match rank {

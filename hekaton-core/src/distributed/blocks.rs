@@ -2,6 +2,7 @@
 //! (spec: distributed#blocks).
 
 use super::frame::Kind;
+use super::leaders::GroupPhase;
 use super::message::{BlockPhase, Part};
 use super::ranks::Ranks;
 use crate::aggregation::AggregateError;
@@ -12,7 +13,7 @@ use crate::events::Phase;
 use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
 use crate::protocol::coordinator::CoordinatorError;
-use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
+use hekaton_arith::{Fr, G1Point, G2Point, MillerLoop};
 use hekaton_circuit::MemoryChallenges;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -30,6 +31,8 @@ pub struct RankBlocks<'s> {
     /// The owner of each range of instances, as an index into the engine's ranks, in the order of
     /// the instances.
     owners: Vec<(usize, Range<usize>)>,
+    /// Who answers for which owners, by their places: a leader for its group, or each for itself.
+    answers: Vec<(usize, Range<usize>)>,
 }
 
 impl std::fmt::Debug for RankBlocks<'_> {
@@ -60,6 +63,30 @@ fn share(padded: usize, provers: &[usize]) -> (usize, Vec<(usize, Range<usize>)>
     (unit, owners)
 }
 
+/// Who answers for which owners: with leaders, each for the owners of its group.
+fn who_answers(ranks: &Ranks, owners: &[(usize, Range<usize>)]) -> Vec<(usize, Range<usize>)> {
+    let mut out: Vec<(usize, Range<usize>)> = Vec::new();
+    for (place, (owner, _)) in owners.iter().enumerate() {
+        let answers = ranks.leader(*owner);
+        match out.last_mut() {
+            Some((last, places)) if *last == answers => places.end = place + 1,
+            _ => out.push((answers, place..place + 1)),
+        }
+    }
+    // A leader need not join the part of a single owner.
+    for (answers, places) in &mut out {
+        if places.len() == 1 {
+            *answers = owners[places.start].0;
+        }
+    }
+    out
+}
+
+/// The parts of all blocks as one.
+fn joined<T: Part>(parts: Vec<T>) -> Result<T, AggregateError> {
+    T::join(parts).ok_or_else(|| AggregateError::Phase("no rank owns a block".into()))
+}
+
 impl<'s> RankBlocks<'s> {
     pub(crate) fn new(
         ranks: &'s RefCell<Ranks>,
@@ -70,7 +97,8 @@ impl<'s> RankBlocks<'s> {
         let provers: Vec<usize> =
             ranks.borrow().ranks.iter().map(|rank| rank.hello.provers).collect();
         let (unit, owners) = share(shared.padded(), &provers);
-        Self { ranks, pool, deadline, shared, unit, owners }
+        let answers = who_answers(&ranks.borrow(), &owners);
+        Self { ranks, pool, deadline, shared, unit, owners, answers }
     }
 
     /// Sends a phase to all owners, waits for all parts, and returns them in the order of the
@@ -80,8 +108,17 @@ impl<'s> RankBlocks<'s> {
         phase: impl Fn(Range<usize>) -> BlockPhase,
     ) -> Result<Vec<T>, AggregateError> {
         let inner = &mut *self.ranks.borrow_mut();
-        for (index, range) in &self.owners {
-            inner.send(*index, Kind::Phase, phase(range.clone()).encode());
+        for (answers, places) in &self.answers {
+            let mut phases = self.owners[places.clone()]
+                .iter()
+                .map(|(index, range)| (inner.ranks[*index].rank, phase(range.clone())));
+            match (places.len(), phases.next()) {
+                (1, Some((_, phase))) => inner.send(*answers, Kind::Phase, phase.encode()),
+                (_, first) => {
+                    let phases = GroupPhase::new(first.into_iter().chain(phases).collect());
+                    inner.send_direct(*answers, Kind::GroupPhase, phases.encode());
+                }
+            }
         }
         self.gather(inner).map_err(|error| match error {
             ProveError::Coordinator(CoordinatorError::Rank(error)) => error.into(),
@@ -89,9 +126,9 @@ impl<'s> RankBlocks<'s> {
         })
     }
 
-    /// Waits for one part from every owner.
+    /// Waits for one part from everyone who answers.
     fn gather<T: Part>(&self, inner: &mut Ranks) -> Result<Vec<T>, ProveError> {
-        let mut parts: Vec<Option<T>> = self.owners.iter().map(|_| None).collect();
+        let mut parts: Vec<Option<T>> = self.answers.iter().map(|_| None).collect();
         let deadline = self.deadline.and_then(|deadline| Instant::now().checked_add(deadline));
         while parts.iter().any(Option::is_none) {
             let Some((index, frame, _)) = inner.next(Duration::from_secs(1))? else {
@@ -99,7 +136,7 @@ impl<'s> RankBlocks<'s> {
                     *owner == index && part.is_none()
                 };
                 inner.check_deadline(deadline, Phase::Aggregate, |index, _| {
-                    self.owners
+                    self.answers
                         .iter()
                         .zip(&parts)
                         .filter(|(owner, part)| waits(owner, part, index))
@@ -108,7 +145,7 @@ impl<'s> RankBlocks<'s> {
                 continue;
             };
             // Ranks without a block have nothing to answer.
-            let place = self.owners.iter().position(|(owner, _)| *owner == index);
+            let place = self.answers.iter().position(|(answers, _)| *answers == index);
             let (Kind::Part, Some(place)) = (frame.kind, place) else {
                 return Err(inner.wrong(
                     index,
@@ -152,30 +189,26 @@ impl Blocks for RankBlocks<'_> {
             unit,
             d: d[range].to_vec(),
         })?;
-        // Products of Miller loops are multiplied before the one final exponentiation
-        // (spec: distributed#miller-loops).
-        Ok(MillerLoop::product(parts))
+        joined(parts)
     }
 
     fn prove(&mut self, proofs: &ProofVectors) -> Result<ProofCommitments, AggregateError> {
         // spec: distributed#phase-b
         let parts =
             self.ask::<ProofCommitments>(|range| BlockPhase::B { proofs: proofs.part(range) })?;
-        let all = parts.into_iter().reduce(|a, b| a.combine(&b));
-        all.ok_or_else(|| AggregateError::Phase("no rank owns a block".into()))
+        joined(parts)
     }
 
     fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, AggregateError> {
         // Sums by type are all that rank 0 needs for the cross terms (spec: distributed#phase-c,
         // aggregation#collapse).
         let parts = self.ask_same::<BlockSums>(&BlockPhase::C { r, g: memory.g, b: memory.b })?;
-        let all = parts.into_iter().reduce(|a, b| a.add(&b));
-        all.ok_or_else(|| AggregateError::Phase("no rank owns a block".into()))
+        joined(parts)
     }
 
     fn fold_blocks(&mut self, s1: Fr, s2: Fr) -> Result<MillerLoop, AggregateError> {
         // spec: distributed#phase-d
-        Ok(MillerLoop::product(self.ask_same(&BlockPhase::D { s1, s2 })?))
+        joined(self.ask_same(&BlockPhase::D { s1, s2 })?)
     }
 
     fn start(&mut self, s3: Fr, q: &[G2Point], ledger: Fr) -> Result<usize, AggregateError> {
@@ -192,16 +225,16 @@ impl Blocks for RankBlocks<'_> {
     }
 
     fn halve(&mut self, x: Option<(Fr, Fr)>) -> Result<[MillerLoop; 6], AggregateError> {
-        let parts: Vec<[MillerLoop; 6]> = self.ask_same(&BlockPhase::GipaRound { x })?;
-        Ok(std::array::from_fn(|i| MillerLoop::product(parts.iter().map(|part| part[i]))))
+        joined(self.ask_same(&BlockPhase::GipaRound { x })?)
     }
 
     fn take(&mut self, x: Option<(Fr, Fr)>) -> Result<FoldingBlock, AggregateError> {
         let parts: Vec<FoldingBlock> = self.ask_same(&BlockPhase::F { x })?;
         // Each owner returns one element per block; another number would shift all later elements
         // (spec: distributed#phase-f).
-        for ((index, range), part) in self.owners.iter().zip(&parts) {
-            let (found, expected) = (part.len(), range.len() / self.unit);
+        for ((index, places), part) in self.answers.iter().zip(&parts) {
+            let instances: usize = self.owners[places.clone()].iter().map(|(_, r)| r.len()).sum();
+            let (found, expected) = (part.len(), instances / self.unit);
             if found != expected {
                 let inner = self.ranks.borrow();
                 let error = inner
@@ -209,14 +242,12 @@ impl Blocks for RankBlocks<'_> {
                 return Err(AggregateError::Phase(error.to_string()));
             }
         }
-        Ok(FoldingBlock::join(parts))
+        joined(parts)
     }
 
     fn open(&mut self, openings: &Openings) -> Result<(G2Point, G1Point), AggregateError> {
-        let parts: Vec<(G2Point, G1Point)> = self.ask_same(&BlockPhase::G(openings.clone()))?;
         // Each owner computes its slice of both quotient MSMs (spec: distributed#phase-g).
-        let (v, w): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        Ok((G2Point::sum(&v), G1Point::sum(&w)))
+        joined(self.ask_same(&BlockPhase::G(openings.clone()))?)
     }
 }
 

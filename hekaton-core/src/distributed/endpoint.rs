@@ -2,6 +2,11 @@
 
 use super::RankError;
 use super::frame::{Frame, Kind};
+use super::leaders::{Groups, pack, reported, unpack};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -40,7 +45,12 @@ pub struct Endpoint {
     /// A sender into `inbox`.
     own: Sender<Incoming>,
     /// Reports this rank as lost when the end is dropped.
-    gone: Option<Gone>,
+    _gone: Option<Gone>,
+    /// Sends without leaders in between.
+    direct: Post,
+    groups: Option<Groups>,
+    /// Messages that a leader passed on together.
+    unpacked: RefCell<VecDeque<(usize, Vec<u8>)>>,
 }
 
 /// Reports to rank 0 that a rank that is a thread has ended.
@@ -77,12 +87,21 @@ impl std::fmt::Debug for Outbox {
 }
 
 impl Outbox {
+    fn frame(kind: Kind, run: u32, content: Vec<u8>) -> Vec<u8> {
+        Frame { kind, run, content }.to_bytes()
+    }
+
     /// Sends a message and returns its length.
     pub(crate) fn send(&self, to: usize, kind: Kind, run: u32, content: Vec<u8>) -> usize {
-        let bytes = Frame { kind, run, content }.to_bytes();
+        let bytes = Self::frame(kind, run, content);
         let length = bytes.len();
-        (self.0)(to, bytes);
+        self.send_bytes(to, bytes);
         length
+    }
+
+    /// Passes a message on.
+    pub(crate) fn send_bytes(&self, to: usize, bytes: Vec<u8>) {
+        (self.0)(to, bytes);
     }
 }
 
@@ -95,7 +114,66 @@ impl Endpoint {
         post: impl Fn(usize, Vec<u8>) + Send + Sync + 'static,
     ) -> (Self, Sender<Incoming>) {
         let (own, inbox) = channel();
-        (Self { rank, size, post: Arc::new(post), inbox, own: own.clone(), gone: None }, own)
+        (Self::of(rank, size, Arc::new(post), inbox, own.clone(), None), own)
+    }
+
+    fn of(
+        rank: usize,
+        size: usize,
+        post: Post,
+        inbox: Receiver<Incoming>,
+        own: Sender<Incoming>,
+        gone: Option<Gone>,
+    ) -> Self {
+        let (direct, unpacked) = (post.clone(), RefCell::default());
+        Self { rank, size, post, inbox, own, _gone: gone, direct, groups: None, unpacked }
+    }
+
+    /// Puts a leader between rank 0 and each group of up to `fanout` other ranks, if there are more
+    /// ranks than one group has (spec: distributed#leaders). All ranks must do the same.
+    #[must_use]
+    pub fn with_leaders(mut self, fanout: NonZeroUsize) -> Self {
+        self.groups = Groups::new(self.size, fanout);
+        let (direct, rank) = (self.direct.clone(), self.rank);
+        if let Some(groups) = self.groups {
+            self.post = Arc::new(move |to: usize, bytes: Vec<u8>| {
+                let through = groups.leader(if rank == 0 { to } else { rank });
+                if rank == 0 && through > 0 {
+                    let bytes = Outbox::frame(Kind::Bundle, 0, pack(&[(to, bytes)]));
+                    direct(through, bytes);
+                } else if rank == 0 || through == rank {
+                    direct(to, bytes);
+                } else {
+                    direct(through, bytes);
+                }
+            });
+        }
+        self
+    }
+
+    /// The groups of ranks, if there are leaders.
+    pub(crate) fn groups(&self) -> Option<Groups> {
+        self.groups
+    }
+
+    /// The group that this rank leads.
+    pub(crate) fn led(&self) -> Option<Range<usize>> {
+        self.groups?.members(self.rank)
+    }
+
+    /// Returns the sending half without leaders in between.
+    pub(crate) fn direct(&self) -> Outbox {
+        Outbox(self.direct.clone())
+    }
+
+    /// An end for a worker in the same process as this one, which receives what the worker sends.
+    /// Also returns the worker's inbox.
+    pub(crate) fn for_own_worker(&self) -> (Self, Sender<Incoming>) {
+        let (own, rank) = (self.own.clone(), self.rank);
+        let post = move |_: usize, bytes| {
+            let _ = own.send(Incoming::Message { from: rank, bytes });
+        };
+        Self::new(self.rank, self.size, post)
     }
 
     /// Creates a network of threads: element i is the end of rank i. A rank whose end is dropped is
@@ -111,7 +189,7 @@ impl Endpoint {
                 }
             };
             let gone = (rank > 0).then(|| Gone { rank, root: senders[0].clone() });
-            Self { rank, size, post: Arc::new(post), inbox, own, gone }
+            Self::of(rank, size, Arc::new(post), inbox, own, gone)
         };
         inboxes.into_iter().enumerate().map(end).collect()
     }
@@ -120,32 +198,22 @@ impl Endpoint {
     /// number of this rank. Returns the coordinator's end first.
     #[must_use]
     pub fn with_own_worker(self) -> (Self, Self) {
-        let Self { rank, size, post, inbox, own, gone } = self;
+        let (worker, to_worker) = self.for_own_worker();
+        let rank = self.rank;
         // Messages between the two never touch the transport, which need not support sending to
         // itself.
-        let (to_worker, worker_inbox) = channel();
-        let (worker_own, to_coordinator) = (to_worker.clone(), own.clone());
-        let coordinator_post = move |to: usize, bytes| {
-            if to == rank {
-                let _ = to_worker.send(Incoming::Message { from: rank, bytes });
-            } else {
-                post(to, bytes);
-            }
+        let with_worker = |post: Post| -> Post {
+            let to_worker = to_worker.clone();
+            Arc::new(move |to: usize, bytes| {
+                if to == rank {
+                    let _ = to_worker.send(Incoming::Message { from: rank, bytes });
+                } else {
+                    post(to, bytes);
+                }
+            })
         };
-        let worker_post = move |_: usize, bytes| {
-            let _ = to_coordinator.send(Incoming::Message { from: rank, bytes });
-        };
-        (
-            Self { rank, size, post: Arc::new(coordinator_post), inbox, own, gone },
-            Self {
-                rank,
-                size,
-                post: Arc::new(worker_post),
-                inbox: worker_inbox,
-                own: worker_own,
-                gone: None,
-            },
-        )
+        let (post, direct) = (with_worker(self.post.clone()), with_worker(self.direct.clone()));
+        (Self { post, direct, ..self }, worker)
     }
 
     /// Test double: replaces each outgoing message by none, one or several.
@@ -154,12 +222,17 @@ impl Endpoint {
         self,
         change: impl Fn(Frame) -> Vec<Frame> + Send + Sync + 'static,
     ) -> Self {
-        let Self { rank, size, post, inbox, own, gone } = self;
-        let post: Post = Arc::new(move |to: usize, bytes: Vec<u8>| {
+        let direct = self.direct.clone();
+        let direct: Post = Arc::new(move |to: usize, bytes: Vec<u8>| {
             let frames = change(Frame::from_bytes(bytes).expect("our own messages are whole"));
-            frames.into_iter().for_each(|frame| post(to, frame.to_bytes()));
+            frames.into_iter().for_each(|frame| direct(to, frame.to_bytes()));
         });
-        Self { rank, size, post, inbox, own, gone }
+        let fanout = self.groups.map(Groups::fanout);
+        let end = Self { post: direct.clone(), direct, groups: None, ..self };
+        match fanout {
+            Some(fanout) => end.with_leaders(fanout),
+            None => end,
+        }
     }
 
     /// The number of this rank.
@@ -191,14 +264,48 @@ impl Endpoint {
         &self,
         timeout: Duration,
     ) -> Result<Option<(usize, Frame, usize)>, RankError> {
-        match self.inbox.recv_timeout(timeout) {
-            Ok(Incoming::Message { from, bytes }) => {
-                let length = bytes.len();
-                let frame = Frame::from_bytes(bytes);
-                let frame =
-                    frame.map_err(|e| RankError::Message { rank: from, why: e.to_string() })?;
-                Ok(Some((from, frame, length)))
+        let next = self.unpacked.borrow_mut().pop_front();
+        let (from, bytes) = match next {
+            Some(next) => next,
+            None => match self.receive_raw(timeout)? {
+                Some(next) => next,
+                None => return Ok(None),
+            },
+        };
+        let length = bytes.len();
+        let wrong =
+            |e: &dyn std::fmt::Display| RankError::Message { rank: from, why: e.to_string() };
+        let frame = Frame::from_bytes(bytes).map_err(|e| wrong(&e))?;
+        let Some(groups) = self.groups else { return Ok(Some((from, frame, length))) };
+        // Ranks of a group receive from their leader what rank 0 sends.
+        if self.rank > 0 && from == groups.leader(self.rank) {
+            return Ok(Some((0, frame, length)));
+        }
+        let group = groups.members(from).filter(|_| self.rank == 0);
+        match (frame.kind, group) {
+            (Kind::Bundle, Some(group)) => {
+                let messages = unpack(&frame.content, &group).map_err(|e| wrong(&e))?;
+                self.unpacked.borrow_mut().extend(messages);
+                self.receive(Duration::ZERO)
             }
+            (Kind::Report, Some(group)) => {
+                Err(reported(&frame.content, &group).unwrap_or_else(|e| wrong(&e)))
+            }
+            _ => Ok(Some((from, frame, length))),
+        }
+    }
+
+    /// Waits for the next message as it is, and returns its sender as well; `None` if none arrives in
+    /// time.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub(super) fn receive_raw(
+        &self,
+        timeout: Duration,
+    ) -> Result<Option<(usize, Vec<u8>)>, RankError> {
+        match self.inbox.recv_timeout(timeout) {
+            Ok(Incoming::Message { from, bytes }) => Ok(Some((from, bytes))),
             Ok(Incoming::Lost { rank, why }) => Err(RankError::Lost { rank, why }),
             Ok(Incoming::Wake) | Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => {

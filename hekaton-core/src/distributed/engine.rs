@@ -8,13 +8,18 @@ use super::message::Account;
 use super::ranks::{Rank, Ranks};
 use super::round::{self, LISTEN};
 use super::scheduling::Scheduling;
+use super::slices::{Executes, Slices};
 use crate::aggregation::block::Shared;
 use crate::events::{Phase, RankAccount};
+use crate::keys::ProverKeys;
 use crate::pool::LocalEngine;
 use crate::protocol::ProveError;
 use crate::protocol::answer::Answer;
+use crate::protocol::coordinator::CoordinatorError;
 use crate::protocol::engine::{Done, Engine, Round, sealed};
+use crate::protocol::executed::Executed;
 use crate::rank_error::RankError;
+use hekaton_circuit::PreparedCircuit;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -26,7 +31,8 @@ use std::time::{Duration, Instant};
 pub struct RankEngine {
     pool: Arc<LocalEngine>,
     scheduling: Scheduling,
-    inner: RefCell<Ranks>,
+    executes: Executes,
+    pub(super) inner: RefCell<Ranks>,
     notes: Vec<String>,
     /// The maximum duration of a round.
     deadline: Option<Duration>,
@@ -86,7 +92,7 @@ impl RankEngine {
             // Ranks that are waiting for jobs must not wait forever.
             Err(error) => {
                 for rank in &workers {
-                    endpoint.outbox().send(*rank, Kind::End, 0, Vec::new());
+                    endpoint.direct().send(*rank, Kind::End, 0, Vec::new());
                 }
                 return Err(error);
             }
@@ -98,8 +104,18 @@ impl RankEngine {
         // number will do.
         getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
         let nonce = u32::from_le_bytes(nonce);
-        let inner = Ranks { endpoint, outbox, ranks, nonce, attempt: 0, makers: BTreeMap::new() };
-        Ok(Self { pool, scheduling, inner: RefCell::new(inner), notes, deadline: None })
+        let (slices, makers) = (Slices::default(), BTreeMap::new());
+        let inner = Ranks { endpoint, outbox, ranks, nonce, attempt: 0, slices, makers };
+        let (executes, inner) = (Executes::default(), RefCell::new(inner));
+        Ok(Self { pool, scheduling, executes, inner, notes, deadline: None })
+    }
+
+    /// Sets who executes the circuit. Default: rank 0. With [`Executes::Ranks`], the circuit of every
+    /// rank must have been prepared with its input.
+    #[must_use]
+    pub fn executes(mut self, executes: Executes) -> Self {
+        self.executes = executes;
+        self
     }
 
     /// Sets the maximum duration of a round or of a phase of the aggregation. Beyond it, the run
@@ -146,6 +162,20 @@ impl Engine for RankEngine {
         self.inner.borrow().endpoint.size()
     }
 
+    #[allow(private_interfaces)]
+    fn execute<'c>(
+        &self,
+        circuit: &'c PreparedCircuit<'c>,
+        keys: &ProverKeys,
+    ) -> Result<Executed<'c>, ProveError> {
+        match self.executes {
+            Executes::Root => {
+                Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
+            }
+            Executes::Ranks => self.execute_on_ranks(circuit, keys),
+        }
+    }
+
     fn round<A: Answer>(
         &self,
         round: &Round<'_>,
@@ -161,7 +191,10 @@ impl Engine for RankEngine {
             let held = inner.send_challenges(challenges, &order);
             order.retain(|instance| !held.contains(instance));
         }
-        let pending = self.scheduling.pending(order, &inner.loads());
+        let pending = match inner.slices.ranges.as_slice() {
+            [] => self.scheduling.pending(order, &inner.loads()),
+            slices => Scheduling::of_slices(&order, slices),
+        };
         round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)
     }
 
@@ -176,7 +209,10 @@ impl Engine for RankEngine {
 
     fn account(&self, phase: Phase) -> Result<Vec<RankAccount>, ProveError> {
         let mut inner = self.inner.borrow_mut();
-        // Before the first attempt, no rank has done anything.
+        if phase == Phase::Execute {
+            return Ok(inner.account_of_slices());
+        }
+        // Before the first attempt, no rank has done anything else.
         if inner.attempt == 0 {
             return Ok(Vec::new());
         }

@@ -16,7 +16,7 @@
 pub const HEADER: usize = 24;
 
 /// The version of the messages; all ranks must have the same.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,24 @@ pub(crate) enum Kind {
     Phase = 14,
     /// From a worker: its part of a phase.
     Part = 15,
+    /// From the coordinator: the slice of the circuit to execute.
+    Execute = 16,
+    /// From a worker: what it tells about the execution of its slice.
+    Executed = 17,
+    /// From the coordinator: subcircuits of the rank's own slice to commit to.
+    CommitOwn = 18,
+    /// From the coordinator: subcircuits of the rank's own slice to prove that it did not commit to.
+    ProveOwn = 19,
+    /// Between the coordinator and a leader: messages for ranks of its group, or of them.
+    Bundle = 20,
+    /// From the coordinator: a phase of the aggregation for the ranks of a leader's group.
+    GroupPhase = 21,
+    /// From a leader: what is wrong with a rank of its group.
+    Report = 22,
 }
 
 impl Kind {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 22] = [
         Self::Hello,
         Self::Begin,
         Self::CommitJobs,
@@ -71,6 +85,13 @@ impl Kind {
         Self::Failed,
         Self::Phase,
         Self::Part,
+        Self::Execute,
+        Self::Executed,
+        Self::CommitOwn,
+        Self::ProveOwn,
+        Self::Bundle,
+        Self::GroupPhase,
+        Self::Report,
     ];
 }
 
@@ -127,6 +148,11 @@ impl Frame {
         out.extend_from_slice(&digest);
         out.extend_from_slice(&self.content);
         out
+    }
+
+    /// The number of the kind of an encoded message, before anything of it is checked.
+    pub(crate) fn kind_of(bytes: &[u8]) -> Option<u16> {
+        Some(u16::from_le_bytes([*bytes.get(2)?, *bytes.get(3)?]))
     }
 
     pub(crate) fn from_bytes(mut bytes: Vec<u8>) -> Result<Self, FrameError> {

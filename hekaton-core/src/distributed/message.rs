@@ -6,8 +6,10 @@ use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader, put_string};
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
+use crate::protocol::executed::SliceSummary;
 use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
+use std::ops::Range;
 
 /// The maximum length of a text in a message, in bytes.
 const TEXT: usize = 4096;
@@ -26,6 +28,11 @@ impl Writer {
     #[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
     pub(crate) fn count(self, n: usize) -> Self {
         self.u32(n as u32)
+    }
+
+    /// [`Self::count`] of each item of a list, for a fold.
+    pub(crate) fn of_count(self, n: &usize) -> Self {
+        self.count(*n)
     }
 
     pub(crate) fn u64(mut self, x: u64) -> Self {
@@ -203,6 +210,95 @@ impl Begin {
         reader.finish()?;
         let witness_check = if check != 0 { WitnessCheck::Check } else { WitnessCheck::Skip };
         Ok(Self { witness_check })
+    }
+}
+
+/// The slice of the circuit that a rank is asked to execute (spec: distributed#slices).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Execute {
+    pub(crate) range: Range<usize>,
+    /// The key of the balance.
+    pub(crate) key: [u8; 32],
+}
+
+impl Execute {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::default().count(self.range.start).count(self.range.end).0;
+        out.extend(self.key);
+        out
+    }
+
+    /// Decodes a slice of `n` instances.
+    pub(crate) fn decode(bytes: &[u8], n: usize) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let range = reader.u32("start")? as usize..reader.u32("end")? as usize;
+        if range.start > range.end || range.end > n {
+            let why = format_args!("{range:?} is not a slice of {n} instances");
+            return Err(reader.invalid("slice", 8, why));
+        }
+        let out = Self { range, key: reader.array("key")? };
+        reader.finish()?;
+        Ok(out)
+    }
+}
+
+/// What a rank tells about the execution of its slice, and the time it took.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Executed {
+    pub(crate) summary: SliceSummary,
+    pub(crate) times: Times,
+}
+
+impl Executed {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let SliceSummary { balance, public, digests } = &self.summary;
+        let Times { seconds, cpu_seconds } = self.times;
+        let mut out = Writer::default().f64(seconds).f64(cpu_seconds);
+        out.0.extend(balance.to_le_bytes());
+        let out = out.count(public.len());
+        let out = public.iter().fold(out, |out, (place, value)| out.u32(*place).scalar(value));
+        let mut out = out.count(digests.len()).0;
+        digests.iter().for_each(|digest| out.extend(digest));
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let times =
+            Times { seconds: reader.f64("seconds")?, cpu_seconds: reader.f64("CPU seconds")? };
+        let balance = u128::from_le_bytes(reader.array("balance")?);
+        let n = reader.count(4 + 32, "number of public values")?;
+        let public = (0..n)
+            .map(|_| Ok((reader.u32("place")?, reader.scalar("public value")?)))
+            .collect::<Result<_, DecodeError>>()?;
+        let n = reader.count(32, "number of digests")?;
+        let digests = (0..n).map(|_| reader.array("digest")).collect::<Result<_, _>>()?;
+        reader.finish()?;
+        Ok(Self { summary: SliceSummary { balance, public, digests }, times })
+    }
+}
+
+/// A request to return jobs that are not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Revoke {
+    /// The maximum number.
+    pub(crate) most: usize,
+    /// Whether rank 0 needs their values and private inputs.
+    pub(crate) with_values: bool,
+}
+
+impl Revoke {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let most = u32::try_from(self.most).unwrap_or(u32::MAX);
+        Writer::default().u32(most).u32(self.with_values.into()).0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let most = reader.u32("how many")? as usize;
+        let with_values = reader.u32("whether with values")? != 0;
+        reader.finish()?;
+        Ok(Self { most, with_values })
     }
 }
 
@@ -402,6 +498,9 @@ pub(crate) trait Part: Sized {
     fn encode(&self) -> Vec<u8>;
     /// Decodes a part. `types` is k, the number of types.
     fn decode(reader: &mut Reader<'_>, types: usize) -> Result<Self, DecodeError>;
+    /// The part of all blocks together, from parts in the order of the blocks. `None` if there are
+    /// none, or they do not fit.
+    fn join(parts: Vec<Self>) -> Option<Self>;
 }
 
 impl Part for MillerLoop {
@@ -411,6 +510,12 @@ impl Part for MillerLoop {
 
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
         reader.miller("product")
+    }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        // Products of Miller loops are multiplied before the one final exponentiation
+        // (spec: distributed#miller-loops).
+        (!parts.is_empty()).then(|| Self::product(parts))
     }
 }
 
@@ -422,6 +527,10 @@ impl Part for ProofCommitments {
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
         let (a, b, c) = (reader.miller("cm_A")?, reader.miller("cm_B")?, reader.miller("cm_C")?);
         Ok(Self { a, b, c, v_e: reader.one_point("V_e")? })
+    }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        parts.into_iter().reduce(|a, b| a.combine(&b))
     }
 }
 
@@ -450,6 +559,10 @@ impl Part for BlockSums {
         };
         Ok(Self { a, s, c, d, e, w_r: reader.one_point("W_r")? })
     }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        parts.into_iter().reduce(|a, b| a.add(&b))
+    }
 }
 
 impl Part for [MillerLoop; 6] {
@@ -466,6 +579,11 @@ impl Part for [MillerLoop; 6] {
         }
         Ok(out)
     }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        let product = |i| MillerLoop::product(parts.iter().map(|part| part[i]));
+        (!parts.is_empty()).then(|| std::array::from_fn(product))
+    }
 }
 
 /// The answer to the start of phase E: the number of GIPA rounds that the rank does alone.
@@ -476,6 +594,11 @@ impl Part for u32 {
 
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
         reader.u32("number of rounds")
+    }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        let first = parts.first().copied()?;
+        parts.iter().all(|part| *part == first).then_some(first)
     }
 }
 
@@ -490,6 +613,10 @@ impl Part for FoldingBlock {
         let (l, r) = (reader.points(n, "L")?, reader.points(n, "R")?);
         Ok(Self { l, r, v: reader.points(n, "v")?, w: reader.points(n, "w")? })
     }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        (!parts.is_empty()).then(|| Self::join(parts))
+    }
 }
 
 impl Part for (G2Point, G1Point) {
@@ -499,6 +626,11 @@ impl Part for (G2Point, G1Point) {
 
     fn decode(reader: &mut Reader<'_>, _: usize) -> Result<Self, DecodeError> {
         Ok((reader.one_point("pi_v")?, reader.one_point("pi_w")?))
+    }
+
+    fn join(parts: Vec<Self>) -> Option<Self> {
+        let (v, w): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        (!v.is_empty()).then(|| (G2Point::sum(&v), G1Point::sum(&w)))
     }
 }
 

@@ -21,11 +21,14 @@ mod endpoint;
 mod engine;
 mod frame;
 mod hello;
+mod jobs;
+mod leaders;
 mod message;
 mod ranks;
 mod round;
 mod scheduling;
 mod serve;
+mod slices;
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -39,6 +42,7 @@ pub use engine::{RankEngine, RootRole};
 pub use hello::Hello;
 pub use scheduling::Scheduling;
 pub use serve::{Serve, serve};
+pub use slices::Executes;
 
 /// What a transport needs: the length of a message, and the type of what arrives.
 pub mod wire {

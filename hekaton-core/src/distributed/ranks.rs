@@ -5,6 +5,7 @@ use super::frame::{Frame, Kind};
 use super::hello::Hello;
 use super::message::{Account, Begin, Writer};
 use super::scheduling::Load;
+use super::slices::Slices;
 use crate::encoding::{DecodeError, Reader};
 use crate::events::{Phase, RankAccount};
 use crate::protocol::ProveError;
@@ -12,7 +13,9 @@ use crate::protocol::engine::Round;
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
+use crate::system::Times;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// What the coordinator knows about a rank.
@@ -39,6 +42,8 @@ pub(crate) struct Ranks {
     /// Identifies this process, so that messages for another one are recognized.
     pub(crate) nonce: u32,
     pub(crate) attempt: u32,
+    /// What the ranks executed themselves.
+    pub(super) slices: Slices,
     /// The rank that computed an instance's answers, as an index into `ranks`.
     pub(crate) makers: BTreeMap<usize, usize>,
 }
@@ -78,10 +83,28 @@ impl Ranks {
         self.ranks.iter().map(Rank::load).collect()
     }
 
+    /// What the ranks did to execute their slices, once.
+    pub(crate) fn account_of_slices(&mut self) -> Vec<RankAccount> {
+        let times = std::mem::take(&mut self.slices.times);
+        let ranks = self.ranks.iter_mut().zip(times).zip(&self.slices.ranges);
+        let account = |((rank, times), range): ((&mut Rank, Times), &Range<usize>)| {
+            let account = Account {
+                subcircuits: range.len() as u64,
+                busy: times.seconds,
+                cpu: times.cpu_seconds,
+                ..Account::default()
+            };
+            rank.account(Phase::Execute, &account)
+        };
+        ranks.map(account).collect()
+    }
+
     /// Releases all ranks: there is no more work.
     pub(crate) fn end(&self) {
+        // Without leaders in between, one of which may be lost.
+        let outbox = self.endpoint.direct();
         for rank in &self.ranks {
-            self.outbox.send(rank.rank, Kind::End, self.run(), Vec::new());
+            outbox.send(rank.rank, Kind::End, self.run(), Vec::new());
         }
     }
 
@@ -95,6 +118,19 @@ impl Ranks {
         let run = self.run();
         let rank = &mut self.ranks[to];
         rank.sent += self.outbox.send(rank.rank, kind, run, content) as u64;
+    }
+
+    /// [`Self::send`] to a leader itself.
+    pub(crate) fn send_direct(&mut self, to: usize, kind: Kind, content: Vec<u8>) {
+        let (run, outbox) = (self.run(), self.endpoint.direct());
+        let rank = &mut self.ranks[to];
+        rank.sent += outbox.send(rank.rank, kind, run, content) as u64;
+    }
+
+    /// The leader of a rank's group, or the rank itself, as indices into `ranks`.
+    pub(crate) fn leader(&self, index: usize) -> usize {
+        let (first, rank) = (self.ranks[0].rank, self.ranks[index].rank);
+        self.endpoint.groups().map_or(rank, |groups| groups.leader(rank)) - first
     }
 
     /// Waits for the next message of this attempt, and returns its sender as an index into `ranks`

@@ -4,12 +4,12 @@
 
 use super::endpoint::Outbox;
 use super::frame::{Frame, Kind};
-use super::message::{Answered, Writer};
+use super::jobs::{Decoder, Taken, encode_job, encode_own};
+use super::message::{Answered, Revoke, Writer};
 use super::ranks::{Rank, Ranks};
 use super::scheduling::{Pending, Scheduling};
-use super::serve::encode_job;
 use super::wire::Incoming;
-use crate::encoding::Reader;
+use crate::encoding::{DecodeError, Reader};
 use crate::events::Phase;
 use crate::pool::{LocalEngine, Pool};
 use crate::protocol::ProveError;
@@ -18,11 +18,16 @@ use crate::protocol::engine::{Done, Round, Work};
 use crate::protocol::messages::Message;
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
+use hekaton_circuit::Masking;
 use rayon::Scope;
 use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long the coordinator waits for messages before it checks whether the run was cancelled.
@@ -30,6 +35,8 @@ pub(super) const LISTEN: Duration = Duration::from_millis(50);
 /// The maximum number of messages that are received before what they need is done: what has to be
 /// looked up for all ranks is looked up once for all of them.
 const BURST: usize = 1024;
+/// The maximum number of jobs in a message.
+const SENT_AT_ONCE: usize = 256;
 /// The maximum number of answers that a task decodes.
 const DECODED_AT_ONCE: usize = 32;
 /// The number of answers whose points are checked together. Fewer are cheaper to check one by one,
@@ -72,6 +79,10 @@ pub(super) struct Desk<'a, A> {
     outbox: Outbox,
     run: u32,
     peers: Vec<Peer>,
+    /// The slice that each rank executed; none if rank 0 executed the circuit.
+    slices: Vec<Range<usize>>,
+    /// The values and private inputs of subcircuits that ranks gave back, if rank 0 has them not.
+    returned: Mutex<BTreeMap<usize, Taken>>,
     /// Bytes sent to each rank in this round.
     sent: Vec<AtomicU64>,
     /// The length of the last request for each instance, in bytes.
@@ -96,30 +107,73 @@ impl<A: Answer> Desk<'_, A> {
     /// private inputs. Returns those that it did not send, because the round failed or was
     /// cancelled.
     fn send(&self, index: usize, instances: &[usize]) -> Result<Vec<usize>, ProveError> {
-        let (kind, mut out) = match &self.round.challenges {
-            None => (Kind::CommitJobs, Writer::default()),
-            Some(challenges) => (Kind::ProveJobs, Writer(challenges.to_bytes())),
+        let head = || match &self.round.challenges {
+            None => Writer::default(),
+            Some(challenges) => Writer(challenges.to_bytes()),
         };
-        let mut sent = 0;
+        let (whole, own) = match &self.round.challenges {
+            None => (Kind::CommitJobs, Kind::CommitOwn),
+            Some(_) => (Kind::ProveJobs, Kind::ProveOwn),
+        };
+        // A rank that has the values gets only what rank 0 alone knows (spec: distributed#slices).
+        let mut messages = [(whole, head(), 0), (own, head(), 0)];
+        let mut done = 0;
         for instance in instances.iter().copied() {
             if self.over.load(Ordering::Relaxed) || self.round.cancellation.is_cancelled() {
                 break;
             }
-            let job = self.round.coordinator.prove_job(instance, self.round.randomness)?;
+            let taken = self.returned().remove(&instance);
+            let has_values = taken.is_none() && self.owns(index, instance);
+            let (_, out, count) = &mut messages[usize::from(has_values)];
             let before = out.0.len();
-            out = encode_job(out, &job, self.round.worker.circuit()).map_err(|e| {
-                let why = format!("cannot encode its private input: {e}");
-                WorkerError::Job { instance, why }
-            })?;
+            self.put(out, instance, taken, has_values)?;
             let length = u32::try_from(out.0.len() - before).unwrap_or(u32::MAX);
             self.requests[instance].store(length, Ordering::Relaxed);
-            sent += 1;
+            *count += 1;
+            done += 1;
         }
-        if sent > 0 {
+        for (kind, out, _) in messages.into_iter().filter(|(.., count)| *count > 0) {
             let length = self.outbox.send(self.peers[index].rank, kind, self.run, out.0);
             self.sent[index].fetch_add(length as u64, Ordering::Relaxed);
         }
-        Ok(instances[sent..].to_vec())
+        Ok(instances[done..].to_vec())
+    }
+
+    /// Appends a job to a message.
+    fn put(
+        &self,
+        out: &mut Writer,
+        instance: usize,
+        taken: Option<Taken>,
+        has_values: bool,
+    ) -> Result<(), ProveError> {
+        let Round { coordinator, randomness, worker, .. } = self.round;
+        let message = std::mem::take(out);
+        if has_values {
+            *out = encode_own(message, &coordinator.own_job(instance, randomness));
+            return Ok(());
+        }
+        let job = match taken {
+            Some(Taken { values, private }) => {
+                coordinator.job_of(instance, values, Some(private), randomness)
+            }
+            None => coordinator.prove_job(instance, randomness)?,
+        };
+        *out = encode_job(message, &job, worker.circuit()).map_err(|e| {
+            let why = format!("cannot encode its private input: {e}");
+            WorkerError::Job { instance, why }
+        })?;
+        Ok(())
+    }
+
+    /// Whether a rank executed an instance itself.
+    fn owns(&self, index: usize, instance: usize) -> bool {
+        self.slices.get(index).is_some_and(|slice| slice.contains(&instance))
+    }
+
+    /// What ranks gave back, by instance.
+    fn returned(&self) -> MutexGuard<'_, BTreeMap<usize, Taken>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Decodes answers and records them. The subgroup membership of their points is checked later;
@@ -177,6 +231,8 @@ pub(super) fn run<A: Answer>(
         peers: (inner.ranks.iter())
             .map(|rank| Peer { rank: rank.rank, host: rank.hello.host.clone() })
             .collect(),
+        slices: inner.slices.ranges.clone(),
+        returned: Mutex::default(),
         sent: inner.ranks.iter().map(|_| AtomicU64::new(0)).collect(),
         requests: (0..round.coordinator.instances()).map(|_| AtomicU32::new(0)).collect(),
         finished,
@@ -274,7 +330,7 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
                 // A rank must not be asked for jobs that reach it after the question.
                 Stop::Asked if self.tasks.sending == 0 => {
                     self.stop = Stop::Announced;
-                    (0..self.inner.ranks.len()).for_each(|index| self.revoke(index, u32::MAX));
+                    (0..self.inner.ranks.len()).for_each(|index| self.revoke(index, usize::MAX));
                 }
                 Stop::Asked | Stop::Announced => {}
             }
@@ -301,7 +357,9 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
                 }
                 self.inner.ranks[index].outstanding.extend(list.iter().copied());
                 self.inner.ranks[index].load.dry = false;
-                self.tasks.send(index, list);
+                for part in list.chunks(SENT_AT_ONCE) {
+                    self.tasks.send(index, part.to_vec());
+                }
             }
         }
         // Static scheduling never moves instances. A rank must not be asked for jobs that reach it
@@ -310,14 +368,17 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
             && self.tasks.sending == 0
             && let Some((victim, count)) = self.scheduling.steal(&self.inner.loads())
         {
-            self.revoke(victim, u32::try_from(count).unwrap_or(u32::MAX));
+            self.revoke(victim, count);
         }
     }
 
     /// Asks a rank to return up to `count` instances that are not started.
-    fn revoke(&mut self, index: usize, count: u32) {
+    fn revoke(&mut self, index: usize, count: usize) {
         self.inner.ranks[index].load.revoking = true;
-        self.inner.send(index, Kind::Revoke, Writer::default().u32(count).0);
+        // Values are needed to do the jobs elsewhere, not to give them up.
+        let with_values = !self.inner.slices.ranges.is_empty() && self.stop == Stop::No;
+        let revoke = Revoke { most: count, with_values };
+        self.inner.send(index, Kind::Revoke, revoke.encode());
     }
 
     /// Whether no rank has anything to answer.
@@ -406,25 +467,49 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
 
     /// Takes back the instances that a rank returned.
     fn revoked(&mut self, index: usize, frame: &Frame) -> Result<(), ProveError> {
-        let mut reader = Reader::new(&frame.content);
-        let list = reader.count(4, "how many");
-        let list = list
-            .and_then(|n| (0..n).map(|_| reader.u32("instance")).collect::<Result<Vec<u32>, _>>());
-        let list = list.and_then(|list| reader.finish().map(|()| list));
-        let list = list.map_err(|e| self.inner.wrong(index, &e))?;
+        let wrong = |inner: &Ranks, why: &dyn Display| Err(inner.wrong(index, why));
+        let round = self.tasks.desk.round;
+        let list = match self.decode_revoked(&frame.content) {
+            Ok(list) => list,
+            Err(error) => return wrong(self.inner, &error),
+        };
         let load = &mut self.inner.ranks[index].load;
-        load.revoking = false;
-        load.dry = list.is_empty();
-        for instance in list.into_iter().map(|i| i as usize) {
+        (load.revoking, load.dry) = (false, list.is_empty());
+        for (instance, taken) in list {
             if !self.inner.ranks[index].outstanding.remove(&instance) {
                 let why = format!("it returned subcircuit {instance}, which it does not have");
-                return Err(self.inner.wrong(index, &why));
+                return wrong(self.inner, &why);
+            }
+            if let Some(taken) = taken {
+                // Otherwise another rank would be blamed for them.
+                if !round.coordinator.are_values_of(instance, &taken.values) {
+                    let why = format!("it returned other values of subcircuit {instance}");
+                    return wrong(self.inner, &why);
+                }
+                self.tasks.desk.returned().insert(instance, taken);
             }
             if self.stop == Stop::No {
                 self.pending.put_back(index, instance);
             }
         }
         Ok(())
+    }
+
+    /// Decodes the subcircuits that a rank returns, with their values if it was asked for them.
+    fn decode_revoked(&self, content: &[u8]) -> Result<Vec<(usize, Option<Taken>)>, DecodeError> {
+        let circuit = self.tasks.desk.round.worker.circuit();
+        let decoder = Decoder { circuit, masking: Masking::Unmasked };
+        let mut reader = Reader::new(content);
+        let n = reader.count(4, "how many")?;
+        let with_values = reader.u32("whether with values")? != 0;
+        let mut list = Vec::with_capacity(n);
+        for _ in 0..n {
+            let instance = decoder.instance(&mut reader)?;
+            let taken = with_values.then(|| decoder.taken(&mut reader, instance)).transpose()?;
+            list.push((instance, taken));
+        }
+        reader.finish()?;
+        Ok(list)
     }
 
     /// Takes what a task has finished.

@@ -2,6 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
+use std::ops::Range;
 
 /// How subcircuits are distributed over ranks. The proof does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +88,9 @@ pub(crate) enum Pending {
     Common(VecDeque<usize>),
     /// One queue per rank.
     Shares(Vec<VecDeque<usize>>),
+    /// The instances of each rank's own slice, which it receives at once because they are small;
+    /// and those that ranks gave back.
+    Slices { own: Vec<VecDeque<usize>>, returned: VecDeque<usize> },
 }
 
 impl Pending {
@@ -94,6 +98,9 @@ impl Pending {
         match self {
             Self::Common(queue) => queue.is_empty(),
             Self::Shares(shares) => shares.iter().all(VecDeque::is_empty),
+            Self::Slices { own, returned } => {
+                returned.is_empty() && own.iter().all(VecDeque::is_empty)
+            }
         }
     }
 
@@ -106,6 +113,7 @@ impl Pending {
         match self {
             Self::Common(queue) => queue.push_back(instance),
             Self::Shares(shares) => shares[rank].push_back(instance),
+            Self::Slices { returned, .. } => returned.push_back(instance),
         }
     }
 
@@ -121,26 +129,76 @@ impl Pending {
                     }
                 }
             }
-            Self::Common(queue) => {
-                // The emptiest rank relative to its provers comes first.
-                let mut with_room: BinaryHeap<Reverse<Fullness>> = (loads.iter().enumerate())
-                    .filter(|(_, load)| load.room(0))
-                    .map(|(rank, load)| Reverse(Fullness::new(rank, load, 0)))
-                    .collect();
-                while !queue.is_empty() {
-                    let Some(Reverse(Fullness { rank, .. })) = with_room.pop() else { break };
-                    out[rank].extend(queue.pop_front());
-                    if loads[rank].room(out[rank].len()) {
-                        with_room.push(Reverse(Fullness::new(rank, &loads[rank], out[rank].len())));
-                    }
+            Self::Slices { own, returned } => {
+                for (list, own) in out.iter_mut().zip(own) {
+                    list.extend(own.drain(..));
                 }
+                deal_to_emptiest(returned, loads, &mut out);
             }
+            Self::Common(queue) => deal_to_emptiest(queue, loads, &mut out),
         }
         out
     }
 }
 
+/// Deals from a queue to the ranks that have room.
+fn deal_to_emptiest(queue: &mut VecDeque<usize>, loads: &[Load], out: &mut [Vec<usize>]) {
+    if queue.is_empty() {
+        return;
+    }
+    // The emptiest rank relative to its provers comes first.
+    let dealt = |rank: usize, out: &[Vec<usize>]| out[rank].len();
+    let mut with_room: BinaryHeap<Reverse<Fullness>> = (loads.iter().enumerate())
+        .filter(|(rank, load)| load.room(dealt(*rank, out)))
+        .map(|(rank, load)| Reverse(Fullness::new(rank, load, dealt(rank, out))))
+        .collect();
+    while !queue.is_empty() {
+        let Some(Reverse(Fullness { rank, .. })) = with_room.pop() else { break };
+        out[rank].extend(queue.pop_front());
+        if loads[rank].room(out[rank].len()) {
+            with_room.push(Reverse(Fullness::new(rank, &loads[rank], out[rank].len())));
+        }
+    }
+}
+
+/// Cuts instances of these weights into one contiguous slice per rank, in proportion to the ranks'
+/// provers. Some may be empty.
+pub(crate) fn slices(weights: &[u64], provers: &[usize]) -> Vec<Range<usize>> {
+    let all: u128 = weights.iter().copied().map(u128::from).sum();
+    let total: u128 = provers.iter().map(|provers| *provers as u128).sum::<u128>().max(1);
+    let (mut at, mut weight, mut before) = (0, 0u128, 0u128);
+    let slice = |provers: &usize| {
+        before += *provers as u128;
+        let (start, end) = (at, all * before / total);
+        // An instance belongs to the rank in whose share its middle lies.
+        while let Some(next) = weights.get(at).map(|next| u128::from(*next))
+            && weight + next / 2 < end
+        {
+            weight += next;
+            at += 1;
+        }
+        start..at
+    };
+    let mut out: Vec<Range<usize>> = provers.iter().map(slice).collect();
+    // Rounding must not leave an instance to nobody.
+    if let Some(last) = out.last_mut() {
+        last.end = weights.len();
+    }
+    out
+}
+
 impl Scheduling {
+    /// The instances of a round before any is sent, in this order, where each rank executed a slice.
+    pub(crate) fn of_slices(order: &[usize], slices: &[Range<usize>]) -> Pending {
+        let mut owner = Vec::new();
+        for (rank, slice) in slices.iter().enumerate() {
+            owner.resize(slice.end, rank);
+        }
+        let mut own = vec![VecDeque::new(); slices.len()];
+        order.iter().for_each(|instance| own[owner[*instance]].push_back(*instance));
+        Pending::Slices { own, returned: VecDeque::new() }
+    }
+
     /// The instances of a round before any is sent, in this order.
     pub(crate) fn pending(self, order: Vec<usize>, loads: &[Load]) -> Pending {
         match self {
@@ -213,6 +271,40 @@ mod tests {
         let lists =
             Scheduling::Dynamic.pending((0..4).collect(), &loads).deal(&self::loads(&[4, 4]));
         assert_eq!((lists[0].len(), lists[1].len()), (2, 2));
+    }
+
+    #[test]
+    fn slices_follow_weights_and_provers() {
+        let even = |n: usize, provers: &[usize]| slices(&vec![7; n], provers);
+        assert_eq!(even(8, &[1, 1]), [0..4, 4..8]);
+        assert_eq!(even(8, &[3, 1]), [0..6, 6..8]);
+        assert_eq!(even(2, &[1, 1, 1, 1]).iter().map(Range::len).sum::<usize>(), 2);
+        // A large instance counts more.
+        assert_eq!(slices(&[10, 1, 1, 8], &[1, 1]), [0..1, 1..4]);
+        assert_eq!(slices(&[0, 0], &[1, 1]), [0..0, 0..2]);
+        for n in 0..40usize {
+            for provers in [&[1][..], &[2, 1], &[1, 5, 3], &[32; 9]] {
+                let weights: Vec<u64> = (0..n).map(|i| (i * i % 5) as u64).collect();
+                let found = slices(&weights, provers);
+                let all: Vec<usize> = found.iter().cloned().flatten().collect();
+                assert_eq!((found.len(), all), (provers.len(), (0..n).collect()), "{provers:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn own_instances_are_sent_at_once_and_returned_ones_where_there_is_room() {
+        let mut loads = loads(&[1, 1]);
+        let order: Vec<usize> = (0..20).rev().collect();
+        let mut pending = Scheduling::of_slices(&order, &[0..15, 15..20]);
+        let lists = pending.deal(&loads);
+        assert_eq!(lists, [(0..15).rev().collect::<Vec<_>>(), (15..20).rev().collect()]);
+        assert!(pending.is_empty());
+        (loads[0].outstanding, loads[1].outstanding) = (15, 0);
+        pending.put_back(0, 3);
+        pending.put_back(0, 4);
+        assert!(!pending.is_empty());
+        assert_eq!(pending.deal(&loads), [vec![], vec![3, 4]]);
     }
 
     #[test]

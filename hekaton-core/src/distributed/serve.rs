@@ -5,24 +5,27 @@
 //! until they are proven, so the prove round needs only its challenges (spec: distributed#jobs).
 
 use super::RankError;
-use super::endpoint::{Endpoint, Outbox};
+use super::endpoint::{Endpoint, Incoming, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::message::{Account, Answered, Begin, BlockPhase, Part, Writer};
+use super::jobs::{Decoder, Slice, Task, encode_taken};
+use super::leaders::Leader;
+use super::message::{
+    Account, Answered, Begin, BlockPhase, Execute, Executed, Part, Revoke, Writer,
+};
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks, PhaseError};
 use crate::encoding::{DecodeError, Reader};
 use crate::keys::ProverKeys;
 use crate::pool::Pool;
-use crate::protocol::messages::{Job, Message, ProveRound};
+use crate::protocol::executed::{SliceSummary, instance_id};
+use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
-use crate::randomness::InstanceRandomness;
 use crate::system::{Clock, Times, memory, process_cpu_seconds};
-use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long a worker waits for a message before it waits again. Losses arrive as messages.
@@ -53,31 +56,58 @@ impl<P> std::fmt::Debug for Serve<'_, P> {
 /// # Errors
 /// When the coordinator is lost, or sent an invalid message.
 pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
+    let Some(group) = endpoint.led() else { return work(endpoint, serve) };
+    let (worker, own) = endpoint.for_own_worker();
+    let types = serve.keys.types.len();
+    let leader = Leader { endpoint, group, own, pool: serve.pool, types };
+    std::thread::scope(|scope| {
+        let rank = endpoint.rank();
+        let inbox = endpoint.inbox();
+        let worker =
+            std::thread::Builder::new().name("worker".into()).spawn_scoped(scope, move || {
+                let ended = catch_unwind(AssertUnwindSafe(|| work(&worker, serve)));
+                let why = match &ended {
+                    Ok(Ok(())) => return Ok(()),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "its worker panicked".to_owned(),
+                };
+                // Otherwise the leader would go on without a worker.
+                let _ = inbox.send(Incoming::Lost { rank, why: why.clone() });
+                ended.unwrap_or(Err(RankError::Lost { rank, why }))
+            });
+        let worker = worker.map_err(|error| own_error(endpoint, serve, &error))?;
+        let led = catch_unwind(AssertUnwindSafe(|| leader.lead()));
+        // The worker must not wait for messages that do not come.
+        if !matches!(led, Ok(Ok(()))) {
+            let why = "its leader has ended".to_owned();
+            let _ = leader.own.send(Incoming::Lost { rank: 0, why });
+        }
+        let worked = worker.join();
+        let led = led.unwrap_or_else(|panic| resume_unwind(panic));
+        worked.unwrap_or_else(|panic| resume_unwind(panic)).and(led)
+    })
+}
+
+/// Does the work of a rank, as a leader or not.
+fn work<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), RankError> {
     let masking = Masking::new(serve.keys.verifying.zero_knowledge);
-    let wiring = serve.circuit.layout().wiring(masking);
-    let queue = JobQueue::default();
+    let (queue, slice) = (JobQueue::default(), RwLock::new(None));
     endpoint.outbox().send(0, Kind::Hello, 0, serve.hello.encode());
     std::thread::scope(|scope| {
         // However this ends, panics included, the provers must not wait forever.
         let _closing = Closing(&queue);
         let provers = u32::try_from(serve.hello.provers).unwrap_or(u32::MAX);
         for index in 0..provers {
-            let prover = Prover { serve, queue: &queue, outbox: endpoint.outbox(), index, masking };
+            let (outbox, slice) = (endpoint.outbox(), &slice);
+            let prover = Prover { serve, queue: &queue, slice, outbox, index, masking };
             let spawned = std::thread::Builder::new()
                 .name(format!("prover-{index}"))
                 .spawn_scoped(scope, move || prover.run());
             spawned.map_err(|error| own_error(endpoint, serve, &error))?;
         }
         let shared = std::cell::OnceCell::new();
-        let starts = wiring.starts();
-        let listener = Listener {
-            endpoint,
-            serve,
-            queue: &queue,
-            wiring: &wiring,
-            starts: &starts,
-            outbox: endpoint.outbox(),
-        };
+        let outbox = endpoint.outbox();
+        let listener = Listener { endpoint, serve, queue: &queue, slice: &slice, masking, outbox };
         listener.listen(&shared).inspect_err(serve.failed)
     })
 }
@@ -95,9 +125,12 @@ fn own_error<P>(
     }
 }
 
+/// The slice that this rank executed, once it has.
+type OwnSlice<'a> = RwLock<Option<Slice<'a>>>;
+
 /// A job that waits for a prover.
-struct Task {
-    job: Job,
+struct Waiting {
+    task: Task,
     begin: Begin,
     run: u32,
     /// The challenges of the prove round; none in the commit round.
@@ -114,11 +147,11 @@ struct JobQueue {
 /// What waits, what is held, and what was done.
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Task>,
+    waiting: VecDeque<Waiting>,
     /// The run and attempt in progress.
     run: u32,
     /// Jobs that were committed to and are not proven, by instance.
-    held: BTreeMap<usize, Job>,
+    held: BTreeMap<usize, Task>,
     account: Account,
     /// When the first job since the last account arrived.
     since: Option<Instant>,
@@ -132,7 +165,7 @@ impl JobQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, tasks: Vec<Task>) {
+    fn put(&self, tasks: Vec<Waiting>) {
         let mut state = self.lock();
         state.since.get_or_insert_with(Instant::now);
         state.waiting.extend(tasks);
@@ -140,7 +173,7 @@ impl JobQueue {
     }
 
     /// Waits for the next task; `None` when the queue is closed.
-    fn next(&self) -> Option<Task> {
+    fn next(&self) -> Option<Waiting> {
         let mut state = self.lock();
         loop {
             if state.closed {
@@ -179,18 +212,19 @@ impl Drop for Closing<'_> {
 }
 
 /// One prover thread.
-struct Prover<'a, P> {
+struct Prover<'a, 'c, P> {
     serve: &'a Serve<'a, P>,
     queue: &'a JobQueue,
+    slice: &'a OwnSlice<'c>,
     outbox: Outbox,
     index: u32,
     masking: Masking,
 }
 
-impl<P> Prover<'_, P> {
+impl<P> Prover<'_, '_, P> {
     fn run(self) {
         while let Some(task) = self.queue.next() {
-            let (instance, run) = (task.job.instance, task.run);
+            let (instance, run) = (task.task.instance(), task.run);
             let since = Clock::start();
             // A panic in a circuit's code must end the run with a reason, not leave rank 0 waiting.
             let outcome = catch_unwind(AssertUnwindSafe(|| self.answer(task, since)));
@@ -213,11 +247,21 @@ impl<P> Prover<'_, P> {
     }
 
     /// Does a job and sends the answer.
-    fn answer(&self, task: Task, since: Clock) -> Result<(), WorkerError> {
-        let Task { job, begin, run, challenges } = task;
+    fn answer(&self, waiting: Waiting, since: Clock) -> Result<(), WorkerError> {
+        let Waiting { task, begin, run, challenges } = waiting;
+        let instance = task.instance();
+        // Its own values need not be kept twice between the rounds.
+        let held = match &task {
+            Task::Whole(_) => None,
+            Task::Own(job) => Some(Task::Own(job.clone())),
+        };
+        let slice = self.slice.read().unwrap_or_else(PoisonError::into_inner);
+        let job = task.into_job(slice.as_ref(), self.serve.circuit.layout(), self.masking);
+        let job = job.map_err(|why| WorkerError::Job { instance, why })?;
+        drop(slice);
         let types = &self.serve.keys.types;
         let worker = Worker::new(self.serve.circuit, types, self.masking, begin.witness_check);
-        let (prover, instance) = (self.index, job.instance);
+        let prover = self.index;
         match challenges {
             None => {
                 let (committed, answer) = worker.commit(job)?;
@@ -225,7 +269,8 @@ impl<P> Prover<'_, P> {
                 // for an attempt that has ended.
                 let mut state = self.queue.lock();
                 if state.run == run {
-                    state.held.insert(instance, committed.into_job());
+                    let task = held.unwrap_or_else(|| Task::Whole(committed.into_job()));
+                    state.held.insert(instance, task);
                 }
                 drop(state);
                 let times = self.queue.done(since);
@@ -248,64 +293,13 @@ pub(crate) const POLE: u32 = 1;
 /// The code in [`Kind::Failed`] for every other reason.
 const OTHER: u32 = 2;
 
-/// Encodes a job: the instance, its secrets, the values of its slots, and its private input. The
-/// rest follows from the layout.
-pub(crate) fn encode_job(
-    out: Writer,
-    job: &Job,
-    circuit: &PreparedCircuit<'_>,
-) -> Result<Writer, String> {
-    let private =
-        job.private.as_ref().map(|private| circuit.encode_private(private)).transpose()?;
-    let private = private.unwrap_or_default();
-    if u32::try_from(private.len()).is_err() {
-        return Err(format!("it has {} bytes, the maximum is 4 GiB", private.len()));
-    }
-    let mut out = out.count(job.instance);
-    out.0.extend_from_slice(job.randomness.secret_bytes());
-    Ok(out.scalars(&job.values).bytes(&private))
-}
-
-/// Decodes a job. Type, addresses and multiplicities come from this rank's own layout, never from
-/// the message.
-fn decode_job(
-    reader: &mut Reader<'_>,
-    circuit: &PreparedCircuit<'_>,
-    wiring: &Wiring,
-    starts: &[usize],
-) -> Result<Job, DecodeError> {
-    let instance = reader.u32("index of the instance")? as usize;
-    let Some(kind) = wiring.type_of.get(instance) else {
-        return Err(reader.invalid(
-            "index of the instance",
-            4,
-            format_args!("the layout has no instance {instance}"),
-        ));
-    };
-    let secret = reader.array::<{ InstanceRandomness::BYTES }>("randomness")?;
-    let slots = wiring.slots[starts[instance]..][..wiring.types[*kind as usize].slots].to_vec();
-    let values = reader.scalars(slots.len(), "value of a shared wire")?;
-    let bytes = reader.bytes("private input")?;
-    let length = bytes.len();
-    let private = circuit.decode_private(bytes);
-    let private = private.map_err(|why| reader.invalid("private input", length, why))?;
-    Ok(Job {
-        instance,
-        kind: *kind as usize,
-        values,
-        slots,
-        private: Some(private),
-        randomness: InstanceRandomness::from_secret_bytes(&secret),
-    })
-}
-
 /// The thread that receives messages.
-struct Listener<'a, P> {
+struct Listener<'a, 'c, P> {
     endpoint: &'a Endpoint,
-    serve: &'a Serve<'a, P>,
+    serve: &'a Serve<'c, P>,
     queue: &'a JobQueue,
-    wiring: &'a Wiring,
-    starts: &'a [usize],
+    slice: &'a OwnSlice<'c>,
+    masking: Masking,
     outbox: Outbox,
 }
 
@@ -322,7 +316,7 @@ fn challenges(content: &[u8]) -> Result<(ProveRound, &[u8]), RankError> {
     Ok((challenges, &content[ProveRound::LEN..]))
 }
 
-impl<P: Pool> Listener<'_, P> {
+impl<P: Pool> Listener<'_, '_, P> {
     /// Handles messages until the coordinator ends the run.
     fn listen<'s>(&self, shared: &'s std::cell::OnceCell<Shared<'s>>) -> Result<(), RankError>
     where
@@ -349,6 +343,11 @@ impl<P: Pool> Listener<'_, P> {
                     blocks = None;
                     continue;
                 }
+                // The values do not depend on the attempt.
+                Kind::Execute => {
+                    self.execute(&content, run)?;
+                    continue;
+                }
                 _ => {}
             }
             let Some((current, begin)) = begun else {
@@ -359,10 +358,12 @@ impl<P: Pool> Listener<'_, P> {
                 return Err(wrong(&"a request for a run that has ended"));
             }
             match kind {
-                Kind::CommitJobs => self.queue.put(self.tasks(&content, run, begin, None)?),
-                Kind::ProveJobs => {
+                Kind::CommitJobs | Kind::CommitOwn => {
+                    self.queue.put(self.tasks(kind, &content, run, begin, None)?);
+                }
+                Kind::ProveJobs | Kind::ProveOwn => {
                     let (challenges, jobs) = challenges(&content)?;
-                    self.queue.put(self.tasks(jobs, run, begin, Some(challenges))?);
+                    self.queue.put(self.tasks(kind, jobs, run, begin, Some(challenges))?);
                 }
                 Kind::Challenges => {
                     let (challenges, proven) = challenges(&content)?;
@@ -429,44 +430,92 @@ impl<P: Pool> Listener<'_, P> {
     /// Decodes jobs into tasks.
     fn tasks(
         &self,
+        kind: Kind,
         content: &[u8],
         run: u32,
         begin: Begin,
         challenges: Option<ProveRound>,
-    ) -> Result<Vec<Task>, RankError> {
+    ) -> Result<Vec<Waiting>, RankError> {
         let mut reader = Reader::new(content);
+        let decoder = Decoder { circuit: self.serve.circuit, masking: self.masking };
         let mut tasks = Vec::new();
         while reader.left() > 0 {
-            let job = decode_job(&mut reader, self.serve.circuit, self.wiring, self.starts);
-            let job = job.map_err(|e| wrong(&e))?;
-            tasks.push(Task { job, begin, run, challenges });
+            let task = match kind {
+                Kind::CommitOwn | Kind::ProveOwn => decoder.own(&mut reader),
+                _ => decoder.job(&mut reader),
+            };
+            let task = task.map_err(|e| wrong(&e))?;
+            tasks.push(Waiting { task, begin, run, challenges });
         }
         Ok(tasks)
     }
 
-    /// Takes the held jobs as tasks of the prove round, largest first and type by type, like the
-    /// coordinator's order.
-    fn held(&self, run: u32, begin: Begin, challenges: ProveRound) -> Vec<Task> {
-        let mut jobs: Vec<Job> =
-            std::mem::take(&mut self.queue.lock().held).into_values().collect();
-        let constraints = |job: &Job| self.serve.keys.types[job.kind].constraints();
-        jobs.sort_by_key(|job| (std::cmp::Reverse(constraints(job)), job.kind, job.instance));
-        let task = |job| Task { job, begin, run, challenges: Some(challenges) };
-        jobs.into_iter().map(task).collect()
+    /// Executes a slice of the circuit, and tells rank 0 what it must know about it
+    /// (spec: distributed#slices).
+    fn execute(&self, content: &[u8], run: u32) -> Result<(), RankError> {
+        let layout = self.serve.circuit.layout();
+        let execute = Execute::decode(content, layout.instances()).map_err(|e| wrong(&e))?;
+        let since = Clock::start();
+        let Execute { range, key } = execute;
+        match self.serve.circuit.execute_range(range.clone()) {
+            Ok(execution) => {
+                let pool = self.serve.pool;
+                let summary = SliceSummary::new(layout, &execution, range.clone(), &key, pool);
+                *self.slice.write().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Slice { range, execution });
+                let content = Executed { summary, times: since.elapsed() }.encode();
+                self.outbox.send(0, Kind::Executed, run, content);
+            }
+            Err(error) => {
+                let content = Writer::default().u32(u32::MAX).u32(OTHER).text(&error.to_string()).0;
+                self.outbox.send(0, Kind::Failed, run, content);
+            }
+        }
+        Ok(())
     }
 
-    /// Returns up to the requested number of jobs that are not started.
+    /// Takes the held jobs as tasks of the prove round, largest first and type by type, like the
+    /// coordinator's order.
+    fn held(&self, run: u32, begin: Begin, challenges: ProveRound) -> Vec<Waiting> {
+        let held = std::mem::take(&mut self.queue.lock().held);
+        let layout = self.serve.circuit.layout();
+        let mut tasks: Vec<(usize, Task)> = (held.into_iter())
+            .map(|(instance, task)| (layout.type_index(instance_id(instance)), task))
+            .collect();
+        let constraints = |kind: usize| self.serve.keys.types[kind].constraints();
+        tasks.sort_by_key(|(kind, task)| {
+            (std::cmp::Reverse(constraints(*kind)), *kind, task.instance())
+        });
+        let waiting = |(_, task)| Waiting { task, begin, run, challenges: Some(challenges) };
+        tasks.into_iter().map(waiting).collect()
+    }
+
+    /// Returns up to the requested number of jobs that are not started: their numbers, and if rank 0
+    /// does not have them, their values and private inputs.
     fn revoke(&self, content: &[u8], run: u32) -> Result<(), RankError> {
+        let Revoke { most, with_values } = Revoke::decode(content).map_err(|e| wrong(&e))?;
         // From the end of the queue, where jobs would wait longest.
-        let most = Reader::new(content).u32("how many").map_err(|e| wrong(&e))? as usize;
         let mut state = self.queue.lock();
         let keep = state.waiting.len().saturating_sub(most);
-        let returned: Vec<usize> =
-            state.waiting.split_off(keep).iter().map(|task| task.job.instance).collect();
+        let returned = state.waiting.split_off(keep);
         drop(state);
-        let out =
-            returned.iter().fold(Writer::default().count(returned.len()), |out, i| out.count(*i));
-        self.outbox.send(0, Kind::Revoked, run, out.0);
+        let slice = self.slice.read().unwrap_or_else(PoisonError::into_inner);
+        let (circuit, layout) = (self.serve.circuit, self.serve.circuit.layout());
+        let encode = |out: Writer, Waiting { task, .. }: Waiting| {
+            let out = out.count(task.instance());
+            if !with_values {
+                return Ok(out);
+            }
+            encode_taken(out, &task.into_taken(slice.as_ref(), layout, self.masking)?, circuit)
+        };
+        let head = Writer::default().count(returned.len()).u32(with_values.into());
+        match returned.into_iter().try_fold(head, encode) {
+            Ok(out) => drop(self.outbox.send(0, Kind::Revoked, run, out.0)),
+            Err::<_, String>(why) => {
+                let content = Writer::default().u32(u32::MAX).u32(OTHER).text(&why).0;
+                self.outbox.send(0, Kind::Failed, run, content);
+            }
+        }
         Ok(())
     }
 

@@ -23,6 +23,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+mod designs;
 mod endings;
 mod trust;
 
@@ -39,6 +40,35 @@ fn pool(threads: usize) -> Arc<LocalEngine> {
     Arc::new(LocalEngine::new(NonZeroUsize::new(threads)).unwrap())
 }
 
+/// How a run uses its ranks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Design {
+    schedule: Scheduling,
+    executes: Executes,
+    /// The maximum number of ranks per leader, if there are leaders.
+    fanout: Option<NonZeroUsize>,
+}
+
+impl From<Scheduling> for Design {
+    fn from(schedule: Scheduling) -> Self {
+        Self { schedule, ..Self::default() }
+    }
+}
+
+impl Design {
+    /// All four, with groups of two ranks, under this scheduling.
+    fn all(schedule: Scheduling) -> [Self; 4] {
+        let two = NonZeroUsize::new(2);
+        let designs = [
+            (Executes::Root, None),
+            (Executes::Ranks, None),
+            (Executes::Root, two),
+            (Executes::Ranks, two),
+        ];
+        designs.map(|(executes, fanout)| Self { schedule, executes, fanout })
+    }
+}
+
 /// What a worker rank does with its end of the network. The last argument serves it honestly.
 type Double<'a> = &'a (dyn Fn(usize, Endpoint, &dyn Fn(&Endpoint)) + Sync);
 
@@ -47,12 +77,12 @@ type Double<'a> = &'a (dyn Fn(usize, Endpoint, &dyn Fn(&Endpoint)) + Sync);
 fn run_with(
     bench: &Bench<Squares>,
     provers: &[usize],
-    schedule: Scheduling,
+    design: impl Into<Design>,
     options: &ProveOptions<'_>,
     double: Double<'_>,
 ) -> Result<ProvenRun, ProveError> {
     let ends = Endpoint::network(provers.len());
-    run_over(ends, bench, provers, schedule, options, &|_| Box::new(Merlin::new()), double)
+    run_over(ends, bench, provers, design.into(), options, &|_| Box::new(Merlin::new()), double)
 }
 
 /// [`run_with`] over any network and any sponge.
@@ -60,12 +90,16 @@ fn run_over(
     ends: Vec<Endpoint>,
     bench: &Bench<Squares>,
     provers: &[usize],
-    schedule: Scheduling,
+    design: Design,
     options: &ProveOptions<'_>,
     sponge: &dyn Fn(u32) -> Box<dyn Sponge>,
     double: Double<'_>,
 ) -> Result<ProvenRun, ProveError> {
-    let mut ends = ends.into_iter();
+    let Design { schedule, executes, fanout } = design;
+    let mut ends = ends.into_iter().map(|end| match fanout {
+        Some(fanout) => end.with_leaders(fanout),
+        None => end,
+    });
     let input = Fr::from(INPUT);
     let circuit = bench.with_input(&input);
     let own = pool(2);
@@ -106,14 +140,14 @@ fn run_over(
             scope.spawn(move || double(end.rank(), end, &work));
         }
         let engine = RankEngine::start(root, pool(2), &hello(1), role, schedule);
-        let engine = engine.map_err(ProveError::from_rank)?;
+        let engine = engine.map_err(ProveError::from_rank)?.executes(executes);
         prove_with(&circuit, &bench.keys, &engine, options, sponge)
     })
 }
 
-fn run(bench: &Bench<Squares>, provers: &[usize], schedule: Scheduling) -> ProvenRun {
+fn run(bench: &Bench<Squares>, provers: &[usize], design: impl Into<Design>) -> ProvenRun {
     let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
-    run_with(bench, provers, schedule, &options, &|_, end, work| work(&end)).unwrap()
+    run_with(bench, provers, design, &options, &|_, end, work| work(&end)).unwrap()
 }
 
 fn local(bench: &Bench<Squares>) -> ProvenRun {
@@ -121,20 +155,23 @@ fn local(bench: &Bench<Squares>) -> ProvenRun {
     prove(&bench.circuit, &Fr::from(INPUT), &bench.keys, &bench.engine, &options).unwrap()
 }
 
-/// Adversarial test 50: one seed leads to the same bytes with any number of ranks, provers and
-/// either scheduling.
+/// Adversarial test 50: one seed leads to the same bytes with any number of ranks and provers, with
+/// either scheduling, whoever executes the circuit, with and without leaders.
 #[test]
 fn a50_ranks_do_not_change_the_proof() {
     for n in [1, 5, 13, 33] {
         let bench = bench(n);
         let expected = local(&bench);
         for provers in [&[1][..], &[0, 1], &[1, 1], &[0, 2, 1], &[1, 1, 1, 3, 1]] {
-            for schedule in [Scheduling::Static, Scheduling::Dynamic] {
-                let run = run(&bench, provers, schedule);
+            for design in
+                [Scheduling::Static, Scheduling::Dynamic].into_iter().flat_map(Design::all)
+            {
+                let run = run(&bench, provers, design);
+                assert_eq!(run.public_values, expected.public_values);
                 assert_eq!(
                     run.proof.as_bytes(),
                     expected.proof.as_bytes(),
-                    "{n} {provers:?} {schedule:?}"
+                    "{n} {provers:?} {design:?}"
                 );
             }
         }
@@ -149,13 +186,23 @@ fn tampered(
     provers: &[usize],
     change: impl Fn(usize, Frame) -> Vec<Frame> + Send + Sync + Clone + 'static,
 ) -> (Result<ProvenRun, ProveError>, Vec<Event>) {
+    tampered_in(Scheduling::Static, bench, provers, change)
+}
+
+/// [`tampered`] in any design.
+fn tampered_in(
+    design: impl Into<Design>,
+    bench: &Bench<Squares>,
+    provers: &[usize],
+    change: impl Fn(usize, Frame) -> Vec<Frame> + Send + Sync + Clone + 'static,
+) -> (Result<ProvenRun, ProveError>, Vec<Event>) {
     let events = Mutex::new(Vec::new());
     let recorder =
         Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
     let options = ProveOptions::new()
         .randomness(Randomness::seeded_not_zero_knowledge(3))
         .recorder(&recorder);
-    let run = run_with(bench, provers, Scheduling::Static, &options, &|rank, end, work| {
+    let run = run_with(bench, provers, design, &options, &|rank, end, work| {
         let change = change.clone();
         work(&end.tampering(move |frame| change(rank, frame)));
     });
@@ -182,19 +229,21 @@ fn change_proof(frame: &mut Frame, change: impl Fn(&mut ProofResponse)) {
 #[test]
 fn a49_a_wrong_proof_is_made_again_and_its_rank_named() {
     let bench = bench(5);
-    let (run, events) = tampered(&bench, &[0, 1, 1], |rank, mut frame| {
-        if rank == 2 && frame.kind == Kind::Proven {
-            change_proof(&mut frame, |r| r.proof.c = r.proof.c.add(&G1Point::generator()));
-        }
-        vec![frame]
-    });
-    assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes());
-    let said = notices(&events);
-    assert!(
-        said.contains("were wrong and have been recomputed") && said.contains("(by rank 2 on "),
-        "{said}"
-    );
-    assert!(!said.contains("by rank 1"), "{said}");
+    for design in Design::all(Scheduling::Static) {
+        let (run, events) = tampered_in(design, &bench, &[0, 1, 1, 1], |rank, mut frame| {
+            if rank == 2 && frame.kind == Kind::Proven {
+                change_proof(&mut frame, |r| r.proof.c = r.proof.c.add(&G1Point::generator()));
+            }
+            vec![frame]
+        });
+        assert_eq!(run.unwrap().proof.as_bytes(), local(&bench).proof.as_bytes(), "{design:?}");
+        let said = notices(&events);
+        assert!(
+            said.contains("were wrong and have been recomputed") && said.contains("(by rank 2 on "),
+            "{said}"
+        );
+        assert!(!said.contains("by rank 1") && !said.contains("by rank 3"), "{said}");
+    }
 }
 
 /// Adversarial test 49: a wrong D moves the challenges, so everything restarts, and the rank is
@@ -203,11 +252,14 @@ fn a49_a_wrong_proof_is_made_again_and_its_rank_named() {
 fn a49_a_stale_commitment_is_named() {
     let bench = bench(5);
     let lies = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    for (most, ends_well) in [(1, true), (usize::MAX, false)] {
+    let runs = Design::all(Scheduling::Static)
+        .into_iter()
+        .flat_map(|design| [(1, true, design), (usize::MAX, false, design)]);
+    for (most, ends_well, design) in runs {
         let lies = lies.clone();
         lies.store(0, std::sync::atomic::Ordering::SeqCst);
-        let (run, events) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
-            let lie = rank == 1 && frame.kind == Kind::Committed;
+        let (run, events) = tampered_in(design, &bench, &[0, 1, 1, 1], move |rank, mut frame| {
+            let lie = rank == 2 && frame.kind == Kind::Committed;
             if lie && lies.fetch_add(1, std::sync::atomic::Ordering::SeqCst) < most {
                 let mut answered = Answered::<Commitment>::decode(&frame.content).unwrap();
                 answered.answer.d = G1Point::generator();
@@ -216,11 +268,11 @@ fn a49_a_stale_commitment_is_named() {
             vec![frame]
         });
         let said = notices(&events);
-        assert!(said.contains("(by rank 1 on ") && said.contains("was wrong"), "{said}");
+        assert!(said.contains("(by rank 2 on ") && said.contains("was wrong"), "{said}");
         assert_eq!(run.is_ok(), ends_well);
         if let Err(error) = run {
             assert!(
-                matches!(&error, ProveError::WrongCommitment { by, .. } if by.contains("rank 1")),
+                matches!(&error, ProveError::WrongCommitment { by, .. } if by.contains("rank 2")),
                 "{error}"
             );
         }
@@ -308,17 +360,19 @@ fn malformed_answers_name_the_rank() {
         (Kind::Part, |f| f.content.truncate(100), "bytes needed"),
         (Kind::Part, |f| f.content[..48].fill(0xff), "unreduced coordinate"),
     ];
-    for (kind, change, says) in cases {
-        let (run, _) = tampered(&bench, &[0, 1, 1], move |rank, mut frame| {
-            if rank == 1 && frame.kind == kind {
+    let [plain, .., leaders] = Design::all(Scheduling::Static);
+    let runs = cases.into_iter().flat_map(|case| [(case, plain), (case, leaders)]);
+    for ((kind, change, says), design) in runs {
+        let (run, _) = tampered_in(design, &bench, &[0, 1, 1, 1], move |rank, mut frame| {
+            if rank == 2 && frame.kind == kind {
                 change(&mut frame);
             }
             vec![frame]
         });
         let error = run.unwrap_err().to_string();
         assert!(
-            error.contains("rank 1 sent a wrong message") && error.contains(says),
-            "{says}: {error}"
+            error.contains("rank 2 sent a wrong message") && error.contains(says),
+            "{says}: {design:?}: {error}"
         );
     }
     // Damage in transit.
@@ -523,6 +577,36 @@ fn accounts_and_events_are_complete() {
     }
 }
 
+/// Rank 0 receives one part per leader in each phase of the aggregation, and one per rank without
+/// leaders.
+#[test]
+fn leaders_join_the_parts_of_their_groups() {
+    let bench = bench(40);
+    let expected = local(&bench);
+    let [plain, .., leaders] = Design::all(Scheduling::Dynamic);
+    let mut messages = Vec::new();
+    for design in [plain, leaders] {
+        let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = count.clone();
+        let (run, _) = tampered_in(design, &bench, &[0, 1, 1, 1, 1], move |_, frame| {
+            // To rank 0 itself, not to a leader.
+            let parts = match frame.kind {
+                Kind::Bundle => leaders::unpack(&frame.content, &(1..5)).unwrap(),
+                _ => Vec::new(),
+            };
+            let is_part =
+                |(_, bytes): &(usize, Vec<u8>)| Frame::kind_of(bytes) == Some(Kind::Part as u16);
+            let parts = parts.iter().filter(|message| is_part(message)).count();
+            let alone = design.fanout.is_none() && frame.kind == Kind::Part;
+            counted.fetch_add(parts + usize::from(alone), std::sync::atomic::Ordering::SeqCst);
+            vec![frame]
+        });
+        assert_eq!(run.unwrap().proof.as_bytes(), expected.proof.as_bytes());
+        messages.push(count.load(std::sync::atomic::Ordering::SeqCst));
+    }
+    assert_eq!(messages[0], 2 * messages[1], "four ranks in two groups");
+}
+
 /// A larger aggregation, in which ranks do several GIPA rounds alone before the remaining elements
 /// are joined.
 #[test]
@@ -530,9 +614,9 @@ fn larger_blocks_are_folded_on_ranks() {
     let bench = bench(150);
     let expected = local(&bench);
     for provers in [&[1, 1][..], &[0, 1, 4, 2]] {
-        assert_eq!(
-            run(&bench, provers, Scheduling::Dynamic).proof.as_bytes(),
-            expected.proof.as_bytes()
-        );
+        for design in Design::all(Scheduling::Dynamic) {
+            let run = run(&bench, provers, design);
+            assert_eq!(run.proof.as_bytes(), expected.proof.as_bytes(), "{provers:?} {design:?}");
+        }
     }
 }

@@ -125,16 +125,14 @@ impl<'a, E: Engine> Attempt<'a, E> {
 
     /// A pole costs an attempt, so a worker's claim of one is checked (spec: memory-check#pole).
     fn check_pole(&self, error: ProveError, round: Option<ProveRound>) -> ProveError {
-        let hits = |instance| {
-            round.is_some_and(|round| {
-                self.coordinator.hits_pole(instance, self.randomness, &round.memory)
-            })
-        };
-        match error {
-            ProveError::Worker(WorkerError::Pole { instance }) if !hits(instance) => {
-                ProveError::FalsePole { instance, by: self.session.by(instance) }
-            }
-            other => other,
+        let ProveError::Worker(WorkerError::Pole { instance }) = error else { return error };
+        let hits = round.map_or(Ok(false), |round| {
+            self.coordinator.hits_pole(instance, self.randomness, &round.memory)
+        });
+        match hits {
+            Ok(true) => error,
+            Ok(false) => ProveError::FalsePole { instance, by: self.session.by(instance) },
+            Err(other) => other.into(),
         }
     }
 

@@ -11,16 +11,19 @@ use crate::events::TypeSummary;
 use crate::keys::{CircuitMismatch, KeyFileError, ProverKeys, have_wiring, keys_match};
 use crate::mirage::MirageInstance;
 use crate::pool::Pool;
-use crate::protocol::messages::{Commitment, Job, ProofResponse, ProveRound};
+use crate::protocol::executed::{
+    Executed, InstanceDigest, Values, digest_of, execution_digest, instance_id,
+};
+use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse, ProveRound};
 use crate::randomness::{Purpose, Randomness};
 use crate::rank_error::RankError;
 use crate::verifier::proof::Proof;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
 use hekaton_arith::{Fr, G1Point, Group, fr_from_uniform};
-use hekaton_circuit::prover::{Prefix, Wiring};
+use hekaton_circuit::prover::Prefix;
 use hekaton_circuit::{
-    Execution, ExecutionError, InstanceId, Layout, Masking, MemoryChallenges, PreparedCircuit,
+    Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput,
 };
 
 /// Why the coordinator stopped.
@@ -74,6 +77,24 @@ pub enum CoordinatorError {
     /// A phase of the aggregation was skipped, or had the wrong number of values.
     #[error("{0}")]
     Phase(String),
+    /// The circuit's `execute_range` has different values for one wire in different ranges.
+    #[error(
+        "execute_range has another value of wire {wire} for subcircuit {} than for subcircuit {}: \
+         its values must be those of execute, whatever the range",
+        .instances[1], .instances[0]
+    )]
+    Slices {
+        /// The wire.
+        wire: String,
+        /// Two subcircuits that share it.
+        instances: [usize; 2],
+    },
+    /// The values of all ranks are right, but did not seem so.
+    #[error(
+        "the values of all ranks are right, but rank 0 found them to differ: possible hardware \
+         fault; run it again"
+    )]
+    Unbalanced,
     /// A rank failed, or was lost.
     #[error(transparent)]
     Rank(#[from] RankError),
@@ -102,9 +123,12 @@ pub struct Coordinator<'a> {
     key_digest: [u8; 32],
     shared: Shared<'a>,
     layout: &'a Layout,
-    wiring: Wiring,
-    starts: Vec<usize>,
-    execution: Execution<'a>,
+    masking: Masking,
+    /// The type of each instance.
+    type_of: Vec<u32>,
+    values: Values<'a>,
+    /// The digest of each instance's values.
+    digests: Vec<InstanceDigest>,
     execution_digest: [u8; 32],
     public_values: Vec<Fr>,
 }
@@ -129,31 +153,46 @@ impl<'a> Coordinator<'a> {
         pool: &impl Pool,
         provers: usize,
     ) -> Result<Self, CoordinatorError> {
-        let layout = circuit.layout();
-        let wiring = layout.wiring(Masking::new(keys.verifying.zero_knowledge));
+        Self::check(circuit, keys, pool, provers)?;
+        Ok(Self::of(circuit, keys, Executed::here(circuit, pool)?))
+    }
+
+    /// Checks that keys belong to a circuit's code.
+    pub(crate) fn check(
+        circuit: &PreparedCircuit<'_>,
+        keys: &ProverKeys,
+        pool: &impl Pool,
+        provers: usize,
+    ) -> Result<(), CoordinatorError> {
+        let wiring = circuit.layout().wiring(Masking::new(keys.verifying.zero_knowledge));
         // Keys of other code would prove other constraints (spec: verifier#type-digests).
         keys_match(circuit, keys, &wiring, pool, provers)?;
-        if !have_wiring(keys, &wiring)? {
-            return Err(CoordinatorError::MixedKeys);
-        }
-        let vk = &keys.verifying;
-        let execution = circuit.execute()?;
-        let public_values = execution.public(layout);
+        if have_wiring(keys, &wiring)? { Ok(()) } else { Err(CoordinatorError::MixedKeys) }
+    }
+
+    /// The coordinator of an execution, with keys that were [checked](Self::check).
+    pub(crate) fn of(
+        circuit: &'a PreparedCircuit<'a>,
+        keys: &'a ProverKeys,
+        executed: Executed<'a>,
+    ) -> Self {
+        let (layout, vk) = (circuit.layout(), &keys.verifying);
+        let Executed { values, public, digests } = executed;
         let key_digest = vk.digest();
-        let execution_digest = digest_of_execution(&key_digest, layout, &execution);
-        let starts = wiring.starts();
-        let shared = Shared::new(&keys.aggregation, vk.k);
-        Ok(Self {
+        #[allow(clippy::cast_possible_truncation, reason = "there are fewer types than 2^32")]
+        let type_of = layout.instance_ids().map(|id| layout.type_index(id) as u32).collect();
+        Self {
             keys,
             key_digest,
-            shared,
+            shared: Shared::new(&keys.aggregation, vk.k),
             layout,
-            wiring,
-            starts,
-            execution,
-            execution_digest,
-            public_values,
-        })
+            masking: Masking::new(vk.zero_knowledge),
+            type_of,
+            values,
+            execution_digest: execution_digest(&key_digest, &digests),
+            digests,
+            public_values: public,
+        }
     }
 
     /// The number of subcircuits, n.
@@ -168,30 +207,24 @@ impl<'a> Coordinator<'a> {
 
     /// The number of constraints of all subcircuits.
     pub fn total_constraints(&self) -> u64 {
-        self.wiring
-            .type_of
-            .iter()
-            .map(|kind| self.keys.types[*kind as usize].constraints() as u64)
-            .sum()
+        (0..self.instances()).map(|instance| self.constraints(instance) as u64).sum()
     }
 
     /// The number of shared wires of all subcircuits, masks included.
     pub fn total_slots(&self) -> u64 {
-        self.wiring.slots.len() as u64
+        (0..self.instances()).map(|instance| self.slots(instance) as u64).sum()
     }
 
     /// The number of constraints of one instance.
     pub fn constraints(&self, instance: usize) -> usize {
-        self.keys.types[self.wiring.type_of[instance] as usize].constraints()
+        self.keys.types[self.kind(instance)].constraints()
     }
 
     /// All instances, largest first and type by type, so that all provers finish a round at about
     /// the same time and a type's key is used while it is in cache.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.instances()).collect();
-        order.sort_by_key(|i| {
-            (std::cmp::Reverse(self.constraints(*i)), self.wiring.type_of[*i], *i)
-        });
+        order.sort_by_key(|i| (std::cmp::Reverse(self.constraints(*i)), self.type_of[*i], *i));
         order
     }
 
@@ -201,49 +234,101 @@ impl<'a> Coordinator<'a> {
         self.execution_digest
     }
 
+    /// The number of an instance's type.
+    fn kind(&self, instance: usize) -> usize {
+        self.type_of[instance] as usize
+    }
+
     /// The name of an instance's type.
     pub(crate) fn type_name(&self, instance: usize) -> &str {
-        &self.wiring.types[self.wiring.type_of[instance] as usize].name
+        self.keys.types[self.kind(instance)].name()
     }
 
     /// The number of shared wires of an instance, masks included.
     pub(crate) fn slots(&self, instance: usize) -> usize {
-        self.wiring.types[self.wiring.type_of[instance] as usize].slots
+        self.keys.types[self.kind(instance)].slots()
     }
 
     /// The types with their sizes, for the first event of a run.
     pub(crate) fn type_summaries(&self) -> Vec<TypeSummary> {
-        let mut out: Vec<TypeSummary> = (self.wiring.types.iter().zip(&self.keys.types))
-            .map(|(kind, key)| TypeSummary {
-                name: kind.name.clone(),
+        let mut out: Vec<TypeSummary> = (self.keys.types.iter())
+            .map(|key| TypeSummary {
+                name: key.name().to_owned(),
                 constraints: key.constraints() as u64,
                 instances: 0,
             })
             .collect();
-        self.wiring.type_of.iter().for_each(|kind| out[*kind as usize].instances += 1);
+        self.type_of.iter().for_each(|kind| out[*kind as usize].instances += 1);
         out
     }
 
-    /// The job of one instance in the commit round, which needs no private input.
-    pub fn commit_job(&self, instance: usize, randomness: &Randomness) -> Job {
+    /// The values of one instance's slots, masks excluded, and its private input if `private`.
+    fn values_of(
+        &self,
+        instance: usize,
+        private: bool,
+    ) -> Result<(Vec<Fr>, Option<PrivateInput>), ExecutionError> {
         let id = instance_id(instance);
-        let kind = self.wiring.type_of[instance];
-        let values = match self.wiring.masking {
+        let of = |execution: &Execution<'_>| {
+            let private = private.then(|| execution.private_input(self.layout, id));
+            Ok((execution.values.slots(self.layout, id), private.transpose()?))
+        };
+        match &self.values {
+            Values::Here(execution) => of(execution),
+            Values::OnRanks(circuit) => of(&circuit.execute_range(instance..instance + 1)?),
+        }
+    }
+
+    /// The values in one instance's mask slots, if it has them.
+    fn masks(&self, instance: usize, randomness: &Randomness) -> Vec<Fr> {
+        match self.masking {
             // Mask i is a function of the seed: both neighbors compute the same one. Its context is
             // what masks hide, so another key or another execution has other masks even if a seed
             // is reused (spec: zero-knowledge#masks, zero-knowledge#randomness).
             Masking::Masked => {
                 let masks = randomness.of_masks(&self.execution_digest);
                 let mask = |i| masks.scalar(Purpose::Mask, i);
-                self.execution.values.masked_slots(self.layout, id, mask)
+                self.layout.mask_values(instance_id(instance), mask).to_vec()
             }
-            Masking::Unmasked => self.execution.values.slots(self.layout, id),
-        };
-        let slots = self.wiring.slots[self.starts[instance]..][..values.len()].to_vec();
+            Masking::Unmasked => Vec::new(),
+        }
+    }
+
+    /// A job of these values, masks excluded, and this private input.
+    pub(crate) fn job_of(
+        &self,
+        instance: usize,
+        mut values: Vec<Fr>,
+        private: Option<PrivateInput>,
+        randomness: &Randomness,
+    ) -> Job {
+        let OwnJob { randomness, masks, .. } = self.own_job(instance, randomness);
+        values.extend(masks);
+        let slots = self.layout.accesses(instance_id(instance), self.masking);
+        Job { instance, kind: self.kind(instance), values, slots, private, randomness }
+    }
+
+    /// The secrets of a job, for a rank that has the values and the private input itself
+    /// (spec: distributed#slices).
+    pub(crate) fn own_job(&self, instance: usize, randomness: &Randomness) -> OwnJob {
         // A worker gets the secrets of its own subcircuits only, not the seed
         // (spec: zero-knowledge#randomness).
+        let masks = self.masks(instance, randomness);
         let randomness = randomness.of_instance(&self.key_digest, instance);
-        Job { instance, kind: kind as usize, values, slots, private: None, randomness }
+        OwnJob { instance, randomness, masks }
+    }
+
+    /// The job of one instance in the commit round, which needs no private input.
+    ///
+    /// # Errors
+    /// When the values are on ranks, and executing the instance again fails.
+    pub fn commit_job(
+        &self,
+        instance: usize,
+        randomness: &Randomness,
+    ) -> Result<Job, CoordinatorError> {
+        let (values, private) = self.values_of(instance, false)?;
+        Ok(self.job_of(instance, values, private, randomness))
     }
 
     /// The job of one instance with its private input, for the prove round or for both rounds.
@@ -255,8 +340,13 @@ impl<'a> Coordinator<'a> {
         instance: usize,
         randomness: &Randomness,
     ) -> Result<Job, CoordinatorError> {
-        let private = self.execution.private_input(self.layout, instance_id(instance))?;
-        Ok(Job { private: Some(private), ..self.commit_job(instance, randomness) })
+        let (values, private) = self.values_of(instance, true)?;
+        Ok(self.job_of(instance, values, private, randomness))
+    }
+
+    /// Whether these are the values that an instance's digest is of.
+    pub(crate) fn are_values_of(&self, instance: usize, values: &[Fr]) -> bool {
+        digest_of(values) == self.digests[instance]
     }
 
     /// Whether an instance hits a pole (zero denominator) under these challenges: a worker's claim
@@ -266,12 +356,12 @@ impl<'a> Coordinator<'a> {
         instance: usize,
         randomness: &Randomness,
         memory: &MemoryChallenges,
-    ) -> bool {
+    ) -> Result<bool, CoordinatorError> {
         if instance >= self.instances() {
-            return false;
+            return Ok(false);
         }
-        let Job { slots, values, .. } = self.commit_job(instance, randomness);
-        Prefix::new(&slots, &values, memory).is_err()
+        let Job { slots, values, .. } = self.commit_job(instance, randomness)?;
+        Ok(Prefix::new(&slots, &values, memory).is_err())
     }
 
     /// What all blocks of the aggregation read.
@@ -403,30 +493,6 @@ pub(crate) fn padded_commitments(commitments: &[Commitment], padded: usize) -> V
     let mut out = vec![G1Point::IDENTITY; padded];
     commitments.iter().for_each(|commitment| out[commitment.instance] = commitment.d);
     out
-}
-
-/// The instance at an index below n.
-#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
-fn instance_id(instance: usize) -> InstanceId {
-    InstanceId::from_index(instance as u32)
-}
-
-/// A digest of everything that masks hide: the verifying key and the values of all slots, also of
-/// those without a wire (spec: zero-knowledge#randomness).
-fn digest_of_execution(
-    key_digest: &[u8; 32],
-    layout: &Layout,
-    execution: &Execution<'_>,
-) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 execution");
-    hasher.update(key_digest);
-    // The layout is bound by the key, so the number of slots per instance is known.
-    for instance in layout.instance_ids() {
-        for value in execution.values.slots(layout, instance) {
-            hasher.update(&hekaton_arith::fr_to_bytes(&value));
-        }
-    }
-    *hasher.finalize().as_bytes()
 }
 
 /// Sorts answers by instance, of which each must have exactly one (spec: distributed#collect).

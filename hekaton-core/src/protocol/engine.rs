@@ -4,15 +4,18 @@
 use crate::aggregation::block::Shared;
 use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::{Phase, RankAccount};
+use crate::keys::ProverKeys;
 use crate::pool::{LocalEngine, Pool};
 use crate::protocol::answer::Answer;
-use crate::protocol::coordinator::Coordinator;
+use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::error::ProveError;
+use crate::protocol::executed::Executed;
 use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use crate::protocol::options::Cancellation;
 use crate::protocol::worker::Worker;
 use crate::randomness::Randomness;
 use crate::system::{Clock, Times};
+use hekaton_circuit::PreparedCircuit;
 use std::num::NonZeroUsize;
 
 /// How an answer was computed.
@@ -56,7 +59,7 @@ impl Round<'_> {
     /// Computes the answer for one instance in this process.
     pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<A, ProveError> {
         let job = match self.challenges {
-            None => self.coordinator.commit_job(instance, self.randomness),
+            None => self.coordinator.commit_job(instance, self.randomness)?,
             Some(_) => self.coordinator.prove_job(instance, self.randomness)?,
         };
         Ok(A::make(self.worker, job, self.challenges.as_ref())?)
@@ -83,6 +86,21 @@ pub trait Engine: sealed::Sealed {
     /// The number of ranks; 1 for an engine without ranks.
     fn ranks(&self) -> usize {
         1
+    }
+
+    /// Executes the circuit of keys, in this process or on ranks, each its own slice
+    /// (spec: distributed#slices).
+    ///
+    /// # Errors
+    /// When the circuit cannot be executed, or a rank fails.
+    #[allow(private_interfaces)]
+    fn execute<'c>(
+        &self,
+        circuit: &'c PreparedCircuit<'c>,
+        keys: &ProverKeys,
+    ) -> Result<Executed<'c>, ProveError> {
+        let _ = keys;
+        Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
     }
 
     /// Runs one round over these instances and calls `done` with each answer. The first error stops

@@ -27,6 +27,18 @@ pub struct Job {
     pub randomness: InstanceRandomness,
 }
 
+/// A subcircuit to be proven by a rank that executed it: what only rank 0 knows
+/// (spec: distributed#slices).
+#[derive(Clone, Debug)]
+pub(crate) struct OwnJob {
+    /// The index of the instance.
+    pub(crate) instance: usize,
+    /// The secret randomness of this subcircuit.
+    pub(crate) randomness: InstanceRandomness,
+    /// The values in its mask slots, if it has them.
+    pub(crate) masks: Vec<Fr>,
+}
+
 /// A worker's answer in the commit round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commitment {

@@ -9,6 +9,7 @@ mod attempt;
 pub mod coordinator;
 pub mod engine;
 mod error;
+pub(crate) mod executed;
 pub mod journal;
 mod key_sink;
 pub mod messages;

@@ -156,8 +156,10 @@ impl<E: Engine> Session<'_, E> {
         // Of the threads of this process, as many as may prove at once within its memory.
         let own = self.options.provers.map_or(usize::MAX, std::num::NonZeroUsize::get);
         let own = own.min(self.engine.pool().threads());
-        let coordinator = Coordinator::new(self.circuit, self.keys, self.engine.pool(), own)?;
-        recorder.phase_end(Phase::Execute, since, 0);
+        Coordinator::check(self.circuit, self.keys, self.engine.pool(), own)?;
+        let executed = self.engine.execute(self.circuit, self.keys)?;
+        let coordinator = Coordinator::of(self.circuit, self.keys, executed);
+        self.phase_end(Phase::Execute, since, 0)?;
         let vk = &self.keys.verifying;
         // A proof with a known seed is not zero-knowledge, whatever the keys say
         // (spec: zero-knowledge#modes).

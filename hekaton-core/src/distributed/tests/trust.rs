@@ -35,10 +35,10 @@ fn f1_ranks_with_other_code_are_refused() {
 }
 
 /// Messages by receiver.
-type Sent = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
+pub(super) type Sent = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
 
 /// A network of threads that records what rank 0 sends to each rank.
-fn recorded_network(size: usize, sent: &Sent) -> Vec<Endpoint> {
+pub(super) fn recorded_network(size: usize, sent: &Sent) -> Vec<Endpoint> {
     let inboxes: Arc<OnceLock<Vec<std::sync::mpsc::Sender<Incoming>>>> = Arc::default();
     let end = |rank: usize| {
         let (inboxes, sent) = (inboxes.clone(), sent.clone());
@@ -77,7 +77,9 @@ fn f7_ranks_get_the_secrets_of_their_own_subcircuits() {
     };
     let (ends, schedule) = (recorded_network(3, &sent), Scheduling::Static);
     let run =
-        run_over(ends, &bench, &[0, 1, 1], schedule, &options, &sponge, &|_, end, work| work(&end));
+        run_over(ends, &bench, &[0, 1, 1], schedule.into(), &options, &sponge, &|_, end, work| {
+            work(&end)
+        });
     let run = run.unwrap();
     assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
     let mut rank_of = std::collections::BTreeMap::new();
@@ -181,7 +183,9 @@ fn true_poles_restart() {
     let options = ProveOptions::new().recorder(&recorder);
     let (ends, schedule) = (Endpoint::network(3), Scheduling::Dynamic);
     let run =
-        run_over(ends, &bench, &[0, 1, 1], schedule, &options, &sponge, &|_, end, work| work(&end));
+        run_over(ends, &bench, &[0, 1, 1], schedule.into(), &options, &sponge, &|_, end, work| {
+            work(&end)
+        });
     let run = run.unwrap();
     assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
     let events = events.lock().unwrap();

@@ -96,6 +96,7 @@ impl Keyed {
                 let mut seconds = 0.0;
                 for instance in 0..jobs {
                     let job = coordinator.commit_job(instance, randomness);
+                    let job = job.map_err(failed("commitments"))?;
                     let since = thread();
                     std::hint::black_box(worker.commit(job).map_err(failed("commitments"))?);
                     seconds += thread() - since;

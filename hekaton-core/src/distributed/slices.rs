@@ -1,0 +1,187 @@
+//! Execution on ranks, on rank 0: each rank executes a slice of the instances and keeps its values
+//! (spec: distributed#slices).
+
+use super::engine::RankEngine;
+use super::frame::Kind;
+use super::message::{Execute, Executed as Told};
+use super::ranks::Ranks;
+use super::round::LISTEN;
+use super::scheduling::slices;
+use crate::events::Phase;
+use crate::keys::ProverKeys;
+use crate::pool::Pool;
+use crate::protocol::ProveError;
+use crate::protocol::coordinator::CoordinatorError;
+use crate::protocol::engine::Engine;
+use crate::protocol::executed::{Executed, SliceSummary, Values, balance_of_verifier, instance_id};
+use crate::rank_error::RankError;
+use crate::system::Times;
+use hekaton_circuit::{Layout, PreparedCircuit};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Who executes the circuit. The proof does not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Executes {
+    /// Rank 0, which sends the values of each subcircuit with its job.
+    #[default]
+    Root,
+    /// Every rank executes a slice, on the same input, and keeps the values. A value travels only
+    /// when a subcircuit moves to another rank.
+    Ranks,
+}
+
+/// What ranks keep of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    /// The slice of each rank, by index; none if rank 0 executed the circuit.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// How long each rank took, until it is reported.
+    pub(super) times: Vec<Times>,
+}
+
+impl RankEngine {
+    /// Executes the circuit on all ranks.
+    pub(super) fn execute_on_ranks<'c>(
+        &self,
+        circuit: &'c PreparedCircuit<'c>,
+        keys: &ProverKeys,
+    ) -> Result<Executed<'c>, ProveError> {
+        let (layout, vk) = (circuit.layout(), &keys.verifying);
+        let inner = &mut *self.inner.borrow_mut();
+        let provers: Vec<usize> = inner.ranks.iter().map(|rank| rank.hello.provers).collect();
+        let weight = |id| keys.types[layout.type_index(id)].constraints() as u64;
+        let weights: Vec<u64> = layout.instance_ids().map(weight).collect();
+        let ranges = slices(&weights, &provers);
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        for (index, range) in ranges.iter().enumerate() {
+            inner.send(index, Kind::Execute, Execute { range: range.clone(), key }.encode());
+        }
+        let told = self.gather_slices(inner, layout, &ranges)?;
+        let times = told.iter().map(|told| told.times).collect();
+        let slices: Vec<SliceSummary> = told.into_iter().map(|told| told.summary).collect();
+        inner.slices = Slices { ranges, times };
+        let public = match public_values(layout, &slices) {
+            Ok(public) if is_balanced(&key, keys, &public, &slices) => public,
+            _ => return Err(who_is_wrong(inner, circuit, &slices, &key, self.pool())),
+        };
+        debug_assert_eq!(public.len(), vk.public.len());
+        let digests = slices.into_iter().flat_map(|slice| slice.digests).collect();
+        Ok(Executed { values: Values::OnRanks(circuit), public, digests })
+    }
+
+    /// Waits for all ranks, and checks the shape of what they tell.
+    fn gather_slices(
+        &self,
+        inner: &mut Ranks,
+        layout: &Layout,
+        ranges: &[Range<usize>],
+    ) -> Result<Vec<Told>, ProveError> {
+        let mut told: BTreeMap<usize, Told> = BTreeMap::new();
+        let (deadline, places) = (self.deadline(), layout.public_wires().count());
+        while told.len() < ranges.len() {
+            let Some((index, frame, _)) = inner.next(LISTEN)? else {
+                inner.check_deadline(deadline, Phase::Execute, |index, _| {
+                    usize::from(!told.contains_key(&index))
+                })?;
+                continue;
+            };
+            if frame.kind != Kind::Executed {
+                let why = format_args!("expected an execution, found {:?}", frame.kind);
+                return Err(inner.wrong(index, &why));
+            }
+            let new = Told::decode(&frame.content).map_err(|e| inner.wrong(index, &e))?;
+            let SliceSummary { public, digests, .. } = &new.summary;
+            let (found, expected) = (digests.len(), ranges[index].len());
+            if found != expected {
+                let why = format_args!("{found} digests for {expected} subcircuits");
+                return Err(inner.wrong(index, &why));
+            }
+            if let Some((place, _)) = public.iter().find(|(place, _)| *place as usize >= places) {
+                let why = format_args!("public value {place}, of which there are {places}");
+                return Err(inner.wrong(index, &why));
+            }
+            if told.insert(index, new).is_some() {
+                return Err(inner.wrong(index, &"two executions of one slice"));
+            }
+        }
+        Ok(told.into_values().collect())
+    }
+}
+
+/// The public values that the ranks of all slices tell: each wire is in a slot of some rank, and all
+/// ranks must agree. An error is the place of a value on which they do not.
+fn public_values(
+    layout: &Layout,
+    slices: &[SliceSummary],
+) -> Result<Vec<hekaton_arith::Fr>, usize> {
+    let mut values = vec![None; layout.public_wires().count()];
+    for (place, value) in slices.iter().flat_map(|slice| &slice.public) {
+        let place = *place as usize;
+        if values[place].replace(*value).is_some_and(|other| other != *value) {
+            return Err(place);
+        }
+    }
+    let missing = values.iter().position(Option::is_none);
+    missing.map_or_else(|| Ok(values.into_iter().flatten().collect()), Err)
+}
+
+/// Whether every wire has one value in all slots: the balances of all ranks and of the verifier
+/// cancel.
+fn is_balanced(
+    key: &[u8; 32],
+    keys: &ProverKeys,
+    public: &[hekaton_arith::Fr],
+    slices: &[SliceSummary],
+) -> bool {
+    let verifier = balance_of_verifier(key, &keys.verifying, public);
+    slices.iter().fold(verifier, |sum, slice| sum.wrapping_add(slice.balance)) == 0
+}
+
+/// Executes all slices again in this process, one after the other, and names the rank whose values
+/// are others; if there is none, the circuit's code is at fault.
+fn who_is_wrong(
+    inner: &Ranks,
+    circuit: &PreparedCircuit<'_>,
+    slices: &[SliceSummary],
+    key: &[u8; 32],
+    pool: &impl Pool,
+) -> ProveError {
+    let layout = circuit.layout();
+    let mut first = BTreeMap::new();
+    for (index, range) in inner.slices.ranges.iter().enumerate() {
+        let execution = match circuit.execute_range(range.clone()) {
+            Ok(execution) => execution,
+            Err(error) => return CoordinatorError::from(error).into(),
+        };
+        let own = SliceSummary::new(layout, &execution, range.clone(), key, pool);
+        let told = &slices[index];
+        let wrong = own.digests.iter().zip(&told.digests).position(|(own, told)| own != told);
+        if let Some(at) = wrong {
+            let (rank, instance) = (&inner.ranks[index], range.start + at);
+            return ProveError::from_rank(RankError::Values {
+                rank: rank.rank,
+                host: rank.hello.host.clone(),
+                instance,
+            });
+        }
+        if own != *told {
+            return inner.wrong(index, &"public values or a balance of other values than it has");
+        }
+        for instance in range.clone().map(instance_id) {
+            let values = execution.values.slots(layout, instance);
+            for (wire, value) in layout.wires_of(instance).zip(values) {
+                let Some(wire) = wire else { continue };
+                let (other, at) = *first.entry(wire).or_insert((value, instance.index()));
+                if other != value {
+                    let (wire, other) = (layout.wire_name(wire).to_string(), at);
+                    let instances = [other, instance.index()];
+                    return CoordinatorError::Slices { wire, instances }.into();
+                }
+            }
+        }
+    }
+    // Each wire has one value, and every rank told what it has: rank 0 added it up wrongly.
+    CoordinatorError::Unbalanced.into()
+}

@@ -1,0 +1,179 @@
+//! The execution of a circuit as the coordinator has it: all values, or only what it must know about
+//! values that are on ranks (spec: distributed#slices).
+
+use crate::pool::Pool;
+use crate::verifier::verifying_key::VerifyingKey;
+use hekaton_arith::{Fr, fr_to_bytes};
+use hekaton_circuit::{Execution, ExecutionError, InstanceId, Layout, Masking, PreparedCircuit};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The digest of the values in the slots of one instance, masks excluded. **Keep it secret**: it can
+/// confirm a guess of the values.
+pub(crate) type InstanceDigest = [u8; 32];
+
+/// The number of instances per task of the pool.
+const AT_ONCE: usize = 256;
+
+/// Where the values of an execution are.
+pub(crate) enum Values<'c> {
+    /// In this process, all of them.
+    Here(Execution<'c>),
+    /// On ranks. Those of single instances can be computed again.
+    OnRanks(&'c PreparedCircuit<'c>),
+}
+
+/// An executed circuit.
+pub(crate) struct Executed<'c> {
+    pub(crate) values: Values<'c>,
+    /// The public values.
+    pub(crate) public: Vec<Fr>,
+    /// The digest of each instance.
+    pub(crate) digests: Vec<InstanceDigest>,
+}
+
+impl<'c> Executed<'c> {
+    /// Executes the whole circuit in this process.
+    pub(crate) fn here(
+        circuit: &'c PreparedCircuit<'c>,
+        pool: &impl Pool,
+    ) -> Result<Self, ExecutionError> {
+        let (layout, execution) = (circuit.layout(), circuit.execute()?);
+        let public = execution.public(layout);
+        let digests = digests(layout, &execution, 0..layout.instances(), pool);
+        Ok(Self { values: Values::Here(execution), public, digests })
+    }
+}
+
+/// The instance at an index below n.
+#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 instances")]
+pub(crate) fn instance_id(instance: usize) -> InstanceId {
+    InstanceId::from_index(instance as u32)
+}
+
+/// The instances of a range.
+fn ids(range: Range<usize>) -> impl Iterator<Item = InstanceId> {
+    range.map(instance_id)
+}
+
+/// Maps chunks of a range on the pool.
+fn in_chunks<R: Send>(
+    range: Range<usize>,
+    pool: &impl Pool,
+    f: impl Fn(Range<usize>) -> R + Sync,
+) -> Vec<R> {
+    let starts: Vec<usize> = range.clone().step_by(AT_ONCE).collect();
+    pool.map(starts, |start| f(start..range.end.min(start + AT_ONCE)))
+}
+
+/// The digest of the values in an instance's slots. How many there are follows from the layout.
+pub(crate) fn digest_of(values: &[Fr]) -> InstanceDigest {
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v3 values of an instance");
+    for value in values {
+        hasher.update(&fr_to_bytes(value));
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// The digests of a range of instances.
+pub(crate) fn digests(
+    layout: &Layout,
+    execution: &Execution<'_>,
+    range: Range<usize>,
+    pool: &impl Pool,
+) -> Vec<InstanceDigest> {
+    let digest = |id| digest_of(&execution.values.slots(layout, id));
+    in_chunks(range, pool, |range| ids(range).map(digest).collect::<Vec<_>>()).concat()
+}
+
+/// A digest of everything that masks hide: the verifying key and the values of all slots, also of
+/// those without a wire (spec: zero-knowledge#randomness).
+pub(crate) fn execution_digest(key_digest: &[u8; 32], digests: &[InstanceDigest]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v3 execution");
+    hasher.update(key_digest);
+    // The layout is bound by the key, so the number of instances is known.
+    for digest in digests {
+        hasher.update(digest);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+/// What a rank tells about the execution of its slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SliceSummary {
+    /// The balance of the slice's accesses: the balances of all slices and of the verifier sum to
+    /// zero if all of them have the same value for each wire.
+    pub(crate) balance: u128,
+    /// The values of the public wires in its slots, by their position among the public values.
+    pub(crate) public: Vec<(u32, Fr)>,
+    /// The digest of each of its instances.
+    pub(crate) digests: Vec<InstanceDigest>,
+}
+
+impl SliceSummary {
+    /// Summarizes the execution of a range of instances. The key of the balance is drawn by rank 0
+    /// for each run.
+    pub(crate) fn new(
+        layout: &Layout,
+        execution: &Execution<'_>,
+        range: Range<usize>,
+        key: &[u8; 32],
+        pool: &impl Pool,
+    ) -> Self {
+        let places = layout.public_wires().zip(0u32..).collect::<HashMap<_, _>>();
+        let parts = in_chunks(range, pool, |range| {
+            let mut part = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
+            for id in ids(range) {
+                let values = execution.values.slots(layout, id);
+                let accesses = layout.accesses(id, Masking::Unmasked);
+                for (access, value) in accesses.iter().zip(&values) {
+                    let term = balance(key, access.address, access.multiplicity, value);
+                    part.balance = part.balance.wrapping_add(term);
+                }
+                for (wire, value) in layout.wires_of(id).zip(&values) {
+                    if let Some(place) = wire.and_then(|wire| places.get(&wire)) {
+                        part.public.push((*place, *value));
+                    }
+                }
+                part.digests.push(digest_of(&values));
+            }
+            part
+        });
+        let mut all = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
+        for part in parts {
+            all.balance = all.balance.wrapping_add(part.balance);
+            all.public.extend(part.public);
+            all.digests.extend(part.digests);
+        }
+        // A wire may be in many slots of one slice, where it has one value.
+        all.public.sort_unstable_by_key(|(place, _)| *place);
+        all.public.dedup();
+        all
+    }
+}
+
+/// The term of one access in a balance (spec: distributed#slices): the multiplicity times a keyed
+/// hash of address and value. Over a star of accesses to one value, the terms cancel; over different
+/// values they do not, except with probability 2^-96. It finds faults, and proves nothing.
+pub(crate) fn balance(key: &[u8; 32], address: u64, multiplicity: i64, value: &Fr) -> u128 {
+    if multiplicity == 0 {
+        return 0;
+    }
+    let mut bytes = [0; 40];
+    bytes[..8].copy_from_slice(&address.to_le_bytes());
+    bytes[8..].copy_from_slice(&fr_to_bytes(value));
+    let mut half = [0; 16];
+    half.copy_from_slice(&blake3::keyed_hash(key, &bytes).as_bytes()[..16]);
+    #[allow(clippy::cast_sign_loss, reason = "the sum is modulo 2^128")]
+    let multiplicity = i128::from(multiplicity) as u128;
+    u128::from_le_bytes(half).wrapping_mul(multiplicity)
+}
+
+/// The verifier's own term of the balance: its accesses to public wires and constants.
+pub(crate) fn balance_of_verifier(key: &[u8; 32], vk: &VerifyingKey, public: &[Fr]) -> u128 {
+    let public = (vk.public.iter().zip(public))
+        .map(|(wire, value)| balance(key, wire.address, wire.multiplicity, value));
+    let constants =
+        vk.constants.iter().map(|wire| balance(key, wire.address, wire.multiplicity, &wire.value));
+    public.chain(constants).fold(0, u128::wrapping_add)
+}
