@@ -73,11 +73,15 @@ pub(crate) enum Command {
     Status,
     /// Write points.csv, summary.json, and claims.json from the raw results
     Collect,
+    /// Predict the points with the model, and write model.csv
+    Model(Model),
+    /// Print the model beside the medians, as one JSON object per point
+    Compare(Chosen),
     /// Draw all figures, and index.html with all of them
     Plot(Plot),
     /// Run other provers that are at hand, for comparison
     Peers,
-    /// Run check, run, collect, and plot in sequence
+    /// Run check, run, model, collect, and plot in sequence
     All(All),
 }
 
@@ -115,6 +119,17 @@ pub(crate) struct PointArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Model {
+    /// The model's constants, by `hekaton estimate --calibrate`; measured here if the file does not
+    /// exist [default: a file of the environment in the directory of --work]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// The cluster on which the points ran, for `hekaton estimate --cluster` [default: this machine]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Plot {
     /// A Python of at least 3.11 with the packages of plot/requirements.txt
     #[arg(long, value_name = "PATH", default_value = "python3")]
@@ -125,6 +140,8 @@ pub(crate) struct Plot {
 pub(crate) struct All {
     #[command(flatten)]
     pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) model: Model,
     #[command(flatten)]
     pub(crate) plot: Plot,
 }

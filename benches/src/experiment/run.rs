@@ -101,6 +101,7 @@ impl Runner<'_> {
         let mut account = json!({
             "schema": plan::SCHEMA, "point": point.id, "repetition": task.1,
             "environment": self.environment.digest, "load_at_start": load(),
+            "machine_cores": self.environment.facts["cores"],
         });
         let log = here("log");
         let mut prove = self.program.prove(point, &self.session.launcher);
