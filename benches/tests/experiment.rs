@@ -466,6 +466,26 @@ fn check_page(path: &Path) {
     assert!(page.matches("<svg").count() >= 2, "{}", path.display());
 }
 
+/// Looks at a page in headless Chromium: every experiment's figure is drawn, nothing comes from
+/// elsewhere, and nothing is logged. Returns what it said.
+fn look_at(set: &Path) -> Option<(i32, String)> {
+    let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
+    for program in [browser.as_str(), "node"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: looking at {}: no {program}", set.display());
+            return None;
+        }
+    }
+    let summary = fs::read(set.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let names = summary["experiments"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|e| e["name"].as_str().unwrap()).collect();
+    assert!(!names.is_empty());
+    let mut look = Command::new("node");
+    look.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page.mjs"));
+    Some(shown(&look.arg(set.join("index.html")).args(names).output().unwrap()))
+}
+
 /// Fails if a file is not well-formed XML. Nothing to say without Python.
 fn check_svgs(directory: &Path) {
     let parse = "import sys, xml.etree.ElementTree as t\nfor f in sys.argv[1:]: t.parse(f)";
@@ -498,6 +518,25 @@ fn figures_are_self_contained() {
         assert!(page.contains(part), "{part}");
     }
     assert!(stage.path("set/figures/mini.pdf").is_file());
+    let Some((code, said)) = look_at(&stage.path("set")) else { return };
+    assert_eq!(code, 0, "{said}");
+    // What a browser would complain about is noticed.
+    for (wrong, reason) in [
+        ("<img src=\"https://example.org/a.png\">", "only the page itself"),
+        ("<script>undefined()</script>", "Expected values to be strictly equal"),
+        ("<p id=\"mini-figure_1\"></p>", "the same id"),
+        ("<div style=\"width: 9000px\">x</div>", "too wide"),
+        ("<style>svg { display: none }</style>", "0 x 0"),
+        ("<style>path, use { display: none }</style>", "0 shapes"),
+    ] {
+        stage.write("set/index.html", &page.replace("</body>", &format!("{wrong}</body>")));
+        let (code, said) = look_at(&stage.path("set")).unwrap();
+        assert!(code != 0 && said.contains(reason), "{wrong}: {said}");
+    }
+    let lost = page.replace("<clipPath id=\"", "<clipPath id=\"lost-");
+    stage.write("set/index.html", &lost);
+    let (code, said) = look_at(&stage.path("set")).unwrap();
+    assert!(code != 0 && said.contains("references that lead nowhere"), "{said}");
 }
 
 #[test]
@@ -506,6 +545,9 @@ fn committed_result_sets_are_complete() {
     for set in fs::read_dir(directory).unwrap().flatten().filter(|e| e.path().is_dir()) {
         check_page(&set.path().join("index.html"));
         check_svgs(&set.path().join("figures"));
+        if let Some((code, said)) = look_at(&set.path()) {
+            assert_eq!(code, 0, "{said}");
+        }
         for name in ["env.json", "plan.json", "points.csv", "summary.json", "claims.json"] {
             assert!(set.path().join(name).is_file(), "{}: {name}", set.path().display());
         }
