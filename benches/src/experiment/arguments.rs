@@ -101,6 +101,8 @@ pub(crate) struct Run {
     /// The seed of the order of repetitions
     #[arg(long, default_value_t = super::plan::SEED)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: Model,
     /// Submit array jobs to SLURM, as this file describes the cluster
     #[arg(long, value_name = "FILE")]
     pub(crate) slurm: Option<PathBuf>,
@@ -116,8 +118,11 @@ pub(crate) struct PointArguments {
     /// The number of the repetition, from 1
     #[arg(long, default_value_t = 1)]
     pub(crate) repetition: usize,
+    #[command(flatten)]
+    pub(crate) model: Model,
 }
 
+/// The model, which predicts each point beside its repetitions.
 #[derive(Debug, Args)]
 pub(crate) struct Model {
     /// The model's constants, by `hekaton estimate --calibrate`; measured here if the file does not
@@ -140,8 +145,6 @@ pub(crate) struct Plot {
 pub(crate) struct All {
     #[command(flatten)]
     pub(crate) run: Run,
-    #[command(flatten)]
-    pub(crate) model: Model,
     #[command(flatten)]
     pub(crate) plot: Plot,
 }

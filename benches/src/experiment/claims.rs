@@ -327,9 +327,14 @@ fn model_band(model: Option<&[Comparison<'_>]>) -> Judged {
         inside.fold((0usize, 0usize), |(yes, all), is| (yes + usize::from(is), all + 1))
     };
     let ((good, all), (adjusted, known)) = (inside(&|c| Some(c.seconds)), inside(&|c| c.adjusted));
-    let text = format!(
+    let mut text = format!(
         "{good} of {all} medians in the band; {adjusted} of {known} without the time that other \
          programs took"
     );
+    let mut ratios: Vec<f64> = found.iter().filter_map(|c| c.ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    if let Some((low, high)) = ratios.first().zip(ratios.last()) {
+        text += &format!("; predictions beside runs are {low:.2} to {high:.2} of these times");
+    }
     Ok((10 * good >= 9 * all, text))
 }

@@ -1,7 +1,7 @@
 //! The names of what is measured.
 
 /// The numbers of a row, in the order of `points.csv`.
-pub(crate) const COLUMNS: [&str; 38] = [
+pub(crate) const COLUMNS: [&str; 40] = [
     "subcircuits",
     "constraints",
     "cores",
@@ -23,6 +23,9 @@ pub(crate) const COLUMNS: [&str; 38] = [
     "processor_share",
     "adjusted_s",
     "adjusted_aggregate_s",
+    // the model's prediction beside this repetition over those times
+    "model_ratio",
+    "model_aggregate_ratio",
     "busy_s",
     "idle_s",
     "commit_request_bytes",

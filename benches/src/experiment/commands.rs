@@ -7,7 +7,7 @@ use super::collect;
 use super::compare;
 use super::environment::{Environment, changes};
 use super::failure::{At, FAILED, Failure, USAGE};
-use super::model::{self, Sources};
+use super::model::{self, Predictor, Sources};
 use super::outcome;
 use super::peers;
 use super::plan::{self, Plan};
@@ -55,7 +55,7 @@ fn run_command(arguments: &Arguments) -> Result<(), Failure> {
                 Err(e) if e.code != FAILED => return Err(e),
                 ran => ran,
             };
-            model::model(&session, &sources(&options.model))?;
+            model::model(&session, &sources(&options.run.model))?;
             collect::collect(&session)?;
             plot(&session, &options.plot)?;
             ran
@@ -177,7 +177,8 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     let order = plan.shuffled(&names, options.seed);
     plan.write(&session.results)?;
     if let Some(cluster) = &cluster {
-        return clusters::submit(session, cluster, &plan, &order, options.dry_run);
+        let sources = sources(&options.model);
+        return clusters::submit(session, cluster, &plan, &order, &sources, options.dry_run);
     }
     let environment = session.environment(&program)?;
     let file = session.environment_file();
@@ -190,7 +191,8 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     } else {
         environment.write(&file)?;
     }
-    let runner = Runner { session, program: &program, environment: &environment };
+    let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
+    let runner = Runner { session, program: &program, environment: &environment, predictor };
     let mut failed = runner.all(&plan, &order)?;
     if session.scale != "tiny" {
         failed += runner.settle(&mut plan, &names)?;
@@ -219,7 +221,8 @@ fn point(session: &Session, options: &PointArguments) -> Result<(), Failure> {
         let why = format!("this node differs from that of the first point ({changed})");
         return Err(Failure::new(FAILED, format!("{}: no point: {why}", point.id)));
     }
-    let runner = Runner { session, program: &program, environment: &environment };
+    let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
+    let runner = Runner { session, program: &program, environment: &environment, predictor };
     let task = (options.id.clone(), options.repetition);
     match runner.repetition(point, &task)? {
         Ending::Known => eprintln!("{}-{}: already done", task.0, task.1),

@@ -27,13 +27,16 @@ pub(crate) fn compare(session: &Session, experiments: &[String]) -> Result<(), F
         if !chosen.iter().any(|e| e.name == point.experiment) {
             continue;
         }
-        let times = [("", Some(found.seconds)), (", less other programs", found.adjusted)];
-        for (name, seconds) in times.into_iter().filter_map(|(name, s)| Some((name, s?))) {
+        let plain = Some((found.seconds, found.band[0] / found.seconds));
+        // Pairs of a prediction and a run do not notice that the machine's speed drifts.
+        let adjusted = found.adjusted.map(|s| (s, found.ratio.unwrap_or(found.band[0] / s)));
+        for (name, times) in [("", plain), (", less other programs", adjusted)] {
+            let Some((seconds, ratio)) = times else { continue };
             let row = json!({
                 "bench": format!("{}, {}{name}", point.experiment, found.column),
                 "point": point.id, "size": point.ranks(), "threads": point.cores.min(here),
                 "ours": seconds, "rival": "model", "theirs": found.band[0],
-                "band": [found.band[1], found.band[2]], "ratio": found.band[0] / seconds,
+                "band": [found.band[1], found.band[2]], "ratio": ratio,
                 "unit": "s", "repetitions": found.measured.repetitions,
             });
             print(&row);

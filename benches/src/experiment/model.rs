@@ -1,21 +1,24 @@
 //! What the model predicts for the points of a result set, in `model.csv`, beside their medians.
 //!
-//! `hekaton estimate --cores` simulates each point from constants that `hekaton estimate
-//! --calibrate` measures once per environment. The band is what it predicts from the ends of all
-//! measured intervals.
+//! `hekaton estimate --cores` simulates a point from constants that `hekaton estimate --calibrate`
+//! measures once per environment, and from the times of its subcircuits, which it measures itself:
+//! before or after each repetition, because the speed of a shared machine drifts. The band is what it
+//! predicts from the ends of all measured intervals.
 
 use super::environment::{Environment, changes};
 use super::failure::{At, FAILED, Failure};
 use super::files;
 use super::measured::Measured;
-use super::plan::Plan;
+use super::outcome;
+use super::plan::{self, Plan};
 use super::program::Program;
 use super::session::Session;
 use super::spec::Point;
+use super::statistics::Summary;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 /// The columns of figures that a prediction has, with their names in `model.csv`.
@@ -26,6 +29,9 @@ const PREDICTED: [(&str, [&str; 3]); 2] = [
 /// The phases that the column `seconds` of a measured run consists of. A run lays out its circuit
 /// while it loads keys, and computes the digest of the layout while it executes.
 const PHASES: [&str; 5] = ["layout", "execute", "commit", "prove", "aggregate"];
+
+/// The prediction beside a repetition: what `hekaton estimate --cores --json` printed.
+pub(crate) const PREDICTION: &str = "model.json";
 
 /// A predicted time: the middle and the ends of the band, in seconds.
 pub(crate) type Band = [f64; 3];
@@ -55,64 +61,71 @@ pub(crate) struct Sources {
     pub(crate) cluster: Option<PathBuf>,
 }
 
-/// Whether a figure shows a time that the model predicts.
-fn applies(y: &[String]) -> bool {
-    let times = ["seconds", "aggregate_s", "constraints_per_core_second"];
-    y.iter().any(|column| times.contains(&column.as_str()))
+/// Asks the program for predictions.
+#[derive(Debug)]
+pub(crate) struct Predictor<'s> {
+    session: &'s Session,
+    program: &'s Program,
+    calibration: PathBuf,
+    cluster: Option<PathBuf>,
 }
 
-/// Predicts all points whose figures show times, and writes `model.csv`.
-pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure> {
-    let program = session.program()?;
-    let plan = Plan::read(&session.results)?;
-    let environment = session.environment(&program)?;
-    let set = Environment::read(&session.environment_file())?;
-    if set.digest != environment.digest {
-        let changed = changes(&set, &environment);
-        let why = format!("the program or the machine differs from the result set's ({changed})");
-        return Err(Failure::new(FAILED, format!("{}: {why}", session.results.display())));
-    }
-    let shows = |point: &&Point| {
-        let experiment = session.experiments.iter().find(|e| e.name == point.experiment);
-        experiment.is_some_and(|e| applies(&e.y))
-    };
-    let calibration = calibration(session, &program, &set, sources)?;
-    let mut table = head();
-    for point in plan.points.iter().filter(shows) {
-        session.stop.check()?;
-        let answer = ask(session, &program, point, &calibration, sources)?;
-        let predicted = predicted(&answer).ok_or_else(|| {
-            Failure::new(FAILED, format!("{}: estimate printed no prediction", point.id))
-        })?;
-        let [seconds, low, high] = predicted.bands["seconds"];
-        eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
-        for note in answer["prediction"]["notes"].as_array().into_iter().flatten() {
-            eprintln!("{}: note: {}", point.id, note.as_str().unwrap_or_default());
+impl<'s> Predictor<'s> {
+    /// Measures the constants of this environment if that was not done yet.
+    pub(crate) fn new(
+        session: &'s Session,
+        program: &'s Program,
+        environment: &Environment,
+        sources: &Sources,
+    ) -> Result<Self, Failure> {
+        let own = || session.work.join(format!("calibration-{}.json", environment.digest));
+        let path = sources.calibration.clone().unwrap_or_else(own);
+        if !path.exists() {
+            eprintln!("measuring the model's constants: {}", path.display());
+            let (calibrate, json) = ("--calibrate".as_ref(), "--json".as_ref());
+            program.ask(["estimate".as_ref(), calibrate, path.as_os_str(), json])?;
         }
-        table += &line(&point.id, &predicted, &set.digest);
+        Ok(Self { session, program, calibration: path, cluster: sources.cluster.clone() })
     }
-    files::write(&session.results.join("model.csv"), table.as_bytes())
-}
 
-/// The calibration of this environment, measured if it does not exist yet.
-fn calibration(
-    session: &Session,
-    program: &Program,
-    set: &Environment,
-    sources: &Sources,
-) -> Result<PathBuf, Failure> {
-    let own = || session.work.join(format!("calibration-{}.json", set.digest));
-    let path = sources.calibration.clone().unwrap_or_else(own);
-    if !path.exists() {
-        eprintln!("measuring the model's constants: {}", path.display());
-        program.ask([
-            "estimate".as_ref(),
-            "--calibrate".as_ref(),
-            path.as_os_str(),
-            "--json".as_ref(),
-        ])?;
+    /// Whether the figure of a point shows a time that the model predicts.
+    pub(crate) fn applies(&self, point: &Point) -> bool {
+        let times = ["seconds", "aggregate_s", "constraints_per_core_second"];
+        let mut experiments = self.session.experiments.iter();
+        let shown = experiments.find(|e| e.name == point.experiment).map(|e| &e.y);
+        shown.is_some_and(|y| y.iter().any(|column| times.contains(&column.as_str())))
     }
-    Ok(path)
+
+    /// Asks the program for the prediction of one point.
+    pub(crate) fn ask(&self, point: &Point) -> Result<Value, Failure> {
+        let (mut cluster, here) = match &self.cluster {
+            Some(path) => (files::read_toml::<toml::Table>(path)?, None),
+            None => {
+                let here = available_parallelism().map_or(1, std::num::NonZero::get);
+                let count = i64::try_from(here).unwrap_or(i64::MAX);
+                let table = [("format", 1), ("cores_per_node", count)];
+                let table =
+                    table.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
+                (toml::Table::from_iter(table), Some(here))
+            }
+        };
+        let (cores, provers) = machine(point, here);
+        let count = i64::try_from(provers).unwrap_or(i64::MAX);
+        cluster.insert("provers_per_rank".to_owned(), toml::Value::Integer(count));
+        let file = self.session.work.join(format!("model-cluster-{}.toml", std::process::id()));
+        fs::write(&file, cluster.to_string()).at(&file)?;
+        let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
+        arguments.extend(point.arguments());
+        arguments.extend(["--cores".to_owned(), cores.to_string()]);
+        for (option, path) in [("--calibration", &self.calibration), ("--cluster", &file)] {
+            let path = path.to_str().ok_or("is not valid UTF-8").at(path)?;
+            arguments.extend([option.to_owned(), path.to_owned()]);
+        }
+        arguments.push("--json".to_owned());
+        let answer = self.program.ask(arguments);
+        fs::remove_file(&file).at(&file)?;
+        answer
+    }
 }
 
 /// The cores and provers per rank that a point has. On one machine, ranks that are oversubscribed
@@ -123,44 +136,76 @@ fn machine(point: &Point, cores: Option<usize>) -> (usize, usize) {
     (available, if available.is_multiple_of(provers) { provers } else { 1 })
 }
 
-/// Asks the program for the prediction of one point.
-fn ask(
-    session: &Session,
-    program: &Program,
-    point: &Point,
-    calibration: &Path,
-    sources: &Sources,
-) -> Result<Value, Failure> {
-    let (mut cluster, here) = match &sources.cluster {
-        Some(path) => (files::read_toml::<toml::Table>(path)?, None),
-        None => {
-            let here = available_parallelism().map_or(1, std::num::NonZero::get);
-            let count = i64::try_from(here).unwrap_or(i64::MAX);
-            let table = [("format", 1), ("cores_per_node", count)];
-            let table = table.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
-            (toml::Table::from_iter(table), Some(here))
-        }
-    };
-    let (cores, provers) = machine(point, here);
-    let count = i64::try_from(provers).unwrap_or(i64::MAX);
-    cluster.insert("provers_per_rank".to_owned(), toml::Value::Integer(count));
-    let file = session.work.join(format!("model-cluster-{}.toml", std::process::id()));
-    fs::write(&file, cluster.to_string()).at(&file)?;
-    let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
-    arguments.extend(point.arguments());
-    arguments.extend(["--cores".to_owned(), cores.to_string()]);
-    for (option, path) in [("--calibration", calibration), ("--cluster", &file)] {
-        let path = path.to_str().ok_or("is not valid UTF-8").at(path)?;
-        arguments.extend([option.to_owned(), path.to_owned()]);
+/// Writes `model.csv`: for each point what was predicted beside its repetitions, or what is predicted
+/// now if nothing was.
+pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure> {
+    let program = session.program()?;
+    let plan = Plan::read(&session.results)?;
+    let environment = session.environment(&program)?;
+    let set = Environment::read(&session.environment_file())?;
+    if set.digest != environment.digest {
+        let changed = changes(&set, &environment);
+        let why = format!("the program or the machine differs from the result set's ({changed})");
+        return Err(Failure::new(FAILED, format!("{}: {why}", session.results.display())));
     }
-    arguments.push("--json".to_owned());
-    let answer = program.ask(arguments);
-    fs::remove_file(&file).at(&file)?;
-    answer
+    let predictor = Predictor::new(session, &program, &set, sources)?;
+    let mut table = head();
+    for point in plan.points.iter().filter(|point| predictor.applies(point)) {
+        session.stop.check()?;
+        let mut all = beside(session, &plan, point, &set.digest);
+        if all.is_empty() {
+            let answer = predictor.ask(point)?;
+            for note in answer["prediction"]["notes"].as_array().into_iter().flatten() {
+                eprintln!("{}: note: {}", point.id, note.as_str().unwrap_or_default());
+            }
+            all.extend(predicted(&answer));
+        }
+        let predicted = Predicted::of(&all).ok_or_else(|| {
+            Failure::new(FAILED, format!("{}: estimate printed no prediction", point.id))
+        })?;
+        let [seconds, low, high] = predicted.bands["seconds"];
+        eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
+        table += &line(&point.id, &predicted, &set.digest);
+    }
+    files::write(&session.results.join("model.csv"), table.as_bytes())
+}
+
+/// What was predicted beside the repetitions of a point that count.
+fn beside(session: &Session, plan: &Plan, point: &Point, environment: &str) -> Vec<Predicted> {
+    let repetitions = 1..=plan.repetitions.get(&point.id).copied().unwrap_or_default();
+    let one = |repetition| {
+        let task = (point.id.clone(), repetition);
+        let directory = plan::directory(&session.results, &task);
+        let answer = files::read_json::<Value>(&directory.join(PREDICTION)).ok()?;
+        let row = outcome::judge(&directory, point, &task, environment);
+        row.failure.is_none().then(|| predicted(&answer)).flatten()
+    };
+    repetitions.filter_map(one).collect()
+}
+
+impl Predicted {
+    /// The median of several predictions, and the ends of all their bands; none if there is none.
+    fn of(all: &[Self]) -> Option<Self> {
+        let band = |column: &'static str| {
+            let bands = all.iter().filter_map(|p| p.bands.get(column));
+            let bands: Vec<Band> = bands.copied().collect();
+            let middles: Vec<f64> = bands.iter().map(|band| band[0]).collect();
+            let low = bands.iter().map(|band| band[1]).fold(f64::INFINITY, f64::min);
+            let high = bands.iter().map(|band| band[2]).fold(0.0, f64::max);
+            Some((column, [Summary::of(&middles)?.median, low, high]))
+        };
+        let bands: Option<BTreeMap<_, _>> = PREDICTED.iter().map(|(c, _)| band(c)).collect();
+        bands.map(|bands| Self { bands })
+    }
+
+    /// The predicted time of a column, in seconds.
+    pub(crate) fn seconds(&self, column: &str) -> Option<f64> {
+        self.bands.get(column).map(|band| band[0])
+    }
 }
 
 /// The bands in an answer of `hekaton estimate --cores --json`.
-fn predicted(answer: &Value) -> Option<Predicted> {
+pub(crate) fn predicted(answer: &Value) -> Option<Predicted> {
     let phases = answer["prediction"]["phases"].as_array()?;
     let band = |name: &str| -> Option<Band> {
         let phase = phases.iter().find(|p| p["phase"] == name)?;
@@ -232,6 +277,8 @@ pub(crate) struct Comparison<'m> {
     pub(crate) seconds: f64,
     /// The median of the times without what other programs took; none where that is not known.
     pub(crate) adjusted: Option<f64>,
+    /// The median of predicted over measured time within repetitions, other programs not counted.
+    pub(crate) ratio: Option<f64>,
 }
 
 /// All points that were both measured and predicted.
@@ -244,12 +291,13 @@ pub(crate) fn comparisons<'m>(
         let experiment =
             session.experiments.iter().find(|e| e.name == measured.point.experiment)?;
         let (column, band) = model.get(&measured.point.id)?.compared(&experiment.y)?;
-        let adjusted = match column {
-            "seconds" => "adjusted_s",
-            _ => "adjusted_aggregate_s",
+        let (adjusted, ratio) = match column {
+            "seconds" => ("adjusted_s", "model_ratio"),
+            _ => ("adjusted_aggregate_s", "model_aggregate_ratio"),
         };
-        let (seconds, adjusted) = (measured.value(column)?, measured.value(adjusted));
-        Some(Comparison { measured, column, band, seconds, adjusted })
+        let seconds = measured.value(column)?;
+        let (adjusted, ratio) = (measured.value(adjusted), measured.value(ratio));
+        Some(Comparison { measured, column, band, seconds, adjusted, ratio })
     };
     measured.iter().filter_map(compare).collect()
 }
@@ -270,6 +318,17 @@ mod tests {
         assert_eq!(column(&["aggregate_s"]), Some("aggregate_s"));
         assert_eq!(column(&["seconds", "constraints_per_core_second"]), Some("seconds"));
         assert_eq!(column(&["constraints_per_core_second"]), Some("seconds"));
+    }
+
+    #[test]
+    fn several_predictions_have_one_band() {
+        let one = |seconds: f64, spread: f64| {
+            let band = [seconds, seconds - spread, seconds + spread];
+            Predicted { bands: BTreeMap::from([("seconds", band), ("aggregate_s", band)]) }
+        };
+        let found = Predicted::of(&[one(3.0, 0.1), one(5.0, 0.5), one(4.0, 2.0)]).unwrap();
+        assert_eq!(found.bands["seconds"], [4.0, 2.0, 6.0]);
+        assert!(Predicted::of(&[]).is_none());
     }
 
     #[test]

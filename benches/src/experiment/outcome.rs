@@ -2,6 +2,7 @@
 //! and the environment is that of the result set.
 
 use super::files;
+use super::model;
 use super::plan::Task;
 use super::rows::{self, Row};
 use super::spec::Point;
@@ -67,6 +68,12 @@ fn measured(
     if let Some(share) = share {
         let shared = account["machine_cores"].as_f64().filter(|_| point.oversubscribe);
         rows::adjust(&mut numbers, share, shared);
+    }
+    let prediction = directory.join(model::PREDICTION);
+    let prediction =
+        if prediction.exists() { model::predicted(&read(model::PREDICTION)?) } else { None };
+    if let Some(prediction) = prediction {
+        rows::compare(&mut numbers, &prediction);
     }
     Ok(numbers)
 }

@@ -1,6 +1,7 @@
 //! Rows of `points.csv`: one repetition, with all that was measured.
 
 use super::columns::COLUMNS;
+use super::model::Predicted;
 use super::spec::Point;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -101,6 +102,19 @@ pub(crate) fn adjust(row: &mut BTreeMap<&'static str, f64>, share: f64, shared: 
     for (name, adjusted) in [("seconds", "adjusted_s"), ("aggregate_s", "adjusted_aggregate_s")] {
         if let Some(seconds) = row.get(name).copied() {
             row.insert(adjusted, seconds * own);
+        }
+    }
+}
+
+/// Adds the predicted times over those without other programs.
+pub(crate) fn compare(row: &mut BTreeMap<&'static str, f64>, predicted: &Predicted) {
+    for (column, adjusted, ratio) in [
+        ("seconds", "adjusted_s", "model_ratio"),
+        ("aggregate_s", "adjusted_aggregate_s", "model_aggregate_ratio"),
+    ] {
+        let both = predicted.seconds(column).zip(row.get(adjusted).copied());
+        if let Some((model, measured)) = both.filter(|(_, measured)| *measured > 0.0) {
+            row.insert(ratio, model / measured);
         }
     }
 }
