@@ -59,6 +59,7 @@ impl Stage {
             }
         }
         stage.write("experiments/mini.toml", MINI);
+        stage.write("bin/model", "1 0.5 1.5");
         let fig9 = fs::read_to_string(paper.join("experiments/fig9.toml")).unwrap();
         stage.write("experiments/fig9.toml", &fig9);
         stage
@@ -90,6 +91,21 @@ impl Stage {
     fn proved(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.path("bin/calls")).unwrap_or_default();
         calls.lines().filter_map(|line| line.strip_prefix("prove ")).map(str::to_owned).collect()
+    }
+
+    /// How often the stand-in was called like this, with the rest of each line.
+    fn calls(&self, what: &str) -> Vec<String> {
+        let calls = fs::read_to_string(self.path("bin/calls")).unwrap_or_default();
+        calls.lines().filter_map(|line| line.strip_prefix(what)).map(str::to_owned).collect()
+    }
+
+    /// A claim's verdict and what was found.
+    fn claim(&self, id: &str) -> (String, String) {
+        let claims = fs::read(self.path("set/claims.json")).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        let claim = claims["claims"].as_array().unwrap().iter().find(|c| c["id"] == id).unwrap();
+        let text = |name: &str| claim[name].as_str().unwrap().to_owned();
+        (text("verdict"), text("found"))
     }
 
     /// The lines of `points.csv` about repetitions that count, and those about others.
@@ -329,7 +345,10 @@ fn arrays_have_one_element_per_repetition() {
         fs::read_to_string(Path::new(REPOSITORY).join("paper-results/clusters/example.toml"));
     stage.write("site.toml", &example.unwrap().replace("modules = [\"openmpi\"]", "modules = []"));
     let site = stage.path("site.toml");
+    let constants = stage.path("constants.json");
+    let model = ["--calibration", constants.to_str().unwrap()];
     let arguments = ["run", "mini", "--dry-run", "--slurm", site.to_str().unwrap()];
+    let arguments = [&arguments[..], &model[..]].concat();
     let (code, said) = stage.run(&arguments);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("sbatch --array=0-3%1"), "{said}");
@@ -344,6 +363,107 @@ fn arrays_have_one_element_per_repetition() {
     }
     assert_eq!(stage.proved().len(), 4);
     assert!(stage.run(&["status"]).1.contains("0 repetitions missing"));
+    assert!(constants.is_file(), "elements have the options of the model");
+}
+
+#[test]
+fn the_model_is_compared_with_the_medians() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(&["run", "mini"]).0, 0);
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    assert_eq!(stage.claim("C9"), ("skipped".into(), "model: not run".into()));
+    let (code, said) = stage.run(&["compare"]);
+    assert_eq!(code, 3, "{said}");
+    // The aggregation takes as many seconds as there are links, half of them for other programs.
+    let (code, said) = stage.run(&["model"]);
+    assert_eq!(code, 0, "{said}");
+    let table = fs::read_to_string(stage.path("set/model.csv")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    let head = "point,seconds,lo_s,hi_s,aggregate_s,aggregate_lo_s,aggregate_hi_s,environment";
+    assert_eq!((lines.len(), lines[0]), (3, head));
+    let numbers = "20.000000,10.000000,30.000000,4.000000,2.000000,6.000000,";
+    assert!(lines[2].starts_with(&format!("mini.c1.s4,{numbers}")), "{table}");
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    let (verdict, found) = stage.claim("C9");
+    assert_eq!(verdict, "holds");
+    for part in ["2 of 2 medians in the band; 2 of 2 without", "beside runs are 2.00 to 2.00"] {
+        assert!(found.contains(part), "{found}");
+    }
+    let (code, said) = stage.run(&["compare", "mini"]);
+    assert_eq!(code, 0, "{said}");
+    let rows: Vec<Value> = said.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let row = |i: usize, name: &str| rows[i][name].as_f64().unwrap();
+    assert_eq!(rows.len(), 4, "each point as measured, and adjusted: {said}");
+    assert_eq!(["ours", "theirs", "ratio"].map(|name| row(2, name)), [4.0, 4.0, 1.0]);
+    assert_eq!(["ours", "theirs", "ratio"].map(|name| row(3, name)), [2.0, 4.0, 2.0]);
+    // Where nothing was predicted beside the repetitions, it is now; the constants are measured once
+    // per environment, and a median outside of the band counts against the model.
+    stage.write("bin/model", "2 1.5 2.5");
+    assert_eq!(stage.run(&["model"]).0, 0);
+    assert_eq!(fs::read_to_string(stage.path("set/model.csv")).unwrap(), table);
+    for repetition in fs::read_dir(stage.path("set/raw")).unwrap().flatten() {
+        fs::remove_file(repetition.path().join("model.json")).unwrap();
+    }
+    let (code, said) = stage.run(&["model"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("mini.c1.s2: note: a note"), "{said}");
+    assert_eq!(stage.calls("calibrate").len(), 1);
+    assert_eq!(stage.run(&["collect"]).0, 0);
+    assert_eq!(stage.claim("C9").0, "fails");
+}
+
+#[test]
+fn predictions_of_another_environment_are_refused() {
+    let stage = Stage::new();
+    assert_eq!(stage.run(&["run", "mini"]).0, 0);
+    assert_eq!(stage.run(&["model"]).0, 0);
+    let script = fs::read_to_string(&stage.hekaton).unwrap();
+    fs::write(&stage.hekaton, script + "# another build\n").unwrap();
+    let (code, said) = stage.run(&["model"]);
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("differs from the result set's (program_sha256)"), "{said}");
+    assert_eq!(stage.run(&["run", "mini", "--resume"]).0, 0);
+    let (code, said) = stage.run(&["collect"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("was predicted in another environment: run `experiment model`"),
+        "{said}"
+    );
+    assert_eq!(stage.run(&["model"]).0, 0);
+    assert_eq!(stage.calls("calibrate").len(), 2, "another environment has other constants");
+    assert_eq!(stage.run(&["collect"]).0, 0);
+}
+
+#[test]
+fn the_model_gets_the_cores_that_there_are() {
+    let stage = Stage::new();
+    let ranks = "cores = [1, 4096]\nprovers-per-rank = 1\noversubscribe = true";
+    let mini = MINI.replacen("cores = [1]", ranks, 1).replacen("[2, 4]", "[2]", 1);
+    stage.write("experiments/mini.toml", &mini);
+    let launcher = ["--launcher", "env"];
+    let (code, said) = stage.run(&[&["run", "mini"], &launcher[..]].concat());
+    assert_eq!(code, 0, "more provers than cores are allowed here: {said}");
+    let here = std::thread::available_parallelism().unwrap();
+    let cluster = format!("cores_per_node = {here} format = 1 provers_per_rank = 1 ");
+    let expected = [format!("cores = 1 {cluster}"), format!("cores = {here} {cluster}")];
+    let mut calls = stage.calls("predict ");
+    calls.sort();
+    calls.dedup();
+    assert_eq!(calls, expected);
+    // With a cluster, points have the cores that they ask for.
+    stage.write("site.toml", "format = 1\nlatency_seconds = 1e-6\nprovers_per_rank = 7\n");
+    let site = stage.path("site.toml");
+    let constants = stage.path("constants.json");
+    let files = ["--cluster", site.to_str().unwrap(), "--calibration", constants.to_str().unwrap()];
+    fs::remove_dir_all(stage.path("set/raw")).unwrap();
+    let arguments = [&["run", "mini", "--resume"], &launcher[..], &files[..]].concat();
+    assert_eq!(stage.run(&arguments).0, 0);
+    let call = stage.calls("predict cores = 4096 ").pop().unwrap();
+    assert!(
+        call.contains("latency_seconds = ") && call.contains("provers_per_rank = 1 "),
+        "{call}"
+    );
+    assert!(constants.is_file(), "measured into the file that the option names");
 }
 
 /// A Python with matplotlib: the one in EXPERIMENT_PYTHON, or python3.
@@ -361,6 +481,26 @@ fn check_page(path: &Path) {
         assert!(!lower.contains(wrong), "{}: {wrong}", path.display());
     }
     assert!(page.matches("<svg").count() >= 2, "{}", path.display());
+}
+
+/// Looks at a page in headless Chromium: every experiment's figure is drawn, nothing comes from
+/// elsewhere, and nothing is logged. Returns what it said.
+fn look_at(set: &Path) -> Option<(i32, String)> {
+    let browser = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".into());
+    for program in [browser.as_str(), "node"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: looking at {}: no {program}", set.display());
+            return None;
+        }
+    }
+    let summary = fs::read(set.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let names = summary["experiments"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|e| e["name"].as_str().unwrap()).collect();
+    assert!(!names.is_empty());
+    let mut look = Command::new("node");
+    look.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page.mjs"));
+    Some(shown(&look.arg(set.join("index.html")).args(names).output().unwrap()))
 }
 
 /// Fails if a file is not well-formed XML. Nothing to say without Python.
@@ -386,13 +526,34 @@ fn figures_are_self_contained() {
     check_page(&stage.path("set/index.html"));
     check_svgs(&stage.path("set/figures"));
     let page = fs::read_to_string(stage.path("set/index.html")).unwrap();
-    for part in
-        ["skipped: no circuit yet", "AMD EPYC 7763", "Failed repetitions: 0", "model: not run"]
-    {
-        let needed = part != "model: not run"; // only where the model predicts: proving time
-        assert!(!needed || page.contains(part), "{part}");
+    for part in [
+        "skipped: no circuit yet",
+        "AMD EPYC 7763",
+        "Failed repetitions: 0",
+        "model, with its interval",
+    ] {
+        assert!(page.contains(part), "{part}");
     }
     assert!(stage.path("set/figures/mini.pdf").is_file());
+    let Some((code, said)) = look_at(&stage.path("set")) else { return };
+    assert_eq!(code, 0, "{said}");
+    // What a browser would complain about is noticed.
+    for (wrong, reason) in [
+        ("<img src=\"https://example.org/a.png\">", "only the page itself"),
+        ("<script>undefined()</script>", "Expected values to be strictly equal"),
+        ("<p id=\"mini-figure_1\"></p>", "the same id"),
+        ("<div style=\"width: 9000px\">x</div>", "too wide"),
+        ("<style>svg { display: none }</style>", "0 x 0"),
+        ("<style>path, use { display: none }</style>", "0 shapes"),
+    ] {
+        stage.write("set/index.html", &page.replace("</body>", &format!("{wrong}</body>")));
+        let (code, said) = look_at(&stage.path("set")).unwrap();
+        assert!(code != 0 && said.contains(reason), "{wrong}: {said}");
+    }
+    let lost = page.replace("<clipPath id=\"", "<clipPath id=\"lost-");
+    stage.write("set/index.html", &lost);
+    let (code, said) = look_at(&stage.path("set")).unwrap();
+    assert!(code != 0 && said.contains("references that lead nowhere"), "{said}");
 }
 
 #[test]
@@ -401,6 +562,9 @@ fn committed_result_sets_are_complete() {
     for set in fs::read_dir(directory).unwrap().flatten().filter(|e| e.path().is_dir()) {
         check_page(&set.path().join("index.html"));
         check_svgs(&set.path().join("figures"));
+        if let Some((code, said)) = look_at(&set.path()) {
+            assert_eq!(code, 0, "{said}");
+        }
         for name in ["env.json", "plan.json", "points.csv", "summary.json", "claims.json"] {
             assert!(set.path().join(name).is_file(), "{}: {name}", set.path().display());
         }

@@ -30,9 +30,9 @@ const SINGLE_PRODUCTS: f64 = 2.5;
 /// alone.
 const LOAD: f64 = 3.0;
 
-/// The speed of this machine's kernels, in seconds per unit on one thread while all threads work.
-#[derive(Clone, Copy, Debug)]
-pub struct Calibration {
+/// Seconds per unit of each kernel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Units {
     /// An addition in G1: in the bucket method, and in a plain sum.
     g1: [f64; 2],
     /// The same in G2.
@@ -45,12 +45,21 @@ pub struct Calibration {
     finish: f64,
     /// One byte of a digest.
     hash: f64,
+}
+
+/// The speed of this machine's kernels, in seconds per unit on one thread while all threads work:
+/// the median of three measurements, with the lowest and the highest.
+#[derive(Clone, Copy, Debug)]
+pub struct Calibration {
+    low: Units,
+    median: Units,
+    high: Units,
     /// The part of the processors that the measuring threads had.
     share: f64,
 }
 
-/// The median CPU time of three calls of a function.
-fn time<R>(mut f: impl FnMut() -> R) -> f64 {
+/// The CPU times of three calls of a function, in ascending order.
+fn time<R>(mut f: impl FnMut() -> R) -> [f64; 3] {
     let mut times = [0.0; 3];
     for t in &mut times {
         let start = Clock::start();
@@ -58,7 +67,7 @@ fn time<R>(mut f: impl FnMut() -> R) -> f64 {
         *t = start.elapsed().cpu_seconds;
     }
     times.sort_by(f64::total_cmp);
-    times[1]
+    times
 }
 
 /// Full-size scalars that are quick to generate.
@@ -88,14 +97,35 @@ pub(crate) fn points<G: Group>(n: usize) -> Vec<G> {
 }
 
 /// Seconds per addition in the bucket method and in a plain sum, from vectors of 2^`log` points.
-fn group<G: Group>(log: u32) -> [f64; 2] {
+fn group<G: Group>(log: u32) -> [[f64; 3]; 2] {
     let n = 1 << log;
     let points = points::<G>(n);
     let long = Scalars::new(&long_scalars(n));
     let ones = Scalars::new(&vec![Fr::ONE; n]);
-    let bucket = time(|| G::msm_prepared(&points, &long)) / long.work().additions;
-    let sum = time(|| G::msm_prepared(&points, &ones)) / n as f64;
+    let additions = long.work().additions;
+    let bucket = time(|| G::msm_prepared(&points, &long)).map(|t| t / additions);
+    let sum = time(|| G::msm_prepared(&points, &ones)).map(|t| t / n as f64);
     [bucket, sum]
+}
+
+impl Units {
+    /// The means of several threads.
+    fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let n = all.clone().count().max(1) as f64;
+        let mean = |f: &dyn Fn(&Self) -> f64| all.clone().map(f).sum::<f64>() / n;
+        Self {
+            g1: [mean(&|u| u.g1[0]), mean(&|u| u.g1[1])],
+            g2: [mean(&|u| u.g2[0]), mean(&|u| u.g2[1])],
+            butterfly: mean(&|u| u.butterfly),
+            miller: mean(&|u| u.miller),
+            finish: mean(&|u| u.finish),
+            hash: mean(&|u| u.hash),
+        }
+    }
+
+    fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
+        unit[0] * work.additions + unit[1] * work.ones
+    }
 }
 
 impl Calibration {
@@ -106,39 +136,40 @@ impl Calibration {
             let clock = Clock::start();
             let found = Self::one_thread();
             let times = clock.elapsed();
-            Self { share: (times.cpu_seconds / times.seconds).clamp(0.01, 1.0), ..found }
+            (found, (times.cpu_seconds / times.seconds).clamp(0.01, 1.0))
         });
-        let mean = |f: &dyn Fn(&Self) -> f64| all.iter().map(f).sum::<f64>() / all.len() as f64;
+        let units = |i: usize| Units::mean(all.iter().map(move |(found, _)| &found[i]));
         Self {
-            g1: [mean(&|c| c.g1[0]), mean(&|c| c.g1[1])],
-            g2: [mean(&|c| c.g2[0]), mean(&|c| c.g2[1])],
-            butterfly: mean(&|c| c.butterfly),
-            miller: mean(&|c| c.miller),
-            finish: mean(&|c| c.finish),
-            hash: mean(&|c| c.hash),
-            share: mean(&|c| c.share),
+            low: units(0),
+            median: units(1),
+            high: units(2),
+            share: all.iter().map(|(_, share)| share).sum::<f64>() / all.len().max(1) as f64,
         }
     }
 
-    fn one_thread() -> Self {
+    /// The lowest, median and highest times of three measurements.
+    fn one_thread() -> [Units; 3] {
         let log = 15;
         let (mut values, n) = (long_scalars(1 << log), (1u64 << log) as f64);
         let butterfly = match Domain::new(1 << log) {
-            Ok(domain) => time(|| domain.to_coset(&mut values)) / (n * f64::from(log)),
-            Err(_) => 0.0,
+            Ok(domain) => time(|| domain.to_coset(&mut values)).map(|t| t / (n * f64::from(log))),
+            Err(_) => [0.0; 3],
         };
         let (a, b) = (points::<G1Point>(64), points::<G2Point>(64));
-        let miller = time(|| MillerLoop::new(&a, &b)) / 64.0;
+        let miller = time(|| MillerLoop::new(&a, &b)).map(|t| t / 64.0);
         let product = MillerLoop::new(&a, &b);
         let finish = time(|| product.finish());
         let bytes = vec![1u8; 1 << 22];
-        let hash = time(|| blake3::hash(&bytes)) / bytes.len() as f64;
+        let hash = time(|| blake3::hash(&bytes)).map(|t| t / bytes.len() as f64);
         let (g1, g2) = (group::<G1Point>(14), group::<G2Point>(12));
-        Self { g1, g2, butterfly, miller, finish, hash, share: 1.0 }
-    }
-
-    fn msm(unit: [f64; 2], work: MsmWork) -> f64 {
-        unit[0] * work.additions + unit[1] * work.ones
+        [0, 1, 2].map(|i| Units {
+            g1: g1.map(|times| times[i]),
+            g2: g2.map(|times| times[i]),
+            butterfly: butterfly[i],
+            miller: miller[i],
+            finish: finish[i],
+            hash: hash[i],
+        })
     }
 }
 
@@ -152,8 +183,13 @@ pub struct TypeEstimate {
     pub commit_seconds: f64,
     /// Seconds per subcircuit in the prove round, synthesis included.
     pub prove_seconds: f64,
+    /// Seconds per subcircuit in both rounds together, from the lowest and from the highest times
+    /// that were measured.
+    pub interval: [f64; 2],
     /// The length of the first instance's private input in a job, in bytes.
     pub private_bytes: u64,
+    /// Seconds to compare the type's keys with the circuit's code when a run starts.
+    pub match_seconds: f64,
 }
 
 /// The estimate for a run.
@@ -262,18 +298,18 @@ pub fn estimate(
     let round =
         |seconds: &dyn Fn(&TypeEstimate) -> f64| queue(order.iter().map(|t| seconds(t)), provers);
     let threads = (workers.threads * workers.ranks) as f64;
-    let miller_loops = padded as f64 / threads * calibration.miller;
+    let units = &calibration.median;
+    let miller_loops = padded as f64 / threads * units.miller;
     let phases = [
-        key_bytes as f64 * calibration.hash * LOAD,
+        key_bytes as f64 * units.hash * LOAD,
         execute,
         round(&|t| t.commit_seconds) + miller_loops,
         round(&|t| t.prove_seconds),
-        AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * calibration.finish,
+        AGGREGATE_EACH * miller_loops + AGGREGATE_ONCE * units.finish,
     ];
     let rounds: f64 = order.iter().map(|t| t.commit_seconds + t.prove_seconds).sum();
-    let aggregation = (1.0 + AGGREGATE_EACH) * padded as f64 * calibration.miller;
-    let cpu_seconds =
-        phases[0] + execute + rounds + aggregation + AGGREGATE_ONCE * calibration.finish;
+    let aggregation = (1.0 + AGGREGATE_EACH) * padded as f64 * units.miller;
+    let cpu_seconds = phases[0] + execute + rounds + aggregation + AGGREGATE_ONCE * units.finish;
     Ok(Estimate {
         cpu_seconds,
         share: calibration.share,
@@ -306,7 +342,10 @@ struct Sample<'a> {
 impl Sample<'_> {
     /// Estimates a type from its constraints and the witness of its first instance.
     fn estimate(&self, index: u32, kind: TypeId) -> Result<TypeEstimate, EstimateError> {
+        let start = Clock::start();
         let r1cs = self.circuit.r1cs(kind, self.wiring.masking).map_err(CheckError::Type)?;
+        std::hint::black_box(r1cs.digest());
+        let match_seconds = start.elapsed().cpu_seconds;
         let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
         let mut table = CoefficientTable::new();
         let matrices = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
@@ -316,7 +355,9 @@ impl Sample<'_> {
                 size,
                 commit_seconds: 0.0,
                 prove_seconds: 0.0,
+                interval: [0.0; 2],
                 private_bytes: 0,
+                match_seconds,
             });
         };
         let values = self.values(first);
@@ -324,15 +365,17 @@ impl Sample<'_> {
         let ((z, a), (_, b)) =
             (self.witness(first, &r1cs, &values)?, self.witness(first, &r1cs, &values)?);
         let rows = time_rows(&matrices, &table.values, &z);
-        let calibration = self.calibration;
-        let commit_seconds = Calibration::msm(calibration.g1, Scalars::new(&values).work())
-            + 100.0 * calibration.g1[0];
-        let kernels = kernels(&r1cs, &z, &size, calibration);
+        let (committed, kernels) = (Scalars::new(&values).work(), Kernels::of(&r1cs, &z, &size));
+        let commit = |units: &Units| Units::msm(units.g1, committed) + 100.0 * units.g1[0];
+        let prove = |units: &Units, witness: f64| witness + rows + kernels.seconds(units);
+        let Calibration { low, median, high, .. } = self.calibration;
         Ok(TypeEstimate {
             size,
             private_bytes: self.private_bytes(first)?,
-            commit_seconds,
-            prove_seconds: a.min(b) + rows + kernels,
+            commit_seconds: commit(median),
+            prove_seconds: prove(median, a.min(b)),
+            match_seconds,
+            interval: [commit(low) + prove(low, a.min(b)), commit(high) + prove(high, a.max(b))],
         })
     }
 
@@ -395,30 +438,47 @@ fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 
     start.elapsed().cpu_seconds
 }
 
-/// Seconds of the transforms and multi-scalar multiplications of one proof (spec: mirage#prove).
-#[allow(clippy::cast_possible_truncation, reason = "a type has at most 2^28 rows and variables")]
-fn kernels(r1cs: &R1cs, z: &[Fr], size: &TypeSize, calibration: &Calibration) -> f64 {
-    let auxiliary = r1cs.layout.auxiliary(z.len());
-    let used = |m: usize, end: usize| -> Scalars {
-        let mut used = vec![false; z.len()];
-        r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
-        let list: Vec<u32> = (0..end).filter(|j| used[*j]).map(|j| j as u32).collect();
-        Scalars::select(z, &list)
-    };
-    let g1 = [
-        Scalars::new(&z[auxiliary.clone()]).work(),
-        used(0, z.len()).work(),
-        used(2, auxiliary.start).work(),
-        // values on the coset are full-size
-        MsmWork::of_long(size.domain as usize),
-    ];
-    let n = size.domain as f64;
-    // A layer of radix 3 has as many products per element as two layers of radix 2, so 3 * 2^k
-    // elements take k + 2 layers each.
-    let transforms = 2.0 * n * n.log2().ceil() * calibration.butterfly;
-    let g1: f64 = g1.into_iter().map(|work| Calibration::msm(calibration.g1, work)).sum();
-    let g2 = Calibration::msm(calibration.g2, used(1, z.len()).work());
-    transforms + g1 + g2 + SINGLE_PRODUCTS * calibration.finish
+/// The transforms and multi-scalar multiplications of one proof (spec: mirage#prove).
+struct Kernels {
+    g1: [MsmWork; 4],
+    g2: MsmWork,
+    butterflies: f64,
+}
+
+impl Kernels {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a type has at most 2^28 rows and variables"
+    )]
+    fn of(r1cs: &R1cs, z: &[Fr], size: &TypeSize) -> Self {
+        let auxiliary = r1cs.layout.auxiliary(z.len());
+        let used = |m: usize, end: usize| -> MsmWork {
+            let mut used = vec![false; z.len()];
+            r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
+            let list: Vec<u32> = (0..end).filter(|j| used[*j]).map(|j| j as u32).collect();
+            Scalars::select(z, &list).work()
+        };
+        let n = size.domain as f64;
+        Self {
+            g1: [
+                Scalars::new(&z[auxiliary.clone()]).work(),
+                used(0, z.len()),
+                used(2, auxiliary.start),
+                // values on the coset are full-size
+                MsmWork::of_long(size.domain as usize),
+            ],
+            g2: used(1, z.len()),
+            // A layer of radix 3 has as many products per element as two layers of radix 2, so
+            // 3 * 2^k elements take k + 2 layers each.
+            butterflies: 2.0 * n * n.log2().ceil(),
+        }
+    }
+
+    fn seconds(&self, units: &Units) -> f64 {
+        let g1: f64 = self.g1.iter().map(|work| Units::msm(units.g1, *work)).sum();
+        let g2 = Units::msm(units.g2, self.g2);
+        self.butterflies * units.butterfly + g1 + g2 + SINGLE_PRODUCTS * units.finish
+    }
 }
 
 /// The time at which the last job ends when `workers` workers take jobs in order.
@@ -472,6 +532,10 @@ mod tests {
         assert_eq!(found.constraints, total as u64);
         assert!(found.phases.iter().all(|t| t.is_finite() && *t >= 0.0) && found.seconds() > 0.0);
         assert!(found.types.iter().all(|t| t.prove_seconds > 0.0 && t.commit_seconds > 0.0));
+        for t in &found.types {
+            let (each, [low, high]) = (t.commit_seconds + t.prove_seconds, t.interval);
+            assert!(0.0 < low && low <= each && each <= high, "{low} {each} {high}");
+        }
         let more = estimate(
             &circuit,
             Masking::Masked,

@@ -87,6 +87,7 @@ fn load(w: &Value, platform: &Value) -> Load {
         private_bytes: of("private"),
         alone_seconds: of("sub") / rate,
         execute_seconds: of("execute"),
+        match_seconds: [of("match"), of("match_largest")],
         // What `estimate` counts exactly, the specification approximates.
         key_bytes: 407.0 * of("sub") * of("types") + 772.0 * padded,
         all_domains: of("domain") * of("types"),

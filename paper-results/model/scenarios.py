@@ -42,7 +42,8 @@ def main():
     for platform, workload, cores, provers, log2, sub, wires, design, schedule in SCENARIOS:
         p, d = PLATFORMS[platform], replace(DESIGNS[design], schedule=schedule)
         c = Cluster(cores, provers=provers, sigma_job=0.0, sigma_rank=0.0, slow=0.0)
-        w = Load(2.0**log2, 2**sub, wires=wires, workload=workload)
+        keys = {"match": 4e-7 * 2**sub, "match_largest": 1e-7 * 2**sub}
+        w = Load(2.0**log2, 2**sub, wires=wires, workload=workload, **keys)
         out.append({
             "name": f"{platform} {workload} {cores} cores 2^{log2} by 2^{sub}, {wires} wires, {design} {schedule}",
             "platform": asdict(p), "cluster": asdict(c), "load": {**asdict(w), "n": w.n, "domain": w.domain},

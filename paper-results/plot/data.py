@@ -62,13 +62,16 @@ class Results:
             if content["environment"] != environment["digest"]:
                 raise WrongData(f"{directory / name}: of another environment; run `experiment collect`")
         peers, model = directory / "peers.csv", directory / "model.csv"
+        predicted = {row["point"]: row for row in read_csv(model)} if model.exists() else None
+        if any(row.get("environment") != environment["digest"] for row in (predicted or {}).values()):
+            raise WrongData(f"{model}: of another environment; run `experiment model`")
         return cls(
             environment,
             summary["experiments"],
             summary["points"],
             claims["claims"],
             read_csv(peers) if peers.exists() else [],
-            {row["point"]: row for row in read_csv(model)} if model.exists() else None,
+            predicted,
         )
 
     def of(self, experiment):

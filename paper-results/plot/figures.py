@@ -8,7 +8,7 @@ import numpy as np  # noqa: E402
 from data import value  # noqa: E402
 
 OURS = ["#0b62a4", "#d1495b", "#2e8b57", "#7a4fa3", "#c77d0a", "#3d3d3d"]
-PAPER, GREY = "#000000", "#8c8c8c"
+PAPER, GREY, MODEL = "#000000", "#8c8c8c", "#c9a227"
 LABELS = {
     "seconds": "proving time (s)", "constraints": "constraints", "subcircuits": "subcircuits",
     "constraints_per_core_second": "constraints per core-second", "aggregate_s": "aggregation (s)",
@@ -17,7 +17,7 @@ LABELS = {
     "proof_bytes": "proof (bytes)", "verify_ms": "verification (ms)", "peak_memory_bytes": "peak memory (bytes)",
     "cores": "cores", "steps": "constraints per subcircuit", "units_per_second": "updates per second",
     "batch": "updates per proof", "cycles": "cycles", "ranks": "ranks", "extra-wires": "extra wires",
-    "leaf-bytes": "bytes per leaf",
+    "leaf-bytes": "bytes per leaf", "adjusted_s": "proving time less other programs (s)",
 }  # fmt: skip
 plt.rcParams.update({
     "svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
@@ -55,7 +55,7 @@ def draw(experiment, results, paper):
 def panel(ax, experiment, column, points, results, paper):
     x = experiment["x"]
     ours(ax, experiment, column, points)
-    seen = {"model": model(ax, x, column, points, results.model)}
+    seen = {"model": model(ax, experiment, column, points, results.model)}
     reference(ax, paper.of(experiment["name"], column))
     if column == "constraints_per_core_second" and experiment["name"] == "fig7":
         seen["peers"] = peers(ax, column, results.peers)
@@ -135,22 +135,34 @@ def reference(ax, values):
                         color=PAPER, lw=0.8, label=once("paper, derived" if hollow else "paper"))  # fmt: skip
 
 
-def model(ax, x, column, points, found):
-    """The model's line and band from model.csv; what to say if there is none."""
-    if column != "seconds":
-        return None
-    if found is None:
-        return "not run"
-    rows = sorted(
-        (value(p, x)[0], *(float(found[p["point"]][k]) for k in ("seconds", "lo_s", "hi_s")))
-        for p in points if p["point"] in found and value(p, x)
-    )  # fmt: skip
-    if not rows:
-        return "not run"
-    xs, ys, lows, highs = zip(*rows)
-    ax.fill_between(xs, lows, highs, color="#c9a227", alpha=0.25, lw=0)
-    ax.plot(xs, ys, color="#c9a227", lw=1, label="model")
+def predicted(row, point, column):
+    """Middle and ends of the model's band for a column; None if the model does not have it."""
+    if column == "seconds":
+        return [float(row[k]) for k in ("seconds", "lo_s", "hi_s")]
+    if column == "aggregate_s":
+        return [float(row[k]) for k in ("aggregate_s", "aggregate_lo_s", "aggregate_hi_s")]
+    if column == "constraints_per_core_second" and value(point, "constraints") and value(point, "cores"):
+        work = value(point, "constraints")[0] / value(point, "cores")[0]
+        return [work / float(row[k]) for k in ("seconds", "hi_s", "lo_s")]
     return None
+
+
+def model(ax, experiment, column, points, found):
+    """The model's line and band from model.csv, one per curve; what to say if there is none."""
+    if column not in ("seconds", "aggregate_s", "constraints_per_core_second"):
+        return None
+    curves = {}
+    for p in points:
+        at, which = value(p, experiment["x"]), value(p, experiment["series"])
+        row = (found or {}).get(p["point"])
+        band = row and predicted(row, p, column)
+        if at and which and band:
+            curves.setdefault(which[0], []).append((at[0], *band))
+    for i, (_, rows) in enumerate(sorted(curves.items())):
+        xs, ys, lows, highs = zip(*sorted(rows))
+        ax.fill_between(xs, lows, highs, color=MODEL, alpha=0.22, lw=0)
+        ax.plot(xs, ys, ".-", ms=3, color=MODEL, lw=1, label="_model" if i else "model, with its interval")
+    return None if curves else "not run"
 
 
 def peers(ax, column, rows):

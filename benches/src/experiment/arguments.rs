@@ -73,11 +73,15 @@ pub(crate) enum Command {
     Status,
     /// Write points.csv, summary.json, and claims.json from the raw results
     Collect,
+    /// Predict the points with the model, and write model.csv
+    Model(Model),
+    /// Print the model beside the medians, as one JSON object per point
+    Compare(Chosen),
     /// Draw all figures, and index.html with all of them
     Plot(Plot),
     /// Run other provers that are at hand, for comparison
     Peers,
-    /// Run check, run, collect, and plot in sequence
+    /// Run check, run, model, collect, and plot in sequence
     All(All),
 }
 
@@ -97,6 +101,8 @@ pub(crate) struct Run {
     /// The seed of the order of repetitions
     #[arg(long, default_value_t = super::plan::SEED)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) model: Model,
     /// Submit array jobs to SLURM, as this file describes the cluster
     #[arg(long, value_name = "FILE")]
     pub(crate) slurm: Option<PathBuf>,
@@ -112,6 +118,20 @@ pub(crate) struct PointArguments {
     /// The number of the repetition, from 1
     #[arg(long, default_value_t = 1)]
     pub(crate) repetition: usize,
+    #[command(flatten)]
+    pub(crate) model: Model,
+}
+
+/// The model, which predicts each point beside its repetitions.
+#[derive(Debug, Args)]
+pub(crate) struct Model {
+    /// The model's constants, by `hekaton estimate --calibrate`; measured here if the file does not
+    /// exist [default: a file of the environment in the directory of --work]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// The cluster on which the points ran, for `hekaton estimate --cluster` [default: this machine]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cluster: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -58,7 +58,7 @@ pub(crate) struct Requirement {
 impl Requirement {
     /// Why the machine is too small for the point.
     fn lack(&self, machine: &Machine) -> Option<String> {
-        if self.point.cores > machine.cores {
+        if self.point.cores > machine.cores && !self.point.oversubscribe {
             return Some(format!("{} cores of {}", self.point.cores, machine.cores));
         }
         let ranks = self.point.processes().min(machine.ranks_per_node) as u64;
@@ -87,7 +87,7 @@ pub(crate) fn requirements(
             if !known.contains_key(&key) {
                 // Counting constraints of a large point takes a while, and is useless if there are
                 // too few cores.
-                let found = match point.cores > machine.cores {
+                let found = match point.cores > machine.cores && !point.oversubscribe {
                     true => serde_json::Value::Null,
                     false => program.estimate(&point)?,
                 };

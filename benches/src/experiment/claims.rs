@@ -1,13 +1,13 @@
 //! The claims C1 to C9, judged from medians alone.
 
-use super::failure::{At, Failure};
+use super::failure::Failure;
 use super::measured::Measured;
+use super::model::{self, Comparison};
 use super::plan::Plan;
 use super::session::Session;
 use super::statistics::Fit;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 
 /// Whether a claim holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +97,10 @@ pub(crate) fn evaluate(
     session: &Session,
     plan: &Plan,
     measured: &[Measured],
+    environment: &str,
 ) -> Result<Vec<Claim>, Failure> {
-    let path = session.results.join("model.csv");
-    let model = match path.exists() {
-        true => Some(fs::read_to_string(&path).at(&path)?),
-        false => None,
-    };
+    let model = model::read(session, environment)?;
+    let model = model.map(|model| model::comparisons(session, measured, &model));
     let claim = |(id, text, experiment, condition): (
         &'static str,
         &'static str,
@@ -114,7 +112,7 @@ pub(crate) fn evaluate(
         let judged = match (plan.skipped.get(experiment), own.is_empty()) {
             (Some(why), true) => Err(why.clone()),
             (None, true) if id != "C9" => Err("not run".to_owned()),
-            _ => judge(id, &own, measured, model.as_deref()),
+            _ => judge(id, &own, model.as_deref()),
         };
         let (verdict, found) = match judged {
             Ok((true, found)) => (Verdict::Holds, found),
@@ -126,7 +124,7 @@ pub(crate) fn evaluate(
     Ok(CLAIMS.into_iter().map(claim).collect())
 }
 
-fn judge(id: &str, own: &[&Measured], all: &[Measured], model: Option<&str>) -> Judged {
+fn judge(id: &str, own: &[&Measured], model: Option<&[Comparison<'_>]>) -> Judged {
     match id {
         "C1" => linear(own),
         "C2" => overhead(own),
@@ -136,7 +134,7 @@ fn judge(id: &str, own: &[&Measured], all: &[Measured], model: Option<&str>) -> 
         "C6" => memory(own),
         "C7" => directory(own),
         "C8" => machine(own),
-        _ => model_band(all, model),
+        _ => model_band(model),
     }
 }
 
@@ -317,27 +315,26 @@ fn machine(own: &[&Measured]) -> Judged {
     Ok((least > 1.0, format!("at least {least:.2} times as fast at {} sizes", ratios.len())))
 }
 
-/// Compares with `model.csv`: point, seconds, lo_s, hi_s.
-fn model_band(all: &[Measured], model: Option<&str>) -> Judged {
-    let model = model.ok_or("model: not run")?;
-    let mut lines = model.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let column = |name: &str| head.iter().position(|h| *h == name);
-    let columns = column("point").zip(column("lo_s")).zip(column("hi_s"));
-    let ((point, low), high) = columns.ok_or("model.csv lacks point, lo_s, or hi_s")?;
-    let (mut inside, mut compared) = (0usize, 0usize);
-    for line in lines {
-        let fields: Vec<&str> = line.split(',').collect();
-        let number = |at: usize| fields.get(at).and_then(|f| f.parse::<f64>().ok());
-        let id = fields.get(point).copied().unwrap_or_default();
-        let found = all.iter().find(|m| m.point.id == id).and_then(|m| m.value("seconds"));
-        if let Some(((seconds, low), high)) = found.zip(number(low)).zip(number(high)) {
-            compared += 1;
-            inside += usize::from((low..=high).contains(&seconds));
-        }
-    }
-    if compared == 0 {
+/// Compares medians with the model's bands.
+fn model_band(model: Option<&[Comparison<'_>]>) -> Judged {
+    let found = model.ok_or("model: not run")?;
+    if found.is_empty() {
         return Err("model.csv has none of the measured points".into());
     }
-    Ok((10 * inside >= 9 * compared, format!("{inside} of {compared} medians in the band")))
+    let inside = |seconds: &dyn Fn(&Comparison<'_>) -> Option<f64>| {
+        let known = found.iter().filter_map(|c| Some((seconds(c)?, c.band)));
+        let inside = known.map(|(s, [_, low, high])| (low..=high).contains(&s));
+        inside.fold((0usize, 0usize), |(yes, all), is| (yes + usize::from(is), all + 1))
+    };
+    let ((good, all), (adjusted, known)) = (inside(&|c| Some(c.seconds)), inside(&|c| c.adjusted));
+    let mut text = format!(
+        "{good} of {all} medians in the band; {adjusted} of {known} without the time that other \
+         programs took"
+    );
+    let mut ratios: Vec<f64> = found.iter().filter_map(|c| c.ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    if let Some((low, high)) = ratios.first().zip(ratios.last()) {
+        text += &format!("; predictions beside runs are {low:.2} to {high:.2} of these times");
+    }
+    Ok((10 * good >= 9 * all, text))
 }

@@ -3,6 +3,7 @@
 use super::check::Machine;
 use super::failure::{At, FAILED, Failure, USAGE};
 use super::files;
+use super::model::Sources;
 use super::plan::{Plan, Task};
 use super::session::Session;
 use serde::Deserialize;
@@ -123,6 +124,7 @@ pub(crate) fn submit(
     cluster: &Cluster,
     plan: &Plan,
     order: &[Task],
+    sources: &Sources,
     dry_run: bool,
 ) -> Result<(), Failure> {
     let directory = session.results.join("arrays");
@@ -135,7 +137,7 @@ pub(crate) fn submit(
         let list = std::path::absolute(directory.join(format!("{i}.tasks"))).at(&directory)?;
         files::write(&list, tasks.as_bytes())?;
         let path = directory.join(format!("{i}.sbatch"));
-        files::write(&path, script(session, cluster, array, &list)?.as_bytes())?;
+        files::write(&path, script(session, cluster, array, &list, sources)?.as_bytes())?;
         let elements = format!("--array=0-{}%1", array.tasks.len() - 1);
         if dry_run {
             println_line(&format!("sbatch {elements} {}", path.display()));
@@ -172,6 +174,7 @@ fn script(
     cluster: &Cluster,
     array: &Array,
     list: &Path,
+    sources: &Sources,
 ) -> Result<String, Failure> {
     let per_node = cluster.ranks_per_node(array.cores_per_process).min(array.processes);
     let nodes = array.processes.div_ceil(per_node);
@@ -200,6 +203,12 @@ fn script(
     options.extend(cluster.options.clone());
     let options: String = options.iter().map(|o| format!("#SBATCH {o}\n")).collect();
     let modules: String = cluster.modules.iter().map(|m| format!("module load {m}\n")).collect();
+    let mut model = String::new();
+    for (option, path) in [("calibration", &sources.calibration), ("cluster", &sources.cluster)] {
+        if let Some(path) = path {
+            let _ = write!(model, " \\\n    --{option} {}", quoted(path)?);
+        }
+    }
     let own: PathBuf = std::env::current_exe().map_err(|e| Failure::new(FAILED, e))?;
     Ok(format!(
         "#!/usr/bin/env bash\n# Written by `experiment run --slurm`: one repetition of one point per element.\n\
@@ -208,7 +217,7 @@ fn script(
          # exec: SLURM's signals reach the program, which ends its ranks.\n\
          exec {own} point \"$point\" --repetition \"$repetition\" --scale {scale} \\\n    \
          --directory {directory} --results {results} --work {work} --hekaton {hekaton} \\\n    \
-         --launcher \"{launcher}\"\n",
+         --launcher \"{launcher}\"{model}\n",
         list = quoted(list)?,
         own = quoted(&own)?,
         scale = session.scale,

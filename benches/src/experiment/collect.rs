@@ -65,7 +65,7 @@ pub(crate) fn collect(session: &Session) -> Result<(), Failure> {
         "points": points,
     });
     files::write_json(&session.results.join("summary.json"), &summary)?;
-    let claims = claims::evaluate(session, &plan, &measured)?;
+    let claims = claims::evaluate(session, &plan, &measured, &environment.digest)?;
     for claim in &claims {
         eprintln!("{:<3} {:<8} {}: {}", claim.id, claim.verdict.word(), claim.text, claim.found);
     }

@@ -1,7 +1,7 @@
 //! The names of what is measured.
 
 /// The numbers of a row, in the order of `points.csv`.
-pub(crate) const COLUMNS: [&str; 35] = [
+pub(crate) const COLUMNS: [&str; 40] = [
     "subcircuits",
     "constraints",
     "cores",
@@ -18,6 +18,14 @@ pub(crate) const COLUMNS: [&str; 35] = [
     "cpu_seconds",
     "constraints_per_cpu_second",
     "prover_cpu_seconds",
+    // the part of their processors that provers had while they worked, and times without what other
+    // programs took of it
+    "processor_share",
+    "adjusted_s",
+    "adjusted_aggregate_s",
+    // the model's prediction beside this repetition over those times
+    "model_ratio",
+    "model_aggregate_ratio",
     "busy_s",
     "idle_s",
     "commit_request_bytes",

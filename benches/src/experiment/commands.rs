@@ -1,11 +1,13 @@
 //! The commands of the program.
 
-use super::arguments::{Arguments, Command, Plot, PointArguments, Run};
+use super::arguments::{Arguments, Command, Model, Plot, PointArguments, Run};
 use super::check::{self, Machine, Requirement};
 use super::clusters::{self, Cluster};
 use super::collect;
-use super::environment::Environment;
+use super::compare;
+use super::environment::{Environment, changes};
 use super::failure::{At, FAILED, Failure, USAGE};
+use super::model::{self, Predictor, Sources};
 use super::outcome;
 use super::peers;
 use super::plan::{self, Plan};
@@ -38,11 +40,14 @@ fn run_command(arguments: &Arguments) -> Result<(), Failure> {
         Command::Point(options) => point(&session, options),
         Command::Status => status(&session),
         Command::Collect => collect::collect(&session),
+        Command::Model(options) => model::model(&session, &sources(options)),
+        Command::Compare(chosen) => compare::compare(&session, &chosen.experiments),
         Command::Plot(options) => plot(&session, options),
         Command::Peers => peers::peers(&session),
         Command::All(options) => {
             if options.run.slurm.is_some() {
-                let why = "all waits for its results: use `run --slurm`, `collect`, and `plot`";
+                let why = "all waits for its results: use `run --slurm`, `model`, `collect`, and \
+                           `plot`";
                 return Err(Failure::new(USAGE, why));
             }
             // Failed repetitions are counted in the figures; the exit code still says so.
@@ -50,11 +55,16 @@ fn run_command(arguments: &Arguments) -> Result<(), Failure> {
                 Err(e) if e.code != FAILED => return Err(e),
                 ran => ran,
             };
+            model::model(&session, &sources(&options.run.model))?;
             collect::collect(&session)?;
             plot(&session, &options.plot)?;
             ran
         }
     }
+}
+
+fn sources(options: &Model) -> Sources {
+    Sources { calibration: options.calibration.clone(), cluster: options.cluster.clone() }
 }
 
 #[allow(clippy::print_stdout, reason = "the result of a command")]
@@ -167,7 +177,8 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     let order = plan.shuffled(&names, options.seed);
     plan.write(&session.results)?;
     if let Some(cluster) = &cluster {
-        return clusters::submit(session, cluster, &plan, &order, options.dry_run);
+        let sources = sources(&options.model);
+        return clusters::submit(session, cluster, &plan, &order, &sources, options.dry_run);
     }
     let environment = session.environment(&program)?;
     let file = session.environment_file();
@@ -180,7 +191,8 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     } else {
         environment.write(&file)?;
     }
-    let runner = Runner { session, program: &program, environment: &environment };
+    let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
+    let runner = Runner { session, program: &program, environment: &environment, predictor };
     let mut failed = runner.all(&plan, &order)?;
     if session.scale != "tiny" {
         failed += runner.settle(&mut plan, &names)?;
@@ -192,14 +204,6 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
             format!("{n} repetitions failed; `run --resume` repeats them"),
         )),
     }
-}
-
-/// The names of facts that differ.
-fn changes(a: &Environment, b: &Environment) -> String {
-    let facts = b.facts.as_object().into_iter().flatten();
-    let changed =
-        facts.filter(|(name, value)| *name != "load_at_start" && a.facts[*name] != **value);
-    changed.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn point(session: &Session, options: &PointArguments) -> Result<(), Failure> {
@@ -217,7 +221,8 @@ fn point(session: &Session, options: &PointArguments) -> Result<(), Failure> {
         let why = format!("this node differs from that of the first point ({changed})");
         return Err(Failure::new(FAILED, format!("{}: no point: {why}", point.id)));
     }
-    let runner = Runner { session, program: &program, environment: &environment };
+    let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
+    let runner = Runner { session, program: &program, environment: &environment, predictor };
     let task = (options.id.clone(), options.repetition);
     match runner.repetition(point, &task)? {
         Ending::Known => eprintln!("{}-{}: already done", task.0, task.1),

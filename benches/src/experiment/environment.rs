@@ -114,6 +114,14 @@ impl Environment {
     }
 }
 
+/// The names of facts that differ.
+pub(crate) fn changes(a: &Environment, b: &Environment) -> String {
+    let facts = b.facts.as_object().into_iter().flatten();
+    let changed =
+        facts.filter(|(name, value)| *name != "load_at_start" && a.facts[*name] != **value);
+    changed.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
 /// The first line of a file.
 fn read(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;

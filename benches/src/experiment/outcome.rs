@@ -2,6 +2,7 @@
 //! and the environment is that of the result set.
 
 use super::files;
+use super::model;
 use super::plan::Task;
 use super::rows::{self, Row};
 use super::spec::Point;
@@ -50,7 +51,7 @@ fn measured(
     if own != environment {
         return Err(format!("environment {own}, and the result set has {environment}"));
     }
-    events_are_complete(&directory.join("events.jsonl"))?;
+    let share = processor_share(&directory.join("events.jsonl"))?;
     let verified = read("verify.json")?;
     if verified["ok"] != true {
         return Err("the proof was not accepted".into());
@@ -63,28 +64,47 @@ fn measured(
         let found = &report["subcircuits"];
         return Err(format!("the run has {found} subcircuits, expected {}", point.subcircuits));
     }
-    Ok(rows::numbers(point, &report, &verified, &read("setup.json")?, account))
+    let mut numbers = rows::numbers(point, &report, &verified, &read("setup.json")?, account);
+    if let Some(share) = share {
+        let shared = account["machine_cores"].as_f64().filter(|_| point.oversubscribe);
+        rows::adjust(&mut numbers, share, shared);
+    }
+    let prediction = directory.join(model::PREDICTION);
+    let prediction =
+        if prediction.exists() { model::predicted(&read(model::PREDICTION)?) } else { None };
+    if let Some(prediction) = prediction {
+        rows::compare(&mut numbers, &prediction);
+    }
+    Ok(numbers)
 }
 
-/// Whether events reach from the start of a process to its written proof, without a torn line.
-fn events_are_complete(path: &Path) -> Result<(), String> {
+/// The part of a processor that provers had while they worked on subcircuits; none if the events do
+/// not say. Events must reach from the start of a process to its written proof, without a torn line.
+fn processor_share(path: &Path) -> Result<Option<f64>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     if !text.ends_with('\n') {
         return Err("the events are truncated: the last line is not complete".into());
     }
     let mut outcome = None;
     let mut written = false;
+    let (mut seconds, mut cpu_seconds) = (0.0, 0.0);
     for (number, line) in text.lines().enumerate() {
         let event: Value = serde_json::from_str(line)
             .map_err(|_| format!("the events are damaged: line {} is not JSON", number + 1))?;
         match event["event"].as_str() {
             Some("run_end") => outcome = event["outcome"].as_str().map(str::to_owned),
             Some("proof_written") => written = true,
+            Some("subcircuit") => {
+                seconds += event["seconds"].as_f64().unwrap_or_default();
+                cpu_seconds += event["cpu_seconds"].as_f64().unwrap_or_default();
+            }
             _ => {}
         }
     }
     match outcome.as_deref() {
-        Some("finished") if written => Ok(()),
+        Some("finished") if written => {
+            Ok((seconds > 0.0 && cpu_seconds > 0.0).then(|| (cpu_seconds / seconds).min(1.0)))
+        }
         Some("finished") => Err("the events are truncated: no proof was written".into()),
         Some(other) => Err(format!("the run ended as {other}")),
         None => Err("the events are truncated: the run has no end".into()),
@@ -103,9 +123,11 @@ mod tests {
         let proof = "{\"event\":\"proof_written\"}\n";
         let judge = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            events_are_complete(&path)
+            processor_share(&path)
         };
-        judge(&format!("{end}{proof}")).unwrap();
+        assert_eq!(judge(&format!("{end}{proof}")).unwrap(), None);
+        let subcircuit = "{\"event\":\"subcircuit\",\"seconds\":2.0,\"cpu_seconds\":0.5}\n";
+        assert_eq!(judge(&format!("{subcircuit}{subcircuit}{end}{proof}")).unwrap(), Some(0.25));
         for text in ["", end, proof, "{\"event\"\n", &format!("{end}{}", proof.trim_end())] {
             assert!(judge(text).is_err(), "{text}");
         }

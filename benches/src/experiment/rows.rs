@@ -1,6 +1,7 @@
 //! Rows of `points.csv`: one repetition, with all that was measured.
 
 use super::columns::COLUMNS;
+use super::model::Predicted;
 use super::spec::Point;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,6 +91,34 @@ fn accounts(report: &Value, phase: Option<&str>, field: &str) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
+/// Adds the times that the run would have taken had no other program used the processors. `share` is
+/// the part of a processor that provers had. `shared` is the number of cores if provers may outnumber
+/// them: what they take from each other is not another program's.
+pub(crate) fn adjust(row: &mut BTreeMap<&'static str, f64>, share: f64, shared: Option<f64>) {
+    row.insert("processor_share", share);
+    let provers = row.get("cores").copied();
+    let most = shared.zip(provers).map_or(1.0, |(cores, provers)| (cores / provers).min(1.0));
+    let own = (share / most).min(1.0);
+    for (name, adjusted) in [("seconds", "adjusted_s"), ("aggregate_s", "adjusted_aggregate_s")] {
+        if let Some(seconds) = row.get(name).copied() {
+            row.insert(adjusted, seconds * own);
+        }
+    }
+}
+
+/// Adds the predicted times over those without other programs.
+pub(crate) fn compare(row: &mut BTreeMap<&'static str, f64>, predicted: &Predicted) {
+    for (column, adjusted, ratio) in [
+        ("seconds", "adjusted_s", "model_ratio"),
+        ("aggregate_s", "adjusted_aggregate_s", "model_aggregate_ratio"),
+    ] {
+        let both = predicted.seconds(column).zip(row.get(adjusted).copied());
+        if let Some((model, measured)) = both.filter(|(_, measured)| *measured > 0.0) {
+            row.insert(ratio, model / measured);
+        }
+    }
+}
+
 /// What one repetition measured, from its report, its verification, its setup, and its account.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 pub(crate) fn numbers(
@@ -160,4 +189,23 @@ pub(crate) fn numbers(
     put("aggregate_per_subcircuit_ms", parts[3].zip(subcircuits).map(|(s, n)| s * 1e3 / n));
     put("load_at_start", account["load_at_start"].as_f64());
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn provers_that_share_cores_are_no_other_program() {
+        let adjusted = |share: f64, provers: f64, shared: Option<f64>| {
+            let mut row = BTreeMap::from([("seconds", 6.0), ("cores", provers)]);
+            adjust(&mut row, share, shared);
+            row["adjusted_s"]
+        };
+        assert_eq!(adjusted(1.0, 2.0, None), 6.0);
+        assert_eq!(adjusted(0.5, 2.0, None), 3.0, "another program had half");
+        assert_eq!(adjusted(0.5, 4.0, Some(2.0)), 6.0, "four provers on two cores");
+        assert_eq!(adjusted(0.25, 4.0, Some(2.0)), 3.0);
+        assert_eq!(adjusted(0.5, 1.0, Some(2.0)), 3.0, "a core is idle");
+    }
 }

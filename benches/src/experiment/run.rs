@@ -5,6 +5,7 @@ use super::environment::Environment;
 use super::failure::{At, FAILED, Failure};
 use super::files;
 use super::keys::{self, Case};
+use super::model::{PREDICTION, Predictor};
 use super::outcome::{self, ACCOUNT};
 use super::plan::{self, MOST_REPETITIONS, Plan, Task};
 use super::program::Program;
@@ -35,6 +36,7 @@ pub(crate) struct Runner<'s> {
     pub(crate) session: &'s Session,
     pub(crate) program: &'s Program,
     pub(crate) environment: &'s Environment,
+    pub(crate) predictor: Predictor<'s>,
 }
 
 impl Runner<'_> {
@@ -62,7 +64,13 @@ impl Runner<'_> {
         let _ = fs::remove_dir_all(&part);
         let case = keys::prepare(self.program, point, &self.session.work, &self.session.stop)?;
         fs::create_dir_all(&part).at(&part)?;
-        let measured = self.measure(point, task, &case, &part);
+        // Alternating, so that neither order looks like a difference.
+        let model_first = task.1 % 2 == 1;
+        let measured = self.predict(point, &part, model_first).and_then(|()| {
+            let measured = self.measure(point, task, &case, &part)?;
+            self.predict(point, &part, !model_first && measured.is_none())?;
+            Ok(measured)
+        });
         let failure = match measured {
             Ok(failure) => failure,
             Err(e) => {
@@ -85,6 +93,21 @@ impl Runner<'_> {
         Ok(Ending::Counts(Box::new(row)))
     }
 
+    /// Keeps the model's prediction beside the repetition. A point is a point without it, too.
+    fn predict(&self, point: &Point, part: &Path, now: bool) -> Result<(), Failure> {
+        if !now || !self.predictor.applies(point) {
+            return Ok(());
+        }
+        self.session.stop.check()?;
+        match self.predictor.ask(point) {
+            Ok(answer) => files::write_json(&part.join(PREDICTION), &answer),
+            Err(e) => {
+                eprintln!("{}: no prediction: {}", point.id, e.message);
+                Ok(())
+            }
+        }
+    }
+
     /// Proves and verifies; returns why this failed, if it did. Files have relative names, so that
     /// events do not name directories of this machine.
     fn measure(
@@ -101,6 +124,7 @@ impl Runner<'_> {
         let mut account = json!({
             "schema": plan::SCHEMA, "point": point.id, "repetition": task.1,
             "environment": self.environment.digest, "load_at_start": load(),
+            "machine_cores": self.environment.facts["cores"],
         });
         let log = here("log");
         let mut prove = self.program.prove(point, &self.session.launcher);

@@ -71,6 +71,9 @@ pub(crate) struct Scale {
     /// How ranks get subcircuits: from each other's queues, or a fixed share each.
     #[serde(default)]
     schedule: Schedule,
+    /// Whether points may have more cores than the machine, which their provers then share.
+    #[serde(default)]
+    oversubscribe: bool,
     pub(crate) repetitions: usize,
 }
 
@@ -124,6 +127,9 @@ pub(crate) struct Point {
     pub(crate) provers_per_rank: Option<usize>,
     pub(crate) root_proves: bool,
     pub(crate) schedule: Schedule,
+    /// Whether provers may outnumber the machine's cores.
+    #[serde(default)]
+    pub(crate) oversubscribe: bool,
     pub(crate) units: Option<u64>,
 }
 
@@ -271,6 +277,7 @@ impl Experiment {
                         provers_per_rank: given.provers_per_rank.map(|p| p.min(cores)),
                         root_proves: given.root_proves,
                         schedule: given.schedule,
+                        oversubscribe: given.oversubscribe,
                         units,
                     });
                 }
@@ -322,7 +329,7 @@ pub(crate) fn read_all(directory: &Path) -> Result<Vec<Experiment>, Failure> {
     let tomls = paths.iter().filter(|path| path.extension().is_some_and(|e| e == "toml"));
     let mut all: Vec<Experiment> =
         tomls.map(|path| Experiment::read(path)).collect::<Result<_, _>>()?;
-    let order = ["fig7", "fig8", "fig9", "fig10", "table2", "proof", "overhead", "memory"];
+    let order = ["fig7", "fig8", "fig9", "fig10", "table2", "proof", "overhead", "memory", "ranks"];
     let place = |name: &str| order.iter().position(|o| *o == name).unwrap_or(order.len());
     all.sort_by_key(|e| (place(&e.name), e.name.clone()));
     Ok(all)
@@ -346,7 +353,7 @@ mod tests {
         let all =
             read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper-results/experiments"));
         let all = all.unwrap_or_else(|e| panic!("{}", e.message));
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), 9);
         for experiment in all.iter().filter(|e| !e.may_lack_circuit()) {
             for scale in SCALES {
                 let points = experiment.points(scale).unwrap_or_else(|e| panic!("{}", e.message));

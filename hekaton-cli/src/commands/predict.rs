@@ -31,6 +31,8 @@ pub(crate) struct Predicted {
     inputs: PredictionInputs,
     load: Load,
     prediction: Prediction,
+    /// The same run with all that was measured at its fastest, and at its slowest.
+    bounds: [Prediction; 2],
 }
 
 /// Reads a file and parses it; errors name the file.
@@ -79,9 +81,13 @@ impl PredictionInputs {
         let occurrence = self.constants.get(Constant::ExecuteOccurrence).map_err(with_hint)?.value;
         let load = Load::of_estimate(estimate, masking.slots() as u64, occurrence);
         let load = self.subcircuits.map_or(load, |n| load.with_subcircuits(n));
-        let prediction =
-            predict(&load, &self.cluster, &self.design, &self.constants).map_err(with_hint)?;
-        Ok(Predicted { inputs: self, load, prediction })
+        let of = |load: &Load, constants: &Constants| {
+            predict(load, &self.cluster, &self.design, constants).map_err(with_hint)
+        };
+        let prediction = of(&load, &self.constants)?;
+        let ([fast, slow], [low, high]) = (self.constants.bounds(), load.bounds(estimate));
+        let bounds = [of(&low, &fast)?, of(&high, &slow)?];
+        Ok(Predicted { inputs: self, load, prediction, bounds })
     }
 }
 
@@ -102,6 +108,11 @@ impl Predicted {
                 "the constants were measured by version {program}, this is version {version}"
             ));
         }
+        let measured = self.prediction.constants.iter();
+        let mut measured = measured.filter(|(_, found)| found.source != Source::Assumed);
+        if measured.any(|(_, found)| found.interval.is_none()) {
+            notes.push("the calibration has constants without an interval: measure again".into());
+        }
         notes
     }
 
@@ -111,10 +122,20 @@ impl Predicted {
         self.inputs.cluster.values().map(move |(name, value)| (name, value, stated(name)))
     }
 
+    /// The lowest and the highest prediction of a time.
+    fn interval(&self, of: impl Fn(&Prediction) -> f64) -> [f64; 2] {
+        let found = [of(&self.bounds[0]), of(&self.prediction), of(&self.bounds[1])];
+        // Rounds are simulated: a faster subcircuit may by chance not end its round earlier.
+        found.into_iter().fold([f64::INFINITY, 0.0], |[low, high], t| [low.min(t), high.max(t)])
+    }
+
     pub(crate) fn object(&self) -> Value {
         let p = &self.prediction;
-        let phases: Vec<Value> = (p.phases.named().iter())
-            .map(|(phase, seconds)| json!({ "phase": phase, "seconds": seconds }))
+        let phases: Vec<Value> = (p.phases.named().iter().enumerate())
+            .map(|(i, (phase, seconds))| {
+                let interval = self.interval(|p| p.phases.named()[i].1);
+                json!({ "phase": phase, "seconds": seconds, "interval": interval })
+            })
             .collect();
         let cluster: Map<String, Value> = (self.cluster())
             .map(|(name, value, stated)| {
@@ -125,7 +146,8 @@ impl Predicted {
         json!({
             "design": p.design, "cores": p.cores, "ranks": p.ranks,
             "subcircuits": p.subcircuits, "constraints": self.load.constraints,
-            "phases": phases, "seconds": p.seconds(), "ideal_seconds": p.ideal_seconds,
+            "phases": phases, "seconds": p.seconds(),
+            "interval": self.interval(Prediction::seconds), "ideal_seconds": p.ideal_seconds,
             "efficiency": p.efficiency(), "efficiency_of_rounds": p.efficiency_of_rounds(),
             "coordinator_busy": { "commit": p.coordinator_busy[0], "prove": p.coordinator_busy[1] },
             "constraints_per_core_second": p.constraints_per_core_second,
@@ -152,7 +174,10 @@ impl Predicted {
     fn constants(&self) -> Map<String, Value> {
         let entry = |found: &ConstantValue| match &found.source {
             Source::Measured(how) => {
-                json!({ "value": found.value, "source": "measured", "how": how })
+                json!({
+                    "value": found.value, "interval": found.interval, "source": "measured",
+                    "how": how,
+                })
             }
             Source::Assumed => json!({ "value": found.value, "source": "assumed" }),
         };
@@ -175,6 +200,9 @@ impl Predicted {
             row(&phase.replace('_', " "), seconds_f64(seconds));
         }
         row("all", seconds_f64(p.seconds()));
+        let [low, high] = self.interval(Prediction::seconds);
+        row("at least", seconds_f64(low));
+        row("at most", seconds_f64(high));
         row("all, with failures", seconds_f64(p.expected_seconds));
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         row("efficiency", percent(p.efficiency()));

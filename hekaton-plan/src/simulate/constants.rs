@@ -123,6 +123,8 @@ pub enum Source {
 pub struct ConstantValue {
     /// The value, in the unit that the constant's name ends with.
     pub value: f64,
+    /// The lowest and the highest measurement, if that is known.
+    pub interval: Option<[f64; 2]>,
     /// Where it is from.
     pub source: Source,
 }
@@ -178,6 +180,22 @@ pub enum ConstantError {
         /// The value in the file.
         found: String,
     },
+    /// The interval of a constant does not contain its value.
+    #[error("the interval of {name} is {found}, expected two numbers around {value}")]
+    Interval {
+        /// The name of the constant.
+        name: &'static str,
+        /// The value in the file.
+        value: f64,
+        /// The interval in the file.
+        found: String,
+    },
+}
+
+/// An array of two numbers.
+fn interval(value: &Value) -> Option<[f64; 2]> {
+    let [low, high] = value.as_array()?.as_slice() else { return None };
+    low.as_f64().zip(high.as_f64()).map(|(low, high)| [low, high])
 }
 
 impl Constants {
@@ -190,12 +208,25 @@ impl Constants {
     /// Adds a measured constant; `how` says how it was measured.
     pub fn measured(&mut self, constant: Constant, value: f64, how: &str) {
         let source = Source::Measured(how.to_owned());
-        self.values.insert(constant, ConstantValue { value, source });
+        self.values.insert(constant, ConstantValue { value, interval: None, source });
+    }
+
+    /// Adds a constant that was measured several times, with the lowest and the highest result.
+    pub fn measured_between(
+        &mut self,
+        constant: Constant,
+        value: f64,
+        interval: [f64; 2],
+        how: &str,
+    ) {
+        let source = Source::Measured(how.to_owned());
+        self.values.insert(constant, ConstantValue { value, interval: Some(interval), source });
     }
 
     /// Sets a constant that the user states. It replaces a measured one.
     pub fn assume(&mut self, constant: Constant, value: f64) {
-        self.values.insert(constant, ConstantValue { value, source: Source::Assumed });
+        let source = Source::Assumed;
+        self.values.insert(constant, ConstantValue { value, interval: None, source });
     }
 
     /// Returns a constant with its source.
@@ -220,6 +251,23 @@ impl Constants {
         self.values.iter().map(|(constant, value)| (*constant, value))
     }
 
+    /// The constants at the ends of their intervals: those that make a run fastest, and those that
+    /// make it slowest. A constant without an interval keeps its value.
+    pub fn bounds(&self) -> [Self; 2] {
+        let at = |slowest: bool| {
+            let mut out = self.clone();
+            for (constant, found) in &mut out.values {
+                if let Some([low, high]) = found.interval.take() {
+                    // Of times, the highest are slowest; of the rate, the lowest.
+                    let high_end = slowest != (*constant == Constant::FullNodeRate);
+                    found.value = if high_end { high } else { low };
+                }
+            }
+            out
+        };
+        [at(false), at(true)]
+    }
+
     /// The constants that are not known.
     pub fn absent(&self) -> Vec<Constant> {
         Constant::ALL.iter().copied().filter(|c| !self.values.contains_key(c)).collect()
@@ -230,9 +278,12 @@ impl Constants {
         let constants: Map<String, Value> = (self.values.iter())
             .filter_map(|(constant, value)| match &value.source {
                 Source::Measured(how) => {
-                    let entry = json!({
+                    let mut entry = json!({
                         "value": value.value, "version": constant.version(), "how": how,
                     });
+                    if let Some(interval) = value.interval {
+                        entry["interval"] = json!(interval);
+                    }
                     Some((constant.name().to_owned(), entry))
                 }
                 Source::Assumed => None,
@@ -271,7 +322,22 @@ impl Constants {
                 name: constant.name(),
                 found: entry["value"].to_string(),
             })?;
-            out.measured(constant, value, entry["how"].as_str().unwrap_or("unknown"));
+            let how = entry["how"].as_str().unwrap_or("unknown");
+            match interval(&entry["interval"]) {
+                _ if entry["interval"].is_null() => out.measured(constant, value, how),
+                Some([low, high])
+                    if low <= value
+                        && value <= high
+                        && constant.allows(low)
+                        && high.is_finite() =>
+                {
+                    out.measured_between(constant, value, [low, high], how);
+                }
+                _ => {
+                    let (name, found) = (constant.name(), entry["interval"].to_string());
+                    return Err(ConstantError::Interval { name, value, found });
+                }
+            }
         }
         Ok(out)
     }
@@ -292,10 +358,43 @@ mod tests {
     fn a_file_survives_writing_and_reading() {
         let mut constants = Constants::new("0.1.0", "a processor");
         for (i, constant) in Constant::ALL.iter().enumerate() {
-            constants.measured(*constant, 1e-6 * (i + 1) as f64, "a test");
+            let value = 1e-6 * (i + 1) as f64;
+            match i % 2 {
+                0 => constants.measured(*constant, value, "a test"),
+                _ => {
+                    let interval = [0.5 * value, 2.0 * value];
+                    constants.measured_between(*constant, value, interval, "a test");
+                }
+            }
         }
         assert!(constants.absent().is_empty());
         assert_eq!(Constants::from_json(&constants.to_json().to_string()), Ok(constants));
+    }
+
+    #[test]
+    fn the_bounds_are_the_ends_of_intervals() {
+        let mut constants = Constants::new("0.1.0", "a processor");
+        constants.measured_between(Constant::HashByte, 2.0, [1.0, 3.0], "a test");
+        constants.measured_between(Constant::FullNodeRate, 0.8, [0.7, 0.9], "a test");
+        constants.assume(Constant::CommitWire, 5.0);
+        let of = |constants: &Constants, constant| constants.get(constant).unwrap().value;
+        let [fast, slow] = constants.bounds();
+        let ends = |constant| [of(&fast, constant), of(&slow, constant)];
+        assert_eq!(ends(Constant::HashByte), [1.0, 3.0]);
+        assert_eq!(ends(Constant::FullNodeRate), [0.9, 0.7], "a high rate is fast");
+        assert_eq!(ends(Constant::CommitWire), [5.0, 5.0]);
+    }
+
+    #[test]
+    fn an_interval_contains_its_value() {
+        let mut constants = Constants::new("0.1.0", "a processor");
+        constants.measured_between(Constant::HashByte, 2.0, [1.0, 3.0], "a test");
+        let text = constants.to_json().to_string();
+        assert!(Constants::from_json(&text).is_ok());
+        for wrong in ["[2.5,3.0]", "[-1.0,3.0]", "[1.0]", "1.0", "[1.0,\"3\"]"] {
+            let error = Constants::from_json(&text.replace("[1.0,3.0]", wrong)).unwrap_err();
+            assert!(matches!(error, ConstantError::Interval { .. }), "{wrong}: {error}");
+        }
     }
 
     #[test]

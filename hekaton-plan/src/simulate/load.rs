@@ -1,6 +1,6 @@
 //! What is to be proven, as far as a prediction depends on it.
 
-use crate::estimate::{Estimate, aggregation_key_bytes};
+use crate::estimate::{Estimate, TypeEstimate, aggregation_key_bytes};
 use crate::memory::TypeSize;
 
 /// The subcircuits of a run. Means are over subcircuits.
@@ -20,6 +20,9 @@ pub struct Load {
     pub alone_seconds: f64,
     /// The time to execute a subcircuit, without its shared wires (mean), in seconds.
     pub execute_seconds: f64,
+    /// The time to compare the keys of all types with the circuit's code when a run starts, one
+    /// thread per type, in seconds: of all types together, and of the largest one.
+    pub match_seconds: [f64; 2],
     /// The size of all keys, in bytes.
     pub key_bytes: f64,
     /// The sizes of the evaluation domains of all types together, in elements.
@@ -50,10 +53,28 @@ impl Load {
             alone_seconds: mean(&|i| types[i].commit_seconds + types[i].prove_seconds),
             // The second phase of an estimate is the measured execution of the whole circuit.
             execute_seconds: (estimate.phases[1] / n - wires * execute_occurrence).max(0.0),
+            match_seconds: [
+                types.iter().map(|t| t.match_seconds).sum(),
+                types.iter().map(|t| t.match_seconds).fold(0.0, f64::max),
+            ],
             key_bytes: estimate.key_bytes as f64,
             all_domains: domains().sum(),
             largest_domain: domains().fold(0.0, f64::max),
         }
+    }
+
+    /// The load with the subcircuits' times at the ends of their measured interval: the fastest, and
+    /// the slowest.
+    pub fn bounds(&self, estimate: &Estimate) -> [Self; 2] {
+        let sum = |f: &dyn Fn(&TypeEstimate) -> f64| -> f64 {
+            estimate.types.iter().map(|t| t.size.instances as f64 * f(t)).sum()
+        };
+        let median = sum(&|t| t.commit_seconds + t.prove_seconds);
+        let at = |end: usize| {
+            let factor = if median > 0.0 { sum(&|t| t.interval[end]) / median } else { 1.0 };
+            Self { alone_seconds: self.alone_seconds * factor, ..*self }
+        };
+        [at(0), at(1)]
     }
 
     /// The load of another number of subcircuits of the same mean size.

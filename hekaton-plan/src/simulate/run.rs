@@ -61,7 +61,7 @@ pub struct PhaseSeconds {
     pub load_keys: f64,
     /// The layout with its digest, on each rank.
     pub layout: f64,
-    /// Execution of the circuit.
+    /// Comparing the keys with the circuit's code, and execution of the circuit.
     pub execute: f64,
     /// The commit round.
     pub commit: f64,
@@ -263,13 +263,17 @@ impl<'a> Run<'a> {
         read + LOAD_OVER_DIGEST * keys * self.times.of(C::HashByte) / DIGEST_THREADS
     }
 
+    /// Comparing keys and code, and execution.
     fn execute(&self) -> f64 {
+        let [all_types, largest] = self.load.match_seconds;
+        let threads = self.cluster.provers_per_rank as f64;
+        let matching = largest.max(all_types / threads);
         let wires = self.load.wires * self.times.of(C::ExecuteOccurrence);
         let all = self.n * (self.load.execute_seconds + wires);
         if self.design.sliced_execute && self.design.fanout.is_some() {
-            all / self.sliced() + self.n * self.times.of(C::SliceSubcircuit)
+            matching + all / self.sliced() + self.n * self.times.of(C::SliceSubcircuit)
         } else {
-            all
+            matching + all
         }
     }
 
@@ -400,6 +404,7 @@ mod tests {
             private_bytes: 64.0,
             alone_seconds: 0.5 * factor,
             execute_seconds: 1e-6 * factor,
+            match_seconds: [0.2 * factor, 0.1 * factor],
             key_bytes: 1e8,
             all_domains: 1e6,
             largest_domain: 1e6,

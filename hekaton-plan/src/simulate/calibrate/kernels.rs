@@ -1,7 +1,7 @@
 //! Constants of the processor: points, pairings and digests.
 
 use super::super::constants::{Constant, Constants};
-use super::clock::{per_call, thread};
+use super::clock::{Measurement, per_call, thread};
 use crate::estimate::{long_scalars, points};
 use hekaton_arith::{Domain, G1Point, G2Point, Group, MillerLoop, Scalars};
 use hekaton_core::Pool;
@@ -10,12 +10,12 @@ use hekaton_core::Pool;
 const BATCH: usize = 1 << 14;
 
 /// Decoding with and without the subgroup check, and the share of a point in a batched check.
-fn group<G: Group>() -> [f64; 3] {
+fn group<G: Group>() -> [Measurement; 3] {
     let some = points::<G>(BATCH);
     // The last points are sums of several shifts, so their coordinates are like those of any point.
     let encoded: Vec<Vec<u8>> = some[BATCH - 64..].iter().map(G::to_compressed).collect();
     let each = |decode: &dyn Fn(&[u8]) -> bool| {
-        per_call(4, || encoded.iter().all(|bytes| decode(bytes))) / encoded.len() as f64
+        per_call(4, || encoded.iter().all(|bytes| decode(bytes))).per(encoded.len() as f64)
     };
     let checked = each(&|bytes| G::from_compressed(bytes).is_ok());
     let unchecked = each(&|bytes| G::on_curve_from_compressed(bytes).is_ok());
@@ -25,7 +25,7 @@ fn group<G: Group>() -> [f64; 3] {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         state
     };
-    let batch = per_call(1, || G::find_outside(&some, &mut random)) / BATCH as f64;
+    let batch = per_call(1, || G::find_outside(&some, &mut random)).per(BATCH as f64);
     [checked, unchecked, batch]
 }
 
@@ -45,7 +45,7 @@ fn work() -> f64 {
 }
 
 /// The rate of a core while all threads of the pool work, over its rate alone.
-fn full_node(pool: &impl Pool) -> f64 {
+fn full_node(pool: &impl Pool) -> Measurement {
     let mean = |times: Vec<f64>| times.iter().sum::<f64>() / times.len().max(1) as f64;
     let mut rates = [0.0; 3];
     for rate in &mut rates {
@@ -53,34 +53,34 @@ fn full_node(pool: &impl Pool) -> f64 {
         let all = mean(pool.map(vec![(); pool.threads()], |()| work()));
         *rate = (alone / all).min(1.0);
     }
-    rates.sort_by(f64::total_cmp);
-    rates[1]
+    Measurement::of(rates)
 }
 
 pub(super) fn measure(pool: &impl Pool, out: &mut Constants) {
+    use super::put;
     use Constant as C;
     let [checked, unchecked, batch] = group::<G1Point>();
     let batched = "the subgroup check of a batch of 16,384 points, per point";
-    out.measured(C::DecodeG1Checked, checked, "Group::from_compressed of 64 points");
-    out.measured(C::DecodeG1Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
-    out.measured(C::MembershipG1Batched, batch, batched);
+    put(out, C::DecodeG1Checked, checked, "Group::from_compressed of 64 points");
+    put(out, C::DecodeG1Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
+    put(out, C::MembershipG1Batched, batch, batched);
     let [checked, unchecked, batch] = group::<G2Point>();
-    out.measured(C::DecodeG2Checked, checked, "Group::from_compressed of 64 points");
-    out.measured(C::DecodeG2Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
-    out.measured(C::MembershipG2Batched, batch, batched);
+    put(out, C::DecodeG2Checked, checked, "Group::from_compressed of 64 points");
+    put(out, C::DecodeG2Unchecked, unchecked, "Group::on_curve_from_compressed of 64 points");
+    put(out, C::MembershipG2Batched, batch, batched);
     let product = MillerLoop::new(&[G1Point::generator()], &[G2Point::generator()]);
     let finish = per_call(8, || MillerLoop::finish_all([product; 6]));
-    out.measured(C::FinishSix, finish, "MillerLoop::finish_all of six products");
+    put(out, C::FinishSix, finish, "MillerLoop::finish_all of six products");
     let bytes = product.to_bytes();
     let multiply = || MillerLoop::from_bytes(&bytes).map(|other| product.combine(&other));
     let how = "decoding a product of Miller loops and multiplying it";
-    out.measured(C::MillerProduct, per_call(256, multiply), how);
+    put(out, C::MillerProduct, per_call(256, multiply), how);
     let bytes = vec![1u8; 1 << 22];
-    let hash = per_call(1, || blake3::hash(&bytes)) / bytes.len() as f64;
-    out.measured(C::HashByte, hash, "BLAKE3 of 4 MiB on one thread");
+    let hash = per_call(1, || blake3::hash(&bytes)).per(bytes.len() as f64);
+    put(out, C::HashByte, hash, "BLAKE3 of 4 MiB on one thread");
     let how = format!(
         "MSM and FFT on {} threads at once over the same on one, processor time",
         pool.threads()
     );
-    out.measured(C::FullNodeRate, full_node(pool), &how);
+    put(out, C::FullNodeRate, full_node(pool), &how);
 }

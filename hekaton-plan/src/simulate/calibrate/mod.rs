@@ -5,7 +5,8 @@ mod kernels;
 mod ladder;
 mod program;
 
-use super::constants::Constants;
+use super::constants::{Constant, Constants};
+use clock::Measurement;
 use hekaton_core::Pool;
 
 /// A measurement that failed.
@@ -16,6 +17,11 @@ pub struct CalibrateError {
     pub what: &'static str,
     /// What went wrong.
     pub why: String,
+}
+
+/// Adds a constant with its interval.
+fn put(out: &mut Constants, constant: Constant, found: Measurement, how: &str) {
+    out.measured_between(constant, found.median, [found.low, found.high], how);
 }
 
 /// Measures the constants of this machine in processor time, for about half a minute. `pool` should
@@ -46,7 +52,7 @@ pub fn calibrate(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Constant, Design};
+    use super::super::Design;
     use super::*;
     use hekaton_core::LocalEngine;
 
@@ -58,6 +64,8 @@ mod tests {
         assert_eq!(found.absent(), [Constant::ForwardAnswer, Constant::SliceSubcircuit]);
         for (constant, found) in found.iter() {
             assert!(constant.allows(found.value), "{}: {}", constant.name(), found.value);
+            let [low, high] = found.interval.unwrap();
+            assert!(low <= found.value && found.value <= high, "{}", constant.name());
         }
         for design in [Design::FLAT, Design::POOL] {
             let needed = Constant::of_design(&design);

@@ -1,9 +1,9 @@
 //! Constants of the program: layout, execution, jobs, commitments, answers and aggregation.
 
 use super::super::constants::{Constant, Constants};
-use super::CalibrateError;
-use super::clock::{median, per_call, process, thread};
+use super::clock::{Measurement, per_call, process, repeated, thread};
 use super::ladder::Ladder;
+use super::{CalibrateError, put};
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::distributed::costs::{aggregation_messages, encoded_job, rounds};
@@ -80,10 +80,10 @@ impl Keyed {
     }
 
     /// Seconds to create and encode a job, and to commit to it.
-    fn job_and_commitment(&self, engine: &LocalEngine) -> Result<[f64; 2], CalibrateError> {
+    fn job_and_commitment(&self, engine: &LocalEngine) -> Result<[Measurement; 2], CalibrateError> {
         self.with(engine, |circuit, coordinator, worker, randomness| {
             let jobs = self.ladder.subcircuits;
-            let encode = median(|| {
+            let encode = repeated(|| {
                 let since = thread();
                 for instance in 0..jobs {
                     let job = coordinator.prove_job(instance, randomness);
@@ -92,7 +92,7 @@ impl Keyed {
                 }
                 Ok::<_, CalibrateError>((thread() - since) / jobs as f64)
             })?;
-            let commit = median(|| {
+            let commit = repeated(|| {
                 let mut seconds = 0.0;
                 for instance in 0..jobs {
                     let job = coordinator.commit_job(instance, randomness);
@@ -109,11 +109,15 @@ impl Keyed {
 
     /// Seconds of the coordinator's one thread that deals jobs and listens, per subcircuit of a
     /// commit round over this number of ranks.
-    fn round(&self, engine: &Arc<LocalEngine>, ranks: usize) -> Result<f64, CalibrateError> {
+    fn round(
+        &self,
+        engine: &Arc<LocalEngine>,
+        ranks: usize,
+    ) -> Result<Measurement, CalibrateError> {
         let (x, why) = (input(), "the coordinator's round");
         let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
         let options = ProveOptions::new();
-        median(|| {
+        repeated(|| {
             let costs = rounds(&circuit, &self.keys, engine, ranks, PROVERS, &options);
             let [commit, _] = costs.map_err(failed(why))?;
             Ok(commit.serial_seconds / commit.jobs as f64)
@@ -121,8 +125,8 @@ impl Keyed {
     }
 
     /// Processor seconds of the aggregation of all subcircuits.
-    fn aggregation(&self, engine: &LocalEngine) -> Result<f64, CalibrateError> {
-        median(|| {
+    fn aggregation(&self, engine: &LocalEngine) -> Result<Measurement, CalibrateError> {
+        repeated(|| {
             let times = Mutex::new([0.0; 2]);
             let recorder = Recorder::new("calibration", |record| {
                 let index = match &record.event {
@@ -142,7 +146,7 @@ impl Keyed {
     }
 
     /// Seconds to write an answer's event and its record in the log of a run directory.
-    fn record(&self) -> Result<f64, CalibrateError> {
+    fn record(&self) -> Result<Measurement, CalibrateError> {
         let why = "the log of a run";
         let directory = tempfile::tempdir().map_err(failed(why))?;
         let identity = RunIdentity::new(&self.keys.verifying, [0; 32]);
@@ -158,7 +162,7 @@ impl Keyed {
             message_length: Commitment::LEN,
         };
         let (log, _) = run.log(key, &mut |_| 0).map_err(failed(why))?;
-        median(|| {
+        repeated(|| {
             let since = thread();
             for instance in 0..MANY {
                 let message = Commitment { instance, d: G1Point::generator() }.to_bytes();
@@ -186,23 +190,23 @@ impl Keyed {
 pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
     let ladder = Ladder { subcircuits: MANY, width: WIDE / 2, private_bytes: 0 };
     let masked = ladder.occurrences() + 2.0 * MANY as f64;
-    let layout = median(|| {
+    let layout = repeated(|| {
         let since = thread();
         let circuit = PreparedCircuit::new(&ladder).map_err(failed("the layout"))?;
         std::hint::black_box(circuit.layout().wiring(Masking::Masked).digest());
         Ok::<_, CalibrateError>((thread() - since) / masked)
     })?;
     let how = "layout, wiring and its digest, of 256 subcircuits with 512 wires";
-    out.measured(Constant::LayoutOccurrence, layout, how);
+    put(out, Constant::LayoutOccurrence, layout, how);
     let x = input();
     let circuit = PreparedCircuit::with_input(&ladder, &x).map_err(failed("the execution"))?;
-    let execute = median(|| {
+    let execute = repeated(|| {
         let since = thread();
         std::hint::black_box(circuit.execute().map_err(failed("the execution"))?);
         Ok::<_, CalibrateError>((thread() - since) / ladder.occurrences())
     })?;
     let how = "execution of 256 subcircuits with 512 wires that it squares";
-    out.measured(Constant::ExecuteOccurrence, execute, how);
+    put(out, Constant::ExecuteOccurrence, execute, how);
     Ok(())
 }
 
@@ -225,16 +229,16 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(),
     let [encode_wide, commit_wide] = wide.job_and_commitment(engine)?;
     let [encode_private, _] = private.job_and_commitment(engine)?;
     let (wires, more) = (2.0 * NARROW as f64, 2.0 * (WIDE - NARROW) as f64);
-    let wire = ((commit_wide - commit) / more).max(0.0);
-    out.measured(C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
-    let fixed = (commit - wires * wire).max(0.0);
-    out.measured(C::CommitFixed, fixed, "the commitment to 8 wires, less its wires");
-    let occurrence = ((encode_wide - encode) / more).max(0.0);
-    out.measured(C::EncodeOccurrence, occurrence, "jobs with 8 and with 1,024 wires, per wire");
-    let byte = ((encode_private - encode) / PRIVATE as f64).max(0.0);
-    out.measured(C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
-    let fixed = (encode - (wires + 2.0) * occurrence).max(0.0);
-    out.measured(C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
+    let wire = commit_wide.minus(commit).per(more);
+    put(out, C::CommitWire, wire, "commitments to 8 and to 1,024 wires, per wire");
+    let fixed = commit.minus(wire * wires);
+    put(out, C::CommitFixed, fixed, "the commitment to 8 wires, less its wires");
+    let occurrence = encode_wide.minus(encode).per(more);
+    put(out, C::EncodeOccurrence, occurrence, "jobs with 8 and with 1,024 wires, per wire");
+    let byte = encode_private.minus(encode).per(PRIVATE as f64);
+    put(out, C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
+    let fixed = encode.minus(occurrence * (wires + 2.0));
+    put(out, C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
     Ok(())
 }
 
@@ -247,15 +251,15 @@ fn answers(
     use Constant as C;
     let (one, many) = (narrow.round(engine, 1)?, narrow.round(engine, RANKS)?);
     // A round looks at all ranks once for each job and each answer together.
-    let scan = ((many - one) / (RANKS - 1) as f64 / 2.0).max(0.0);
+    let scan = many.minus(one).per(2.0 * (RANKS - 1) as f64);
     let how = "the thread that deals jobs and listens, in a commit round with 1 and with 256 ranks";
-    out.measured(C::ScanRank, scan, how);
-    let accept = (one - 2.0 * scan).max(0.0);
+    put(out, C::ScanRank, scan, how);
+    let accept = one.minus(scan * 2.0);
     let how = "the thread that deals jobs and listens, in a commit round with 1 rank; frames and \
                their digests included";
-    out.measured(C::AcceptAnswer, accept, how);
+    put(out, C::AcceptAnswer, accept, how);
     let how = "the log record and the event of an answer, in the temporary directory";
-    out.measured(C::RecordAnswer, narrow.record()?, how);
+    put(out, C::RecordAnswer, narrow.record()?, how);
     Ok(())
 }
 
@@ -267,12 +271,12 @@ fn aggregation(
 ) -> Result<(), CalibrateError> {
     use Constant as C;
     let few = Keyed::new(MANY / 4, NARROW, 0, engine)?;
-    let aggregate = (narrow.aggregation(engine)? - few.aggregation(engine)?)
-        / (narrow.ladder.subcircuits - few.ladder.subcircuits) as f64;
+    let more = (narrow.ladder.subcircuits - few.ladder.subcircuits) as f64;
+    let aggregate = narrow.aggregation(engine)?.minus(few.aggregation(engine)?).per(more);
     let how = "aggregation of 256 proofs less that of 64, per proof, on one thread";
-    out.measured(C::AggregateProof, aggregate.max(0.0), how);
-    let collect = per_call(4, || aggregation_messages(4 * MANY)) / (4 * MANY) as f64;
+    put(out, C::AggregateProof, aggregate, how);
+    let collect = per_call(4, || aggregation_messages(4 * MANY)).per((4 * MANY) as f64);
     let how = "encoding and digest of a proof's part of the messages of phases A and B";
-    out.measured(C::CollectProof, collect, how);
+    put(out, C::CollectProof, collect, how);
     Ok(())
 }

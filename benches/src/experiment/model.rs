@@ -1,0 +1,346 @@
+//! What the model predicts for the points of a result set, in `model.csv`, beside their medians.
+//!
+//! `hekaton estimate --cores` simulates a point from constants that `hekaton estimate --calibrate`
+//! measures once per environment, and from the times of its subcircuits, which it measures itself:
+//! before or after each repetition, because the speed of a shared machine drifts. The band is what it
+//! predicts from the ends of all measured intervals.
+
+use super::environment::{Environment, changes};
+use super::failure::{At, FAILED, Failure};
+use super::files;
+use super::measured::Measured;
+use super::outcome;
+use super::plan::{self, Plan};
+use super::program::Program;
+use super::session::Session;
+use super::spec::Point;
+use super::statistics::Summary;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+/// The columns of figures that a prediction has, with their names in `model.csv`.
+const PREDICTED: [(&str, [&str; 3]); 2] = [
+    ("seconds", ["seconds", "lo_s", "hi_s"]),
+    ("aggregate_s", ["aggregate_s", "aggregate_lo_s", "aggregate_hi_s"]),
+];
+/// The phases that the column `seconds` of a measured run consists of. A run lays out its circuit
+/// while it loads keys, and computes the digest of the layout while it executes.
+const PHASES: [&str; 5] = ["layout", "execute", "commit", "prove", "aggregate"];
+
+/// The prediction beside a repetition: what `hekaton estimate --cores --json` printed.
+pub(crate) const PREDICTION: &str = "model.json";
+
+/// A predicted time: the middle and the ends of the band, in seconds.
+pub(crate) type Band = [f64; 3];
+
+/// What was predicted for one point.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Predicted {
+    bands: BTreeMap<&'static str, Band>,
+}
+
+impl Predicted {
+    /// The column by which a point is compared, and its band: the aggregation where the figure shows
+    /// that, otherwise the whole run.
+    pub(crate) fn compared(&self, shown: &[String]) -> Option<(&'static str, Band)> {
+        let column = PREDICTED.iter().rev().map(|(column, _)| *column);
+        let mut column = column.filter(|c| *c == "seconds" || shown.iter().any(|y| y == c));
+        column.find_map(|c| Some((c, *self.bands.get(c)?)))
+    }
+}
+
+/// Where the model's constants are from.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// The calibration; measured if it is missing.
+    pub(crate) calibration: Option<PathBuf>,
+    /// What is known of the cluster; without it, all points ran on this machine.
+    pub(crate) cluster: Option<PathBuf>,
+}
+
+/// Asks the program for predictions.
+#[derive(Debug)]
+pub(crate) struct Predictor<'s> {
+    session: &'s Session,
+    program: &'s Program,
+    calibration: PathBuf,
+    cluster: Option<PathBuf>,
+}
+
+impl<'s> Predictor<'s> {
+    /// Measures the constants of this environment if that was not done yet.
+    pub(crate) fn new(
+        session: &'s Session,
+        program: &'s Program,
+        environment: &Environment,
+        sources: &Sources,
+    ) -> Result<Self, Failure> {
+        let own = || session.work.join(format!("calibration-{}.json", environment.digest));
+        let path = sources.calibration.clone().unwrap_or_else(own);
+        if !path.exists() {
+            eprintln!("measuring the model's constants: {}", path.display());
+            let (calibrate, json) = ("--calibrate".as_ref(), "--json".as_ref());
+            program.ask(["estimate".as_ref(), calibrate, path.as_os_str(), json])?;
+        }
+        Ok(Self { session, program, calibration: path, cluster: sources.cluster.clone() })
+    }
+
+    /// Whether the figure of a point shows a time that the model predicts.
+    pub(crate) fn applies(&self, point: &Point) -> bool {
+        let times = ["seconds", "aggregate_s", "constraints_per_core_second"];
+        let mut experiments = self.session.experiments.iter();
+        let shown = experiments.find(|e| e.name == point.experiment).map(|e| &e.y);
+        shown.is_some_and(|y| y.iter().any(|column| times.contains(&column.as_str())))
+    }
+
+    /// Asks the program for the prediction of one point.
+    pub(crate) fn ask(&self, point: &Point) -> Result<Value, Failure> {
+        let (mut cluster, here) = match &self.cluster {
+            Some(path) => (files::read_toml::<toml::Table>(path)?, None),
+            None => {
+                let here = available_parallelism().map_or(1, std::num::NonZero::get);
+                let count = i64::try_from(here).unwrap_or(i64::MAX);
+                let table = [("format", 1), ("cores_per_node", count)];
+                let table =
+                    table.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
+                (toml::Table::from_iter(table), Some(here))
+            }
+        };
+        let (cores, provers) = machine(point, here);
+        let count = i64::try_from(provers).unwrap_or(i64::MAX);
+        cluster.insert("provers_per_rank".to_owned(), toml::Value::Integer(count));
+        let file = self.session.work.join(format!("model-cluster-{}.toml", std::process::id()));
+        fs::write(&file, cluster.to_string()).at(&file)?;
+        let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
+        arguments.extend(point.arguments());
+        arguments.extend(["--cores".to_owned(), cores.to_string()]);
+        for (option, path) in [("--calibration", &self.calibration), ("--cluster", &file)] {
+            let path = path.to_str().ok_or("is not valid UTF-8").at(path)?;
+            arguments.extend([option.to_owned(), path.to_owned()]);
+        }
+        arguments.push("--json".to_owned());
+        let answer = self.program.ask(arguments);
+        fs::remove_file(&file).at(&file)?;
+        answer
+    }
+}
+
+/// The cores and provers per rank that a point has. On one machine, ranks that are oversubscribed
+/// share its cores: the model gets what there is.
+fn machine(point: &Point, cores: Option<usize>) -> (usize, usize) {
+    let available = cores.map_or(point.cores, |cores| point.cores.min(cores)).max(1);
+    let provers = point.provers_per_rank.unwrap_or(available).clamp(1, available);
+    (available, if available.is_multiple_of(provers) { provers } else { 1 })
+}
+
+/// Writes `model.csv`: for each point what was predicted beside its repetitions, or what is predicted
+/// now if nothing was.
+pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure> {
+    let program = session.program()?;
+    let plan = Plan::read(&session.results)?;
+    let environment = session.environment(&program)?;
+    let set = Environment::read(&session.environment_file())?;
+    if set.digest != environment.digest {
+        let changed = changes(&set, &environment);
+        let why = format!("the program or the machine differs from the result set's ({changed})");
+        return Err(Failure::new(FAILED, format!("{}: {why}", session.results.display())));
+    }
+    let predictor = Predictor::new(session, &program, &set, sources)?;
+    let mut table = head();
+    for point in plan.points.iter().filter(|point| predictor.applies(point)) {
+        session.stop.check()?;
+        let mut all = beside(session, &plan, point, &set.digest);
+        if all.is_empty() {
+            let answer = predictor.ask(point)?;
+            for note in answer["prediction"]["notes"].as_array().into_iter().flatten() {
+                eprintln!("{}: note: {}", point.id, note.as_str().unwrap_or_default());
+            }
+            all.extend(predicted(&answer));
+        }
+        let predicted = Predicted::of(&all).ok_or_else(|| {
+            Failure::new(FAILED, format!("{}: estimate printed no prediction", point.id))
+        })?;
+        let [seconds, low, high] = predicted.bands["seconds"];
+        eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
+        table += &line(&point.id, &predicted, &set.digest);
+    }
+    files::write(&session.results.join("model.csv"), table.as_bytes())
+}
+
+/// What was predicted beside the repetitions of a point that count.
+fn beside(session: &Session, plan: &Plan, point: &Point, environment: &str) -> Vec<Predicted> {
+    let repetitions = 1..=plan.repetitions.get(&point.id).copied().unwrap_or_default();
+    let one = |repetition| {
+        let task = (point.id.clone(), repetition);
+        let directory = plan::directory(&session.results, &task);
+        let answer = files::read_json::<Value>(&directory.join(PREDICTION)).ok()?;
+        let row = outcome::judge(&directory, point, &task, environment);
+        row.failure.is_none().then(|| predicted(&answer)).flatten()
+    };
+    repetitions.filter_map(one).collect()
+}
+
+impl Predicted {
+    /// The median of several predictions, and the ends of all their bands; none if there is none.
+    fn of(all: &[Self]) -> Option<Self> {
+        let band = |column: &'static str| {
+            let bands = all.iter().filter_map(|p| p.bands.get(column));
+            let bands: Vec<Band> = bands.copied().collect();
+            let middles: Vec<f64> = bands.iter().map(|band| band[0]).collect();
+            let low = bands.iter().map(|band| band[1]).fold(f64::INFINITY, f64::min);
+            let high = bands.iter().map(|band| band[2]).fold(0.0, f64::max);
+            Some((column, [Summary::of(&middles)?.median, low, high]))
+        };
+        let bands: Option<BTreeMap<_, _>> = PREDICTED.iter().map(|(c, _)| band(c)).collect();
+        bands.map(|bands| Self { bands })
+    }
+
+    /// The predicted time of a column, in seconds.
+    pub(crate) fn seconds(&self, column: &str) -> Option<f64> {
+        self.bands.get(column).map(|band| band[0])
+    }
+}
+
+/// The bands in an answer of `hekaton estimate --cores --json`.
+pub(crate) fn predicted(answer: &Value) -> Option<Predicted> {
+    let phases = answer["prediction"]["phases"].as_array()?;
+    let band = |name: &str| -> Option<Band> {
+        let phase = phases.iter().find(|p| p["phase"] == name)?;
+        let end = |i: usize| phase["interval"][i].as_f64();
+        Some([phase["seconds"].as_f64()?, end(0)?, end(1)?])
+    };
+    let add = |a: Band, b: Band| [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
+    let all: Option<Vec<Band>> = PHASES.iter().map(|name| band(name)).collect();
+    let seconds = all?.into_iter().fold([0.0; 3], add);
+    let bands = [("seconds", seconds), ("aggregate_s", band("aggregate")?)];
+    Some(Predicted { bands: BTreeMap::from(bands) })
+}
+
+fn head() -> String {
+    let columns: Vec<&str> = PREDICTED.iter().flat_map(|(_, names)| *names).collect();
+    format!("point,{},environment\n", columns.join(","))
+}
+
+fn line(id: &str, predicted: &Predicted, environment: &str) -> String {
+    let numbers = PREDICTED.iter().flat_map(|(column, _)| predicted.bands[column]);
+    let numbers: Vec<String> = numbers.map(|seconds| format!("{seconds:.6}")).collect();
+    format!("{id},{},{environment}\n", numbers.join(","))
+}
+
+/// Reads `model.csv`; none if it does not exist.
+///
+/// # Errors
+/// If it lacks a column, or has rows of another environment.
+pub(crate) fn read(
+    session: &Session,
+    environment: &str,
+) -> Result<Option<BTreeMap<String, Predicted>>, Failure> {
+    let path = session.results.join("model.csv");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&path).at(&path)?;
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let wrong = |what: String| Failure::file(&path, format!("{what}: run `experiment model`"));
+    let mut all = BTreeMap::new();
+    for line in lines {
+        let row: BTreeMap<&str, &str> = names.iter().copied().zip(line.split(',')).collect();
+        let id = row.get("point").ok_or_else(|| wrong("no column point".to_owned()))?;
+        if row.get("environment") != Some(&environment) {
+            return Err(wrong(format!("{id} was predicted in another environment")));
+        }
+        let mut predicted = Predicted::default();
+        for (column, of_band) in PREDICTED {
+            let band =
+                of_band.map(|name| row.get(name).and_then(|field| field.parse::<f64>().ok()));
+            let [Some(middle), Some(low), Some(high)] = band else {
+                return Err(wrong(format!("{id} has no {}", of_band.join(", "))));
+            };
+            predicted.bands.insert(column, [middle, low, high]);
+        }
+        all.insert((*id).to_owned(), predicted);
+    }
+    Ok(Some(all))
+}
+
+/// A point with its prediction.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison<'m> {
+    pub(crate) measured: &'m Measured,
+    pub(crate) column: &'static str,
+    pub(crate) band: Band,
+    /// The median.
+    pub(crate) seconds: f64,
+    /// The median of the times without what other programs took; none where that is not known.
+    pub(crate) adjusted: Option<f64>,
+    /// The median of predicted over measured time within repetitions, other programs not counted.
+    pub(crate) ratio: Option<f64>,
+}
+
+/// All points that were both measured and predicted.
+pub(crate) fn comparisons<'m>(
+    session: &Session,
+    measured: &'m [Measured],
+    model: &BTreeMap<String, Predicted>,
+) -> Vec<Comparison<'m>> {
+    let compare = |measured: &'m Measured| {
+        let experiment =
+            session.experiments.iter().find(|e| e.name == measured.point.experiment)?;
+        let (column, band) = model.get(&measured.point.id)?.compared(&experiment.y)?;
+        let (adjusted, ratio) = match column {
+            "seconds" => ("adjusted_s", "model_ratio"),
+            _ => ("adjusted_aggregate_s", "model_aggregate_ratio"),
+        };
+        let seconds = measured.value(column)?;
+        let (adjusted, ratio) = (measured.value(adjusted), measured.value(ratio));
+        Some(Comparison { measured, column, band, seconds, adjusted, ratio })
+    };
+    measured.iter().filter_map(compare).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_aggregation_is_compared_where_it_is_shown() {
+        let bands = BTreeMap::from([("seconds", [2.0; 3]), ("aggregate_s", [1.0; 3])]);
+        let predicted = Predicted { bands };
+        let column = |shown: &[&str]| {
+            let shown: Vec<String> = shown.iter().map(|y| (*y).to_owned()).collect();
+            predicted.compared(&shown).map(|(column, _)| column)
+        };
+        assert_eq!(column(&["aggregate_s"]), Some("aggregate_s"));
+        assert_eq!(column(&["seconds", "constraints_per_core_second"]), Some("seconds"));
+        assert_eq!(column(&["constraints_per_core_second"]), Some("seconds"));
+    }
+
+    #[test]
+    fn several_predictions_have_one_band() {
+        let one = |seconds: f64, spread: f64| {
+            let band = [seconds, seconds - spread, seconds + spread];
+            Predicted { bands: BTreeMap::from([("seconds", band), ("aggregate_s", band)]) }
+        };
+        let found = Predicted::of(&[one(3.0, 0.1), one(5.0, 0.5), one(4.0, 2.0)]).unwrap();
+        assert_eq!(found.bands["seconds"], [4.0, 2.0, 6.0]);
+        assert!(Predicted::of(&[]).is_none());
+    }
+
+    #[test]
+    fn a_band_is_the_sum_of_its_phases() {
+        let phase = |name: &str, seconds: f64| json!({ "phase": name, "seconds": seconds, "interval": [seconds / 2.0, seconds * 2.0] });
+        let names = ["load_keys", "layout", "execute", "commit", "prove", "aggregate"];
+        let phases: Vec<Value> = names.iter().map(|name| phase(name, 1.0)).collect();
+        let found = predicted(&json!({ "prediction": { "phases": phases } })).unwrap();
+        assert_eq!(found.bands["seconds"], [5.0, 2.5, 10.0], "without loading keys");
+        assert_eq!(found.bands["aggregate_s"], [1.0, 0.5, 2.0]);
+        assert!(predicted(&json!({ "prediction": { "phases": [phases[0]] } })).is_none());
+        let no_interval = json!({ "phase": "layout", "seconds": 1.0 });
+        assert!(predicted(&json!({ "prediction": { "phases": [no_interval] } })).is_none());
+    }
+}
