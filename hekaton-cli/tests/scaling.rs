@@ -40,7 +40,8 @@ fn a_cluster_is_predicted() {
     let cluster = directory.write(
         "cluster.toml",
         "format = 1\nprovers_per_rank = 16\nlatency_seconds = 2e-6\n\
-         [assumed]\nforward_answer_seconds = 1.5e-6\nslice_subcircuit_seconds = 2e-7\n",
+         [assumed]\nencode_own_job_seconds = 4e-6\nsummarize_occurrence_seconds = 1e-7\n\
+         slice_subcircuit_seconds = 2e-7\n",
     );
     let options = ["--cores", "64", "--calibration", &calibration, "--cluster", &cluster];
     let more = ["--design", "tree", "--subcircuits", "1000", "--json"];
@@ -56,7 +57,7 @@ fn a_cluster_is_predicted() {
     let (cluster, constants) = (&predicted["cluster"], &predicted["constants"]);
     assert_eq!(cluster["latency_seconds"]["source"], "cluster file");
     assert_eq!(cluster["nap_seconds"]["source"], "assumed");
-    assert_eq!(constants["forward_answer_seconds"]["source"], "assumed");
+    assert_eq!(constants["encode_own_job_seconds"]["source"], "assumed");
     assert_eq!(constants["hash_byte_seconds"]["source"], "measured");
     assert!(predicted["notes"][0].as_str().unwrap().contains("another processor"));
 
@@ -74,8 +75,8 @@ fn what_is_missing_or_unknown_is_named() {
     fail(2, "--calibration <FILE>", &["--cores", "64"]);
     fail(3, "none.json", &[&cores[..], &["none.json"]].concat());
     let all = [&cores[..], &[&calibration]].concat();
-    fail(3, "the constant forward_answer_seconds", &[&all[..], &["--design", "tree"]].concat());
-    fail(2, "flat, pool, tree, slices", &[&all[..], &["--design", "star"]].concat());
+    fail(3, "the constant encode_own_job_seconds", &[&all[..], &["--design", "tree"]].concat());
+    fail(2, "flat, pool, slices, tree", &[&all[..], &["--design", "star"]].concat());
     fail(2, "33 cores cannot be", &["--cores", "33", "--calibration", &calibration]);
 
     let text = std::fs::read_to_string(&calibration).unwrap();

@@ -44,7 +44,8 @@ fn constants(platform: &Value, load: &Value) -> Constants {
         (C::ExecuteOccurrence, number(&load["execute_wire"])),
         (C::MillerProduct, 4e-6),
         (C::CollectProof, 6e-6),
-        (C::ForwardAnswer, 1.5e-6),
+        (C::EncodeOwnJob, 4e-6),
+        (C::SummarizeOccurrence, 150e-9),
         (C::SliceSubcircuit, 0.2e-6),
     ];
     assert_eq!(values.len(), Constant::ALL.len(), "every constant has a value");

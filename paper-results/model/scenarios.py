@@ -6,11 +6,7 @@ The test `hekaton-plan/tests/model.rs` predicts the same scenarios and compares.
 import json
 from dataclasses import asdict, replace
 
-from scaling_model import DESIGNS, PLATFORMS, POOL, Cluster, Load, run
-
-# Each rank coordinates and executes its own subcircuits: a tree of groups of one.
-SLICES = replace(POOL, name="slices", fanout=1, sliced_execute=True)
-DESIGNS = {**DESIGNS, "slices": SLICES}
+from scaling_model import DESIGNS, PLATFORMS, Cluster, Load, run
 
 # platform, workload, cores, provers per rank, log2 of the constraints, log2 of a subcircuit, wires, design, schedule
 SCENARIOS = [

@@ -12,6 +12,7 @@
 use benches::{Line, Run};
 use clap::Parser;
 use hekaton_circuit::PreparedCircuit;
+use hekaton_core::distributed::Executes;
 use hekaton_core::distributed::costs::{self, RoundCost};
 use hekaton_core::events::Recorder;
 use hekaton_core::{Fr, LocalEngine, Pool, ProveOptions, SetupOptions, setup};
@@ -81,7 +82,7 @@ fn coordinator(options: &Options) -> Result<(), Error> {
     let keys = setup(&circuit, &pool, &SetupOptions::new("bench").insecure_seed(1))?;
     let input = Fr::from(3u64);
     let prepared = PreparedCircuit::with_input(&circuit, &input)?;
-    let run = |ranks: usize| -> Result<[RoundCost; 2], Error> {
+    let run = |ranks: usize, executes: Executes| -> Result<[RoundCost; 2], Error> {
         let dir = tempfile::tempdir()?;
         let identity = RunIdentity::new(&keys.verifying, [0; 32]);
         let directory = RunDirectoryOptions::new().insecure_seed(1);
@@ -94,11 +95,13 @@ fn coordinator(options: &Options) -> Result<(), Error> {
             }
         });
         let options = ProveOptions::new().journal(&journal).recorder(&recorder);
-        Ok(costs::rounds(&prepared, &keys, &pool, ranks, 32, &options)?)
+        Ok(costs::rounds(&prepared, &keys, &pool, ranks, 32, executes, &options)?)
     };
-    for ranks in [1, 128, 2048] {
-        let costs: Result<Vec<_>, _> = (0..options.run.repetitions).map(|_| run(ranks)).collect();
-        let costs = costs?;
+    let designs = [(Executes::Root, "rank 0 executes"), (Executes::Ranks, "ranks execute")];
+    let cases = [1, 128, 2048].into_iter().flat_map(|ranks| designs.map(|design| (ranks, design)));
+    for (ranks, (executes, design)) in cases {
+        let runs = (0..options.run.repetitions).map(|_| run(ranks, executes));
+        let costs = runs.collect::<Result<Vec<_>, _>>()?;
         let print = |bench: &str, ours: f64, theirs: f64, unit: &str, larger_is_better: bool| {
             let rival = if theirs.is_finite() { "asked" } else { "" };
             let (size, threads) = (options.links, pool.threads());
@@ -113,7 +116,7 @@ fn coordinator(options: &Options) -> Result<(), Error> {
             };
             let (cpu, wall) = (median(|c| c.cpu_seconds), median(|c| c.seconds));
             let jobs = options.links as f64;
-            let name = format!("coordinator, {ranks} ranks: {round} round");
+            let name = format!("coordinator, {ranks} ranks, {design}: {round} round");
             print(&name, jobs / cpu, 5000.0, "jobs a CPU-second", true);
             print(&name, jobs / wall, f64::NAN, "jobs a second", true);
             let serial = median(|c| c.serial_seconds);
@@ -121,9 +124,10 @@ fn coordinator(options: &Options) -> Result<(), Error> {
             print(&name, 1e6 * cpu / jobs, f64::NAN, "us of CPU a job", false);
         }
         // In a run of its own: sampling takes CPU time.
-        let (peak, result) = benches::peak_memory(benches::private_memory(), || run(ranks));
+        let (peak, result) =
+            benches::peak_memory(benches::private_memory(), || run(ranks, executes));
         result?;
-        let name = format!("coordinator, {ranks} ranks: memory");
+        let name = format!("coordinator, {ranks} ranks, {design}: memory");
         print(&name, peak as f64 / options.links as f64, f64::NAN, "bytes a subcircuit", false);
     }
     Ok(())

@@ -5,9 +5,10 @@ use super::endpoint::Endpoint;
 use super::engine::{RankEngine, RootRole};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::jobs::encode_job;
-use super::message::{Account, BlockPhase, Writer};
+use super::jobs::{encode_job, encode_own};
+use super::message::{Account, BlockPhase, Executed as Told, Writer};
 use super::scheduling::Scheduling;
+use super::slices::{Executes, is_balanced, public_values};
 use super::wire::Incoming;
 use crate::aggregation::block::ProofVectors;
 use crate::encoding::Reader;
@@ -17,16 +18,17 @@ use crate::mirage::WitnessCheck;
 use crate::pool::{LocalEngine, Pool};
 use crate::protocol::ProveError;
 use crate::protocol::ProveOptions;
-use crate::protocol::coordinator::Coordinator;
+use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::engine::{Engine, Round};
+use crate::protocol::executed::{Executed, SliceSummary, Values, execution_digest};
 use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
 use crate::protocol::session::Session;
 use crate::protocol::worker::Worker;
 use crate::randomness::{InstanceRandomness, Randomness};
-use crate::system::{process_cpu_seconds, thread_cpu};
+use crate::system::{Times, process_cpu_seconds, thread_cpu};
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
 use hekaton_circuit::prover::Wiring;
-use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
+use hekaton_circuit::{ExecutionError, Masking, MemoryChallenges, PreparedCircuit};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +44,50 @@ const POINTS: usize = 1 << 10;
 /// When its private input cannot be encoded.
 pub fn encoded_job(job: &Job, circuit: &PreparedCircuit<'_>) -> Result<Vec<u8>, String> {
     encode_job(Writer::default(), job, circuit).map(|out| out.0)
+}
+
+/// Encodes the job of a subcircuit for a rank that has its values, without the frame.
+pub fn encoded_own_job(
+    coordinator: &Coordinator<'_>,
+    instance: usize,
+    randomness: &Randomness,
+) -> Vec<u8> {
+    encode_own(Writer::default(), &coordinator.own_job(instance, randomness)).0
+}
+
+/// Processor seconds for slices, on one thread, of all subcircuits together.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceCost {
+    /// Of the ranks: digests and balances of the values (spec: distributed#slices).
+    pub ranks: f64,
+    /// Of rank 0: what it does with them.
+    pub root: f64,
+}
+
+/// Measures what slices add to an execution.
+///
+/// # Errors
+/// When the circuit cannot be executed.
+pub fn slices(
+    circuit: &PreparedCircuit<'_>,
+    keys: &ProverKeys,
+    pool: &impl Pool,
+) -> Result<SliceCost, ExecutionError> {
+    let layout = circuit.layout();
+    let (execution, key) = (circuit.execute()?, [7; 32]);
+    let cpu = process_cpu_seconds();
+    let summary = SliceSummary::new(layout, &execution, 0..layout.instances(), &key, pool);
+    let ranks = process_cpu_seconds() - cpu;
+    let message = Told { summary, times: Times::default() }.encode();
+    let cpu = process_cpu_seconds();
+    let told = Told::decode(&message).map(|told| [told.summary]);
+    let sums = told.iter().map(|slices| {
+        let public = public_values(layout, slices).unwrap_or_default();
+        let balanced = is_balanced(&key, keys, &public, slices);
+        (balanced, execution_digest(&keys.verifying.digest(), &slices[0].digests))
+    });
+    std::hint::black_box(sums.collect::<Vec<_>>());
+    Ok(SliceCost { ranks, root: process_cpu_seconds() - cpu })
 }
 
 /// Encodes the messages in which one rank receives commitments, proofs and sums of terms of `n`
@@ -70,8 +116,8 @@ pub struct RoundCost {
     pub serial_seconds: f64,
 }
 
-/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once. A
-/// journal in the options must be a scratch one: its logs get answers that prove nothing, and no run
+/// Runs both rounds of a run against `ranks` ranks of `provers` provers that answer at once, as if
+/// rank 0 or the ranks had executed the circuit. A journal in the options must be a scratch one: its logs get answers that prove nothing, and no run
 /// can use them afterwards.
 ///
 /// # Errors
@@ -82,10 +128,16 @@ pub fn rounds(
     pool: &Arc<LocalEngine>,
     ranks: usize,
     provers: usize,
+    executes: Executes,
     options: &ProveOptions<'_>,
 ) -> Result<[RoundCost; 2], ProveError> {
     let masking = Masking::new(keys.verifying.zero_knowledge);
-    let coordinator = Coordinator::new(circuit, keys, &**pool, pool.threads())?;
+    Coordinator::check(circuit, keys, &**pool, pool.threads())?;
+    let mut executed = Executed::here(circuit, &**pool).map_err(CoordinatorError::from)?;
+    if executes == Executes::Ranks {
+        executed.values = Values::OnRanks(circuit);
+    }
+    let coordinator = Coordinator::of(circuit, keys, executed);
     let silent = Recorder::silent();
     let recorder = options.recorder.unwrap_or(&silent);
     let randomness = Randomness::seeded_not_zero_knowledge(1);
@@ -110,6 +162,10 @@ pub fn rounds(
         let role = RootRole::Coordinates;
         let engine = RankEngine::start(endpoint, pool.clone(), &hello, role, Scheduling::Dynamic)
             .map_err(ProveError::from_rank)?;
+        if executes == Executes::Ranks {
+            let inner = &mut *engine.inner.borrow_mut();
+            inner.slices.ranges = inner.cut(circuit.layout(), keys);
+        }
         let session = Session { circuit, keys, engine: &engine, options, recorder };
         let commit = Round {
             coordinator: &coordinator,
@@ -185,14 +241,14 @@ impl Answers {
                 let _ = inbox.send(Incoming::Message { from: rank, bytes });
             };
             match kind {
-                Kind::CommitJobs => {
-                    for instance in self.instances(&content) {
+                Kind::CommitJobs | Kind::CommitOwn => {
+                    for instance in self.instances(kind, &content) {
                         self.held.entry(rank).or_default().push(instance);
                         answer(Kind::Committed, self.commitment(instance));
                     }
                 }
-                Kind::ProveJobs => {
-                    for instance in self.instances(&content[ProveRound::LEN..]) {
+                Kind::ProveJobs | Kind::ProveOwn => {
+                    for instance in self.instances(kind, &content[ProveRound::LEN..]) {
                         answer(Kind::Proven, self.proof(instance));
                     }
                 }
@@ -201,7 +257,7 @@ impl Answers {
                         answer(Kind::Proven, self.proof(instance));
                     }
                 }
-                Kind::Revoke => answer(Kind::Revoked, Writer::default().u32(0).0),
+                Kind::Revoke => answer(Kind::Revoked, Writer::default().u32(0).u32(0).0),
                 Kind::Account => answer(Kind::Accounted, Account::default().encode()),
                 Kind::End => return,
                 _ => {}
@@ -210,14 +266,18 @@ impl Answers {
     }
 
     /// The instances of encoded jobs.
-    fn instances(&self, content: &[u8]) -> Vec<usize> {
+    fn instances(&self, kind: Kind, content: &[u8]) -> Vec<usize> {
+        let is_own = matches!(kind, Kind::CommitOwn | Kind::ProveOwn);
         let mut reader = Reader::new(content);
         let mut out = Vec::new();
         while let Ok(instance) = reader.u32("instance") {
             let instance = instance as usize;
-            let slots = self.wiring.types[self.wiring.type_of[instance] as usize].slots;
-            let rest = reader.take(InstanceRandomness::BYTES + 32 * slots, "secrets and values");
-            if rest.is_err() || reader.bytes("private input").is_err() {
+            let scalars = match is_own {
+                true => self.wiring.masking.slots(),
+                false => self.wiring.types[self.wiring.type_of[instance] as usize].slots,
+            };
+            let rest = reader.take(InstanceRandomness::BYTES + 32 * scalars, "secrets and values");
+            if rest.is_err() || (!is_own && reader.bytes("private input").is_err()) {
                 break;
             }
             out.push(instance);

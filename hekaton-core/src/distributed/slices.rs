@@ -49,10 +49,7 @@ impl RankEngine {
     ) -> Result<Executed<'c>, ProveError> {
         let (layout, vk) = (circuit.layout(), &keys.verifying);
         let inner = &mut *self.inner.borrow_mut();
-        let provers: Vec<usize> = inner.ranks.iter().map(|rank| rank.hello.provers).collect();
-        let weight = |id| keys.types[layout.type_index(id)].constraints() as u64;
-        let weights: Vec<u64> = layout.instance_ids().map(weight).collect();
-        let ranges = slices(&weights, &provers);
+        let ranges = inner.cut(layout, keys);
         let mut key = [0; 32];
         getrandom::fill(&mut key)?;
         for (index, range) in ranges.iter().enumerate() {
@@ -110,9 +107,19 @@ impl RankEngine {
     }
 }
 
+impl Ranks {
+    /// Cuts the instances into one slice per rank.
+    pub(super) fn cut(&self, layout: &Layout, keys: &ProverKeys) -> Vec<Range<usize>> {
+        let provers: Vec<usize> = self.ranks.iter().map(|rank| rank.hello.provers).collect();
+        let weight = |id| keys.types[layout.type_index(id)].constraints() as u64;
+        let weights: Vec<u64> = layout.instance_ids().map(weight).collect();
+        slices(&weights, &provers)
+    }
+}
+
 /// The public values that the ranks of all slices tell: each wire is in a slot of some rank, and all
 /// ranks must agree. An error is the place of a value on which they do not.
-fn public_values(
+pub(super) fn public_values(
     layout: &Layout,
     slices: &[SliceSummary],
 ) -> Result<Vec<hekaton_arith::Fr>, usize> {
@@ -129,7 +136,7 @@ fn public_values(
 
 /// Whether every wire has one value in all slots: the balances of all ranks and of the verifier
 /// cancel.
-fn is_balanced(
+pub(super) fn is_balanced(
     key: &[u8; 32],
     keys: &ProverKeys,
     public: &[hekaton_arith::Fr],

@@ -293,13 +293,13 @@ mod tests {
     #[test]
     fn a_file_changes_what_it_states() {
         let text = "format = 1\nprovers_per_rank = 16\nlatency_seconds = 1e-6\nrequeue_seconds = 5\n\
-                    [assumed]\nforward_answer_seconds = 1.5e-6\n";
+                    [assumed]\nencode_own_job_seconds = 1.5e-6\n";
         let file = ClusterFile::from_toml(text).unwrap();
         let expected =
             Cluster { provers_per_rank: 16, latency: 1e-6, requeue: 5.0, ..Cluster::default() };
         assert_eq!(file.cluster, expected);
         assert_eq!(file.stated.len(), 3);
-        assert_eq!(file.assumed, BTreeMap::from([(Constant::ForwardAnswer, 1.5e-6)]));
+        assert_eq!(file.assumed, BTreeMap::from([(Constant::EncodeOwnJob, 1.5e-6)]));
         let default = ClusterFile::from_toml("format = 1").unwrap();
         assert_eq!(default, ClusterFile::default());
     }

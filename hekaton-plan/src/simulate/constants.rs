@@ -81,8 +81,10 @@ constants! {
     MillerProduct = "miller_product_seconds", version 1;
     /// What the coordinator does for one proof between the phases of the aggregation.
     CollectProof = "collect_proof_seconds", version 1;
-    /// Passing on an answer that a leader has checked.
-    ForwardAnswer = "forward_answer_seconds", version 1;
+    /// Creating and encoding a job for a rank that has its values.
+    EncodeOwnJob = "encode_own_job_seconds", version 1;
+    /// Digest and balance of one wire of one subcircuit, on the rank that executed it.
+    SummarizeOccurrence = "summarize_occurrence_seconds", version 1;
     /// What remains on rank 0 for one subcircuit that another rank executes.
     SliceSubcircuit = "slice_subcircuit_seconds", version 1;
 }
@@ -101,8 +103,9 @@ impl Constant {
             | Self::DecodeG2Unchecked
             | Self::MembershipG1Batched
             | Self::MembershipG2Batched => design.batch_check,
-            Self::ForwardAnswer => design.fanout.is_some(),
-            Self::SliceSubcircuit => design.sliced_execute,
+            Self::EncodeOwnJob | Self::SummarizeOccurrence | Self::SliceSubcircuit => {
+                design.sliced_execute
+            }
             _ => true,
         };
         Self::ALL.iter().copied().filter(needed).collect()
@@ -429,9 +432,9 @@ mod tests {
     fn designs_need_only_what_they_use() {
         let flat = Constant::of_design(&Design::FLAT);
         assert!(flat.contains(&Constant::DecodeG1Checked));
-        assert!(!flat.contains(&Constant::ForwardAnswer));
+        assert!(!flat.contains(&Constant::EncodeOwnJob));
         let tree = Constant::of_design(&Design::TREE);
-        assert!(tree.contains(&Constant::ForwardAnswer));
+        assert!(tree.contains(&Constant::EncodeOwnJob));
         assert!(!tree.contains(&Constant::DecodeG1Checked));
     }
 }

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 
 /// The design of a distributed run.
 ///
-/// [`Design::POOL`] is what the program does with `--keys-from-root`. [`Design::FLAT`] is what it did
-/// before; [`Design::TREE`] and [`Design::SLICES`] predict what a change would gain before it is
-/// written.
+/// [`Design::POOL`], [`Design::SLICES`] and [`Design::TREE`] are what the program does with
+/// `--keys-from-root`, and with `--execute` and `--ranks-per-leader` as they say. [`Design::FLAT`] is
+/// what it did before it had any of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Design {
@@ -16,11 +16,11 @@ pub struct Design {
     pub threads: u32,
     /// Whether the coordinator checks subgroup membership of answers in batches.
     pub batch_check: bool,
-    /// The number of ranks per leader: leaders hand out jobs and collect answers for their group. 1
-    /// means that each rank does this for itself, and `None` that the coordinator does it for all.
+    /// The number of ranks per leader, which passes messages on in both directions and joins the
+    /// parts of the aggregation. Without leaders, rank 0 exchanges messages with every rank.
     pub fanout: Option<NonZeroU32>,
-    /// Whether each leader executes the subcircuits of its own group, so that rank 0 sends no
-    /// values of shared wires.
+    /// Whether each rank executes a slice of the circuit, so that rank 0 sends no values of shared
+    /// wires.
     pub sliced_execute: bool,
     /// Whether one node reads the keys and sends them from node to node, instead of every node
     /// reading the shared file system.
@@ -48,18 +48,16 @@ impl Design {
         key_tree: false,
         steal: true,
     };
-    /// The program today, with `--keys-from-root`: rank 0 encodes and decodes on 32 threads and
-    /// checks membership in batches; keys go from node to node.
+    /// Rank 0 encodes and decodes on 32 threads and checks membership in batches; keys go from node
+    /// to node.
     pub const POOL: Self =
         Self { name: "pool", threads: 32, batch_check: true, key_tree: true, ..Self::FLAT };
-    /// The pool, and a leader per 32 ranks that executes the subcircuits of its group.
-    pub const TREE: Self =
-        Self { name: "tree", fanout: NonZeroU32::new(32), sliced_execute: true, ..Self::POOL };
-    /// The pool, and each rank executes its own subcircuits: a tree without leaders of others.
-    pub const SLICES: Self =
-        Self { name: "slices", fanout: NonZeroU32::new(1), sliced_execute: true, ..Self::POOL };
+    /// The pool, and each rank executes a slice of the circuit (`--execute ranks`).
+    pub const SLICES: Self = Self { name: "slices", sliced_execute: true, ..Self::POOL };
+    /// Slices, and a leader per 32 ranks (`--ranks-per-leader 32`).
+    pub const TREE: Self = Self { name: "tree", fanout: NonZeroU32::new(32), ..Self::SLICES };
     /// All designs.
-    pub const ALL: [Self; 4] = [Self::FLAT, Self::POOL, Self::TREE, Self::SLICES];
+    pub const ALL: [Self; 4] = [Self::FLAT, Self::POOL, Self::SLICES, Self::TREE];
 
     /// The names of all designs.
     pub fn names() -> Vec<&'static str> {
@@ -75,12 +73,9 @@ impl Design {
         found.ok_or_else(|| UnknownDesign { found: name.to_owned() })
     }
 
-    /// The sizes of the groups of ranks that are coordinated separately.
-    pub(super) fn groups(&self, ranks: u64) -> Vec<u64> {
-        let Some(fanout) = self.fanout.map(|fanout| u64::from(fanout.get())) else {
-            return vec![ranks];
-        };
-        (0..ranks.div_ceil(fanout)).map(|i| fanout.min(ranks - i * fanout)).collect()
+    /// The number of ranks that exchange messages with rank 0.
+    pub(super) fn groups(&self, ranks: u64) -> u64 {
+        self.fanout.map_or(ranks, |fanout| ranks.div_ceil(u64::from(fanout.get())))
     }
 }
 
@@ -91,17 +86,16 @@ mod tests {
     #[test]
     fn an_unknown_design_is_an_error_with_the_list() {
         let error = Design::named("star").unwrap_err().to_string();
-        assert_eq!(error, "there is no design \"star\"; known designs: flat, pool, tree, slices");
+        assert_eq!(error, "there is no design \"star\"; known designs: flat, pool, slices, tree");
         for design in Design::ALL {
             assert_eq!(Design::named(design.name), Ok(design));
         }
     }
 
     #[test]
-    fn groups_cover_all_ranks() {
-        assert_eq!(Design::FLAT.groups(70), [70]);
-        assert_eq!(Design::TREE.groups(70), [32, 32, 6]);
-        assert_eq!(Design::TREE.groups(3), [3]);
-        assert_eq!(Design::SLICES.groups(3), [1, 1, 1]);
+    fn leaders_stand_for_their_groups() {
+        assert_eq!(Design::FLAT.groups(70), 70);
+        assert_eq!(Design::TREE.groups(70), 3);
+        assert_eq!(Design::TREE.groups(3), 1);
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Jobs {
     pub(super) bytes: f64,
     /// The coordinator's part.
     pub(super) service: Service,
+    /// The number of messages in a row from the coordinator to a rank: 2 with a leader in between.
+    pub(super) hops: f64,
 }
 
 /// The end of a round.
@@ -82,7 +84,7 @@ impl Eq for Event {}
 struct Ranks<'a> {
     cluster: &'a Cluster,
     speeds: &'a [f64],
-    seconds: f64,
+    each: Jobs,
     noise: &'a mut Noise,
     events: BinaryHeap<Reverse<Event>>,
     sequence: u64,
@@ -96,14 +98,14 @@ impl<'a> Ranks<'a> {
         cluster: &'a Cluster,
         speeds: &'a [f64],
         queued: Vec<usize>,
-        seconds: f64,
+        each: Jobs,
         noise: &'a mut Noise,
     ) -> Self {
         let provers = usize::try_from(cluster.provers_per_rank).unwrap_or(usize::MAX);
         Self {
             cluster,
             speeds,
-            seconds,
+            each,
             noise,
             events: BinaryHeap::new(),
             sequence: 0,
@@ -124,7 +126,7 @@ impl<'a> Ranks<'a> {
 
     /// The time from sending a message until the receiver looks at it.
     fn delay(&self) -> f64 {
-        self.cluster.latency + self.cluster.nap
+        (self.cluster.latency + self.cluster.nap) * self.each.hops
     }
 
     /// Idle provers of a rank take queued jobs.
@@ -134,7 +136,7 @@ impl<'a> Ranks<'a> {
             self.queued[rank] -= 1;
             self.done[rank] += 1;
             let seconds =
-                self.seconds * self.speeds[rank] * self.noise.factor(self.cluster.job_sigma);
+                self.each.seconds * self.speeds[rank] * self.noise.factor(self.cluster.job_sigma);
             self.schedule(at + seconds, rank, Kind::Finished);
         }
     }
@@ -186,28 +188,30 @@ struct Link {
 impl Link {
     fn send(&mut self, ranks: &mut Ranks<'_>, at: f64, rank: usize, jobs: usize, bytes: f64) {
         self.free = self.free.max(at) + jobs as f64 * bytes / ranks.cluster.bandwidth;
-        let arrival = self.free + ranks.cluster.latency + ranks.cluster.nap;
+        let arrival = self.free + ranks.delay();
         ranks.schedule(arrival, rank, Kind::Arrival { jobs });
     }
 }
 
 /// The commit round: ranks pull jobs, and hold as many as their provers work on and as many again
-/// in advance.
+/// in advance; or each gets its share `at_once`.
 pub(super) fn commit_round(
     jobs: usize,
     speeds: &[f64],
     cluster: &Cluster,
     each: Jobs,
+    at_once: bool,
     noise: &mut Noise,
 ) -> Round {
     let mut coordinator = Coordinator::new(each.service);
-    let mut ranks = Ranks::new(cluster, speeds, vec![0; speeds.len()], each.seconds, noise);
+    let mut ranks = Ranks::new(cluster, speeds, vec![0; speeds.len()], each, noise);
     let provers = usize::try_from(cluster.provers_per_rank).unwrap_or(usize::MAX);
     let room = provers.saturating_add(provers.max(3));
     let (mut link, mut left) = (Link { free: 0.0 }, jobs);
     let share = room.min(jobs.div_ceil(speeds.len().max(1)));
     for rank in 0..speeds.len() {
-        let count = share.min(left);
+        let end = |rank: usize| jobs * rank / speeds.len();
+        let count = if at_once { end(rank + 1) - end(rank) } else { share.min(left) };
         if count > 0 {
             left -= count;
             coordinator.make(count);
@@ -271,7 +275,7 @@ pub(super) fn prove_round(
 ) -> Round {
     let mut coordinator = Coordinator::new(each.service);
     let mut longest = Longest::new(&held);
-    let mut ranks = Ranks::new(cluster, speeds, held, each.seconds, noise);
+    let mut ranks = Ranks::new(cluster, speeds, held, each, noise);
     let delay = ranks.delay();
     // Jobs that travel from one rank to another.
     let mut coming = vec![0usize; speeds.len()];
@@ -332,8 +336,8 @@ mod tests {
 
     fn commit(jobs: usize, cluster: &Cluster, seconds: f64, service: Service) -> Round {
         let speeds = vec![1.0; cluster.ranks() as usize];
-        let each = Jobs { seconds, bytes: 0.0, service };
-        commit_round(jobs, &speeds, cluster, each, &mut Noise::new(1))
+        let each = Jobs { seconds, bytes: 0.0, service, hops: 1.0 };
+        commit_round(jobs, &speeds, cluster, each, false, &mut Noise::new(1))
     }
 
     #[test]
@@ -349,7 +353,7 @@ mod tests {
         }
         // Ranks that hold all they will prove
         let cluster = cluster(3, 2);
-        let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE };
+        let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE, hops: 1.0 };
         let round =
             prove_round(vec![8, 8, 8], &[1.0; 3], &cluster, each, false, &mut Noise::new(1));
         assert_eq!((round.end, round.done), (1.0, vec![8, 8, 8]));
@@ -362,7 +366,7 @@ mod tests {
         assert!((round.end / (640.0 * 0.75) - 1.0).abs() < 1e-6, "{}", round.end);
         assert_eq!(round.busy, 640.0 * 0.75);
         // Answers of the prove round need no new jobs.
-        let each = Jobs { seconds: 1e-9, bytes: 0.0, service };
+        let each = Jobs { seconds: 1e-9, bytes: 0.0, service, hops: 1.0 };
         let cluster = cluster(2, 2);
         let noise = &mut Noise::new(1);
         let round = prove_round(vec![9, 9], &[1.0; 2], &cluster, each, false, noise);
@@ -372,7 +376,7 @@ mod tests {
     #[test]
     fn thieves_even_out_unequal_queues() {
         let cluster = cluster(2, 1);
-        let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE };
+        let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE, hops: 1.0 };
         let round =
             |steal| prove_round(vec![10, 2], &[1.0; 2], &cluster, each, steal, &mut Noise::new(1));
         assert_eq!(round(false).end, 2.5);
@@ -380,11 +384,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_sent_at_once_is_shared_evenly() {
+        let cluster = cluster(3, 1);
+        let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE, hops: 1.0 };
+        let round = commit_round(100, &[1.0; 3], &cluster, each, true, &mut Noise::new(1));
+        assert_eq!((round.end, round.done), (34.0 * 0.25, vec![33, 33, 34]));
+        // No slower prover pulls fewer.
+        let round = commit_round(100, &[1.0, 1.0, 2.0], &cluster, each, true, &mut Noise::new(1));
+        assert_eq!(round.end, 34.0 * 0.5);
+    }
+
+    #[test]
+    fn a_leader_in_between_is_another_message() {
+        let far = Cluster { latency: 0.5, ..cluster(1, 1) };
+        let end = |hops| {
+            let each = Jobs { seconds: 0.25, bytes: 0.0, service: FREE, hops };
+            commit_round(1, &[1.0], &far, each, false, &mut Noise::new(1)).end
+        };
+        assert_eq!((end(1.0), end(2.0)), (1.25, 2.25));
+    }
+
+    #[test]
     fn a_narrow_link_delays_jobs() {
         let mut cluster = cluster(1, 1);
         cluster.bandwidth = 8.0;
-        let each = Jobs { seconds: 0.0, bytes: 16.0, service: FREE };
-        let round = commit_round(3, &[1.0], &cluster, each, &mut Noise::new(1));
+        let each = Jobs { seconds: 0.0, bytes: 16.0, service: FREE, hops: 1.0 };
+        let round = commit_round(3, &[1.0], &cluster, each, false, &mut Noise::new(1));
         assert_eq!(round.end, 6.0);
     }
 }

@@ -17,18 +17,12 @@ const LOAD_OVER_DIGEST: f64 = 3.0;
 /// How many nodes' bandwidth the one reader of a key tree has: it reads in parallel streams.
 const READER_NODES: f64 = 4.0;
 /// Bytes of a job in the commit round: each slot's value with its share of the frame, and the
-/// rest. Of an answer in both rounds together, frames included, and of an answer that a leader
-/// forwards.
+/// rest. Of a job for a rank that has the values. Of an answer in both rounds together, frames
+/// included.
 const JOB_SLOT_BYTES: f64 = 40.0;
 const JOB_BYTES: f64 = 24.0;
+const OWN_JOB_BYTES: f64 = 100.0;
 const ANSWER_BYTES: f64 = 361.0 + 500.0;
-const FORWARD_BYTES: f64 = 270.0;
-/// Groups of ranks are alike, so only the first ones are simulated, and a few more with a slow
-/// rank.
-const SIMULATED_GROUPS: usize = 12;
-const SIMULATED_SLOW_GROUPS: usize = 16;
-/// The relative time from which a rank counts as slow here.
-const SLOW: f64 = 1.25;
 /// The least part of a subcircuit's time that is left for the prove round, should the constants of
 /// a commitment exceed it.
 const LEAST_PROVE: f64 = 0.1;
@@ -43,12 +37,13 @@ const SYNCHRONOUS_PHASES: f64 = 6.0;
 /// Final exponentiations of an aggregation that do not depend on its size.
 const SINGLE_FINISHES: f64 = 30.0;
 /// Resident bytes of a process; per subcircuit; per wire of a subcircuit on rank 0, and on other
-/// ranks; of a key's tables per element of the domain; of a prover per element, and in addition.
+/// ranks, and its value where a rank executed it; of a key's tables per element of the domain; of a prover per element, and in addition.
 /// They are those of docs/guide/cluster.md.
 const PROCESS_BYTES: f64 = 16e6;
 const SUBCIRCUIT_BYTES: f64 = 4e3;
 const ROOT_WIRE_BYTES: f64 = 160.0;
 const WIRE_BYTES: f64 = 16.0;
+const VALUE_BYTES: f64 = 40.0;
 const TABLE_BYTES: f64 = 64.0;
 const PROVER_BYTES: f64 = 172.0;
 const PROVER_FIXED_BYTES: f64 = 4e6;
@@ -165,13 +160,12 @@ pub fn predict(
     let times = Times::new(constants, design)?;
     let run = Run::new(load, cluster, design, &times);
     let (rounds, speeds) = run.rounds();
-    let forward = run.forward();
     let phases = PhaseSeconds {
         load_keys: run.load_keys(),
-        layout: run.n * load.slots() * times.of(C::LayoutOccurrence) / run.sliced(),
+        layout: run.n * load.slots() * times.of(C::LayoutOccurrence),
         execute: run.execute(),
-        commit: rounds.commit + forward,
-        prove: rounds.prove + forward,
+        commit: rounds.commit,
+        prove: rounds.prove,
         aggregate: run.aggregate(speeds),
     };
     let total = phases.total();
@@ -193,7 +187,7 @@ pub fn predict(
         constraints_per_core_second: load.constraints / total / cluster.cores as f64,
         rank_0_bytes,
         rank_bytes,
-        network_bytes: run.n * (run.job_bytes + ANSWER_BYTES),
+        network_bytes: run.n * (run.first_job_bytes + ANSWER_BYTES),
         expected_seconds: total + failures * lost,
         cost: total * cluster.cores as f64 / 3600.0 * cluster.price,
         constants: times.into_used(),
@@ -208,16 +202,15 @@ struct Run<'a> {
     times: &'a Times,
     /// The number of subcircuits.
     n: f64,
-    /// The ranks of each group that is coordinated separately.
-    groups: Vec<u64>,
     /// Seconds to commit to a subcircuit, and to prove it on a busy node.
     commit: f64,
     prove: f64,
+    /// Bytes of a job that has everything, and of one of the commit round.
     job_bytes: f64,
+    first_job_bytes: f64,
 }
 
-/// The longest of the groups' rounds, and the busiest of their coordinators.
-#[derive(Default)]
+/// Both rounds, and how long the coordinator was busy.
 struct Rounds {
     commit: f64,
     prove: f64,
@@ -228,6 +221,7 @@ struct Rounds {
 impl<'a> Run<'a> {
     fn new(load: &'a Load, cluster: &'a Cluster, design: &'a Design, times: &'a Times) -> Self {
         let alone = load.alone_seconds;
+        let job_bytes = JOB_SLOT_BYTES * load.slots() + load.private_bytes + JOB_BYTES;
         let commit = times.of(C::CommitFixed) + times.of(C::CommitWire) * load.wires;
         Self {
             load,
@@ -235,18 +229,10 @@ impl<'a> Run<'a> {
             design,
             times,
             n: load.subcircuits as f64,
-            groups: design.groups(cluster.ranks()),
             commit,
             prove: (alone - commit).max(LEAST_PROVE * alone) / times.of(C::FullNodeRate),
-            job_bytes: JOB_SLOT_BYTES * load.slots() + load.private_bytes + JOB_BYTES,
-        }
-    }
-
-    /// The number of parts that are executed separately.
-    fn sliced(&self) -> f64 {
-        match self.design {
-            Design { fanout: Some(_), sliced_execute: true, .. } => self.groups.len() as f64,
-            _ => 1.0,
+            job_bytes,
+            first_job_bytes: if design.sliced_execute { OWN_JOB_BYTES } else { job_bytes },
         }
     }
 
@@ -270,69 +256,35 @@ impl<'a> Run<'a> {
         let matching = largest.max(all_types / threads);
         let wires = self.load.wires * self.times.of(C::ExecuteOccurrence);
         let all = self.n * (self.load.execute_seconds + wires);
-        if self.design.sliced_execute && self.design.fanout.is_some() {
-            matching + all / self.sliced() + self.n * self.times.of(C::SliceSubcircuit)
-        } else {
-            matching + all
+        if !self.design.sliced_execute {
+            return matching + all;
         }
+        let ranks = self.cluster.ranks() as f64;
+        let summaries =
+            self.n * self.load.slots() * self.times.of(C::SummarizeOccurrence) / (ranks * threads);
+        matching + all / ranks + summaries + self.n * self.times.of(C::SliceSubcircuit)
     }
 
-    /// The time of rank 0 for what leaders hand up, which is not simulated.
-    fn forward(&self) -> f64 {
-        if self.design.fanout.is_none() {
-            return 0.0;
-        }
-        let bandwidth = self.cluster.bandwidth;
-        let values = if self.design.sliced_execute { 0.0 } else { self.n * self.job_bytes };
-        self.groups.len() as f64 * 4.0 * self.cluster.message
-            + self.n * FORWARD_BYTES / bandwidth
-            + self.n * self.times.of(C::ForwardAnswer)
-            + values / bandwidth
-    }
-
-    /// Simulates both rounds of each group. Also returns the time of the slowest rank relative to
-    /// one of normal speed.
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "ranks and subcircuits are counted in memory"
-    )]
+    /// Simulates both rounds. Also returns the time of the slowest rank relative to one of normal
+    /// speed.
+    #[allow(clippy::cast_possible_truncation, reason = "subcircuits are counted in memory")]
     fn rounds(&self) -> (Rounds, f64) {
+        let Self { load, cluster, design, times, .. } = *self;
         let mut noise = Noise::new(SEED);
-        let speeds = noise.ranks(self.cluster);
-        let slowest = |speeds: &[f64]| speeds.iter().copied().fold(0.0, f64::max);
-        let (n, ranks) = (u128::from(self.load.subcircuits), u128::from(self.cluster.ranks()));
-        let (mut at, mut given, mut simulated) = (0usize, 0usize, 0);
-        let mut out = Rounds::default();
-        for (index, ranks_of_group) in self.groups.iter().enumerate() {
-            let group = &speeds[at..][..*ranks_of_group as usize];
-            at += group.len();
-            // Shares end where the ranks' part of all subcircuits ends, rounded down.
-            let jobs = (n * at as u128 / ranks) as usize - given;
-            given += jobs;
-            let alike = index >= SIMULATED_GROUPS && slowest(group) < SLOW;
-            if alike || simulated >= SIMULATED_SLOW_GROUPS {
-                continue;
-            }
-            simulated += 1;
-            let (commit, prove) = self.group(jobs, group, &mut noise);
-            out.commit = out.commit.max(commit.end);
-            out.prove = out.prove.max(prove.end);
-            out.commit_busy = out.commit_busy.max(commit.busy);
-            out.prove_busy = out.prove_busy.max(prove.busy);
-        }
-        (out, slowest(&speeds))
-    }
-
-    /// The rounds of one group.
-    fn group(&self, jobs: usize, speeds: &[f64], noise: &mut Noise) -> (Round, Round) {
-        let Self { load, cluster, design, times, job_bytes: bytes, .. } = *self;
+        let speeds = noise.ranks(cluster);
         let services = times.services(design, cluster, load, speeds.len() as f64);
-        let each = Jobs { seconds: self.commit, bytes, service: services.commit };
-        let commit = commit_round(jobs, speeds, cluster, each, noise);
-        let each = Jobs { seconds: self.prove, bytes, service: services.prove };
-        let held = commit.done.clone();
-        let prove = prove_round(held, speeds, cluster, each, design.steal, noise);
-        (commit, prove)
+        let hops = if design.fanout.is_some() { 2.0 } else { 1.0 };
+        let (bytes, service) = (self.first_job_bytes, services.commit);
+        let each = Jobs { seconds: self.commit, bytes, service, hops };
+        let (jobs, at_once) = (load.subcircuits as usize, design.sliced_execute);
+        let commit = commit_round(jobs, &speeds, cluster, each, at_once, &mut noise);
+        let (bytes, service) = (self.job_bytes, services.prove);
+        let each = Jobs { seconds: self.prove, bytes, service, hops };
+        let Round { end, busy, done } = commit;
+        let prove = prove_round(done, &speeds, cluster, each, design.steal, &mut noise);
+        let rounds =
+            Rounds { commit: end, prove: prove.end, commit_busy: busy, prove_busy: prove.busy };
+        (rounds, speeds.into_iter().fold(0.0, f64::max))
     }
 
     /// The memory of rank 0 and of any other rank, in bytes.
@@ -340,13 +292,17 @@ impl<'a> Run<'a> {
         let Self { load, cluster, n, .. } = *self;
         let all = PROCESS_BYTES + load.key_bytes;
         let prover = PROVER_BYTES * load.largest_domain + PROVER_FIXED_BYTES;
-        let values = ROOT_WIRE_BYTES * n * load.wires / self.sliced();
-        let wiring = n * load.slots() * WIRE_BYTES / self.sliced();
+        let wires = n * load.wires;
+        let (of_root, values) = match self.design.sliced_execute {
+            true => (WIRE_BYTES * wires, VALUE_BYTES * wires / cluster.ranks() as f64),
+            false => (ROOT_WIRE_BYTES * wires, 0.0),
+        };
         [
-            all + SUBCIRCUIT_BYTES * n + values,
+            all + SUBCIRCUIT_BYTES * n + of_root,
             all + TABLE_BYTES * load.all_domains
                 + cluster.provers_per_rank as f64 * prover
-                + wiring,
+                + n * load.slots() * WIRE_BYTES
+                + values,
         ]
     }
 
@@ -362,10 +318,8 @@ impl<'a> Run<'a> {
         let unit = (padded / (4 * ranks).next_power_of_two()).max(1);
         let halvings = f64::from(unit.ilog2());
         let alone = f64::from(padded.ilog2()) - halvings;
-        let (parts, leaders) = match self.design.fanout {
-            Some(fanout) => (self.groups.len() as f64, f64::from(fanout.get())),
-            None => (ranks as f64, 0.0),
-        };
+        let parts = self.design.groups(ranks) as f64;
+        let leaders = self.design.fanout.map_or(0.0, |fanout| f64::from(fanout.get()));
         let hops = if leaders > 0.0 { 2.0 } else { 1.0 };
         let part = cluster.message + PRODUCTS * times.of(C::MillerProduct);
         let wait = 2.0 * (cluster.latency + cluster.nap) * hops + (parts + leaders) * part + finish;

@@ -56,19 +56,23 @@ impl Times {
         };
         let threads = f64::from(design.threads.max(1));
         let scan = ranks * self.of(C::ScanRank);
+        // A leader passes many messages on as one.
+        let message = cluster.message / design.fanout.map_or(1.0, |fanout| f64::from(fanout.get()));
         let encode = self.of(C::EncodeJob)
             + self.of(C::EncodeOccurrence) * load.slots()
             + self.of(C::EncodePrivateByte) * load.private_bytes
-            + cluster.message;
+            + message;
         let make = encode / threads + scan;
         // A commitment is one point of G1; a proof has two of G1 and one of G2.
         let take = |decode: f64| {
-            (decode + cluster.message + self.of(C::RecordAnswer)) / threads
+            (decode + message + self.of(C::RecordAnswer)) / threads
                 + self.of(C::AcceptAnswer)
                 + scan
         };
+        let own = (self.of(C::EncodeOwnJob) + message) / threads;
+        let first = if design.sliced_execute { own } else { make };
         Services {
-            commit: Service { make, take: take(g1) },
+            commit: Service { make: first, take: take(g1) },
             prove: Service { make, take: take(2.0 * g1 + g2) },
         }
     }

@@ -28,10 +28,6 @@ fn put(out: &mut Constants, constant: Constant, found: Measurement, how: &str) {
 /// have a thread for each core; `step` is called with what is measured next. `program` and
 /// `processor` are recorded.
 ///
-/// [`ForwardAnswer`](super::Constant::ForwardAnswer) and
-/// [`SliceSubcircuit`](super::Constant::SliceSubcircuit) stay absent: they belong to designs that
-/// do not exist yet.
-///
 /// # Errors
 /// If a synthetic circuit cannot be set up or proven, or temporary files cannot be written.
 pub fn calibrate(
@@ -61,13 +57,13 @@ mod tests {
     fn all_that_exists_is_measured() {
         let engine = LocalEngine::new(None).unwrap();
         let found = calibrate(&engine, "0.1.0", "test", &|_| ()).unwrap();
-        assert_eq!(found.absent(), [Constant::ForwardAnswer, Constant::SliceSubcircuit]);
+        assert_eq!(found.absent(), [], "every constant");
         for (constant, found) in found.iter() {
             assert!(constant.allows(found.value), "{}: {}", constant.name(), found.value);
             let [low, high] = found.interval.unwrap();
             assert!(low <= found.value && found.value <= high, "{}", constant.name());
         }
-        for design in [Design::FLAT, Design::POOL] {
+        for design in Design::ALL {
             let needed = Constant::of_design(&design);
             assert!(needed.iter().all(|constant| found.get(*constant).is_ok()));
         }

@@ -6,7 +6,10 @@ use super::ladder::Ladder;
 use super::{CalibrateError, put};
 use hekaton_arith::{Fr, G1Point, Group};
 use hekaton_circuit::{Masking, PreparedCircuit};
-use hekaton_core::distributed::costs::{aggregation_messages, encoded_job, rounds};
+use hekaton_core::distributed::Executes;
+use hekaton_core::distributed::costs::{
+    aggregation_messages, encoded_job, encoded_own_job, rounds, slices,
+};
 use hekaton_core::events::{Event, Phase, Record, Recorder};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::journal::{Journal, LogKey};
@@ -107,6 +110,30 @@ impl Keyed {
         })
     }
 
+    /// Seconds to create and encode a job for a rank that has its values.
+    fn own_job(&self, engine: &LocalEngine) -> Result<Measurement, CalibrateError> {
+        self.with(engine, |_, coordinator, _, randomness| {
+            let jobs = self.ladder.subcircuits;
+            repeated(|| {
+                let since = thread();
+                for instance in 0..jobs {
+                    std::hint::black_box(encoded_own_job(coordinator, instance, randomness));
+                }
+                Ok((thread() - since) / jobs as f64)
+            })
+        })
+    }
+
+    /// Seconds per wire on ranks, and per subcircuit on rank 0, for what ranks tell about slices.
+    fn slices(&self, engine: &LocalEngine) -> Result<[Measurement; 2], CalibrateError> {
+        let (x, why) = (input(), "slices");
+        let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
+        let cost = || slices(&circuit, &self.keys, engine).map_err(failed(why));
+        let ranks = repeated(|| Ok::<_, CalibrateError>(cost()?.ranks))?;
+        let root = repeated(|| Ok::<_, CalibrateError>(cost()?.root))?;
+        Ok([ranks.per(self.ladder.occurrences()), root.per(self.ladder.subcircuits as f64)])
+    }
+
     /// Seconds of the coordinator's one thread that deals jobs and listens, per subcircuit of a
     /// commit round over this number of ranks.
     fn round(
@@ -118,7 +145,8 @@ impl Keyed {
         let circuit = PreparedCircuit::with_input(&self.ladder, &x).map_err(failed(why))?;
         let options = ProveOptions::new();
         repeated(|| {
-            let costs = rounds(&circuit, &self.keys, engine, ranks, PROVERS, &options);
+            let executes = Executes::Root;
+            let costs = rounds(&circuit, &self.keys, engine, ranks, PROVERS, executes, &options);
             let [commit, _] = costs.map_err(failed(why))?;
             Ok(commit.serial_seconds / commit.jobs as f64)
         })
@@ -239,6 +267,14 @@ fn jobs(narrow: &Keyed, engine: &LocalEngine, out: &mut Constants) -> Result<(),
     put(out, C::EncodePrivateByte, byte, "jobs without and with 64 KiB of private input");
     let fixed = encode.minus(occurrence * (wires + 2.0));
     put(out, C::EncodeJob, fixed, "creating and encoding a job with 8 wires, less its wires");
+    let own = narrow.own_job(engine)?;
+    put(out, C::EncodeOwnJob, own, "secrets and masks of a job, with the digests that they need");
+    let [summarize, _] = wide.slices(engine)?;
+    let how = "digests and balances of 8 subcircuits with 1,024 wires, per wire";
+    put(out, C::SummarizeOccurrence, summarize, how);
+    let [_, root] = narrow.slices(engine)?;
+    let how = "decoding and adding up what is told of 256 subcircuits with 8 wires";
+    put(out, C::SliceSubcircuit, root, how);
     Ok(())
 }
 
