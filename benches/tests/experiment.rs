@@ -352,6 +352,14 @@ fn arrays_have_one_element_per_repetition() {
     let (code, said) = stage.run(&arguments);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("sbatch --array=0-3%1"), "{said}");
+    // Four repetitions of 0.01 s on a node of 128 cores.
+    assert!(said.contains("about 0.0 core-hours, 0.00 USD, without setup"), "{said}");
+    let free = fs::read_to_string(&site).unwrap().replace("0.00232", "-1.0");
+    stage.write("free.toml", &free);
+    let free = stage.path("free.toml");
+    let (code, said) = stage.run(&["run", "mini", "--resume", "--slurm", free.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("usd-per-core-hour must not be negative"), "{said}");
     let script = stage.path("set/arrays/0.sbatch");
     assert!(fs::read_to_string(&script).unwrap().contains("#SBATCH --exclusive"));
     // What SLURM would do; the last element twice, as after a requeue.

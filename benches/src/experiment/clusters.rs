@@ -1,7 +1,7 @@
 //! Array jobs of SLURM: one array per number of ranks, one element per repetition of a point, or of
 //! points between which ratios are formed.
 
-use super::check::Machine;
+use super::check::{Machine, Requirement};
 use super::failure::{At, FAILED, Failure, USAGE};
 use super::files;
 use super::model::Sources;
@@ -26,6 +26,8 @@ pub(crate) struct Cluster {
     nodes: usize,
     cores_per_node: usize,
     memory_per_node_gb: u64,
+    /// What a core costs per hour, in US dollars.
+    usd_per_core_hour: Option<f64>,
     /// The time limit of one element, as SLURM writes it.
     time: String,
     partition: Option<String>,
@@ -47,6 +49,9 @@ impl Cluster {
         if found.cores_per_node == 0 || found.nodes == 0 {
             return Err(Failure::file(path, "nodes and cores-per-node must be at least 1"));
         }
+        if found.usd_per_core_hour.is_some_and(|price| !price.is_finite() || price < 0.0) {
+            return Err(Failure::file(path, "usd-per-core-hour must not be negative"));
+        }
         // A script is generated from these.
         let texts = [&found.name, &found.time, &found.launcher].into_iter();
         let texts = texts.chain(&found.partition).chain(&found.account);
@@ -66,6 +71,23 @@ impl Cluster {
             ranks_per_node,
             disk,
         }
+    }
+
+    /// What points take of whole nodes, as elements have them for themselves, in words. Keys and the
+    /// start of processes are not included.
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    pub(crate) fn cost(&self, found: &[Requirement]) -> String {
+        let hours: f64 = (found.iter())
+            .map(|r| {
+                let provers = r.point.provers_per_rank.unwrap_or(r.point.cores);
+                let nodes = r.point.processes().div_ceil(self.ranks_per_node(provers));
+                let cores = nodes * self.cores_per_node * r.repetitions;
+                cores as f64 * r.seconds / 3600.0
+            })
+            .sum();
+        let price = self.usd_per_core_hour;
+        let usd = price.map_or_else(String::new, |price| format!(", {:.2} USD", hours * price));
+        format!("about {hours:.1} core-hours{usd}, without setup")
     }
 
     /// How many ranks with this many provers share a node.

@@ -178,6 +178,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     plan.write(&session.results)?;
     if let Some(cluster) = &cluster {
         let sources = sources(&options.model);
+        print(&format!("{}\n", cluster.cost(&found)));
         return clusters::submit(session, cluster, &plan, &order, &sources, options.dry_run);
     }
     let environment = session.environment(&program)?;
