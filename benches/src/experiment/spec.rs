@@ -141,6 +141,33 @@ pub(crate) struct Point {
 }
 
 impl Point {
+    /// A point of one process that belongs to no experiment, whose input has as many bytes as the
+    /// product of these parameters.
+    pub(crate) fn alone(
+        id: String,
+        circuit: &str,
+        parameters: BTreeMap<String, u64>,
+        input: &[String],
+        cores: usize,
+    ) -> Self {
+        Self {
+            id,
+            experiment: String::new(),
+            scale: String::new(),
+            circuit: circuit.to_owned(),
+            parameters,
+            input: Input::Bytes(input.to_vec()),
+            subcircuits: 0,
+            cores,
+            provers_per_rank: None,
+            root_proves: true,
+            schedule: Schedule::default(),
+            oversubscribe: false,
+            element: None,
+            units: None,
+        }
+    }
+
     /// The name of the points that are measured one after the other.
     pub(crate) fn element(&self) -> &str {
         self.element.as_deref().unwrap_or(&self.id)
