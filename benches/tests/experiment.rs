@@ -352,6 +352,14 @@ fn arrays_have_one_element_per_repetition() {
     let (code, said) = stage.run(&arguments);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("sbatch --array=0-3%1"), "{said}");
+    // Four repetitions of 0.01 s on a node of 128 cores.
+    assert!(said.contains("about 0.0 core-hours, 0.00 USD, without setup"), "{said}");
+    let free = fs::read_to_string(&site).unwrap().replace("0.00232", "-1.0");
+    stage.write("free.toml", &free);
+    let free = stage.path("free.toml");
+    let (code, said) = stage.run(&["run", "mini", "--resume", "--slurm", free.to_str().unwrap()]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("usd-per-core-hour must not be negative"), "{said}");
     let script = stage.path("set/arrays/0.sbatch");
     assert!(fs::read_to_string(&script).unwrap().contains("#SBATCH --exclusive"));
     // What SLURM would do; the last element twice, as after a requeue.
@@ -410,6 +418,48 @@ fn the_model_is_compared_with_the_medians() {
     assert_eq!(stage.calls("calibrate").len(), 1);
     assert_eq!(stage.run(&["collect"]).0, 0);
     assert_eq!(stage.claim("C9").0, "fails");
+}
+
+#[test]
+fn points_of_a_ratio_run_one_after_the_other() {
+    let stage = Stage::new();
+    let mini = MINI.replacen("cores = [1]", "cores = [1, 2]\nprovers-per-rank = 1", 1);
+    let mini = mini.replace("claims = []", "claims = []\npaired = true");
+    stage.write("experiments/mini.toml", &mini);
+    let example =
+        fs::read_to_string(Path::new(REPOSITORY).join("paper-results/clusters/example.toml"));
+    let example = example.unwrap().replace("modules = [\"openmpi\"]", "modules = []");
+    // the launcher of the example needs SLURM
+    let launcher = example.lines().find(|line| line.starts_with("launcher")).unwrap().to_owned();
+    stage.write("site.toml", &example.replace(&launcher, "launcher = \"env\""));
+    let site = stage.path("site.toml");
+    let (code, said) = stage.run(&["run", "mini", "--dry-run", "--slurm", site.to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("sbatch --array=0-3%1"), "four elements of two points: {said}");
+    let tasks = fs::read_to_string(stage.path("set/arrays/0.tasks")).unwrap();
+    let mut lines: Vec<&str> = tasks.lines().collect();
+    lines.sort_unstable();
+    let expected = [
+        "1 mini.c1.s2 mini.c2.s2",
+        "1 mini.c1.s4 mini.c2.s4",
+        "2 mini.c2.s2 mini.c1.s2",
+        "2 mini.c2.s4 mini.c1.s4",
+    ];
+    assert_eq!(lines, expected, "in alternating order");
+    for index in 0..4 {
+        let mut element = Command::new("bash");
+        element.arg(stage.path("set/arrays/0.sbatch"));
+        element.env("SLURM_ARRAY_TASK_ID", index.to_string());
+        let (code, said) = shown(&element.output().unwrap());
+        assert_eq!(code, 0, "{said}");
+    }
+    let pairs: Vec<String> = stage.proved().chunks(2).map(|pair| pair.join(" ")).collect();
+    let of_line = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        format!("{}-{} {}-{}", words[1], words[0], words[2], words[0])
+    };
+    assert_eq!(pairs, tasks.lines().map(of_line).collect::<Vec<_>>());
+    assert!(stage.run(&["status"]).1.contains("0 repetitions missing"));
 }
 
 #[test]

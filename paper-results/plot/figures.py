@@ -176,19 +176,28 @@ def peers(ax, column, rows):
 
 
 def draw_peers(results):
-    """Throughput of a worker's part over that of ark-groth16, on the same constraints; None if not run."""
+    """Our throughput over that of other provers here; None if none was run."""
     names = {
-        "ratio_constraints_per_core_second": "per core-second",
-        "ratio_constraints_per_cpu_second": "per CPU-second",
+        "ratio_constraints_per_core_second": "core-second",
+        "ratio_constraints_per_cpu_second": "CPU-second",
+        "ratio_blocks_per_core_second": "core-second",
+        "ratio_blocks_per_cpu_second": "CPU-second",
     }
-    found = [(names[r["column"]], float(r["value"]), r) for r in results.peers if r["column"] in names]
-    if not found:
+    rows = [r for r in results.peers if r["column"] in names]
+    if not rows:
         return None
-    figure, ax = plt.subplots(figsize=(4.7, 1.7), layout="constrained")
-    ax.barh([f[0] for f in found], [f[1] for f in found], color=OURS[0], height=0.5)
+    bars = [
+        (f"{r['title']}, {r['size']},\n{r['cores']} core{'s' if r['cores'] != '1' else ''}, "
+         f"per {names[r['column']]}", float(r["value"]))
+        for r in rows
+    ]  # fmt: skip
+    figure, ax = plt.subplots(figsize=(5.6, 0.7 + 0.5 * len(bars)), layout="constrained")
+    ax.barh([f"{i}" for i in range(len(bars))], [ratio for _, ratio in bars], color=OURS[0], height=0.5)
+    ax.set_yticks(range(len(bars)), [name for name, _ in bars], fontsize=7.5)
+    ax.invert_yaxis()
     ax.axvline(1, color=GREY, lw=1)
-    for i, (_, ratio, _) in enumerate(found):
+    for i, (_, ratio) in enumerate(bars):
         ax.annotate(f"{ratio:.2f}", (ratio, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
-    ax.set_xlabel(f"Hekaton over {found[0][2]['title']} ({found[0][2]['size']})")
-    ax.set_xlim(0, max(f[1] for f in found) * 1.15)
+    ax.set_xlabel("throughput of Hekaton over that of the other prover")
+    ax.set_xlim(0, max(ratio for _, ratio in bars) * 1.15)
     return figure

@@ -85,8 +85,9 @@ def page(results, paper, svgs, peers):
         out.append(f"<figure>{svgs[name]}<figcaption>{e(caption(experiment, results, paper))}</figcaption></figure>")
     out.append("<h2>Other provers on this machine</h2>")
     if peers:
-        out.append(f"<figure>{peers}<figcaption>A worker's part of one subcircuit, both provers in alternation in "
-                   "one process on one thread; above 1, Hekaton is faster.</figcaption></figure>")  # fmt: skip
+        out.append(f"<figure>{peers}<figcaption>In alternation with Hekaton; above 1, Hekaton is faster. Where "
+                   "constraints are counted, a worker's part of one subcircuit in one process; where blocks are, "
+                   "whole proofs of other circuits for as many blocks.</figcaption></figure>")  # fmt: skip
     notes = [f"<li>{e(r['title'])}: {e(r['note'])}</li>" for r in results.peers if r["note"]]
     out.append("<ul class=\"note\">" + "".join(notes) + "</ul>" if notes else "")
     if not results.peers:

@@ -40,8 +40,8 @@ places=(--hekaton "$HEKATON" --directory "$T/own" --results "$T/set" --work "$T/
 "$experiment" run small --slurm "$T/site.toml" "${places[@]}" >"$T/submit.log" 2>&1 || fail "run --slurm"
 job=$(grep -o '^job [0-9]*' "$T/submit.log" | grep -o '[0-9]*$') || fail "no job number"
 echo "$job" >>"$jobs_of_mine"
-# Keys are generated, and a repetition is being run.
-wait_for 120 bash -c "ls '$T'/set/raw/*.part/pid"
+# The model is calibrated, keys are generated, and a repetition is being run.
+wait_for 240 bash -c "ls '$T'/set/raw/*.part/pid"
 lost=$(squeue -h -j "$job" -t RUNNING -o %B | head -1 | grep -o '[0-9]*$') || fail "no element is running"
 "$CLUSTER" power-off "$lost" >/dev/null || fail "power-off"
 # An element that starts again is in none of these states for an instant.

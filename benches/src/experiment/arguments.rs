@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Check(Chosen),
     /// Measure: keys once per circuit, then all repetitions in random order
     Run(Run),
-    /// Measure one repetition of one planned point, as an element of a SLURM array
+    /// Measure one repetition of planned points, as an element of a SLURM array
     Point(PointArguments),
     /// Show how many repetitions are done, failed, and missing
     Status,
@@ -113,8 +113,9 @@ pub(crate) struct Run {
 
 #[derive(Debug, Args)]
 pub(crate) struct PointArguments {
-    /// The point, as `list` prints it
-    pub(crate) id: String,
+    /// The points of the element, as `list` prints them
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
     /// The number of the repetition, from 1
     #[arg(long, default_value_t = 1)]
     pub(crate) repetition: usize,

@@ -1,11 +1,13 @@
-//! Array jobs of SLURM: one array per number of ranks, one element per repetition of a point.
+//! Array jobs of SLURM: one array per number of ranks, one element per repetition of a point, or of
+//! points between which ratios are formed.
 
-use super::check::Machine;
+use super::check::{Machine, Requirement};
 use super::failure::{At, FAILED, Failure, USAGE};
 use super::files;
 use super::model::Sources;
 use super::plan::{Plan, Task};
 use super::session::Session;
+use super::spec::Point;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,6 +26,8 @@ pub(crate) struct Cluster {
     nodes: usize,
     cores_per_node: usize,
     memory_per_node_gb: u64,
+    /// What a core costs per hour, in US dollars.
+    usd_per_core_hour: Option<f64>,
     /// The time limit of one element, as SLURM writes it.
     time: String,
     partition: Option<String>,
@@ -44,6 +48,9 @@ impl Cluster {
         let found: Self = files::read_toml(path)?;
         if found.cores_per_node == 0 || found.nodes == 0 {
             return Err(Failure::file(path, "nodes and cores-per-node must be at least 1"));
+        }
+        if found.usd_per_core_hour.is_some_and(|price| !price.is_finite() || price < 0.0) {
+            return Err(Failure::file(path, "usd-per-core-hour must not be negative"));
         }
         // A script is generated from these.
         let texts = [&found.name, &found.time, &found.launcher].into_iter();
@@ -66,6 +73,23 @@ impl Cluster {
         }
     }
 
+    /// What points take of whole nodes, as elements have them for themselves, in words. Keys and the
+    /// start of processes are not included.
+    #[allow(clippy::cast_precision_loss, reason = "for people")]
+    pub(crate) fn cost(&self, found: &[Requirement]) -> String {
+        let hours: f64 = (found.iter())
+            .map(|r| {
+                let provers = r.point.provers_per_rank.unwrap_or(r.point.cores);
+                let nodes = r.point.processes().div_ceil(self.ranks_per_node(provers));
+                let cores = nodes * self.cores_per_node * r.repetitions;
+                cores as f64 * r.seconds / 3600.0
+            })
+            .sum();
+        let price = self.usd_per_core_hour;
+        let usd = price.map_or_else(String::new, |price| format!(", {:.2} USD", hours * price));
+        format!("about {hours:.1} core-hours{usd}, without setup")
+    }
+
     /// How many ranks with this many provers share a node.
     pub(crate) fn ranks_per_node(&self, provers: usize) -> usize {
         (self.cores_per_node / provers.max(1)).max(1)
@@ -77,21 +101,24 @@ impl Cluster {
 struct Array {
     processes: usize,
     cores_per_process: usize,
-    tasks: Vec<Task>,
+    elements: Vec<Vec<Task>>,
 }
 
-fn arrays(plan: &Plan, order: &[Task]) -> Vec<Array> {
-    let mut by_shape: BTreeMap<(usize, usize), Vec<Task>> = BTreeMap::new();
-    for task in order {
-        if let Some(point) = plan.point(&task.0) {
-            let shape = (point.processes(), point.provers_per_rank.unwrap_or(point.cores));
-            by_shape.entry(shape).or_default().push(task.clone());
+fn arrays(plan: &Plan, order: &[Vec<Task>]) -> Vec<Array> {
+    let mut by_shape: BTreeMap<(usize, usize), Vec<Vec<Task>>> = BTreeMap::new();
+    for element in order {
+        let points = || element.iter().filter_map(|task| plan.point(&task.0));
+        // Nodes must suffice for each of its points.
+        let cores = |p: &Point| p.provers_per_rank.unwrap_or(p.cores);
+        let shape = points().map(Point::processes).max().zip(points().map(cores).max());
+        if let Some(shape) = shape {
+            by_shape.entry(shape).or_default().push(element.clone());
         }
     }
-    let of_shape = |((processes, cores_per_process), tasks): ((usize, usize), Vec<Task>)| {
-        let parts: Vec<Array> = tasks
+    let of_shape = |((processes, cores_per_process), all): ((usize, usize), Vec<Vec<Task>>)| {
+        let parts: Vec<Array> = all
             .chunks(ELEMENTS)
-            .map(|tasks| Array { processes, cores_per_process, tasks: tasks.to_vec() })
+            .map(|elements| Array { processes, cores_per_process, elements: elements.to_vec() })
             .collect();
         parts
     };
@@ -123,22 +150,24 @@ pub(crate) fn submit(
     session: &Session,
     cluster: &Cluster,
     plan: &Plan,
-    order: &[Task],
+    order: &[Vec<Task>],
     sources: &Sources,
     dry_run: bool,
 ) -> Result<(), Failure> {
     let directory = session.results.join("arrays");
     fs::create_dir_all(&directory).at(&directory)?;
     for (i, array) in arrays(plan, order).iter().enumerate() {
-        let tasks: String = array.tasks.iter().fold(String::new(), |mut all, (id, repetition)| {
-            let _ = writeln!(all, "{id} {repetition}");
-            all
-        });
+        let line = |element: &Vec<Task>| {
+            let ids: Vec<&str> = element.iter().map(|(id, _)| id.as_str()).collect();
+            let repetition = element.first().map_or(1, |(_, repetition)| *repetition);
+            format!("{repetition} {}\n", ids.join(" "))
+        };
+        let tasks: String = array.elements.iter().map(line).collect();
         let list = std::path::absolute(directory.join(format!("{i}.tasks"))).at(&directory)?;
         files::write(&list, tasks.as_bytes())?;
         let path = directory.join(format!("{i}.sbatch"));
         files::write(&path, script(session, cluster, array, &list, sources)?.as_bytes())?;
-        let elements = format!("--array=0-{}%1", array.tasks.len() - 1);
+        let elements = format!("--array=0-{}%1", array.elements.len() - 1);
         if dry_run {
             println_line(&format!("sbatch {elements} {}", path.display()));
             continue;
@@ -150,8 +179,8 @@ pub(crate) fn submit(
             return Err(Failure::new(FAILED, format!("sbatch {}: {said}", path.display())));
         }
         let job = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        let (ranks, count) = (array.processes, array.tasks.len());
-        println_line(&format!("job {job}: {count} repetitions with {ranks} ranks"));
+        let (ranks, count) = (array.processes, array.elements.len());
+        println_line(&format!("job {job}: {count} elements with {ranks} ranks"));
     }
     println_line("when all have ended: experiment status, collect, plot");
     Ok(())
@@ -211,11 +240,12 @@ fn script(
     }
     let own: PathBuf = std::env::current_exe().map_err(|e| Failure::new(FAILED, e))?;
     Ok(format!(
-        "#!/usr/bin/env bash\n# Written by `experiment run --slurm`: one repetition of one point per element.\n\
+        "#!/usr/bin/env bash\n# Written by `experiment run --slurm`: one repetition of a point, or of several, per element.\n\
          {options}set -euo pipefail\n{modules}\
-         read -r point repetition < <(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {list})\n\
+         read -r repetition points < <(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {list})\n\
          # exec: SLURM's signals reach the program, which ends its ranks.\n\
-         exec {own} point \"$point\" --repetition \"$repetition\" --scale {scale} \\\n    \
+         # shellcheck disable=SC2086 # one word per point\n\
+         exec {own} point $points --repetition \"$repetition\" --scale {scale} \\\n    \
          --directory {directory} --results {results} --work {work} --hekaton {hekaton} \\\n    \
          --launcher \"{launcher}\"{model}\n",
         list = quoted(list)?,

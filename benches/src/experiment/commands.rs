@@ -14,7 +14,7 @@ use super::plan::{self, Plan};
 use super::program::Program;
 use super::run::{Ending, Runner};
 use super::session::Session;
-use super::spec::Experiment;
+use super::spec::{Experiment, Point};
 use clap::Parser as _;
 use std::fs;
 use std::process::ExitCode;
@@ -178,6 +178,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     plan.write(&session.results)?;
     if let Some(cluster) = &cluster {
         let sources = sources(&options.model);
+        print(&format!("{}\n", cluster.cost(&found)));
         return clusters::submit(session, cluster, &plan, &order, &sources, options.dry_run);
     }
     let environment = session.environment(&program)?;
@@ -193,7 +194,7 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
     }
     let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
     let runner = Runner { session, program: &program, environment: &environment, predictor };
-    let mut failed = runner.all(&plan, &order)?;
+    let mut failed = runner.all(&plan, &order.concat())?;
     if session.scale != "tiny" {
         failed += runner.settle(&mut plan, &names)?;
     }
@@ -209,27 +210,32 @@ fn run(session: &Session, options: &Run) -> Result<(), Failure> {
 fn point(session: &Session, options: &PointArguments) -> Result<(), Failure> {
     let program = session.program()?;
     let plan = Plan::read(&session.results)?;
-    let point = plan.point(&options.id).ok_or_else(|| {
-        let why = "run `experiment run --slurm` first, which writes the plan";
-        Failure::new(USAGE, format!("no point {} in the plan: {why}", options.id))
-    })?;
+    let known = |id: &String| {
+        plan.point(id).ok_or_else(|| {
+            let why = "run `experiment run --slurm` first, which writes the plan";
+            Failure::new(USAGE, format!("no point {id} in the plan: {why}"))
+        })
+    };
+    let points: Vec<&Point> = options.ids.iter().map(known).collect::<Result<_, _>>()?;
     let environment = session.environment(&program)?;
     environment.write_new(&session.environment_file())?;
     let set = Environment::read(&session.environment_file())?;
     if set.digest != environment.digest {
         let changed = changes(&set, &environment);
         let why = format!("this node differs from that of the first point ({changed})");
-        return Err(Failure::new(FAILED, format!("{}: no point: {why}", point.id)));
+        return Err(Failure::new(FAILED, format!("{}: no point: {why}", options.ids.join(" "))));
     }
     let predictor = Predictor::new(session, &program, &environment, &sources(&options.model))?;
     let runner = Runner { session, program: &program, environment: &environment, predictor };
-    let task = (options.id.clone(), options.repetition);
-    match runner.repetition(point, &task)? {
-        Ending::Known => eprintln!("{}-{}: already done", task.0, task.1),
-        Ending::Counts(_) => eprintln!("{}-{}: done", task.0, task.1),
-        Ending::Failed(why) => {
-            clusters::requeue();
-            return Err(Failure::new(FAILED, format!("{}: {why}", point.id)));
+    for point in points {
+        let task = (point.id.clone(), options.repetition);
+        match runner.repetition(point, &task)? {
+            Ending::Known => eprintln!("{}-{}: already done", task.0, task.1),
+            Ending::Counts(_) => eprintln!("{}-{}: done", task.0, task.1),
+            Ending::Failed(why) => {
+                clusters::requeue();
+                return Err(Failure::new(FAILED, format!("{}: {why}", point.id)));
+            }
         }
     }
     Ok(())

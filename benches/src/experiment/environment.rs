@@ -50,6 +50,8 @@ impl Environment {
             "mpi": found("mpirun"),
             "slurm": text(first_line("sinfo", &["--version"])),
             "file_system": text(file_system(work)),
+            "network": text(link_speed()),
+            "infiniband": text(first_of("/sys/class/infiniband", "ports/1/rate")),
             "memory_gb": memory_bytes().map(|bytes| bytes / 1_000_000_000),
             "load_at_start": text(read("/proc/loadavg").map(|l| {
                 l.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
@@ -167,6 +169,32 @@ pub(crate) fn memory_bytes() -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// The link speed of the interface that the default route uses; none if the driver does not say, as
+/// in most virtual machines.
+fn link_speed() -> Option<String> {
+    let routes = fs::read_to_string("/proc/net/route").ok()?;
+    let interface = default_interface(&routes)?;
+    let speed = read(&format!("/sys/class/net/{interface}/speed"))?;
+    let speed: u64 = speed.parse().ok()?;
+    Some(format!("{speed} Mbit/s"))
+}
+
+/// The interface of the default route in `/proc/net/route`.
+fn default_interface(routes: &str) -> Option<&str> {
+    routes.lines().skip(1).find_map(|line| {
+        let mut words = line.split_whitespace();
+        let (interface, destination) = (words.next()?, words.next()?);
+        (destination == "00000000").then_some(interface)
+    })
+}
+
+/// The first line of a file in the first of some directories.
+fn first_of(directory: &str, file: &str) -> Option<String> {
+    let mut all: Vec<_> = fs::read_dir(directory).ok()?.flatten().map(|e| e.path()).collect();
+    all.sort();
+    all.iter().find_map(|path| read(path.join(file).to_str()?))
+}
+
 /// The kind of file system that a directory is on: that of the longest mount point above it.
 fn file_system(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
@@ -187,6 +215,15 @@ mod tests {
     fn kernel_versions() {
         assert_eq!(version_of("6.1.0-28-amd64"), "6.1.0-28");
         assert_eq!(version_of("6.12.3"), "6.12.3");
+    }
+
+    #[test]
+    fn the_default_route_names_its_interface() {
+        let head = "Iface\tDestination\tGateway\tFlags\n";
+        let local = "ib0\t000200C0\t00000000\t0001\n";
+        let default = "eth0\t00000000\t010200C0\t0003\n";
+        assert_eq!(default_interface(&format!("{head}{local}{default}")), Some("eth0"));
+        assert_eq!(default_interface(&format!("{head}{local}")), None);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Measured {
     /// How many do not.
     pub(crate) failed: usize,
     pub(crate) columns: BTreeMap<&'static str, Summary>,
+    /// The columns of each repetition that counts.
+    each: BTreeMap<usize, BTreeMap<&'static str, f64>>,
 }
 
 impl Measured {
@@ -25,6 +27,19 @@ impl Measured {
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
         let column = self.columns.get(name).map(|summary| summary.median);
         column.or_else(|| self.point.parameters.get(name).map(|value| *value as f64))
+    }
+
+    /// A column over that of another point, within repetitions of both that ran one after the other:
+    /// what drifts over hours is then in neither. None if there is no such pair.
+    pub(crate) fn ratio_to(&self, other: &Self, column: &str) -> Option<Summary> {
+        if self.point.element() != other.point.element() {
+            return None;
+        }
+        let pairs = self.each.iter().filter_map(|(repetition, row)| {
+            let other = other.each.get(repetition)?.get(column).filter(|value| **value > 0.0)?;
+            Some(row.get(column)? / other)
+        });
+        Summary::of(&pairs.collect::<Vec<f64>>())
     }
 
     pub(crate) fn noisy(&self) -> bool {
@@ -61,7 +76,37 @@ pub(crate) fn summarize(plan: &Plan, rows: &[Row]) -> Vec<Measured> {
             repetitions: good.len(),
             failed: own.len() - good.len(),
             columns: columns.collect(),
+            each: good.iter().map(|row| (row.repetition, row.numbers.clone())).collect(),
         }
     };
     plan.points.iter().map(measured).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spec::Experiment;
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn ratios_are_formed_within_repetitions() {
+        let file = "../paper-results/experiments/fig8.toml";
+        let fig8 = Experiment::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(file));
+        let points = fig8.unwrap_or_else(|e| panic!("{}", e.message)).points("tiny");
+        let points = points.unwrap_or_else(|e| panic!("{}", e.message));
+        let point = |id: &str| points.iter().find(|p| p.id == id).unwrap().clone();
+        let measured = |id: &str, seconds: &[(usize, f64)]| {
+            let rows = seconds.iter().map(|(i, s)| (*i, BTreeMap::from([("aggregate_s", *s)])));
+            let (point, columns) = (point(id), BTreeMap::new());
+            Measured { point, repetitions: seconds.len(), failed: 0, columns, each: rows.collect() }
+        };
+        // The machine is twice as slow in the second repetition; the third has no partner.
+        let one = measured("fig8.c1.s128", &[(1, 4.0), (2, 8.0), (3, 100.0)]);
+        let two = measured("fig8.c2.s128", &[(1, 2.0), (2, 4.0), (4, 1.0)]);
+        let ratio = one.ratio_to(&two, "aggregate_s").unwrap();
+        assert_eq!((ratio.median, ratio.low, ratio.high), (2.0, 2.0, 2.0));
+        assert_eq!(one.ratio_to(&two, "seconds"), None);
+        let other = measured("fig8.c2.s256", &[(1, 2.0)]);
+        assert_eq!(one.ratio_to(&other, "aggregate_s"), None, "not in one element");
+    }
 }

@@ -3,8 +3,11 @@
 
 use super::failure::{FAILED, Failure};
 use super::files;
+use super::keys;
 use super::process::first_line;
+use super::program::Program;
 use super::session::Session;
+use super::spec::Point;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -30,9 +33,75 @@ struct Peer {
     run: String,
     cores: Vec<usize>,
     subcircuits: Vec<usize>,
+    /// What {subcircuits} counts, if not subcircuits.
+    sizes: Option<String>,
     repetitions: usize,
     /// Columns, and the fields of the JSON line that `run` prints last.
     columns: BTreeMap<String, String>,
+    /// The same amount of work for `hekaton`, which then runs in alternation.
+    hekaton: Option<Own>,
+}
+
+/// What `hekaton` proves beside a peer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Own {
+    circuit: String,
+    /// The input has as many bytes as the product of these parameters.
+    input: Vec<String>,
+    /// The values of each parameter, one per entry of `subcircuits`.
+    parameters: BTreeMap<String, Vec<u64>>,
+}
+
+impl Own {
+    /// The point for an entry of `subcircuits`.
+    fn point(&self, peer: &str, index: usize, cores: usize) -> Result<Point, String> {
+        let value = |(name, values): (&String, &Vec<u64>)| {
+            let value = values.get(index).ok_or_else(|| format!("{name} has too few values"))?;
+            Ok((name.clone(), *value))
+        };
+        let parameters = self.parameters.iter().map(value).collect::<Result<_, String>>()?;
+        let id = format!("{peer}.c{cores}.{index}");
+        Ok(Point::alone(id, &self.circuit, parameters, &self.input, cores))
+    }
+}
+
+/// Proves a point, and returns what its phases without loading keys took: seconds, and CPU seconds.
+/// The proof is verified.
+fn prove(session: &Session, program: &Program, point: &Point) -> Result<[f64; 2], String> {
+    let case = keys::prepare(program, point, &session.work, &session.stop);
+    let case = case.map_err(|e| e.message)?;
+    let directory = tempfile::tempdir_in(&session.work).map_err(|e| e.to_string())?;
+    let mut command = program.prove(point, &session.launcher);
+    command.arg(case.input()).arg("--keys").arg(case.keys());
+    command.args(["--proof", "proof", "--events", "events.jsonl", "--json"]);
+    output(session, command.current_dir(directory.path()))?;
+    let mut verify = Command::new(&program.path);
+    verify.args(["verify", "proof", "--key"]).arg(case.verifying_key());
+    verify.args(["--public", &case.public, "--json"]);
+    output(session, verify.current_dir(directory.path()))?;
+    let mut report = Command::new(&program.path);
+    report.args(["report", "events.jsonl", "--json"]).current_dir(directory.path());
+    let report = output(session, &mut report)?;
+    let report: Value = serde_json::from_str(report.trim()).map_err(|e| e.to_string())?;
+    let phases = report["phases"].as_array().ok_or("the report has no phases")?;
+    let sum = |field: &str| {
+        let counted = phases.iter().filter(|p| p["phase"] != "load_keys");
+        counted.map(|p| p[field].as_f64()).sum::<Option<f64>>().filter(|s| *s > 0.0)
+    };
+    let times = sum("seconds").zip(sum("cpu_seconds")).ok_or("the report has no times")?;
+    Ok([times.0, times.1])
+}
+
+/// A rate of `hekaton` in a column that a peer has; none if the column is no rate.
+fn own_rate(column: &str, size: usize, cores: usize, [seconds, cpu]: [f64; 2]) -> Option<f64> {
+    #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+    let (size, cores) = (size as f64, cores as f64);
+    if column.ends_with("_per_core_second") {
+        Some(size / seconds / cores)
+    } else {
+        column.ends_with("_per_cpu_second").then_some(size / cpu)
+    }
 }
 
 /// One line of `peers.csv`.
@@ -206,23 +275,51 @@ fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
     if let Err(why) = output(session, &mut shell(&peer.build, 1, 1)) {
         return skipped(&format!("the build {why}"));
     }
+    let program = match peer.hekaton.as_ref().map(|_| session.program()).transpose() {
+        Ok(program) => program,
+        Err(e) => return skipped(&e.message),
+    };
     let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut all = Vec::new();
     for &cores in peer.cores.iter().filter(|cores| **cores <= most) {
-        for &subcircuits in &peer.subcircuits {
-            let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-            for _ in 0..peer.repetitions.max(1) {
-                let text = match output(session, &mut shell(&peer.run, cores, subcircuits)) {
-                    Ok(text) => text,
-                    Err(why) => return skipped(&format!("a run {why}")),
+        for (index, &subcircuits) in peer.subcircuits.iter().enumerate() {
+            let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+            for repetition in 0..peer.repetitions.max(1) {
+                let theirs = || {
+                    let text = output(session, &mut shell(&peer.run, cores, subcircuits));
+                    let text = text.map_err(|why| format!("a run {why}"))?;
+                    let line = text.lines().rev().find_map(|l| serde_json::from_str(l).ok());
+                    Ok::<Value, String>(line.unwrap_or_default())
                 };
-                let line = text.lines().rev().find_map(|l| serde_json::from_str::<Value>(l).ok());
-                let line = line.unwrap_or_default();
+                let ours = || match peer.hekaton.as_ref().zip(program.as_ref()) {
+                    Some((own, program)) => own
+                        .point(&peer.name, index, cores)
+                        .and_then(|point| prove(session, program, &point))
+                        .map(Some),
+                    None => Ok(None),
+                };
+                // In alternating order, so that a drift of the machine is in no ratio.
+                let (theirs, ours) = if repetition % 2 == 0 {
+                    let theirs = theirs();
+                    (theirs, ours())
+                } else {
+                    let ours = ours();
+                    (theirs(), ours)
+                };
+                let (line, own) = match theirs.and_then(|line| Ok((line, ours?))) {
+                    Ok(both) => both,
+                    Err(why) => return skipped(&why),
+                };
                 for (column, field) in &peer.columns {
                     let Some(value) = line[field].as_f64() else {
                         return skipped(&format!("a run printed no field {field:?}"));
                     };
-                    values.entry(column).or_default().push(value);
+                    values.entry(column.clone()).or_default().push(value);
+                    let own = own.and_then(|own| own_rate(column, subcircuits, cores, own));
+                    if let Some(own) = own {
+                        values.entry(format!("hekaton_{column}")).or_default().push(own);
+                        values.entry(format!("ratio_{column}")).or_default().push(own / value);
+                    }
                 }
             }
             all.extend(values.into_iter().filter_map(|(column, values)| {
@@ -231,8 +328,11 @@ fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
                     peer: peer.name.clone(),
                     title: format!("{} {}", peer.title, peer.version),
                     cores: cores.to_string(),
-                    size: format!("{subcircuits} subcircuits"),
-                    column: column.to_owned(),
+                    size: format!(
+                        "{subcircuits} {}",
+                        peer.sizes.as_deref().unwrap_or("subcircuits")
+                    ),
+                    column,
                     value: median.to_string(),
                     note: String::new(),
                 })
@@ -240,4 +340,47 @@ fn run(session: &Session, peer: &Peer, directory: &Path) -> Vec<Found> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_per_core_and_per_cpu_second() {
+        let rate = |column: &str| own_rate(column, 8, 2, [4.0, 5.0]);
+        assert_eq!(rate("blocks_per_core_second"), Some(1.0));
+        assert_eq!(rate("blocks_per_cpu_second"), Some(1.6));
+        assert_eq!(rate("seconds"), None);
+    }
+
+    #[test]
+    fn the_committed_peers_are_valid() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../paper-results/peers");
+        let all = files::entries(&directory).unwrap_or_else(|e| panic!("{}", e.message));
+        let tomls = all.iter().filter(|path| path.extension().is_some_and(|e| e == "toml"));
+        let peers: Vec<Peer> = tomls
+            .map(|path| files::read_toml(path).unwrap_or_else(|e| panic!("{}", e.message)))
+            .collect();
+        assert_eq!(
+            peers.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(),
+            ["gnark", "hekaton-system"]
+        );
+        assert!(source(&peers[0], &directory).is_ok());
+        if std::env::var_os("HEKATON_SYSTEM_SOURCE").is_none() {
+            let why = source(&peers[1], &directory).unwrap_err();
+            assert_eq!(why, "no source: set HEKATON_SYSTEM_SOURCE to its directory");
+        }
+        let own = peers[0].hekaton.as_ref().unwrap();
+        for (index, blocks) in peers[0].subcircuits.iter().enumerate() {
+            let point = own.point("gnark", index, 1).unwrap();
+            let [leaves, bytes] = ["leaves", "leaf-bytes"].map(|name| point.parameters[name]);
+            // Nine bytes of padding and length; an inner node hashes two digests, which is two blocks.
+            let each = (bytes + 9).div_ceil(64);
+            assert_eq!(leaves * each + 2 * (leaves - 1), *blocks as u64);
+        }
+        assert!(own.point("gnark", peers[0].subcircuits.len(), 1).is_err());
+        let pinned = std::fs::read_to_string(directory.join("gnark/go.mod")).unwrap();
+        assert!(pinned.contains(&format!("github.com/consensys/gnark v{}\n", peers[0].version)));
+    }
 }

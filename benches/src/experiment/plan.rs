@@ -81,17 +81,28 @@ impl Plan {
         Ok(())
     }
 
-    /// All planned repetitions of some experiments, in a random order that the plan records. A
-    /// random order keeps a drift of the machine from looking like a difference between points.
-    pub(crate) fn shuffled(&mut self, experiments: &[String], seed: u64) -> Vec<Task> {
+    /// All planned repetitions of some experiments as elements, in a random order that the plan
+    /// records. A random order keeps a drift of the machine from looking like a difference between
+    /// points. The tasks of an element run one after the other, in alternating order, so that it does
+    /// not look like a ratio, either.
+    pub(crate) fn shuffled(&mut self, experiments: &[String], seed: u64) -> Vec<Vec<Task>> {
         let points = self.points.iter().filter(|p| experiments.contains(&p.experiment));
-        let mut order: Vec<Task> = points
-            .flat_map(|p| {
-                (1..=self.repetitions[&p.id]).map(|repetition| (p.id.clone(), repetition))
-            })
-            .collect();
+        let mut elements: BTreeMap<(&str, usize), Vec<Task>> = BTreeMap::new();
+        for point in points {
+            for repetition in 1..=self.repetitions[&point.id] {
+                let tasks = elements.entry((point.element(), repetition)).or_default();
+                tasks.push((point.id.clone(), repetition));
+            }
+        }
+        let alternate = |((_, repetition), mut tasks): ((&str, usize), Vec<Task>)| {
+            if repetition % 2 == 0 {
+                tasks.reverse();
+            }
+            tasks
+        };
+        let mut order: Vec<Vec<Task>> = elements.into_iter().map(alternate).collect();
         Random::new(seed).shuffle(&mut order);
-        self.orders.push(Order { seed, order: order.clone() });
+        self.orders.push(Order { seed, order: order.concat() });
         order
     }
 }

@@ -32,6 +32,10 @@ pub(crate) struct Experiment {
     /// The parameter that counts what is proved at once, for `units_per_second`.
     pub(crate) units: Option<String>,
     input: Option<Input>,
+    /// Whether points that differ in their cores alone are measured one after the other, because
+    /// ratios between them are of interest.
+    #[serde(default)]
+    paired: bool,
     #[serde(default)]
     scale: Scales,
 }
@@ -130,10 +134,45 @@ pub(crate) struct Point {
     /// Whether provers may outnumber the machine's cores.
     #[serde(default)]
     pub(crate) oversubscribe: bool,
+    /// What points have in common that are measured one after the other.
+    #[serde(default)]
+    element: Option<String>,
     pub(crate) units: Option<u64>,
 }
 
 impl Point {
+    /// A point of one process that belongs to no experiment, whose input has as many bytes as the
+    /// product of these parameters.
+    pub(crate) fn alone(
+        id: String,
+        circuit: &str,
+        parameters: BTreeMap<String, u64>,
+        input: &[String],
+        cores: usize,
+    ) -> Self {
+        Self {
+            id,
+            experiment: String::new(),
+            scale: String::new(),
+            circuit: circuit.to_owned(),
+            parameters,
+            input: Input::Bytes(input.to_vec()),
+            subcircuits: 0,
+            cores,
+            provers_per_rank: None,
+            root_proves: true,
+            schedule: Schedule::default(),
+            oversubscribe: false,
+            element: None,
+            units: None,
+        }
+    }
+
+    /// The name of the points that are measured one after the other.
+    pub(crate) fn element(&self) -> &str {
+        self.element.as_deref().unwrap_or(&self.id)
+    }
+
     /// The number of ranks that prove; 1 without MPI.
     pub(crate) fn ranks(&self) -> usize {
         self.provers_per_rank.map_or(1, |provers| self.cores.div_ceil(provers))
@@ -247,8 +286,13 @@ impl Experiment {
             for subcircuits in sizes {
                 for choice in combinations(&lists) {
                     let mut id = format!("{}.c{cores}.s{subcircuits}", self.name);
+                    let mut element = self.name.clone();
+                    if given.subcircuits_per_core.is_none() {
+                        element += &format!(".s{subcircuits}");
+                    }
                     for (name, value) in &choice {
                         id += &format!(".{name}{value}");
+                        element += &format!(".{name}{value}");
                     }
                     let mut parameters = choice;
                     for (name, setting) in &given.parameters {
@@ -278,6 +322,7 @@ impl Experiment {
                         root_proves: given.root_proves,
                         schedule: given.schedule,
                         oversubscribe: given.oversubscribe,
+                        element: self.paired.then_some(element),
                         units,
                     });
                 }

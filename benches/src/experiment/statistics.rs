@@ -65,6 +65,11 @@ impl Summary {
         Some(Self { median, low: at(RESAMPLES / 40), high: at(RESAMPLES - RESAMPLES / 40 - 1) })
     }
 
+    /// The median with its interval: "1.93 (1.90 to 1.95)".
+    pub(crate) fn shown(&self) -> String {
+        format!("{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+    }
+
     /// Whether the interval is wider than a tenth of the median.
     pub(crate) fn noisy(&self) -> bool {
         self.high - self.low > NOISY * self.median.abs()

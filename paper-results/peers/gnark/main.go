@@ -1,0 +1,178 @@
+// Proves SHA-256 of a message with gnark's Groth16 on BLS12-381, and prints one line of JSON.
+//
+// Counted are the witness and the proof; the setup, whose keys nobody should trust, is not. CPU time is that of the
+// process meanwhile.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sort"
+	"syscall"
+	"time"
+
+	"github.com/consensys/gnark-crypto/ecc"
+	"github.com/consensys/gnark/backend/groth16"
+	"github.com/consensys/gnark/constraint"
+	"github.com/consensys/gnark/frontend"
+	"github.com/consensys/gnark/frontend/cs/r1cs"
+	"github.com/consensys/gnark/logger"
+	"github.com/consensys/gnark/std/hash/sha2"
+	"github.com/consensys/gnark/std/math/uints"
+)
+
+// circuit says that the public digest is that of a private message.
+type circuit struct {
+	Message []uints.U8
+	Digest  [sha256.Size]uints.U8 `gnark:",public"`
+}
+
+func (c *circuit) Define(api frontend.API) error {
+	hash, err := sha2.New(api)
+	if err != nil {
+		return err
+	}
+	hash.Write(c.Message)
+	bytes, err := uints.NewBytes(api)
+	if err != nil {
+		return err
+	}
+	for i, b := range hash.Sum() {
+		bytes.AssertIsEqual(c.Digest[i], b)
+	}
+	return nil
+}
+
+// length returns how many bytes fill this number of blocks together with their padding.
+func length(blocks int) int {
+	return 64*blocks - 9
+}
+
+func cpuTime() (time.Duration, error) {
+	var usage syscall.Rusage
+	err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), err
+}
+
+func median(values []float64) float64 {
+	sort.Float64s(values)
+	middle := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[middle]
+	}
+	return (values[middle-1] + values[middle]) / 2
+}
+
+// keysOf returns the keys from an earlier run, or sets up new ones and keeps them: the setup of the commitments to what
+// is looked up uses one thread, and takes minutes.
+func keysOf(compiled constraint.ConstraintSystem, blocks int, directory string) (groth16.ProvingKey, groth16.VerifyingKey, error) {
+	proving, verifying := groth16.NewProvingKey(ecc.BLS12_381), groth16.NewVerifyingKey(ecc.BLS12_381)
+	path := filepath.Join(directory, fmt.Sprintf("%d-blocks", blocks))
+	if file, err := os.Open(path); err == nil {
+		defer file.Close()
+		if _, err := verifying.UnsafeReadFrom(file); err != nil {
+			return nil, nil, err
+		}
+		return proving, verifying, proving.ReadDump(file)
+	}
+	proving, verifying, err := groth16.Setup(compiled)
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := os.CreateTemp(directory, "unfinished")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	if _, err := verifying.WriteRawTo(file); err != nil {
+		return nil, nil, err
+	}
+	if err := proving.WriteDump(file); err != nil {
+		return nil, nil, err
+	}
+	return proving, verifying, os.Rename(file.Name(), path)
+}
+
+func measure(blocks, cores, repetitions int, directory string) (map[string]any, error) {
+	message := make([]byte, length(blocks))
+	for i := range message {
+		message[i] = byte(i * i)
+	}
+	digest := sha256.Sum256(message)
+	field := ecc.BLS12_381.ScalarField()
+	compiled, err := frontend.Compile(field, r1cs.NewBuilder, &circuit{Message: make([]uints.U8, len(message))})
+	if err != nil {
+		return nil, err
+	}
+	proving, verifying, err := keysOf(compiled, blocks, directory)
+	if err != nil {
+		return nil, err
+	}
+	assigned := &circuit{Message: uints.NewU8Array(message)}
+	copy(assigned.Digest[:], uints.NewU8Array(digest[:]))
+	var seconds, cpuSeconds []float64
+	for range repetitions {
+		// Garbage of the setup is not the prover's.
+		runtime.GC()
+		start := time.Now()
+		before, err := cpuTime()
+		if err != nil {
+			return nil, err
+		}
+		witness, err := frontend.NewWitness(assigned, field)
+		if err != nil {
+			return nil, err
+		}
+		proof, err := groth16.Prove(compiled, proving, witness)
+		if err != nil {
+			return nil, err
+		}
+		after, err := cpuTime()
+		if err != nil {
+			return nil, err
+		}
+		seconds = append(seconds, time.Since(start).Seconds())
+		cpuSeconds = append(cpuSeconds, (after - before).Seconds())
+		public, err := witness.Public()
+		if err != nil {
+			return nil, err
+		}
+		if err := groth16.Verify(proof, verifying, public); err != nil {
+			return nil, fmt.Errorf("the proof was not accepted: %w", err)
+		}
+	}
+	wall, cpu := median(seconds), median(cpuSeconds)
+	return map[string]any{
+		"blocks": blocks, "cores": cores, "repetitions": repetitions,
+		"constraints": compiled.GetNbConstraints(), "seconds": wall, "cpu_seconds": cpu,
+		"blocks_per_core_second": float64(blocks) / wall / float64(cores),
+		"blocks_per_cpu_second":  float64(blocks) / cpu,
+	}, nil
+}
+
+func main() {
+	blocks := flag.Int("blocks", 8, "SHA-256 blocks, padding included")
+	cores := flag.Int("cores", 1, "threads")
+	repetitions := flag.Int("repetitions", 3, "proofs, of which the median counts")
+	directory := flag.String("keys", ".", "where keys are kept between runs")
+	flag.Parse()
+	if *blocks < 1 || *cores < 1 || *repetitions < 1 {
+		fmt.Fprintln(os.Stderr, "error: blocks, cores and repetitions must be at least 1")
+		os.Exit(2)
+	}
+	logger.Disable()
+	runtime.GOMAXPROCS(*cores)
+	found, err := measure(*blocks, *cores, *repetitions, *directory)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(found)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
