@@ -23,6 +23,7 @@ mod model;
 mod outcome;
 mod peers;
 mod plan;
+mod predicted;
 mod process;
 mod program;
 mod rows;

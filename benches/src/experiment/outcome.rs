@@ -2,8 +2,8 @@
 //! and the environment is that of the result set.
 
 use super::files;
-use super::model;
 use super::plan::Task;
+use super::predicted::{PREDICTION, Predicted};
 use super::rows::{self, Row};
 use super::spec::Point;
 use serde_json::Value;
@@ -69,11 +69,10 @@ fn measured(
         let shared = account["machine_cores"].as_f64().filter(|_| point.oversubscribe);
         rows::adjust(&mut numbers, share, shared);
     }
-    let prediction = directory.join(model::PREDICTION);
-    let prediction =
-        if prediction.exists() { model::predicted(&read(model::PREDICTION)?) } else { None };
-    if let Some(prediction) = prediction {
-        rows::compare(&mut numbers, &prediction);
+    if directory.join(PREDICTION).exists()
+        && let Some(predicted) = Predicted::from_answer(&read(PREDICTION)?)
+    {
+        rows::compare(&mut numbers, &predicted);
     }
     Ok(numbers)
 }

@@ -1,7 +1,7 @@
 //! Rows of `points.csv`: one repetition, with all that was measured.
 
 use super::columns::COLUMNS;
-use super::model::Predicted;
+use super::predicted::Predicted;
 use super::spec::Point;
 use serde_json::Value;
 use std::collections::BTreeMap;

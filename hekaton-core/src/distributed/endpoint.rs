@@ -2,7 +2,7 @@
 
 use super::RankError;
 use super::frame::{Frame, Kind};
-use super::leaders::{Groups, pack, reported, unpack};
+use super::groups::{Groups, pack, reported, unpack};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;

@@ -5,10 +5,10 @@ use super::endpoint::Endpoint;
 use super::frame::Kind;
 use super::hello::{Hello, compare};
 use super::message::Account;
-use super::ranks::{Rank, Ranks};
+use super::ranks::{Rank, Ranks, Slices};
 use super::round::{self, LISTEN};
 use super::scheduling::Scheduling;
-use super::slices::{Executes, Slices};
+use super::slices::{Executes, execute_on_ranks};
 use crate::aggregation::block::Shared;
 use crate::events::{Phase, RankAccount};
 use crate::keys::ProverKeys;
@@ -172,7 +172,10 @@ impl Engine for RankEngine {
             Executes::Root => {
                 Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
             }
-            Executes::Ranks => self.execute_on_ranks(circuit, keys),
+            Executes::Ranks => {
+                let inner = &mut *self.inner.borrow_mut();
+                execute_on_ranks(inner, circuit, keys, self.pool(), self.deadline())
+            }
         }
     }
 

@@ -20,6 +20,7 @@ pub mod costs;
 mod endpoint;
 mod engine;
 mod frame;
+mod groups;
 mod hello;
 mod jobs;
 mod leaders;

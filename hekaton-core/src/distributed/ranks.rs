@@ -5,7 +5,6 @@ use super::frame::{Frame, Kind};
 use super::hello::Hello;
 use super::message::{Account, Begin, Writer};
 use super::scheduling::Load;
-use super::slices::Slices;
 use crate::encoding::{DecodeError, Reader};
 use crate::events::{Phase, RankAccount};
 use crate::protocol::ProveError;
@@ -46,6 +45,15 @@ pub(crate) struct Ranks {
     pub(super) slices: Slices,
     /// The rank that computed an instance's answers, as an index into `ranks`.
     pub(crate) makers: BTreeMap<usize, usize>,
+}
+
+/// What ranks keep of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    /// The slice of each rank, by index; none if rank 0 executed the circuit.
+    pub(super) ranges: Vec<Range<usize>>,
+    /// How long each rank took, until it is reported.
+    pub(super) times: Vec<Times>,
 }
 
 impl Rank {

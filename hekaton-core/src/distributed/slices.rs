@@ -1,10 +1,9 @@
 //! Execution on ranks, on rank 0: each rank executes a slice of the instances and keeps its values
 //! (spec: distributed#slices).
 
-use super::engine::RankEngine;
 use super::frame::Kind;
 use super::message::{Execute, Executed as Told};
-use super::ranks::Ranks;
+use super::ranks::{Ranks, Slices};
 use super::round::LISTEN;
 use super::scheduling::slices;
 use crate::events::Phase;
@@ -12,13 +11,12 @@ use crate::keys::ProverKeys;
 use crate::pool::Pool;
 use crate::protocol::ProveError;
 use crate::protocol::coordinator::CoordinatorError;
-use crate::protocol::engine::Engine;
 use crate::protocol::executed::{Executed, SliceSummary, Values, balance_of_verifier, instance_id};
 use crate::rank_error::RankError;
-use crate::system::Times;
 use hekaton_circuit::{Layout, PreparedCircuit};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Who executes the circuit. The proof does not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,80 +29,70 @@ pub enum Executes {
     Ranks,
 }
 
-/// What ranks keep of an execution.
-#[derive(Debug, Default)]
-pub(super) struct Slices {
-    /// The slice of each rank, by index; none if rank 0 executed the circuit.
-    pub(super) ranges: Vec<Range<usize>>,
-    /// How long each rank took, until it is reported.
-    pub(super) times: Vec<Times>,
+/// Executes the circuit on all ranks, until a deadline.
+pub(super) fn execute_on_ranks<'c>(
+    ranks: &mut Ranks,
+    circuit: &'c PreparedCircuit<'c>,
+    keys: &ProverKeys,
+    pool: &impl Pool,
+    deadline: Option<Instant>,
+) -> Result<Executed<'c>, ProveError> {
+    let (layout, vk) = (circuit.layout(), &keys.verifying);
+    let ranges = ranks.cut(layout, keys);
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)?;
+    for (index, range) in ranges.iter().enumerate() {
+        ranks.send(index, Kind::Execute, Execute { range: range.clone(), key }.encode());
+    }
+    let told = gather(ranks, layout, &ranges, deadline)?;
+    let times = told.iter().map(|told| told.times).collect();
+    let slices: Vec<SliceSummary> = told.into_iter().map(|told| told.summary).collect();
+    ranks.slices = Slices { ranges, times };
+    let public = match public_values(layout, &slices) {
+        Ok(public) if is_balanced(&key, keys, &public, &slices) => public,
+        _ => return Err(who_is_wrong(ranks, circuit, &slices, &key, pool)),
+    };
+    debug_assert_eq!(public.len(), vk.public.len());
+    let digests = slices.into_iter().flat_map(|slice| slice.digests).collect();
+    Ok(Executed { values: Values::OnRanks(circuit), public, digests })
 }
 
-impl RankEngine {
-    /// Executes the circuit on all ranks.
-    pub(super) fn execute_on_ranks<'c>(
-        &self,
-        circuit: &'c PreparedCircuit<'c>,
-        keys: &ProverKeys,
-    ) -> Result<Executed<'c>, ProveError> {
-        let (layout, vk) = (circuit.layout(), &keys.verifying);
-        let inner = &mut *self.inner.borrow_mut();
-        let ranges = inner.cut(layout, keys);
-        let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
-        for (index, range) in ranges.iter().enumerate() {
-            inner.send(index, Kind::Execute, Execute { range: range.clone(), key }.encode());
-        }
-        let told = self.gather_slices(inner, layout, &ranges)?;
-        let times = told.iter().map(|told| told.times).collect();
-        let slices: Vec<SliceSummary> = told.into_iter().map(|told| told.summary).collect();
-        inner.slices = Slices { ranges, times };
-        let public = match public_values(layout, &slices) {
-            Ok(public) if is_balanced(&key, keys, &public, &slices) => public,
-            _ => return Err(who_is_wrong(inner, circuit, &slices, &key, self.pool())),
+/// Waits for all ranks, and checks the shape of what they tell.
+fn gather(
+    ranks: &mut Ranks,
+    layout: &Layout,
+    ranges: &[Range<usize>],
+    deadline: Option<Instant>,
+) -> Result<Vec<Told>, ProveError> {
+    let mut told: BTreeMap<usize, Told> = BTreeMap::new();
+    let places = layout.public_wires().count();
+    while told.len() < ranges.len() {
+        let Some((index, frame, _)) = ranks.next(LISTEN)? else {
+            ranks.check_deadline(deadline, Phase::Execute, |index, _| {
+                usize::from(!told.contains_key(&index))
+            })?;
+            continue;
         };
-        debug_assert_eq!(public.len(), vk.public.len());
-        let digests = slices.into_iter().flat_map(|slice| slice.digests).collect();
-        Ok(Executed { values: Values::OnRanks(circuit), public, digests })
-    }
-
-    /// Waits for all ranks, and checks the shape of what they tell.
-    fn gather_slices(
-        &self,
-        inner: &mut Ranks,
-        layout: &Layout,
-        ranges: &[Range<usize>],
-    ) -> Result<Vec<Told>, ProveError> {
-        let mut told: BTreeMap<usize, Told> = BTreeMap::new();
-        let (deadline, places) = (self.deadline(), layout.public_wires().count());
-        while told.len() < ranges.len() {
-            let Some((index, frame, _)) = inner.next(LISTEN)? else {
-                inner.check_deadline(deadline, Phase::Execute, |index, _| {
-                    usize::from(!told.contains_key(&index))
-                })?;
-                continue;
-            };
-            if frame.kind != Kind::Executed {
-                let why = format_args!("expected an execution, found {:?}", frame.kind);
-                return Err(inner.wrong(index, &why));
-            }
-            let new = Told::decode(&frame.content).map_err(|e| inner.wrong(index, &e))?;
-            let SliceSummary { public, digests, .. } = &new.summary;
-            let (found, expected) = (digests.len(), ranges[index].len());
-            if found != expected {
-                let why = format_args!("{found} digests for {expected} subcircuits");
-                return Err(inner.wrong(index, &why));
-            }
-            if let Some((place, _)) = public.iter().find(|(place, _)| *place as usize >= places) {
-                let why = format_args!("public value {place}, of which there are {places}");
-                return Err(inner.wrong(index, &why));
-            }
-            if told.insert(index, new).is_some() {
-                return Err(inner.wrong(index, &"two executions of one slice"));
-            }
+        if frame.kind != Kind::Executed {
+            let why = format_args!("expected an execution, found {:?}", frame.kind);
+            return Err(ranks.wrong(index, &why));
         }
-        Ok(told.into_values().collect())
+        let new = Told::decode(&frame.content).map_err(|e| ranks.wrong(index, &e))?;
+        let SliceSummary { public, digests, .. } = &new.summary;
+        let (found, expected) = (digests.len(), ranges[index].len());
+        if found != expected {
+            let why = format_args!("{found} digests for {expected} subcircuits");
+            return Err(ranks.wrong(index, &why));
+        }
+        if let Some((place, _)) = public.iter().find(|(place, _)| *place as usize >= places) {
+            let why = format_args!("public value {place}, of which there are {places}");
+            return Err(ranks.wrong(index, &why));
+        }
+        if told.insert(index, new).is_some() {
+            return Err(ranks.wrong(index, &"two executions of one slice"));
+        }
     }
+    Ok(told.into_values().collect())
 }
 
 impl Ranks {

@@ -591,7 +591,7 @@ fn leaders_join_the_parts_of_their_groups() {
         let (run, _) = tampered_in(design, &bench, &[0, 1, 1, 1, 1], move |_, frame| {
             // To rank 0 itself, not to a leader.
             let parts = match frame.kind {
-                Kind::Bundle => leaders::unpack(&frame.content, &(1..5)).unwrap(),
+                Kind::Bundle => groups::unpack(&frame.content, &(1..5)).unwrap(),
                 _ => Vec::new(),
             };
             let is_part =

@@ -1,8 +1,8 @@
 //! Slices and leaders: what ranks tell about values that rank 0 does not have, what travels, and
 //! leaders that fail.
 
+use super::super::groups::{pack, unpack};
 use super::super::jobs::{Decoder, Taken, encode_taken};
-use super::super::leaders::{pack, unpack};
 use super::super::message::{Executed as Told, Revoke};
 use super::*;
 use crate::encoding::Reader;
@@ -364,7 +364,7 @@ fn leaders_speak_for_their_groups_only() {
     let cases: [(Change, &str); 3] = [
         (|f| f.content = pack(&[(3, vec![1; 30])]), "rank 3 is not in the group 1..3"),
         (|f| f.content.truncate(9), "bytes"),
-        (|f| (f.kind, f.content) = (Kind::Report, super::super::leaders::report(3, "x")), "not in"),
+        (|f| (f.kind, f.content) = (Kind::Report, super::super::groups::report(3, "x")), "not in"),
     ];
     for (change, says) in cases {
         let [_, design] = on_ranks(Scheduling::Dynamic);
