@@ -11,6 +11,7 @@ use hekaton_core::distributed::{
 };
 use hekaton_core::events::{Event, Recorder};
 use hekaton_mpi::launch::Launch;
+use hekaton_plan::simulate::Design;
 #[cfg(feature = "mpi")]
 use std::num::NonZeroUsize;
 use std::sync::mpsc::Sender;
@@ -20,7 +21,6 @@ use std::time::Duration;
 /// otherwise.
 const FEW: usize = 8;
 /// With more ranks there are leaders, unless an option says otherwise, each of this many ranks.
-#[cfg(feature = "mpi")]
 const MANY: usize = 256;
 #[cfg(feature = "mpi")]
 const PER_LEADER: usize = 32;
@@ -127,6 +127,15 @@ fn root_role(options: &Ranks, size: usize) -> Result<RootRole, Failure> {
 pub(crate) fn fanout(options: &Ranks, size: usize) -> Option<NonZeroUsize> {
     let default = if size > MANY { PER_LEADER } else { 0 };
     NonZeroUsize::new(options.ranks_per_leader.unwrap_or(default))
+}
+
+/// The design that the program has with this many ranks, unless options say otherwise.
+pub(crate) fn design(ranks: u64) -> Design {
+    match usize::try_from(ranks).unwrap_or(usize::MAX) {
+        ranks if ranks > MANY => Design::TREE,
+        ranks if ranks > FEW => Design::SLICES,
+        _ => Design::POOL,
+    }
 }
 
 /// Who executes the circuit. It is the same on all ranks.

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 const SEED_MAGIC: &[u8; 8] = b"HEKATNSD";
 /// The maximum number of bytes read from `run.json`, the seed or the proof.
 pub(crate) const LIMIT: u64 = 1 << 20;

@@ -241,7 +241,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     let process = bench.process(&path, &Doublings { links: N, extra: 1 }, usize::MAX);
     assert!(matches!(run_error(&process), Some(RunError::OtherLog { .. })));
     // a log of an earlier or a later version
-    for version in [1, 3] {
+    for version in [2, 4] {
         let path = bench.interrupted(&format!("version-{version}"));
         change(&path.join("proofs.1.log"), |bytes| {
             assert_eq!(bytes[8], 2);
@@ -293,10 +293,10 @@ fn identity_seed_and_proof_are_guarded() {
         std::fs::write(path.join("run.json"), &run[..cut]).unwrap();
         assert!(matches!(refused(&path), RunError::Damaged { .. }), "{cut}");
     }
-    for version in [1, 3] {
+    for version in [2, 4] {
         let text = String::from_utf8(run.clone())
             .unwrap()
-            .replace("\"format_version\": 2", &format!("\"format_version\": {version}"));
+            .replace("\"format_version\": 3", &format!("\"format_version\": {version}"));
         std::fs::write(path.join("run.json"), text).unwrap();
         let error = refused(&path);
         assert!(matches!(error, RunError::Version { found, .. } if found == version), "{error}");

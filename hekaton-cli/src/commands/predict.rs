@@ -65,7 +65,7 @@ impl PredictionInputs {
         let cluster = file.cluster.with_cores(cores).or_fail(exit::USAGE)?;
         let mut constants = parsed(calibration, Constants::from_json)?;
         file.assumed.iter().for_each(|(constant, value)| constants.assume(*constant, *value));
-        let design = options.design.unwrap_or(Design::POOL);
+        let design = options.design.unwrap_or_else(|| crate::ranks::design(cluster.ranks()));
         for constant in Constant::of_design(&design) {
             constants.get(constant).map_err(with_hint)?;
         }

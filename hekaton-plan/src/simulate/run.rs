@@ -37,8 +37,8 @@ const SYNCHRONOUS_PHASES: f64 = 6.0;
 /// Final exponentiations of an aggregation that do not depend on its size.
 const SINGLE_FINISHES: f64 = 30.0;
 /// Resident bytes of a process; per subcircuit; per wire of a subcircuit on rank 0, and on other
-/// ranks, and its value where a rank executed it; of a key's tables per element of the domain; of a prover per element, and in addition.
-/// They are those of docs/guide/cluster.md.
+/// ranks, and its value where a rank executed it; of a key's tables per element of the domain; of a
+/// prover per element, and in addition. They are those of docs/guide/cluster.md.
 const PROCESS_BYTES: f64 = 16e6;
 const SUBCIRCUIT_BYTES: f64 = 4e3;
 const ROOT_WIRE_BYTES: f64 = 160.0;
