@@ -165,8 +165,7 @@ pub fn count<C: Circuit>(circuit: &C) -> Result<Vec<TypeSize>, CheckError> {
 pub fn count_prepared(circuit: &PreparedCircuit<'_>) -> Result<Vec<TypeSize>, CheckError> {
     let layout = circuit.layout();
     let mut instances = vec![0; layout.types()];
-    let wiring = layout.wiring(Masking::Unmasked);
-    wiring.type_of.iter().for_each(|kind| instances[*kind as usize] += 1);
+    layout.instance_ids().for_each(|id| instances[layout.type_index(id)] += 1);
     let size = |(kind, instances): (TypeId, usize)| {
         let r1cs = circuit.r1cs(kind, Masking::Unmasked).map_err(CheckError::Type)?;
         let constraints = r1cs.constraints();

@@ -1,29 +1,18 @@
 //! Layouts: the subcircuits of a circuit and the wires that they share. A layout is known at setup
 //! and independent of any witness.
 
-use crate::ids::{InstanceId, TypeId, WireId, WireName, Writer, to_index};
+use crate::ids::{InstanceId, TypeId, WireId, WireName, to_index};
 use crate::memory::{ConstantWire, Masking, PublicWire, SlotAccess};
-use crate::wiring::{Wiring, WiringType};
+use crate::tables::{Slot, SlotTable, Visibility, WireTable};
+use crate::wiring::{Wiring, WiringType, encode_accesses};
 use hekaton_arith::Fr;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visibility {
-    Private,
-    PublicInput,
-    PublicOutput,
-    /// Written by the verifier with this value.
-    Constant(Fr),
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Wire {
-    pub(crate) name: WireName,
-    pub(crate) visibility: Visibility,
-    pub(crate) writer: Option<Writer>,
-    pub(crate) readers: u64,
-    pub(crate) first_reader: Option<u32>,
-}
+/// The number of slots that are encoded in one piece for the digest, and the number of pieces that
+/// are in memory at once.
+const SLOTS_AT_ONCE: usize = 1 << 14;
+const RANGES: usize = 128;
 
 #[derive(Clone, Debug)]
 pub(crate) struct TypeSpec {
@@ -33,26 +22,6 @@ pub(crate) struct TypeSpec {
     pub(crate) slot_names: Vec<String>,
     /// The slots that no constraint of the author has to use.
     pub(crate) unconstrained: BTreeSet<usize>,
-}
-
-/// What is in a slot of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
-    /// Not assigned yet; `build` rejects it.
-    Empty,
-    /// Declared unused.
-    Unused,
-    Reads(u32),
-    Writes(u32),
-}
-
-impl Slot {
-    pub(crate) fn wire(self) -> Option<u32> {
-        match self {
-            Self::Reads(wire) | Self::Writes(wire) => Some(wire),
-            _ => None,
-        }
-    }
 }
 
 /// A checked layout: subcircuit types, their instances, and the wire in each slot.
@@ -66,9 +35,9 @@ pub struct Layout {
     pub(crate) types: Vec<TypeId>,
     /// The id of the type of each instance.
     pub(crate) instances: Vec<u32>,
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: SlotTable,
     pub(crate) starts: Vec<usize>,
-    pub(crate) wires: Vec<Wire>,
+    pub(crate) wires: WireTable,
 }
 
 impl Layout {
@@ -149,41 +118,38 @@ impl Layout {
         (0..to_index(self.wires.len())).map(WireId)
     }
 
-    /// The wire with a name and number, if there is one. It searches all wires.
+    /// The wire with a name and number, if there is one.
     pub fn wire(&self, name: &str, index: u64) -> Option<WireId> {
-        let is_it = |wire: &Wire| wire.name.0 == name && wire.name.1 == index;
-        self.wires.iter().position(is_it).map(|i| WireId(to_index(i)))
+        self.wires.named(name, index)
     }
 
     /// The name of a wire.
     pub fn wire_name(&self, wire: WireId) -> WireName {
-        self.wires[wire.index()].name
+        self.wires.name(wire)
     }
 
     /// The wire in each slot of an instance, `None` for an unused slot.
     pub fn wires_of(&self, instance: InstanceId) -> impl Iterator<Item = Option<WireId>> + '_ {
         let start = self.starts[instance.index()];
         let count = self.slots(self.type_of(instance));
-        self.slots[start..start + count].iter().map(|slot| slot.wire().map(WireId))
+        self.slots.range(start, count).map(|slot| slot.wire().map(WireId))
     }
 
     /// Whether an instance writes the wire in a slot.
     pub(crate) fn writes_slot(&self, instance: InstanceId, slot: usize) -> bool {
-        matches!(self.slots[self.starts[instance.index()] + slot], Slot::Writes(_))
+        matches!(self.slots.get(self.starts[instance.index()] + slot), Slot::Writes(_))
     }
 
     /// The public wires in the order of the public values.
     pub fn public_wires(&self) -> impl Iterator<Item = WireId> + '_ {
-        let is_public = |wire: &Wire| {
-            matches!(wire.visibility, Visibility::PublicInput | Visibility::PublicOutput)
-        };
-        self.wire_ids().filter(move |id| is_public(&self.wires[id.index()]))
+        let special = self.wires.special().iter();
+        special.filter(|(_, visibility)| visibility.is_public()).map(|(wire, _)| *wire)
     }
 
     /// The constants that are read, with their values.
     pub fn constants(&self) -> impl Iterator<Item = (WireId, Fr)> + '_ {
-        self.wire_ids().filter_map(|id| match self.wires[id.index()].visibility {
-            Visibility::Constant(value) => Some((id, value)),
+        self.wires.special().iter().filter_map(|(wire, visibility)| match visibility {
+            Visibility::Constant(value) => Some((*wire, *value)),
             _ => None,
         })
     }
@@ -192,6 +158,15 @@ impl Layout {
     /// memory-check#stars). With masks, every subcircuit has two additional slots, which hold a
     /// chain of mask wires (spec: zero-knowledge#masks).
     pub fn wiring(&self, masking: Masking) -> Wiring {
+        let mut wiring = self.wiring_without_slots(masking);
+        for instance in self.instance_ids() {
+            self.push_accesses(instance, masking, &mut wiring.slots);
+        }
+        wiring
+    }
+
+    /// [`wiring`](Self::wiring) without the accesses of the subcircuits, which need the most memory.
+    pub fn wiring_without_slots(&self, masking: Masking) -> Wiring {
         let extra = masking.slots();
         let spec = |kind: &TypeId| &self.declared[kind.index()];
         let types = (self.types.iter().map(spec))
@@ -201,14 +176,12 @@ impl Layout {
         (self.types.iter().enumerate()).for_each(|(i, kind)| number[kind.index()] = to_index(i));
         let type_of = self.instances.iter().map(|kind| number[*kind as usize]).collect();
         let mut wiring = Wiring { types, type_of, ..Wiring::empty(masking) };
-        for instance in self.instance_ids() {
-            self.push_accesses(instance, masking, &mut wiring.slots);
-        }
         // The verifier writes public inputs and constants and reads public outputs, in the same
         // stars as the subcircuits (spec: memory-check#addresses, memory-check#constants).
-        wiring.public = (self.public_wires())
-            .map(|wire| {
-                let Wire { name: WireName(name, index), visibility, .. } = self.wires[wire.index()];
+        let public = self.wires.special().iter();
+        wiring.public = (public.filter(|(_, visibility)| visibility.is_public()))
+            .map(|(wire, visibility)| {
+                let WireName(name, index) = self.wires.name(*wire);
                 let SlotAccess { address, multiplicity } = match visibility {
                     Visibility::PublicInput => self.writes(wire.0),
                     _ => SlotAccess::read(address(wire.0)),
@@ -227,6 +200,44 @@ impl Layout {
             })
             .collect();
         wiring
+    }
+
+    /// The digest of [`wiring`](Self::wiring), in little memory.
+    pub fn wiring_digest(&self, masking: Masking) -> [u8; 32] {
+        self.wiring_digest_on(masking, |ranges, encode| ranges.into_iter().map(encode).collect())
+    }
+
+    /// [`wiring_digest`](Self::wiring_digest) on several threads: `map` applies a function to all
+    /// elements of a list, and returns the results in the same order.
+    pub fn wiring_digest_on(
+        &self,
+        masking: Masking,
+        map: impl Fn(Vec<Range<usize>>, &(dyn Fn(Range<usize>) -> Vec<u8> + Sync)) -> Vec<Vec<u8>>,
+    ) -> [u8; 32] {
+        let encode = |range: Range<usize>| {
+            let mut accesses = Vec::new();
+            let mut bytes = Vec::new();
+            for instance in range {
+                accesses.clear();
+                let instance = InstanceId(to_index(instance));
+                self.push_accesses(instance, masking, &mut accesses);
+                encode_accesses(&accesses, &mut bytes);
+            }
+            bytes
+        };
+        self.wiring_without_slots(masking).digest_of(|see| {
+            let mut start = 0;
+            while start < self.instances() {
+                let mut ranges = Vec::with_capacity(RANGES);
+                while ranges.len() < RANGES && start < self.instances() {
+                    let slots = self.starts[start] + SLOTS_AT_ONCE;
+                    let end = self.starts.partition_point(|first| *first < slots).max(start + 1);
+                    ranges.push(start..end);
+                    start = end;
+                }
+                map(ranges, &encode).iter().for_each(|bytes| see(bytes));
+            }
+        })
     }
 
     /// The position of an instance's type in the order of [`Self::type_ids`], which is also its
@@ -261,10 +272,10 @@ impl Layout {
 
     fn push_accesses(&self, instance: InstanceId, masking: Masking, out: &mut Vec<SlotAccess>) {
         let (start, count) = (self.starts[instance.index()], self.slots(self.type_of(instance)));
-        out.extend(self.slots[start..][..count].iter().map(|slot| match slot {
+        out.extend(self.slots.range(start, count).map(|slot| match slot {
             Slot::Empty | Slot::Unused => SlotAccess::UNUSED,
-            Slot::Writes(wire) => self.writes(*wire),
-            Slot::Reads(wire) => SlotAccess::read(address(*wire)),
+            Slot::Writes(wire) => self.writes(wire),
+            Slot::Reads(wire) => SlotAccess::read(address(wire)),
         }));
         if masking.is_masked() {
             // The masks take the addresses after those of the layout's wires, so they collide with
@@ -281,7 +292,7 @@ impl Layout {
 
     /// The access of the writer of a wire: its multiplicity is the number of readers.
     fn writes(&self, wire: u32) -> SlotAccess {
-        SlotAccess::write(address(wire), self.wires[wire as usize].readers as i64)
+        SlotAccess::write(address(wire), i64::from(self.wires.readers(WireId(wire))))
     }
 }
 
@@ -289,4 +300,54 @@ impl Layout {
 /// (spec: memory-check#addresses).
 fn address(wire: u32) -> u64 {
     u64::from(wire) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Chains of wires through instances of two types, of which one has no slots.
+    fn chains(instances: usize, width: usize) -> Layout {
+        let mut layout = Layout::builder();
+        let (wide, empty) =
+            (layout.subcircuit_type("wide", 2 * width), layout.subcircuit_type("empty", 0));
+        let one = layout.constant(Fr::from(1u64));
+        let mut wires = vec![one; width];
+        for i in 0..instances {
+            layout.instance(empty);
+            let instance = layout.instance(wide);
+            for (j, wire) in wires.iter_mut().enumerate() {
+                layout.read(instance, j, *wire);
+                *wire = if i + 1 == instances {
+                    layout.public_output("y", j as u64)
+                } else {
+                    layout.wire("x", (i * width + j) as u64)
+                };
+                layout.write(instance, width + j, *wire);
+            }
+        }
+        layout.build().unwrap()
+    }
+
+    #[test]
+    fn digests_do_not_depend_on_pieces() {
+        for (instances, width) in [(1, 1), (3, SLOTS_AT_ONCE), (RANGES + 2, SLOTS_AT_ONCE / 2)] {
+            let layout = chains(instances, width);
+            for masking in [Masking::Masked, Masking::Unmasked] {
+                let expected = layout.wiring(masking).digest();
+                let windows = AtomicUsize::new(0);
+                let found = layout.wiring_digest_on(masking, |ranges, encode| {
+                    windows.fetch_add(1, Ordering::Relaxed);
+                    ranges.into_iter().map(encode).collect()
+                });
+                assert_eq!(found, expected, "{instances} of {width}, {masking:?}");
+                assert_eq!(windows.into_inner(), if instances > RANGES { 2 } else { 1 });
+                assert_eq!(layout.wiring_digest(masking), expected);
+            }
+        }
+        let (one, other) = (chains(2, 2), chains(2, 3));
+        assert_ne!(one.wiring_digest(Masking::Masked), other.wiring_digest(Masking::Masked));
+        assert_ne!(one.wiring_digest(Masking::Masked), one.wiring_digest(Masking::Unmasked));
+    }
 }

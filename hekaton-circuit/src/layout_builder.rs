@@ -1,14 +1,12 @@
 //! Collects a layout, and checks it: each wire has one writer and a reader, and no slot is forgotten.
 
 use crate::ids::{InstanceId, TypeId, WireId, WireName, Writer, to_index};
-use crate::layout::{Layout, Slot, TypeSpec, Visibility, Wire};
+use crate::layout::{Layout, TypeSpec};
 use crate::layout_error::LayoutError;
+use crate::tables::{LIMIT, Naming, Slot, SlotTable, Visibility, WireTable, Words};
 use crate::text::{is_public_name, is_type_name};
 use hekaton_arith::Fr;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// The maximum number of instances, of slots and of wires in a layout.
-const LIMIT: usize = 1 << 31;
 
 impl Layout {
     /// Creates a builder for an empty layout.
@@ -22,9 +20,9 @@ impl Layout {
 pub struct LayoutBuilder {
     types: Vec<TypeSpec>,
     instances: Vec<u32>,
-    slots: Vec<Slot>,
+    slots: SlotTable,
     starts: Vec<usize>,
-    wires: Vec<Wire>,
+    wires: WireTable,
     constants: HashMap<Fr, WireId>,
     type_names: HashSet<String>,
     error: Option<LayoutError>,
@@ -83,7 +81,7 @@ impl LayoutBuilder {
             return InstanceId(0); // build() reports the error; nothing grows further
         }
         self.starts.push(self.slots.len());
-        self.slots.resize(self.slots.len() + slots, Slot::Empty);
+        self.slots.extend(slots);
         self.instances.push(kind.0);
         InstanceId(to_index(self.instances.len() - 1))
     }
@@ -95,19 +93,30 @@ impl LayoutBuilder {
 
     /// Declares a wire between subcircuits. The name is used in error messages only.
     pub fn wire(&mut self, name: &'static str, index: u64) -> WireId {
-        self.add_wire(WireName(name, index), Visibility::Private)
+        self.add_wire(Naming::Name(WireName(name, index)), Visibility::Private)
+    }
+
+    /// Keeps a list of words for [`worded_wire`](Self::worded_wire).
+    pub(crate) fn words(&mut self, words: Vec<&'static str>) -> Words {
+        self.wires.words(words)
+    }
+
+    /// Declares a wire between subcircuits whose name is a word of a list, and a number. Wires with
+    /// successive words of a list and one number need little memory.
+    pub(crate) fn worded_wire(&mut self, words: Words, place: u32, index: u64) -> WireId {
+        self.add_wire(Naming::Word { words, place, index }, Visibility::Private)
     }
 
     /// Declares a wire that the verifier writes. Public values are ordered by the declarations of
     /// public wires.
     pub fn public_input(&mut self, name: &'static str, index: u64) -> WireId {
-        self.add_wire(WireName(name, index), Visibility::PublicInput)
+        self.add_wire(Naming::Name(WireName(name, index)), Visibility::PublicInput)
     }
 
     /// Declares a wire that the verifier reads. Public values are ordered by the declarations of
     /// public wires.
     pub fn public_output(&mut self, name: &'static str, index: u64) -> WireId {
-        self.add_wire(WireName(name, index), Visibility::PublicOutput)
+        self.add_wire(Naming::Name(WireName(name, index)), Visibility::PublicOutput)
     }
 
     /// Declares a wire with a value that the verifying key fixes: the verifier writes it, and no
@@ -118,7 +127,8 @@ impl LayoutBuilder {
             return *wire;
         }
         let index = self.constants.len() as u64;
-        let wire = self.add_wire(WireName("constant", index), Visibility::Constant(value));
+        let name = Naming::Name(WireName("constant", index));
+        let wire = self.add_wire(name, Visibility::Constant(value));
         self.constants.insert(value, wire);
         wire
     }
@@ -152,11 +162,11 @@ impl LayoutBuilder {
                 wire,
             });
         }
-        let place = &mut self.slots[self.starts[instance.index()] + slot];
-        match place.wire() {
-            None => *place = Slot::Unused,
+        let place = self.starts[instance.index()] + slot;
+        match self.slots.get(place).wire() {
+            None => self.slots.set(place, Slot::Unused),
             Some(first) => {
-                let first = self.wires[first as usize].name;
+                let first = self.wires.name(WireId(first));
                 let second = WireName("unused", 0);
                 self.fail(LayoutError::SlotTwice {
                     instance: instance.index(),
@@ -168,30 +178,21 @@ impl LayoutBuilder {
         }
     }
 
-    fn add_wire(&mut self, name: WireName, visibility: Visibility) -> WireId {
-        // The verifier is the writer or a reader of each public wire
-        // (spec: memory-check#addresses).
-        let (writer, readers) = match visibility {
-            Visibility::Private => (None, 0),
-            Visibility::PublicInput => (Some(Writer::Verifier), 0),
-            Visibility::PublicOutput => (None, 1),
-            Visibility::Constant(_) => (Some(Writer::Key), 0),
-        };
+    fn add_wire(&mut self, name: Naming, visibility: Visibility) -> WireId {
         if self.wires.len() >= LIMIT {
             self.fail(LayoutError::TooMany("wires"));
             return WireId(0);
         }
-        self.wires.push(Wire { name, visibility, writer, readers, first_reader: None });
-        WireId(to_index(self.wires.len() - 1))
+        self.wires.push(name, visibility)
     }
 
     fn place(&mut self, instance: InstanceId, slot: usize, wire: WireId, writes: bool) {
         let Some(kind) = self.instances.get(instance.index()).copied() else {
             return self.fail(LayoutError::Foreign { what: "instance", index: instance.index() });
         };
-        let Some(name) = self.wires.get(wire.index()).map(|w| w.name) else {
+        if wire.index() >= self.wires.len() {
             return self.fail(LayoutError::Foreign { what: "wire", index: wire.index() });
-        };
+        }
         let spec = &self.types[kind as usize];
         if slot >= spec.slots {
             let (type_name, slots) = (spec.name.clone(), spec.slots);
@@ -200,33 +201,32 @@ impl LayoutBuilder {
                 type_name,
                 slots,
                 slot,
-                wire: name,
+                wire: self.wires.name(wire),
             });
         }
         let place = self.starts[instance.index()] + slot;
-        if self.slots[place] != Slot::Empty {
-            let first = self.slots[place]
-                .wire()
-                .map_or(WireName("unused", 0), |first| self.wires[first as usize].name);
+        let found = self.slots.get(place);
+        if found != Slot::Empty {
+            let first = found.wire().map(|first| self.wires.name(WireId(first)));
             return self.fail(LayoutError::SlotTwice {
                 instance: instance.index(),
                 slot,
-                first,
-                second: name,
+                first: first.unwrap_or(WireName("unused", 0)),
+                second: self.wires.name(wire),
             });
         }
-        self.slots[place] = if writes { Slot::Writes(wire.0) } else { Slot::Reads(wire.0) };
-        let entry = &mut self.wires[wire.index()];
-        if writes {
-            let second = Writer::Instance(instance.index());
-            match entry.writer {
-                Some(first) => self.fail(LayoutError::TwoWriters { wire: name, first, second }),
-                None => entry.writer = Some(second),
-            }
-        } else {
-            entry.readers += 1;
-            entry.first_reader.get_or_insert(instance.0);
+        self.slots.set(place, if writes { Slot::Writes(wire.0) } else { Slot::Reads(wire.0) });
+        if !writes {
+            self.wires.add_reader(wire);
+        } else if let Err(first) = self.wires.set_writer(wire, instance.0) {
+            let (wire, second) = (self.wires.name(wire), Writer::Instance(instance.index()));
+            self.fail(LayoutError::TwoWriters { wire, first, second });
         }
+    }
+
+    /// The instance that a slot belongs to.
+    fn instance_at(&self, place: usize) -> usize {
+        self.starts.partition_point(|start| *start <= place) - 1
     }
 
     /// Keeps the first error, for `build` to return.
@@ -253,28 +253,28 @@ impl LayoutBuilder {
         }
         // One writer and at least one reader make the accesses to each address a star
         // (spec: memory-check#stars). `Wiring::check_stars` asserts that again, but knows no names.
-        for wire in &self.wires {
-            match (wire.writer, wire.readers, wire.first_reader) {
-                (None, _, Some(reader)) => {
-                    return Err(LayoutError::NoWriter { wire: wire.name, reader: reader as usize });
+        for wire in (0..to_index(self.wires.len())).map(WireId) {
+            let name = || self.wires.name(wire);
+            match (self.wires.writer(wire), self.wires.readers(wire)) {
+                (None, _) => {
+                    // The verifier reads a public output, and is no subcircuit.
+                    let reader = self.slots.position(Slot::Reads(wire.0));
+                    return Err(match reader.map(|place| self.instance_at(place)) {
+                        Some(reader) => LayoutError::NoWriter { wire: name(), reader },
+                        None => LayoutError::UnusedWire(name()),
+                    });
                 }
-                (None, _, None) => return Err(LayoutError::UnusedWire(wire.name)),
-                (Some(Writer::Key), 0, _) => {} // left out of the wiring
-                (Some(writer), 0, _) => {
-                    return Err(LayoutError::NoReader { wire: wire.name, writer });
+                (Some(Writer::Key), 0) => {} // left out of the wiring
+                (Some(writer), 0) => {
+                    return Err(LayoutError::NoReader { wire: name(), writer });
                 }
-                (Some(_), readers, _) if readers >= 1 << 32 => {
-                    return Err(LayoutError::TooMany("readers of one wire"));
-                }
-                _ => {}
+                (Some(_), _) => {}
             }
         }
         // The JSON form of public values has one entry per name.
         let mut names = HashSet::new();
-        let public = self.wires.iter().filter(|wire| {
-            matches!(wire.visibility, Visibility::PublicInput | Visibility::PublicOutput)
-        });
-        for name in public.map(|wire| wire.name) {
+        let public = self.wires.special().iter().filter(|(_, visibility)| visibility.is_public());
+        for name in public.map(|(wire, _)| self.wires.name(*wire)) {
             if !is_public_name(name.0) {
                 return Err(LayoutError::PublicName(name.0));
             }
@@ -283,8 +283,8 @@ impl LayoutBuilder {
             }
         }
         // A forgotten slot would be a free variable of the prover: leaving one must be explicit.
-        if let Some(place) = self.slots.iter().position(|slot| *slot == Slot::Empty) {
-            let instance = self.starts.partition_point(|start| *start <= place) - 1;
+        if let Some(place) = self.slots.position(Slot::Empty) {
+            let instance = self.instance_at(place);
             let type_name = self.types[self.instances[instance] as usize].name.clone();
             return Err(LayoutError::EmptySlot {
                 instance,

@@ -1,8 +1,9 @@
 //! What a check points out although it is allowed: probably not what the author meant.
 
-use crate::ids::TypeId;
-use crate::layout::{Layout, Slot};
+use crate::ids::{TypeId, WireId};
+use crate::layout::Layout;
 use crate::r1cs::R1cs;
+use crate::tables::Slot;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Something that is allowed, but probably not meant.
@@ -123,21 +124,20 @@ fn own_wires(layout: &Layout) -> Vec<Notice> {
             continue;
         }
         let start = layout.starts[instance.index()];
-        let slots = &layout.slots[start..start + layout.slots(layout.type_of(instance))];
-        let written: HashSet<u32> = slots
-            .iter()
+        let slots = || layout.slots.range(start, layout.slots(layout.type_of(instance)));
+        let written: HashSet<u32> = slots()
             .filter_map(|slot| match slot {
-                Slot::Writes(wire) => Some(*wire),
+                Slot::Writes(wire) => Some(wire),
                 _ => None,
             })
             .collect();
-        let own = |slot: &Slot| match slot {
-            Slot::Reads(wire) if written.contains(wire) => Some(*wire),
+        let own = |slot: Slot| match slot {
+            Slot::Reads(wire) if written.contains(&wire) => Some(wire),
             _ => None,
         };
-        if let Some(wire) = slots.iter().find_map(own) {
+        if let Some(wire) = slots().find_map(own) {
             found.insert(layout.type_of(instance));
-            let wire = layout.wires[wire as usize].name.to_string();
+            let wire = layout.wires.name(WireId(wire)).to_string();
             out.push(Notice::ReadsOwnWire { instance: instance.index(), wire });
         }
     }

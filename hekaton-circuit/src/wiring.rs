@@ -6,6 +6,20 @@ use crate::variables::VariableLayout;
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
 
+/// The number of slots that are hashed at a time.
+const PIECE: usize = 1 << 14;
+
+/// Appends the encoding of slots for the digest of a wiring.
+pub(crate) fn encode_accesses(slots: &[SlotAccess], out: &mut Vec<u8>) {
+    out.reserve(16 * slots.len());
+    for slot in slots {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&slot.address.to_le_bytes());
+        bytes[8..].copy_from_slice(&slot.multiplicity.to_le_bytes());
+        out.extend_from_slice(&bytes);
+    }
+}
+
 /// A subcircuit type of a wiring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WiringType {
@@ -155,6 +169,19 @@ impl Wiring {
 
     /// The digest of the whole wiring, which keys and proofs are bound to.
     pub fn digest(&self) -> [u8; 32] {
+        // Few long pieces are hashed several times as fast as many short ones.
+        self.digest_of(|see| {
+            for slots in self.slots.chunks(PIECE) {
+                let mut bytes = Vec::new();
+                encode_accesses(slots, &mut bytes);
+                see(&bytes);
+            }
+        })
+    }
+
+    /// [`digest`](Self::digest) of a wiring with other slots, which a function shows in order and
+    /// encoded.
+    pub(crate) fn digest_of(&self, slots: impl FnOnce(&mut dyn FnMut(&[u8]))) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 wiring");
         hasher.update(&[u8::from(self.masking.is_masked())]);
         hasher.update(&(self.types.len() as u64).to_le_bytes());
@@ -165,10 +192,9 @@ impl Wiring {
         }
         hasher.update(&(self.type_of.len() as u64).to_le_bytes());
         hasher.update(&self.type_map_digest());
-        for slot in &self.slots {
-            hasher.update(&slot.address.to_le_bytes());
-            hasher.update(&slot.multiplicity.to_le_bytes());
-        }
+        slots(&mut |bytes| {
+            hasher.update(bytes);
+        });
         hasher.update(&(self.public.len() as u64).to_le_bytes());
         for wire in &self.public {
             hasher.update(&wire.address.to_le_bytes());

@@ -199,7 +199,7 @@ fn named(name: String, only: &str) -> String {
 
 impl<P: Part> ErasedPart for Shaped<P> {
     fn as_any(&self) -> &dyn Any {
-        &self.part
+        self
     }
 
     fn order(&self) -> &[Access] {

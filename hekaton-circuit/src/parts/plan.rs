@@ -1,8 +1,8 @@
 //! From wired parts to a layout, and to the execution of all instances or of a range of them.
 
 use super::part::{Access, AnyPrivate};
-use super::wire::{NO_WIRE, Wire};
-use super::wires::{Entry, Instance, Source, ValueOf, Wires};
+use super::wire::Wire;
+use super::wires::{Instance, Kind, Source, ValueOf, Wires};
 use crate::circuit::{Circuit, CircuitError};
 use crate::ids::{InstanceId, WireId, to_index};
 use crate::layout_builder::LayoutBuilder;
@@ -10,6 +10,7 @@ use crate::layout_error::LayoutError;
 use crate::pages::Pages;
 use crate::panics::{Failure, guard};
 use crate::subcircuit::Subcircuit;
+use crate::tables::Words;
 use crate::values::WireValues;
 use ark_ff::AdditiveGroup;
 use ark_relations::gr1cs::SynthesisError;
@@ -17,6 +18,9 @@ use hekaton_arith::Fr;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The id of a wire that is not in the layout.
+const NO_ID: u32 = u32::MAX;
 
 /// A circuit that is wired by calling: layout and execution are one function. It has the interface
 /// [`Circuit`], with which it is proven.
@@ -36,7 +40,7 @@ pub trait WiredCircuit: Sync {
 pub struct WiredPlan<I: ?Sized> {
     wires: Wires<I>,
     /// The id of each wire in the layout; none for a wire that nobody reads.
-    ids: Vec<Option<WireId>>,
+    ids: Vec<u32>,
 }
 
 impl<I: ?Sized> std::fmt::Debug for WiredPlan<I> {
@@ -141,15 +145,16 @@ impl<I: ?Sized> WiredPlan<I> {
             kind.unconstrained.iter().for_each(|slot| layout.unconstrained(id, *slot));
             kinds.push(id);
         }
-        let declare = |entry: &Entry| declare(&wires, entry, layout);
-        let ids: Vec<_> = wires.wires.iter().map(declare).collect();
+        let words: Vec<_> = wires.kinds.iter().map(|kind| layout.words(names(kind))).collect();
+        let declare = |wire: Wire| declare(&wires, wire, &words, layout).map_or(NO_ID, |id| id.0);
+        let ids: Vec<u32> = wires.all().map(declare).collect();
+        let id_of = |wire: Wire| id_in(&ids, wire);
         for instance in &wires.instances {
             let id = layout.instance(kinds[instance.kind as usize]);
             let kind = &wires.kinds[instance.kind as usize];
             let slots = wires.slots[instance.start..].iter().zip(kind.part.order());
             for (slot, (wire, access)) in slots.enumerate() {
-                let wire = (*wire != NO_WIRE).then(|| ids[wire.0 as usize]).flatten();
-                match (wire, access) {
+                match (id_of(*wire), access) {
                     (Some(wire), Access::Read) => layout.read(id, slot, wire),
                     (Some(wire), Access::Write) => layout.write(id, slot, wire),
                     (None, _) => layout.unused(id, slot),
@@ -171,7 +176,7 @@ impl<I: ?Sized> WiredPlan<I> {
         input: &I,
         values: &mut WireValues,
     ) -> Result<(), CircuitError> {
-        let mut known = Pages::new(self.wires.wires.len());
+        let mut known = Pages::new(self.ids.len());
         // The values that a range does not read are not needed, and may be many.
         if range == (0..self.wires.instances.len()) {
             for (wire, value) in &self.wires.values {
@@ -183,7 +188,7 @@ impl<I: ?Sized> WiredPlan<I> {
             self.run(instance, input, &mut known, values)?;
         }
         for (wire, value) in known.filled() {
-            if let Some(id) = self.ids[wire] {
+            if let Some(id) = id_in(&self.ids, Wire(to_index(wire))) {
                 values.set(id, value);
             }
         }
@@ -206,11 +211,11 @@ impl<I: ?Sized> WiredPlan<I> {
         if let Some(value) = known.get(place) {
             return Ok(Some(value));
         }
-        let value = match self.wires.wires.get(place) {
+        let value = match self.wires.source(wire) {
             // A slot without a wire has the value 0.
             None => return Ok(Some(Fr::ZERO)),
-            Some(Entry { source: Source::Constant(value), .. }) => *value,
-            Some(Entry { is_known: false, .. }) => return Ok(None),
+            Some(Source::Constant(value)) => value,
+            Some(_) if !self.wires.is_known(wire) => return Ok(None),
             // The wires were made in the order of their numbers.
             Some(_) => match self.wires.values.binary_search_by_key(&wire.0, |(w, _)| w.0) {
                 Ok(at) => self.input_value(wire, &self.wires.values[at].1, input)?,
@@ -232,8 +237,8 @@ impl<I: ?Sized> WiredPlan<I> {
                 continue;
             }
             for wire in self.slots(instance).filter(|(_, a)| *a == Access::Read).map(|(w, _)| w) {
-                let entry = self.wires.wires.get(wire.0 as usize);
-                if let Some(writer) = entry.filter(|e| !e.is_known).and_then(|e| e.writer) {
+                let writer = self.wires.writer(wire).filter(|_| !self.wires.is_known(wire));
+                if let Some(writer) = writer {
                     needed[writer as usize] = true;
                 }
             }
@@ -286,7 +291,7 @@ impl<I: ?Sized> WiredPlan<I> {
             }
             known.set(wire.0 as usize, value);
             // Nobody reads it, but the constraints of the part may use it.
-            if self.ids[wire.0 as usize].is_none() {
+            if id_in(&self.ids, wire).is_none() {
                 values.set_unused(InstanceId(to_index(instance)), slot, value);
             }
         }
@@ -297,21 +302,37 @@ impl<I: ?Sized> WiredPlan<I> {
 /// Declares a wire in a layout, unless nobody reads it.
 fn declare<I: ?Sized>(
     wires: &Wires<I>,
-    entry: &Entry,
+    wire: Wire,
+    words: &[Words],
     layout: &mut LayoutBuilder,
 ) -> Option<WireId> {
-    match (entry.source, entry.output) {
+    let readers = wires.readers(wire);
+    match (wires.source(wire)?, wires.output_name(wire)) {
         (Source::PublicInput(name, index), _) => Some(layout.public_input(name, index)),
-        (Source::Constant(value), _) => (entry.readers > 0).then(|| layout.constant(value)),
+        (Source::Constant(value), _) => (readers > 0).then(|| layout.constant(value)),
         (_, Some((name, index))) => Some(layout.public_output(name, index)),
-        (_, None) if entry.readers == 0 => None,
+        (_, None) if readers == 0 => None,
         (Source::Declared(name, index), None) => Some(layout.wire(name, index)),
         (Source::Written { instance, slot }, None) => {
-            let kind = &wires.kinds[wires.instances[instance as usize].kind as usize];
-            let name = format!("{}.{}", kind.name, kind.slot_names[slot as usize]);
-            Some(layout.wire(intern(name), u64::from(instance)))
+            let words = words[wires.instances[instance as usize].kind as usize];
+            Some(layout.worded_wire(words, slot, u64::from(instance)))
         }
     }
+}
+
+/// The words for the wires that a type writes: its name with that of the slot.
+fn names(kind: &Kind) -> Vec<&'static str> {
+    let slots = kind.slot_names.iter().zip(kind.part.order());
+    let name = |(slot, access): (&String, &Access)| match access {
+        Access::Read => "",
+        Access::Write => intern(format!("{}.{slot}", kind.name)),
+    };
+    slots.map(name).collect()
+}
+
+/// The wire of a layout for a wire, unless it has none.
+fn id_in(ids: &[u32], wire: Wire) -> Option<WireId> {
+    ids.get(wire.0 as usize).copied().filter(|id| *id != NO_ID).map(WireId)
 }
 
 /// Names of wires that come from types and slots: there are as many as slots of all types, whatever

@@ -1,13 +1,14 @@
 //! Wiring by calling: collects parts and wires, of which layout and execution are made.
 
 use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
-use super::slots::Slots;
+use super::slots::{Shape, Slots};
 use super::wire::{NO_WIRE, Wire};
 use crate::circuit::CircuitError;
-use crate::ids::WireName;
+use crate::ids::{WireName, to_index};
 use crate::layout_error::LayoutError;
 use hekaton_arith::Fr;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Where a wire comes from, and its name.
 #[derive(Clone, Copy, Debug)]
@@ -23,17 +24,26 @@ pub(super) enum Source {
     },
 }
 
-/// What is known about a wire.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) source: Source,
-    /// The instance that writes it.
-    pub(super) writer: Option<u32>,
-    pub(super) readers: u32,
-    /// The name as a public output.
-    pub(super) output: Option<(&'static str, u64)>,
+/// A wire, of which there may be very many: 12 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// The instance that writes it, or [`NOBODY`].
+    writer: u32,
+    readers: u32,
+    /// The slot in which its writer writes it, or with the bit [`SPECIAL`], its place among the wires
+    /// that were made otherwise.
+    origin: u32,
+}
+
+const NOBODY: u32 = u32::MAX;
+const SPECIAL: u32 = 1 << 31;
+
+/// A wire that was not made by adding its writer.
+#[derive(Clone, Copy, Debug)]
+struct Special {
+    source: Source,
     /// Whether its value is known before its writer has run.
-    pub(super) is_known: bool,
+    is_known: bool,
 }
 
 /// Computes a value from the input.
@@ -51,7 +61,7 @@ pub(super) struct Instance<I: ?Sized> {
 /// A type: a part with the names of its slots.
 pub(super) struct Kind {
     pub(super) name: String,
-    pub(super) part: Box<dyn ErasedPart>,
+    pub(super) part: Arc<dyn ErasedPart>,
     pub(super) slot_names: Vec<String>,
     pub(super) unconstrained: Vec<usize>,
 }
@@ -63,7 +73,10 @@ pub struct Wires<I: ?Sized> {
     pub(super) instances: Vec<Instance<I>>,
     /// The wires of all instances.
     pub(super) slots: Vec<Wire>,
-    pub(super) wires: Vec<Entry>,
+    wires: Vec<Entry>,
+    special: Vec<Special>,
+    /// The names of public outputs.
+    outputs: BTreeMap<u32, (&'static str, u64)>,
     constants: HashMap<Fr, Wire>,
     /// Values that follow from the input alone.
     pub(super) values: Vec<(Wire, ValueOf<I>)>,
@@ -88,6 +101,8 @@ impl<I: ?Sized> Default for Wires<I> {
             instances: Vec::new(),
             slots: Vec::new(),
             wires: Vec::new(),
+            special: Vec::new(),
+            outputs: BTreeMap::new(),
             constants: HashMap::new(),
             values: Vec::new(),
             error: None,
@@ -104,7 +119,7 @@ impl<I: ?Sized> Wires<I> {
         index: u64,
         value: impl Fn(&I) -> Result<Fr, CircuitError> + Send + Sync + 'static,
     ) -> Wire {
-        let wire = self.wire(Source::PublicInput(name, index), true);
+        let wire = self.special_wire(Source::PublicInput(name, index), true);
         self.values.push((wire, Box::new(value)));
         wire
     }
@@ -116,7 +131,7 @@ impl<I: ?Sized> Wires<I> {
         if let Some(wire) = self.constants.get(&value) {
             return *wire;
         }
-        let wire = self.wire(Source::Constant(value), true);
+        let wire = self.special_wire(Source::Constant(value), true);
         self.constants.insert(value, wire);
         wire
     }
@@ -131,7 +146,7 @@ impl<I: ?Sized> Wires<I> {
     /// A wire that a later [`add_into`](Self::add_into) writes and that only parts added after that
     /// one read. The names of wires are for messages.
     pub fn declare(&mut self, name: &'static str, index: u64) -> Wire {
-        self.wire(Source::Declared(name, index), false)
+        self.special_wire(Source::Declared(name, index), false)
     }
 
     /// A wire that a later [`add_into`](Self::add_into) writes and that earlier parts read, too: its
@@ -142,7 +157,7 @@ impl<I: ?Sized> Wires<I> {
         index: u64,
         value: impl Fn(&I) -> Result<Fr, CircuitError> + Send + Sync + 'static,
     ) -> Wire {
-        let wire = self.wire(Source::Declared(name, index), true);
+        let wire = self.special_wire(Source::Declared(name, index), true);
         self.values.push((wire, Box::new(value)));
         wire
     }
@@ -154,17 +169,17 @@ impl<I: ?Sized> Wires<I> {
 
     /// [`output`](Self::output) with a number, for several wires of one name.
     pub fn output_at(&mut self, name: &'static str, index: u64, wire: Wire) {
-        match self.wires.get_mut(wire.0 as usize) {
-            None => self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize }),
-            Some(entry) => match (entry.source, entry.output) {
-                (Source::PublicInput(..) | Source::Constant(_), _) | (_, Some(_)) => {
-                    self.fail(LayoutError::Parameters(format!(
-                        "output '{name}[{index}]' is public already, or a constant: a public \
-                         output is written by a part, once"
-                    )));
-                }
-                _ => entry.output = Some((name, index)),
-            },
+        match (self.source(wire), self.outputs.get(&wire.0)) {
+            (None, _) => {
+                self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
+            }
+            (Some(Source::PublicInput(..) | Source::Constant(_)), _) | (_, Some(_)) => {
+                self.fail(LayoutError::Parameters(format!(
+                    "output '{name}[{index}]' is public already, or a constant: a public output is \
+                     written by a part, once"
+                )));
+            }
+            (Some(_), None) => drop(self.outputs.insert(wire.0, (name, index))),
         }
     }
 
@@ -208,8 +223,14 @@ impl<I: ?Sized> Wires<I> {
         writes: Option<&P::Writes<Wire>>,
         private: PrivateOf<I>,
     ) -> P::Writes<Wire> {
-        let shaped = Shaped::new(part);
         let kind = self.kind(part);
+        // A type whose parts differ is an error, but this one returns the wires that it promises.
+        let declared = Arc::clone(&self.kinds[kind as usize].part);
+        let declared = declared.as_any().downcast_ref::<Shaped<P>>();
+        let own = declared.is_none_or(|shaped| shaped.part != *part).then(|| Shaped::new(part));
+        let Some(shaped) = own.as_ref().or(declared) else {
+            return Slots::build(&Shape::fixed(), &mut || NO_WIRE);
+        };
         let read = list(reads);
         let written = writes.map(list);
         let instance = u32::try_from(self.instances.len()).unwrap_or(u32::MAX);
@@ -241,8 +262,7 @@ impl<I: ?Sized> Wires<I> {
                 }
                 Access::Write => {
                     let wire = given.next();
-                    let wire = wire
-                        .unwrap_or_else(|| self.wire(Source::Written { instance, slot }, false));
+                    let wire = wire.unwrap_or_else(|| self.push(slot));
                     self.writes(wire, instance);
                     outputs.push(wire);
                     wire
@@ -259,7 +279,8 @@ impl<I: ?Sized> Wires<I> {
     fn kind<P: Part>(&mut self, part: &P) -> u32 {
         let name = part.name();
         if let Some(kind) = self.by_name.get(&name).copied() {
-            if self.kinds[kind as usize].part.as_any().downcast_ref::<P>() != Some(part) {
+            let declared = self.kinds[kind as usize].part.as_any().downcast_ref::<Shaped<P>>();
+            if declared.map(|shaped| &shaped.part) != Some(part) {
                 self.fail(LayoutError::DuplicateType(name));
             }
             return kind;
@@ -272,16 +293,62 @@ impl<I: ?Sized> Wires<I> {
         }
         let kind = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
         let (slot_names, unconstrained) = (shaped.slot_names(), part.unconstrained());
-        let part = Box::new(shaped);
+        let part = Arc::new(shaped);
         self.kinds.push(Kind { name: name.clone(), part, slot_names, unconstrained });
         self.by_name.insert(name, kind);
         kind
     }
 
-    fn wire(&mut self, source: Source, is_known: bool) -> Wire {
-        let entry = Entry { source, writer: None, readers: 0, output: None, is_known };
-        self.wires.push(entry);
+    fn special_wire(&mut self, source: Source, is_known: bool) -> Wire {
+        let place = u32::try_from(self.special.len()).unwrap_or(u32::MAX);
+        self.special.push(Special { source, is_known });
+        self.push(place | SPECIAL)
+    }
+
+    fn push(&mut self, origin: u32) -> Wire {
+        self.wires.push(Entry { writer: NOBODY, readers: 0, origin });
         Wire(u32::try_from(self.wires.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// All wires, in the order in which they were made.
+    pub(super) fn all(&self) -> impl ExactSizeIterator<Item = Wire> + use<I> {
+        (0..to_index(self.wires.len())).map(Wire)
+    }
+
+    fn entry(&self, wire: Wire) -> Option<&Entry> {
+        self.wires.get(wire.0 as usize)
+    }
+
+    fn special(&self, wire: Wire) -> Option<&Special> {
+        let origin = self.entry(wire)?.origin;
+        (origin & SPECIAL != 0).then(|| &self.special[(origin ^ SPECIAL) as usize])
+    }
+
+    /// Where a wire comes from; `None` if there is no such wire.
+    pub(super) fn source(&self, wire: Wire) -> Option<Source> {
+        let Entry { writer: instance, origin: slot, .. } = *self.entry(wire)?;
+        let special = self.special(wire).map(|special| special.source);
+        Some(special.unwrap_or(Source::Written { instance, slot }))
+    }
+
+    /// Whether the value of a wire is known before its writer has run.
+    pub(super) fn is_known(&self, wire: Wire) -> bool {
+        self.special(wire).is_some_and(|special| special.is_known)
+    }
+
+    /// The instance that writes a wire.
+    pub(super) fn writer(&self, wire: Wire) -> Option<u32> {
+        self.entry(wire).map(|entry| entry.writer).filter(|writer| *writer != NOBODY)
+    }
+
+    /// The number of slots that read a wire.
+    pub(super) fn readers(&self, wire: Wire) -> u32 {
+        self.entry(wire).map_or(0, |entry| entry.readers)
+    }
+
+    /// The name of a wire as a public output.
+    pub(super) fn output_name(&self, wire: Wire) -> Option<(&'static str, u64)> {
+        self.outputs.get(&wire.0).copied()
     }
 
     fn reads(&mut self, wire: Wire, instance: u32) {
@@ -293,7 +360,8 @@ impl<I: ?Sized> Wires<I> {
         };
         entry.readers += 1;
         // An execution in the order of the instances could not know the value.
-        if !entry.is_known && entry.writer.is_none_or(|writer| writer >= instance) {
+        // Nobody counts as later than all instances.
+        if entry.writer >= instance && !self.is_known(wire) {
             let name = self.name(wire);
             self.fail(LayoutError::Parameters(format!(
                 "instance {instance} reads wire {name} before a part writes it: add its writer \
@@ -303,12 +371,13 @@ impl<I: ?Sized> Wires<I> {
     }
 
     fn writes(&mut self, wire: Wire, instance: u32) {
+        let special = self.special(wire).map(|special| special.source);
+        let writable = !matches!(special, Some(Source::PublicInput(..) | Source::Constant(_)));
         let Some(entry) = self.wires.get_mut(wire.0 as usize) else {
             return self.fail(LayoutError::Foreign { what: "wire", index: wire.0 as usize });
         };
-        let writable = !matches!(entry.source, Source::PublicInput(..) | Source::Constant(_));
-        if writable && entry.writer.is_none() {
-            entry.writer = Some(instance);
+        if writable && entry.writer == NOBODY {
+            entry.writer = instance;
         } else {
             let name = self.name(wire);
             self.fail(LayoutError::Parameters(format!(
@@ -319,12 +388,13 @@ impl<I: ?Sized> Wires<I> {
 
     /// The name of a wire for messages.
     pub(super) fn name(&self, wire: Wire) -> String {
-        match self.wires[wire.0 as usize].source {
-            Source::Declared(name, index) | Source::PublicInput(name, index) => {
+        match self.source(wire) {
+            None => format!("{wire:?}"),
+            Some(Source::Declared(name, index) | Source::PublicInput(name, index)) => {
                 WireName(name, index).to_string()
             }
-            Source::Constant(value) => format!("constant {}", crate::text::show(&value)),
-            Source::Written { instance, slot } => {
+            Some(Source::Constant(value)) => format!("constant {}", crate::text::show(&value)),
+            Some(Source::Written { instance, slot }) => {
                 let kind = self.instances.get(instance as usize).map(|i| i.kind);
                 let kind = kind.and_then(|kind| self.kinds.get(kind as usize));
                 match kind.and_then(|kind| Some((kind, kind.slot_names.get(slot as usize)?))) {

@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
     let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
     let values = circuit.on_input(&input, |prepared| {
         let execution = prepared.execute()?;
-        let public = prepared.layout().wiring(Masking::Unmasked).public;
+        let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
         Ok::<_, ExecutionError>((public, execution.public(prepared.layout())))
     });
     let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", command.file.display());

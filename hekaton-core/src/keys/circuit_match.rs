@@ -73,15 +73,15 @@ pub fn check_circuit(
     pool: &impl Pool,
     at_once: usize,
 ) -> Result<(), CircuitMismatch> {
-    let wiring = circuit.layout().wiring(Masking::new(keys.verifying.zero_knowledge));
-    keys_match(circuit, keys, &wiring, pool, at_once)?;
+    let wiring = keys_match(circuit, keys, pool, at_once)?;
     match have_wiring(keys, &wiring)? {
         true => Ok(()),
         false => Err(CircuitMismatch::Wiring),
     }
 }
 
-/// Whether the keys have the instances, types, public wires and constants of a wiring: what the
+/// Whether the keys have the instances, types, public wires and constants of a wiring, with or
+/// without slots: what the
 /// verifier reads from its key, and not only the digest of the layout that the key claims.
 pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, KeyFileError> {
     let (vk, n) = (&keys.verifying, wiring.instances());
@@ -93,21 +93,23 @@ pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, Ke
         && vk.constants == wiring.constants)
 }
 
-/// [`check_circuit`] with the circuit's wiring.
+/// [`check_circuit`] without what the verifier reads from its key: returns the wiring, without
+/// slots, for [`have_wiring`].
 pub(crate) fn keys_match(
     circuit: &PreparedCircuit<'_>,
     keys: &ProverKeys,
-    wiring: &Wiring,
     pool: &impl Pool,
     at_once: usize,
-) -> Result<(), CircuitMismatch> {
-    let digest = wiring.digest();
+) -> Result<Wiring, CircuitMismatch> {
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    let digest = circuit.layout().wiring_digest_on(masking, |list, encode| pool.map(list, encode));
     // The layout fixes addresses and multiplicities, and the keys commit to them: with another
     // layout no proof would verify (spec: memory-check#preprocessed).
     if digest != keys.verifying.layout {
         let (expected, found) = (hex::encode(keys.verifying.layout), hex::encode(digest));
         return Err(CircuitMismatch::Layout { expected, found });
     }
+    let wiring = circuit.layout().wiring_without_slots(masking);
     let same = keys.types.len() == wiring.types.len()
         && keys.verifying.types.len() == wiring.types.len()
         && (keys.types.iter().zip(&keys.verifying.types).zip(&wiring.types)).all(
@@ -121,7 +123,7 @@ pub(crate) fn keys_match(
     let types = circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types);
     let types: Vec<_> = types.enumerate().collect();
     let compare = |((kind, key), in_vk): ((TypeId, &ProvingKey), &KeyType)| {
-        let r1cs = circuit.r1cs(kind, wiring.masking)?;
+        let r1cs = circuit.r1cs(kind, masking)?;
         let kind = || r1cs.name.clone();
         match first_difference(key, &r1cs)? {
             Some(difference) => Err(CircuitMismatch::Constraints { kind: kind(), difference }),
@@ -135,10 +137,9 @@ pub(crate) fn keys_match(
         let mine = types.iter().skip(share).step_by(at_once.max(1));
         mine.map(|(index, kind)| (*index, compare(*kind))).find(|(_, result)| result.is_err())
     });
-    if let Some((_, result)) = found.into_iter().flatten().min_by_key(|(index, _)| *index) {
-        return result;
-    }
-    Ok(())
+    let first = found.into_iter().flatten().min_by_key(|(index, _)| *index);
+    first.map_or(Ok(()), |(_, result)| result)?;
+    Ok(wiring)
 }
 
 /// The first difference between the matrices of a key and an R1CS. The key's rows are read one by

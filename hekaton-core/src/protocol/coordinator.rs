@@ -164,9 +164,8 @@ impl<'a> Coordinator<'a> {
         pool: &impl Pool,
         provers: usize,
     ) -> Result<(), CoordinatorError> {
-        let wiring = circuit.layout().wiring(Masking::new(keys.verifying.zero_knowledge));
         // Keys of other code would prove other constraints (spec: verifier#type-digests).
-        keys_match(circuit, keys, &wiring, pool, provers)?;
+        let wiring = keys_match(circuit, keys, pool, provers)?;
         if have_wiring(keys, &wiring)? { Ok(()) } else { Err(CoordinatorError::MixedKeys) }
     }
 

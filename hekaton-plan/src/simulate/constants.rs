@@ -73,8 +73,10 @@ constants! {
     AcceptAnswer = "accept_answer_seconds", version 1;
     /// What each rank adds to handing out a job and to accepting an answer.
     ScanRank = "scan_rank_seconds", version 1;
-    /// Laying out one wire of one subcircuit, and its digest.
-    LayoutOccurrence = "layout_occurrence_seconds", version 1;
+    /// Laying out one wire of one subcircuit.
+    LayoutOccurrence = "layout_occurrence_seconds", version 2;
+    /// The share of one wire of one subcircuit in the digest of the layout, hashing included.
+    DigestOccurrence = "digest_occurrence_seconds", version 1;
     /// Executing one wire of one subcircuit, without what the circuit computes.
     ExecuteOccurrence = "execute_occurrence_seconds", version 1;
     /// Decoding a product of Miller loops from a rank and multiplying it.

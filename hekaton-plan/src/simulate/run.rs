@@ -48,6 +48,9 @@ const TABLE_BYTES: f64 = 64.0;
 const PROVER_BYTES: f64 = 172.0;
 const PROVER_FIXED_BYTES: f64 = 4e6;
 
+/// Bytes of an access in the digest of the layout.
+const ACCESS_BYTES: f64 = 16.0;
+
 /// Seconds per phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -162,7 +165,7 @@ pub fn predict(
     let (rounds, speeds) = run.rounds();
     let phases = PhaseSeconds {
         load_keys: run.load_keys(),
-        layout: run.n * load.slots() * times.of(C::LayoutOccurrence),
+        layout: run.layout(),
         execute: run.execute(),
         commit: rounds.commit,
         prove: rounds.prove,
@@ -242,11 +245,20 @@ impl<'a> Run<'a> {
         let read = if self.design.key_tree {
             let reader = (cluster.file_system_per_node * READER_NODES).min(cluster.file_system);
             let levels = (nodes + 1.0).log2();
-            keys / reader + keys / cluster.bandwidth + levels * cluster.key_tree_step
+            // Read and sent at once, so the slower of the two counts.
+            keys / reader.min(cluster.bandwidth) + levels * cluster.key_tree_step
         } else {
             (keys / cluster.file_system_per_node).max(nodes * keys / cluster.file_system)
         };
         read + LOAD_OVER_DIGEST * keys * self.times.of(C::HashByte) / DIGEST_THREADS
+    }
+
+    /// The layout with its digest, on each rank: all threads encode it, and one hashes.
+    fn layout(&self) -> f64 {
+        let threads = self.cluster.provers_per_rank as f64;
+        let hash = ACCESS_BYTES * self.times.of(C::HashByte);
+        let encode = (self.times.of(C::DigestOccurrence) - hash).max(0.0) / threads;
+        self.n * self.load.slots() * (self.times.of(C::LayoutOccurrence) + hash + encode)
     }
 
     /// Comparing keys and code, and execution.

@@ -25,13 +25,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The number of subcircuits of the larger ladders.
 const MANY: usize = 256;
+/// And of those that show what memory and many ranks cost.
+const MOST: usize = 8192;
 /// Wires that each subcircuit of the narrow and the wide ladder reads; it writes as many.
 const NARROW: usize = 4;
 const WIDE: usize = 512;
 /// Bytes of private input of the ladder that has any.
 const PRIVATE: usize = 1 << 16;
 /// Ranks of the larger network.
-const RANKS: usize = 256;
+const RANKS: usize = 1024;
 /// Provers of each of its ranks.
 const PROVERS: usize = 32;
 
@@ -51,6 +53,10 @@ struct Keyed {
 }
 
 impl Keyed {
+    fn jobs(&self) -> f64 {
+        self.ladder.subcircuits as f64
+    }
+
     fn new(
         subcircuits: usize,
         width: usize,
@@ -148,7 +154,7 @@ impl Keyed {
             let executes = Executes::Root;
             let costs = rounds(&circuit, &self.keys, engine, ranks, PROVERS, executes, &options);
             let [commit, _] = costs.map_err(failed(why))?;
-            Ok(commit.serial_seconds / commit.jobs as f64)
+            Ok(commit.serial_seconds)
         })
     }
 
@@ -216,17 +222,26 @@ impl Keyed {
 
 /// Layout and execution.
 pub(super) fn layout(out: &mut Constants) -> Result<(), CalibrateError> {
-    let ladder = Ladder { subcircuits: MANY, width: WIDE / 2, private_bytes: 0 };
-    let masked = ladder.occurrences() + 2.0 * MANY as f64;
+    let ladder = Ladder { subcircuits: MOST, width: WIDE / 2, private_bytes: 0 };
+    let masked = ladder.occurrences() + 2.0 * MOST as f64;
     let layout = repeated(|| {
         let since = thread();
-        let circuit = PreparedCircuit::new(&ladder).map_err(failed("the layout"))?;
-        std::hint::black_box(circuit.layout().wiring(Masking::Masked).digest());
+        std::hint::black_box(PreparedCircuit::new(&ladder).map_err(failed("the layout"))?);
         Ok::<_, CalibrateError>((thread() - since) / masked)
     })?;
-    let how = "layout, wiring and its digest, of 256 subcircuits with 512 wires";
+    let how = "the layout of 8,192 subcircuits with 512 wires";
     put(out, Constant::LayoutOccurrence, layout, how);
+    let circuit = PreparedCircuit::new(&ladder).map_err(failed("the layout"))?;
+    let digest = repeated(|| {
+        let since = thread();
+        std::hint::black_box(circuit.layout().wiring_digest(Masking::Masked));
+        Ok::<_, CalibrateError>((thread() - since) / masked)
+    })?;
+    let how = "the digest of that layout, hashing included";
+    put(out, Constant::DigestOccurrence, digest, how);
+    drop(circuit);
     let x = input();
+    let ladder = Ladder { subcircuits: MANY, ..ladder };
     let circuit = PreparedCircuit::with_input(&ladder, &x).map_err(failed("the execution"))?;
     let execute = repeated(|| {
         let since = thread();
@@ -285,10 +300,17 @@ fn answers(
     out: &mut Constants,
 ) -> Result<(), CalibrateError> {
     use Constant as C;
-    let (one, many) = (narrow.round(engine, 1)?, narrow.round(engine, RANKS)?);
+    // What a round does once for each rank is in both numbers of jobs.
+    let (most, half) = (MOST, MOST / 2);
+    let (most, half) = (Keyed::new(most, NARROW, 0, engine)?, Keyed::new(half, NARROW, 0, engine)?);
+    let job = |ranks| -> Result<Measurement, CalibrateError> {
+        Ok(most.round(engine, ranks)?.minus(half.round(engine, ranks)?).per(half.jobs()))
+    };
+    let (one, many) = (job(1)?, job(RANKS)?);
     // A round looks at all ranks once for each job and each answer together.
     let scan = many.minus(one).per(2.0 * (RANKS - 1) as f64);
-    let how = "the thread that deals jobs and listens, in a commit round with 1 and with 256 ranks";
+    let how =
+        "the thread that deals jobs and listens, in a commit round with 1 and with 1,024 ranks";
     put(out, C::ScanRank, scan, how);
     let accept = one.minus(scan * 2.0);
     let how = "the thread that deals jobs and listens, in a commit round with 1 rank; frames and \
