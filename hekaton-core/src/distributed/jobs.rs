@@ -188,6 +188,24 @@ impl Decoder<'_> {
         Ok(Task::Own(OwnJob { instance, randomness, masks }))
     }
 
+    /// The subcircuits that a rank returns, with their values if it was asked for them.
+    pub(crate) fn revoked(
+        &self,
+        content: &[u8],
+    ) -> Result<Vec<(usize, Option<Taken>)>, DecodeError> {
+        let mut reader = Reader::new(content);
+        let n = reader.count(4, "how many")?;
+        let with_values = reader.u32("whether with values")? != 0;
+        let mut list = Vec::with_capacity(n);
+        for _ in 0..n {
+            let instance = self.instance(&mut reader)?;
+            let taken = with_values.then(|| self.taken(&mut reader, instance)).transpose()?;
+            list.push((instance, taken));
+        }
+        reader.finish()?;
+        Ok(list)
+    }
+
     /// [`encode_taken`] of this instance
     pub(crate) fn taken(
         &self,

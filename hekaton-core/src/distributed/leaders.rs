@@ -49,7 +49,7 @@ impl GroupPhase {
         out
     }
 
-    fn decode(bytes: &[u8], group: &Range<usize>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(bytes: &[u8], group: &Range<usize>) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let n = reader.count(4, "number of ranks")?;
         let ranks = (0..n).map(|_| Ok(reader.u32("rank")? as usize));

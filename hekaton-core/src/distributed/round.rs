@@ -9,7 +9,6 @@ use super::message::{Answered, Revoke, Writer};
 use super::ranks::{Rank, Ranks};
 use super::scheduling::{Pending, Scheduling};
 use super::wire::Incoming;
-use crate::encoding::{DecodeError, Reader};
 use crate::events::Phase;
 use crate::pool::{LocalEngine, Pool};
 use crate::protocol::ProveError;
@@ -469,7 +468,9 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
     fn revoked(&mut self, index: usize, frame: &Frame) -> Result<(), ProveError> {
         let wrong = |inner: &Ranks, why: &dyn Display| Err(inner.wrong(index, why));
         let round = self.tasks.desk.round;
-        let list = match self.decode_revoked(&frame.content) {
+        let circuit = self.tasks.desk.round.worker.circuit();
+        let decoder = Decoder { circuit, masking: Masking::Unmasked };
+        let list = match decoder.revoked(&frame.content) {
             Ok(list) => list,
             Err(error) => return wrong(self.inner, &error),
         };
@@ -493,23 +494,6 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
             }
         }
         Ok(())
-    }
-
-    /// Decodes the subcircuits that a rank returns, with their values if it was asked for them.
-    fn decode_revoked(&self, content: &[u8]) -> Result<Vec<(usize, Option<Taken>)>, DecodeError> {
-        let circuit = self.tasks.desk.round.worker.circuit();
-        let decoder = Decoder { circuit, masking: Masking::Unmasked };
-        let mut reader = Reader::new(content);
-        let n = reader.count(4, "how many")?;
-        let with_values = reader.u32("whether with values")? != 0;
-        let mut list = Vec::with_capacity(n);
-        for _ in 0..n {
-            let instance = decoder.instance(&mut reader)?;
-            let taken = with_values.then(|| decoder.taken(&mut reader, instance)).transpose()?;
-            list.push((instance, taken));
-        }
-        reader.finish()?;
-        Ok(list)
     }
 
     /// Takes what a task has finished.
