@@ -264,14 +264,27 @@ impl Endpoint {
         &self,
         timeout: Duration,
     ) -> Result<Option<(usize, Frame, usize)>, RankError> {
-        let next = self.unpacked.borrow_mut().pop_front();
-        let (from, bytes) = match next {
-            Some(next) => next,
-            None => match self.receive_raw(timeout)? {
-                Some(next) => next,
-                None => return Ok(None),
-            },
-        };
+        let packed = self.unpacked.borrow_mut().pop_front();
+        if let Some((from, bytes)) = packed {
+            return self.open(from, bytes, None);
+        }
+        match self.receive_raw(timeout)? {
+            None => Ok(None),
+            Some((from, bytes)) => {
+                let group = self.groups.filter(|_| self.rank == 0);
+                self.open(from, bytes, group.and_then(|groups| groups.members(from)))
+            }
+        }
+    }
+
+    /// Decodes a message. A bundle of a leader, whose group is given, is unpacked, and its first
+    /// message is the next one; there are none in bundles.
+    fn open(
+        &self,
+        from: usize,
+        bytes: Vec<u8>,
+        group: Option<Range<usize>>,
+    ) -> Result<Option<(usize, Frame, usize)>, RankError> {
         let length = bytes.len();
         let wrong =
             |e: &dyn std::fmt::Display| RankError::Message { rank: from, why: e.to_string() };
@@ -281,14 +294,14 @@ impl Endpoint {
         if self.rank > 0 && from == groups.leader(self.rank) {
             return Ok(Some((0, frame, length)));
         }
-        let group = groups.members(from).filter(|_| self.rank == 0);
-        match (frame.kind, group) {
-            (Kind::Bundle, Some(group)) => {
+        match (frame.kind, group, groups.members(from).filter(|_| self.rank == 0)) {
+            (Kind::Bundle, Some(group), _) => {
                 let messages = unpack(&frame.content, &group).map_err(|e| wrong(&e))?;
                 self.unpacked.borrow_mut().extend(messages);
-                self.receive(Duration::ZERO)
+                let first = self.unpacked.borrow_mut().pop_front();
+                first.map_or(Ok(None), |(from, bytes)| self.open(from, bytes, None))
             }
-            (Kind::Report, Some(group)) => {
+            (Kind::Report, _, Some(group)) => {
                 Err(reported(&frame.content, &group).unwrap_or_else(|e| wrong(&e)))
             }
             _ => Ok(Some((from, frame, length))),

@@ -361,9 +361,10 @@ fn a_lost_member_is_named_in_every_phase() {
 fn leaders_speak_for_their_groups_only() {
     let bench = bench(9);
     type Change = fn(&mut Frame);
-    let cases: [(Change, &str); 3] = [
+    let cases: [(Change, &str); 4] = [
         (|f| f.content = pack(&[(3, vec![1; 30])]), "rank 3 is not in the group 1..3"),
         (|f| f.content.truncate(9), "bytes"),
+        (|f| f.content = pack(&[(1, f.to_bytes())]), "Bundle"),
         (|f| (f.kind, f.content) = (Kind::Report, super::super::groups::report(3, "x")), "not in"),
     ];
     for (change, says) in cases {
