@@ -79,6 +79,7 @@ mod r1cs;
 mod subcircuit;
 #[cfg(feature = "synthesis")]
 mod synthesis;
+#[cfg(feature = "synthesis")]
 mod tables;
 #[cfg(feature = "synthesis")]
 mod values;
