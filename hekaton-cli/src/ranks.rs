@@ -32,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) provers: usize,
     /// reports the failure and ends all ranks immediately; does not return
     pub(crate) fail: Box<dyn Fn(&Failure) + Send + Sync>,
+    /// the digest of the input, where this rank reads it
+    pub(crate) input: Option<[u8; 32]>,
 }
 
 /// Refuses a launch without `--mpi` under mpirun or srun: each of those processes would prove
@@ -53,13 +55,18 @@ fn hello(
     circuit: &PreparedCircuit<'_>,
     keys: &OpenedKeys,
     provers: usize,
+    input: Option<[u8; 32]>,
 ) -> Result<Hello, Failure> {
     let hello = Hello::new(circuit, &keys.keys, provers, &*keys.engine);
     let hello = hello.map_err(|e| Failure::new(exit::BAD_FILE, e))?;
-    Ok(hello
+    let hello = hello
         .fact("build", build())
         .fact("proving keys", &keys.digest)
-        .note("processor", processor()))
+        .note("processor", processor());
+    Ok(match input {
+        Some(digest) => hello.secret("input", &digest),
+        None => hello,
+    })
 }
 
 /// The version of this program and the digest of its executable.
@@ -175,14 +182,15 @@ pub(crate) fn coordinate<R>(
     recorder: &Recorder<'_>,
     run: impl FnOnce(&RankEngine) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let Place { endpoint, provers, fail } = place;
+    let Place { endpoint, provers, fail, input } = place;
     let role = root_role(options, endpoint.size())?;
     let schedule = match options.schedule {
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
     let executes = executes(options, circuit, endpoint.size());
-    let own = hello(circuit, keys, provers)?;
+    let input = input.filter(|_| executes == Executes::Ranks);
+    let own = hello(circuit, keys, provers, input)?;
     let (endpoint, worker) = if role == RootRole::Proves {
         let (endpoint, worker) = endpoint.with_own_worker();
         (endpoint, Some(worker))
@@ -221,22 +229,30 @@ pub(crate) fn coordinate<R>(
 pub(crate) fn work(place: &Place, command: &Prove, keys: &OpenedKeys) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
     match executes(&command.ranks, &circuit, place.endpoint.size()) {
-        Executes::Root => work_on(place, &circuit, keys),
+        Executes::Root => work_on(place, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
             let hint = "each rank executes its part here and reads the input; with --execute root, \
                         only rank 0 does";
             let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
             let input = exit::input(&command.file).map_err(|e| unreadable(e.message))?;
-            let worked = keys.circuit.on_input(&input, |circuit| work_on(place, circuit, keys));
-            worked.map_err(|e| unreadable(format!("{}: {e}", command.file.display())))?
+            let unread = |e| unreadable(format!("{}: {e}", command.file.display()));
+            let digest = Some(input.digest().map_err(|e| unread(e.to_string()))?);
+            let work = |circuit: &PreparedCircuit<'_>| work_on(place, circuit, keys, digest);
+            let worked = keys.circuit.on_input(&input, work);
+            worked.map_err(|e| unread(e.to_string()))?
         }
     }
 }
 
 #[cfg(feature = "mpi")]
-fn work_on(place: &Place, circuit: &PreparedCircuit<'_>, keys: &OpenedKeys) -> Result<(), Failure> {
-    let hello = hello(circuit, keys, place.provers)?;
+fn work_on(
+    place: &Place,
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    input: Option<[u8; 32]>,
+) -> Result<(), Failure> {
+    let hello = hello(circuit, keys, place.provers, input)?;
     // a failed rank ends all others at once, because nothing waits for the jobs in progress
     let fail = &place.fail;
     let failed = |error: &RankError| fail(&failure(error.clone()));

@@ -81,8 +81,19 @@ struct Coming {
     /// the parts of a message received so far, and its whole length
     partial: Option<(Vec<u8>, usize)>,
     heard: Instant,
+    /// the two ranks exchange messages, and watch each other
+    partner: bool,
     /// the rank is lost; its messages are dropped
     lost: bool,
+}
+
+impl Coming {
+    /// From now on this rank is watched: leaders and the ranks of their groups find each other so.
+    fn is_partner(&mut self) {
+        if !std::mem::replace(&mut self.partner, true) {
+            self.heard = Instant::now();
+        }
+    }
 }
 
 struct Transport<'w> {
@@ -108,8 +119,15 @@ pub(crate) fn run<R: Send>(
     };
     let (endpoint, inbox) = Endpoint::new(world.rank() as usize, world.size() as usize, post);
     let now = Instant::now();
-    let coming = || Coming { parts: VecDeque::new(), partial: None, heard: now, lost: false };
-    let coming = (0..world.size()).map(|_| coming()).collect();
+    let coming = |partner| Coming {
+        parts: VecDeque::new(),
+        partial: None,
+        heard: now,
+        partner,
+        lost: false,
+    };
+    // rank 0 has to do with all ranks, and the others with rank 0
+    let coming = (0..world.size()).map(|rank| coming((rank == 0) != (world.rank() == 0))).collect();
     let mut transport =
         Transport { world, sending: VecDeque::new(), coming, inbox, first_lost: None };
     let ended = AtomicBool::new(false);
@@ -223,7 +241,7 @@ impl Transport<'_> {
                 return;
             }
             if over && over_since.get_or_insert_with(Instant::now).elapsed() > watch.silence {
-                let rank = self.partners().start;
+                let rank = self.coming.iter().position(|coming| coming.partner).unwrap_or(0);
                 abort(self.world, (watch.stuck)(rank, "it does not receive what was sent to it"));
             }
             if silent_end || over {
@@ -251,21 +269,16 @@ impl Transport<'_> {
     /// Sends a sign of life to all partners, and declares those lost that have been silent too
     /// long.
     fn exchange_signs(&mut self, silence: Duration) {
-        for rank in self.partners() {
+        for rank in 0..self.coming.len() {
+            if !self.coming[rank].partner {
+                continue;
+            }
             if !self.coming[rank].lost {
                 self.start_send(rank, ALIVE, Arc::new(Vec::new()), 0, 0);
             }
             if self.coming[rank].heard.elapsed() > silence {
                 self.is_lost(rank, format!("no sign of life for {:.0} s", silence.as_secs_f64()));
             }
-        }
-    }
-
-    /// The ranks that this rank communicates with: rank 0 with all, the others with rank 0.
-    fn partners(&self) -> std::ops::Range<usize> {
-        match self.world.rank() {
-            0 => 1..self.coming.len(),
-            _ => 0..1,
         }
     }
 
@@ -278,6 +291,7 @@ impl Transport<'_> {
     }
 
     fn send(&mut self, to: usize, bytes: Vec<u8>) {
+        self.coming[to].is_partner();
         let message = Arc::new(bytes);
         let mut at = 0;
         loop {
@@ -406,6 +420,7 @@ impl Transport<'_> {
             )
         };
         let Some(coming) = self.coming.get_mut(from) else { return true };
+        coming.is_partner();
         coming.heard = Instant::now();
         if code == ffi::MPI_SUCCESS as c_int {
             coming.parts.push_back((tag, Moving { request, buffer }));

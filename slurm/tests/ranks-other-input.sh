@@ -14,6 +14,6 @@ expect 3 "rank 1: error: $T/missing: .*each rank executes its part here and read
 all_gone 10
 echo 8 >"$T/other"
 two_files "$T/other" >"$T/other.log" 2>&1
-expect 4 "rank 1 on .* computed other values of subcircuit 0 than rank 0" "$T/other.log"
+expect 3 "rank 1 on .* has another input than rank 0" "$T/other.log"
 all_gone 10
 [ ! -e "$T/proof" ] || fail "there is a proof"

@@ -153,6 +153,7 @@ impl Session<'_> {
             let digest = digest.or_fail(exit::BAD_FILE)?;
             let directory = open_run(command, &opened.keys, digest)?.map(Arc::new);
             let cancellation = self.attach(directory.as_ref())?;
+            let place = place.map(|place| Place { input: Some(digest), ..place });
             let run = self.run(circuit, &opened, directory.as_deref(), &cancellation, place)?;
             exit::finish();
             self.write(proof, directory.as_deref(), &opened, &run)

@@ -37,7 +37,7 @@ pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), 
             Some(fanout) => endpoint.with_leaders(fanout),
             None => endpoint,
         };
-        let place = Place { endpoint, provers, fail: Box::new(fail) };
+        let place = Place { endpoint, provers, fail: Box::new(fail), input: None };
         match rank {
             0 => prove::on_root(command, program, &keys, json, place),
             _ => prove::on_worker(command, program, &keys, place),

@@ -216,11 +216,14 @@ impl Blocks for RankBlocks<'_> {
         // A block of `unit` elements allows exactly this many GIPA rounds; later ones pair elements
         // of several owners (spec: distributed#phase-e).
         let expected = self.unit.ilog2();
-        match rounds.iter().all(|rounds| *rounds == expected) {
-            true => Ok(expected as usize),
-            false => Err(AggregateError::Phase(format!(
-                "the ranks announce {rounds:?} GIPA rounds, expected {expected}"
-            ))),
+        let other = rounds.iter().zip(&self.answers).find(|(rounds, _)| **rounds != expected);
+        match other {
+            None => Ok(expected as usize),
+            Some((rounds, (index, _))) => {
+                let why = format_args!("it announces {rounds} GIPA rounds, expected {expected}");
+                let error = self.ranks.borrow().wrong(*index, &why);
+                Err(AggregateError::Phase(error.to_string()))
+            }
         }
     }
 

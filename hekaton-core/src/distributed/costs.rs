@@ -141,7 +141,8 @@ pub fn rounds(
     let silent = Recorder::silent();
     let recorder = options.recorder.unwrap_or(&silent);
     let randomness = Randomness::seeded_not_zero_knowledge(1);
-    let hello = Hello { host: "memory".into(), provers, facts: Vec::new(), notes: Vec::new() };
+    let (facts, notes, secrets) = (Vec::new(), Vec::new(), Vec::new());
+    let hello = Hello { host: "memory".into(), provers, facts, notes, secrets };
     let (to_ranks, requests) = channel();
     let post = move |to: usize, bytes: Vec<u8>| {
         // The ranks end when the run does.

@@ -104,8 +104,8 @@ impl RankEngine {
         // number will do.
         getrandom::fill(&mut nonce).unwrap_or_else(|_| nonce = std::process::id().to_le_bytes());
         let nonce = u32::from_le_bytes(nonce);
-        let (slices, makers) = (Slices::default(), BTreeMap::new());
-        let inner = Ranks { endpoint, outbox, ranks, nonce, attempt: 0, slices, makers };
+        let (slices, makers, givers) = (Slices::default(), BTreeMap::new(), BTreeMap::new());
+        let inner = Ranks { endpoint, outbox, ranks, nonce, attempt: 0, slices, makers, givers };
         let (executes, inner) = (Executes::default(), RefCell::new(inner));
         Ok(Self { pool, scheduling, executes, inner, notes, deadline: None })
     }
@@ -207,7 +207,11 @@ impl Engine for RankEngine {
 
     fn maker(&self, instance: usize) -> Option<String> {
         let inner = self.inner.borrow();
-        inner.makers.get(&instance).map(|index| inner.name(*index))
+        inner.makers.get(&instance).map(|index| {
+            let giver = inner.givers.get(&instance).filter(|giver| *giver != index);
+            let from = giver.map(|giver| format!(", private input from {}", inner.name(*giver)));
+            inner.name(*index) + &from.unwrap_or_default()
+        })
     }
 
     fn account(&self, phase: Phase) -> Result<Vec<RankAccount>, ProveError> {

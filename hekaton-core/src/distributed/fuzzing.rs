@@ -79,13 +79,14 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let miller = MillerLoop::new(&[g], &[h]);
     let proofs = ProofVectors { a: vec![g; 2], b: vec![h; 2], c: vec![g; 2], e: vec![x; 2] };
     let openings = Openings { x: vec![x; 2], x_inverse: vec![x; 2], r_inverse: x, z: x, rho: x };
-    let hello = Hello { host: "node1".into(), provers: 3, facts: Vec::new(), notes: Vec::new() };
+    let (facts, notes, secrets) = (Vec::new(), Vec::new(), Vec::new());
+    let hello = Hello { host: "node1".into(), provers: 3, facts, notes, secrets };
     let answer = Commitment { instance: 1, d: g };
     let folding = FoldingBlock { l: vec![g], r: vec![h], v: vec![h], w: vec![g] };
     let begin = Begin { witness_check: WitnessCheck::Check };
     let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
     let contents = vec![
-        hello.fact("build", "x").note("processor", "y").encode(),
+        hello.fact("build", "x").note("processor", "y").secret("input", b"z").encode(),
         begin.encode(),
         Answered { answer, prover: 1, times }.encode(),
         Account { subcircuits: 3, busy: 1.0, idle: 0.5, cpu: 0.9, peak_memory: 7 }.encode(),

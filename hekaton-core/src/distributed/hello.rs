@@ -19,6 +19,8 @@ pub struct Hello {
     pub facts: Vec<(String, String)>,
     /// Facts that may differ but that a user should know: name and value.
     pub notes: Vec<(String, String)>,
+    /// Facts that must be equal on all ranks and that messages do not show: name, and a digest.
+    pub secrets: Vec<(String, String)>,
 }
 
 impl Hello {
@@ -36,7 +38,8 @@ impl Hello {
     ) -> Result<Self, CircuitMismatch> {
         check_circuit(circuit, keys, pool, provers)?;
         let facts = vec![("verifying key".to_owned(), hex::encode(keys.verifying.digest()))];
-        let hello = Self { host: crate::system::host(), provers, facts, notes: Vec::new() };
+        let (notes, secrets) = (Vec::new(), Vec::new());
+        let hello = Self { host: crate::system::host(), provers, facts, notes, secrets };
         // After the check, they are those of the keys.
         let hello = hello.fact("layout", hex::encode(keys.verifying.layout));
         let types = keys.verifying.types.iter();
@@ -49,6 +52,15 @@ impl Hello {
     #[must_use]
     pub fn fact(mut self, name: &str, value: impl ToString) -> Self {
         self.facts.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Adds a fact whose value no message shows, because it could confirm a guess. Ranks get a digest
+    /// of it.
+    #[must_use]
+    pub fn secret(mut self, name: &str, value: &[u8]) -> Self {
+        let digest = blake3::derive_key("hekaton-v4 secret fact of a rank", value);
+        self.secrets.push((name.to_owned(), hex::encode(digest)));
         self
     }
 
@@ -65,8 +77,8 @@ impl Hello {
                 .iter()
                 .fold(out.count(pairs.len()), |out, (name, value)| out.text(name).text(value))
         };
-        list(list(Writer::default().text(&self.host).count(self.provers), &self.facts), &self.notes)
-            .0
+        let out = Writer::default().text(&self.host).count(self.provers);
+        [&self.facts, &self.notes, &self.secrets].into_iter().fold(out, |out, l| list(out, l)).0
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -85,9 +97,9 @@ impl Hello {
             let n = reader.count(8, "number of facts")?;
             (0..n).map(|_| Ok((reader.text("name")?, reader.text("value")?))).collect()
         };
-        let (facts, notes) = (list()?, list()?);
+        let (facts, notes, secrets) = (list()?, list()?, list()?);
         reader.finish()?;
-        Ok(Self { host, provers, facts, notes })
+        Ok(Self { host, provers, facts, notes, secrets })
     }
 }
 
@@ -117,7 +129,16 @@ pub(crate) fn compare(own: &Hello, others: &[(usize, Hello)]) -> Result<Vec<Stri
         }
         out
     };
-    let hard = differences(&|hello| hello.facts.clone());
+    let mut hard = differences(&|hello| hello.facts.clone());
+    for (rank, hello) in others {
+        let other = own.secrets.iter().find(|secret| !hello.secrets.contains(secret));
+        if let Some((name, _)) = other {
+            hard.push(format!(
+                "rank {rank} on {} has another {name} than rank 0 ({})",
+                hello.host, own.host
+            ));
+        }
+    }
     if !hard.is_empty() {
         return Err(RankError::Handshake { differences: hard });
     }
@@ -131,20 +152,24 @@ mod tests {
     #[test]
     fn differences_name_the_rank() {
         let hello = |build: &str, cpu: &str| {
-            let hello =
-                Hello { host: "node1".into(), provers: 2, facts: Vec::new(), notes: Vec::new() };
-            hello.fact("build", build).note("processor", cpu)
+            let (facts, notes, secrets) = (Vec::new(), Vec::new(), Vec::new());
+            let hello = Hello { host: "node1".into(), provers: 2, facts, notes, secrets };
+            hello.fact("build", build).note("processor", cpu).secret("input", cpu.as_bytes())
         };
         let own = hello("a", "x");
         assert_eq!(Hello::decode(&own.encode()), Ok(own.clone()));
         assert_eq!(compare(&own, &[(1, hello("a", "x"))]), Ok(vec![]));
-        let notes = compare(&own, &[(1, hello("a", "y")), (2, hello("a", "x"))]).unwrap();
+        let with_secret = |cpu: &str| Hello { secrets: own.secrets.clone(), ..hello("a", cpu) };
+        let notes = compare(&own, &[(1, with_secret("y")), (2, hello("a", "x"))]).unwrap();
         assert_eq!(notes, ["rank 1 on node1: processor is y, on rank 0 (node1) x"]);
         let error = compare(&own, &[(1, hello("a", "x")), (2, hello("b", "x"))]).unwrap_err();
         assert!(
             error.to_string().contains("rank 2 on node1: build is b, on rank 0 (node1) a"),
             "{error}"
         );
+        let error = compare(&own, &[(2, hello("a", "other"))]).unwrap_err().to_string();
+        assert!(error.contains("rank 2 on node1 has another input than rank 0 (node1)"), "{error}");
+        assert!(own.secrets.iter().all(|(_, digest)| !error.contains(digest)), "{error}");
         let silent = Hello { facts: Vec::new(), ..own.clone() };
         assert!(
             compare(&own, &[(3, silent)])

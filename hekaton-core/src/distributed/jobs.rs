@@ -1,13 +1,13 @@
 //! Jobs in messages (docs/formats.md, "Messages between ranks"): with everything that belongs to them,
 //! or, for a rank that executed them itself, only with what rank 0 alone knows.
 
-use super::message::Writer;
+use super::message::{Writer, flag};
 use crate::encoding::{DecodeError, Reader};
-use crate::protocol::executed::instance_id as id;
+use crate::protocol::executed::{InstanceDigest, digest_of, instance_id as id};
 use crate::protocol::messages::{Job, OwnJob};
 use crate::randomness::InstanceRandomness;
 use hekaton_arith::Fr;
-use hekaton_circuit::{Execution, ExecutionError, Layout, Masking, PreparedCircuit, PrivateInput};
+use hekaton_circuit::{Execution, Layout, Masking, PreparedCircuit, PrivateInput};
 use std::ops::Range;
 
 /// The values of one instance's slots, masks excluded, and its private input.
@@ -20,20 +20,33 @@ pub(crate) struct Taken {
 pub(crate) struct Slice<'c> {
     pub(crate) range: Range<usize>,
     pub(crate) execution: Execution<'c>,
+    /// What rank 0 was told of each instance.
+    pub(crate) digests: Vec<InstanceDigest>,
 }
 
 impl Slice<'_> {
-    /// What a job of the slice needs. `None` if the instance is not in the slice.
-    pub(crate) fn take(
-        &self,
-        layout: &Layout,
-        instance: usize,
-    ) -> Option<Result<Taken, ExecutionError>> {
-        self.range.contains(&instance).then(|| {
-            let private = self.execution.private_input(layout, id(instance))?;
-            Ok(Taken { values: self.execution.values.slots(layout, id(instance)), private })
-        })
+    /// What a job of the slice needs.
+    pub(crate) fn take(&self, layout: &Layout, instance: usize) -> Result<Taken, String> {
+        let digest = instance.checked_sub(self.range.start).and_then(|at| self.digests.get(at));
+        let digest = digest.ok_or_else(|| outside(instance))?;
+        let values = self.execution.values.slots(layout, id(instance));
+        // Masks, and the keys of answers in the log, depend on what rank 0 was told. A fault of this
+        // machine's memory would otherwise make every attempt fail.
+        if digest_of(&values) != *digest {
+            return Err(format!(
+                "the values of instance {instance} are not those that this rank told after the \
+                 execution: its memory is faulty"
+            ));
+        }
+        let private = self.execution.private_input(layout, id(instance));
+        Ok(Taken { values, private: private.map_err(|e| e.to_string())? })
     }
+}
+
+/// Subcircuits that a rank gives back.
+pub(crate) struct Returned {
+    pub(crate) with_values: bool,
+    pub(crate) list: Vec<(usize, Option<Taken>)>,
 }
 
 /// A job on a rank.
@@ -63,9 +76,8 @@ impl Task {
             Self::Whole(job) => return Ok(job),
             Self::Own(job) => job,
         };
-        let taken = slice.and_then(|slice| slice.take(layout, instance));
-        let taken = taken.ok_or_else(|| outside(instance))?.map_err(|e| e.to_string())?;
-        let Taken { mut values, private } = taken;
+        let slice = slice.ok_or_else(|| outside(instance))?;
+        let Taken { mut values, private } = slice.take(layout, instance)?;
         values.extend(masks);
         let (kind, slots) =
             (layout.type_index(id(instance)), layout.accesses(id(instance), masking));
@@ -86,8 +98,7 @@ impl Task {
                 Ok(Taken { values, private })
             }
             Self::Own(OwnJob { instance, .. }) => {
-                let taken = slice.and_then(|slice| slice.take(layout, instance));
-                taken.ok_or_else(|| outside(instance))?.map_err(|e| e.to_string())
+                slice.ok_or_else(|| outside(instance))?.take(layout, instance)
             }
         }
     }
@@ -189,13 +200,10 @@ impl Decoder<'_> {
     }
 
     /// The subcircuits that a rank returns, with their values if it was asked for them.
-    pub(crate) fn revoked(
-        &self,
-        content: &[u8],
-    ) -> Result<Vec<(usize, Option<Taken>)>, DecodeError> {
+    pub(crate) fn revoked(&self, content: &[u8]) -> Result<Returned, DecodeError> {
         let mut reader = Reader::new(content);
         let n = reader.count(4, "how many")?;
-        let with_values = reader.u32("whether with values")? != 0;
+        let with_values = flag(&mut reader)?;
         let mut list = Vec::with_capacity(n);
         for _ in 0..n {
             let instance = self.instance(&mut reader)?;
@@ -203,7 +211,7 @@ impl Decoder<'_> {
             list.push((instance, taken));
         }
         reader.finish()?;
-        Ok(list)
+        Ok(Returned { with_values, list })
     }
 
     /// [`encode_taken`] of this instance

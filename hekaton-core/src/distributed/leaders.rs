@@ -11,6 +11,8 @@ use crate::encoding::{DecodeError, Reader};
 use crate::pool::Pool;
 use crate::rank_error::RankError;
 use hekaton_arith::{G1Point, G2Point, MillerLoop};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -79,6 +81,19 @@ impl GroupPhase {
     }
 }
 
+/// The number and the length of the blocks in a request for phase A.
+fn blocks_of(content: &[u8]) -> Result<(usize, usize), DecodeError> {
+    let mut reader = Reader::new(content);
+    reader.u32("phase")?;
+    let [start, end, length] = ["start", "end", "block"].map(|what| reader.u64(what));
+    let (start, end, length) = (start?, end?, length?);
+    let blocks = end.checked_sub(start).filter(|_| length > 0).map(|n| (n / length, length));
+    let blocks = blocks.and_then(|(n, length)| Some((n.try_into().ok()?, length.try_into().ok()?)));
+    blocks.ok_or_else(|| {
+        reader.invalid("blocks", 24, format_args!("{start}..{end} in blocks of {length}"))
+    })
+}
+
 /// A phase that ranks of the group are working on.
 struct Pending {
     run: u32,
@@ -98,6 +113,8 @@ pub(super) struct Leader<'a, P> {
     pub(super) pool: &'a P,
     /// The number of types, k.
     pub(super) types: usize,
+    /// The blocks of each rank of the group, from phase A: how many, and the length of one.
+    pub(super) blocks: RefCell<BTreeMap<usize, (usize, usize)>>,
 }
 
 impl<P: Pool> Leader<'_, P> {
@@ -163,6 +180,11 @@ impl<P: Pool> Leader<'_, P> {
                 let head = phase.contents[0].first_chunk::<4>();
                 let number = u32::from_le_bytes(*head.ok_or_else(|| wrong("no phase".into()))?);
                 for (place, rank) in phase.ranks.iter().enumerate() {
+                    if number == 0 {
+                        let blocks = blocks_of(phase.content(place));
+                        let blocks = blocks.map_err(|e| wrong(e.to_string()))?;
+                        self.blocks.borrow_mut().insert(*rank, blocks);
+                    }
                     let content = phase.content(place).to_vec();
                     self.pass(*rank, Frame { kind: Kind::Phase, run, content }.to_bytes());
                 }
@@ -229,9 +251,16 @@ impl<P: Pool> Leader<'_, P> {
             0 | 3 => self.join_as::<MillerLoop>(parts),
             1 => self.join_as::<ProofCommitments>(parts),
             2 => self.join_as::<BlockSums>(parts),
-            4 => self.join_as::<u32>(parts),
+            4 => self.join_if(parts, |rounds: &u32, _, length| {
+                let expected = length.ilog2();
+                (*rounds != expected)
+                    .then(|| format!("it announces {rounds} GIPA rounds, expected {expected}"))
+            }),
             5 => self.join_as::<[MillerLoop; 6]>(parts),
-            6 => self.join_as::<FoldingBlock>(parts),
+            6 => self.join_if(parts, |part: &FoldingBlock, count, _| {
+                let found = part.len();
+                (found != count).then(|| format!("{found} elements remain, expected {count}"))
+            }),
             _ => self.join_as::<(G2Point, G1Point)>(parts),
         }
     }
@@ -240,13 +269,27 @@ impl<P: Pool> Leader<'_, P> {
         &self,
         parts: Vec<(usize, Option<Vec<u8>>)>,
     ) -> Result<Vec<u8>, (usize, String)> {
-        let types = self.types;
+        self.join_if(parts, |_: &T, _, _| None)
+    }
+
+    /// Joins parts after a check of each, which gets the number and the length of the rank's blocks.
+    fn join_if<T: Part + Send>(
+        &self,
+        parts: Vec<(usize, Option<Vec<u8>>)>,
+        wrong: impl Fn(&T, usize, usize) -> Option<String> + Sync,
+    ) -> Result<Vec<u8>, (usize, String)> {
+        let (types, blocks) = (self.types, self.blocks.borrow().clone());
         let decoded = self.pool.map(parts, |(rank, content)| {
             let content = content.unwrap_or_default();
             let mut reader = Reader::new(&content);
             let part = T::decode(&mut reader, types);
             let part = part.and_then(|part| reader.finish().map(|()| part));
-            part.map_err(|e| (rank, e.to_string()))
+            let part = part.map_err(|e| (rank, e.to_string()))?;
+            let (count, length) = blocks.get(&rank).copied().unwrap_or((0, 1));
+            match wrong(&part, count, length) {
+                Some(why) => Err((rank, why)),
+                None => Ok(part),
+            }
         });
         let parts = decoded.into_iter().collect::<Result<Vec<T>, _>>()?;
         let joined = T::join(parts).ok_or((self.group.start, "parts that do not fit".to_owned()));
@@ -274,7 +317,64 @@ mod tests {
                 (0..bytes.len()).all(|cut| GroupPhase::decode(&bytes[..cut], &(3..5)).is_err())
             );
         }
+        // As many requests as ranks, or one for all.
+        let content = BlockPhase::GipaRound { x: None }.encode();
+        for (ranks, requests) in [(2, 0), (2, 3), (3, 2)] {
+            let wrong = GroupPhase {
+                contents: vec![content.clone(); requests],
+                ranks: (3..3 + ranks).collect(),
+            };
+            assert!(GroupPhase::decode(&wrong.encode(), &(3..6)).is_err(), "{ranks} {requests}");
+        }
         let twice = GroupPhase::new(vec![(3, phase()), (3, phase())]);
         assert!(GroupPhase::decode(&twice.encode(), &(3..5)).is_err());
+    }
+
+    #[test]
+    fn parts_are_taken_once_from_those_that_were_asked() {
+        let (endpoint, _inbox) = Endpoint::new(3, 6, |_, _| {});
+        let (own, _worker) = std::sync::mpsc::channel();
+        let pool = crate::pool::LocalEngine::new(std::num::NonZeroUsize::new(1)).unwrap();
+        let blocks = RefCell::default();
+        let leader =
+            Leader { endpoint: &endpoint, group: 3..6, own, pool: &pool, types: 1, blocks };
+        let message = |kind, run, content| Frame { kind, run, content }.to_bytes();
+        let part = |run| message(Kind::Part, run, Part::encode(&3u32));
+        let mut pending = None;
+        // Without a phase, and what is no part, goes to rank 0 as it is.
+        assert_eq!(leader.hear(4, part(7), &mut pending), Some((4, part(7))));
+        let parts = vec![(4, None), (5, None)];
+        pending = Some(Pending { run: 7, number: 4, parts });
+        let other = message(Kind::Failed, 7, vec![1]);
+        assert_eq!(leader.hear(4, other.clone(), &mut pending), Some((4, other)));
+        let report = |heard: Option<(usize, Vec<u8>)>| {
+            let (rank, bytes) = heard.unwrap();
+            let frame = Frame::from_bytes(bytes).unwrap();
+            assert_eq!((rank, frame.kind), (3, Kind::Report));
+            super::super::groups::reported(&frame.content, &(3..6)).unwrap().to_string()
+        };
+        assert_eq!(leader.hear(4, part(6), &mut pending), None, "of an earlier attempt");
+        assert!(report(leader.hear(3, part(7), &mut pending)).contains("was not asked for"));
+        assert_eq!(leader.hear(4, part(7), &mut pending), None);
+        assert!(report(leader.hear(4, part(7), &mut pending)).contains("two parts"));
+        // The blocks of both allow three rounds of their own.
+        *leader.blocks.borrow_mut() = BTreeMap::from([(4, (1, 8)), (5, (2, 8))]);
+        let joined = leader.hear(5, part(7), &mut pending).unwrap();
+        assert_eq!((joined, pending.is_none()), ((3, part(7)), true));
+        // And those of the second only two.
+        leader.blocks.borrow_mut().insert(5, (2, 4));
+        pending = Some(Pending { run: 7, number: 4, parts: vec![(4, None), (5, None)] });
+        assert_eq!(leader.hear(4, part(7), &mut pending), None);
+        let why = report(leader.hear(5, part(7), &mut pending));
+        assert!(why.contains("rank 5") && why.contains("expected 2"), "{why}");
+    }
+
+    #[test]
+    fn blocks_are_those_of_phase_a() {
+        let phase = |start, end, unit| BlockPhase::A { start, end, unit, d: Vec::new() }.encode();
+        assert_eq!(blocks_of(&phase(16, 48, 8)), Ok((4, 8)));
+        for wrong in [phase(16, 8, 8), phase(0, 8, 0), vec![0; 20]] {
+            assert!(blocks_of(&wrong).is_err());
+        }
     }
 }

@@ -278,6 +278,15 @@ impl Executed {
     }
 }
 
+/// Decodes whether values come with what a rank gives back.
+pub(crate) fn flag(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    match reader.u32("whether with values")? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(reader.invalid("whether with values", 4, format_args!("{other}"))),
+    }
+}
+
 /// A request to return jobs that are not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Revoke {
@@ -296,7 +305,7 @@ impl Revoke {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let most = reader.u32("how many")? as usize;
-        let with_values = reader.u32("whether with values")? != 0;
+        let with_values = flag(&mut reader)?;
         reader.finish()?;
         Ok(Self { most, with_values })
     }

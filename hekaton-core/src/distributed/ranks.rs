@@ -3,7 +3,7 @@
 use super::endpoint::{Endpoint, Outbox};
 use super::frame::{Frame, Kind};
 use super::hello::Hello;
-use super::message::{Account, Begin, Writer};
+use super::message::{Account, Begin, Revoke, Writer};
 use super::scheduling::Load;
 use crate::encoding::{DecodeError, Reader};
 use crate::events::{Phase, RankAccount};
@@ -13,7 +13,7 @@ use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::WorkerError;
 use crate::rank_error::RankError;
 use crate::system::Times;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ pub(crate) struct Rank {
     pub(crate) rank: usize,
     pub(crate) hello: Hello,
     pub(crate) load: Load,
+    /// Requests to give subcircuits back that the rank has not answered.
+    pub(crate) asked: VecDeque<Revoke>,
     /// Instances that were sent to the rank and are not answered.
     pub(crate) outstanding: BTreeSet<usize>,
     /// Instances that the rank committed to in this attempt and has not proven.
@@ -45,6 +47,8 @@ pub(crate) struct Ranks {
     pub(super) slices: Slices,
     /// The rank that computed an instance's answers, as an index into `ranks`.
     pub(crate) makers: BTreeMap<usize, usize>,
+    /// The rank that gave an instance's values and private input for another rank.
+    pub(crate) givers: BTreeMap<usize, usize>,
 }
 
 /// What ranks keep of an execution.
@@ -60,7 +64,8 @@ impl Rank {
     pub(crate) fn new(rank: usize, hello: Hello) -> Self {
         let load = Load::new(hello.provers);
         let (outstanding, held) = (BTreeSet::new(), Vec::new());
-        Self { rank, hello, load, outstanding, held, sent: 0, received: 0 }
+        let asked = VecDeque::new();
+        Self { rank, hello, load, asked, outstanding, held, sent: 0, received: 0 }
     }
 
     /// What the rank did in a phase, with the bytes to and from it since the previous account.
@@ -183,11 +188,16 @@ impl Ranks {
                 self.makers.insert(instance, index);
                 return Err(WorkerError::Pole { instance }.into());
             }
+            // Its private input may be what is wrong, and rank 0 did not make it.
+            let giver = self.givers.get(&(instance as usize)).filter(|giver| **giver != index);
+            let from = giver.map_or_else(String::new, |giver| {
+                format!(" (its private input came from {})", self.name(*giver))
+            });
             let Rank { rank, hello, .. } = &self.ranks[index];
             return Err(ProveError::from_rank(RankError::Failed {
                 rank: *rank,
                 host: hello.host.clone(),
-                message,
+                message: message + &from,
             }));
         }
         Ok(Some((index, frame, length)))
@@ -263,6 +273,7 @@ impl Ranks {
             rank.held.clear();
             rank.outstanding.clear();
             rank.load = Load::new(rank.hello.provers);
+            rank.asked.clear();
             self.send(index, Kind::Begin, begin.encode());
         }
     }

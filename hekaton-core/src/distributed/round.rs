@@ -4,7 +4,7 @@
 
 use super::endpoint::Outbox;
 use super::frame::{Frame, Kind};
-use super::jobs::{Decoder, Taken, encode_job, encode_own};
+use super::jobs::{Decoder, Returned, Taken, encode_job, encode_own};
 use super::message::{Answered, Revoke, Writer};
 use super::ranks::{Rank, Ranks};
 use super::scheduling::{Pending, Scheduling};
@@ -373,10 +373,12 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
 
     /// Asks a rank to return up to `count` instances that are not started.
     fn revoke(&mut self, index: usize, count: usize) {
-        self.inner.ranks[index].load.revoking = true;
         // Values are needed to do the jobs elsewhere, not to give them up.
         let with_values = !self.inner.slices.ranges.is_empty() && self.stop == Stop::No;
         let revoke = Revoke { most: count, with_values };
+        let rank = &mut self.inner.ranks[index];
+        rank.load.revoking = true;
+        rank.asked.push_back(revoke);
         self.inner.send(index, Kind::Revoke, revoke.encode());
     }
 
@@ -470,23 +472,38 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
         let round = self.tasks.desk.round;
         let circuit = self.tasks.desk.round.worker.circuit();
         let decoder = Decoder { circuit, masking: Masking::Unmasked };
-        let list = match decoder.revoked(&frame.content) {
-            Ok(list) => list,
+        let Returned { with_values, list } = match decoder.revoked(&frame.content) {
+            Ok(returned) => returned,
             Err(error) => return wrong(self.inner, &error),
         };
-        let load = &mut self.inner.ranks[index].load;
-        (load.revoking, load.dry) = (false, list.is_empty());
+        match self.inner.ranks[index].asked.pop_front() {
+            None => {
+                return wrong(self.inner, &"it returned subcircuits, and was not asked for any");
+            }
+            Some(Revoke { most, .. }) if list.len() > most => {
+                let why = format!("it returned {} subcircuits, asked for {most}", list.len());
+                return wrong(self.inner, &why);
+            }
+            Some(asked) if asked.with_values != with_values => {
+                return wrong(self.inner, &"it returned subcircuits without values, or with them");
+            }
+            Some(_) => {}
+        }
+        let rank = &mut self.inner.ranks[index];
+        (rank.load.revoking, rank.load.dry) = (!rank.asked.is_empty(), list.is_empty());
         for (instance, taken) in list {
             if !self.inner.ranks[index].outstanding.remove(&instance) {
                 let why = format!("it returned subcircuit {instance}, which it does not have");
                 return wrong(self.inner, &why);
             }
             if let Some(taken) = taken {
-                // Otherwise another rank would be blamed for them.
+                // Otherwise another rank would be blamed for them. Private inputs have no digest,
+                // so messages name the rank that gave them beside the one that used them.
                 if !round.coordinator.are_values_of(instance, &taken.values) {
                     let why = format!("it returned other values of subcircuit {instance}");
                     return wrong(self.inner, &why);
                 }
+                self.inner.givers.insert(instance, index);
                 self.tasks.desk.returned().insert(instance, taken);
             }
             if self.stop == Stop::No {

@@ -23,6 +23,7 @@ use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use crate::system::{Clock, Times, memory, process_cpu_seconds};
 use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -59,7 +60,8 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
     let Some(group) = endpoint.led() else { return work(endpoint, serve) };
     let (worker, own) = endpoint.for_own_worker();
     let types = serve.keys.types.len();
-    let leader = Leader { endpoint, group, own, pool: serve.pool, types };
+    let blocks = RefCell::default();
+    let leader = Leader { endpoint, group, own, pool: serve.pool, types, blocks };
     std::thread::scope(|scope| {
         let rank = endpoint.rank();
         let inbox = endpoint.inbox();
@@ -77,6 +79,18 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
             });
         let worker = worker.map_err(|error| own_error(endpoint, serve, &error))?;
         let led = catch_unwind(AssertUnwindSafe(|| leader.lead()));
+        // The worker reported its own end, which is the cause of the leader's.
+        let is_workers =
+            |e: &RankError| matches!(e, RankError::Lost { rank: lost, .. } if *lost == rank);
+        let own = match &led {
+            Ok(Ok(())) => false,
+            Ok(Err(error)) => !is_workers(error),
+            Err(_) => true,
+        };
+        if let (true, Ok(Err(error))) = (own, &led) {
+            // Before the worker's, which does not say why.
+            (serve.failed)(error);
+        }
         // The worker must not wait for messages that do not come.
         if !matches!(led, Ok(Ok(()))) {
             let why = "its leader has ended".to_owned();
@@ -84,7 +98,8 @@ pub fn serve<P: Pool>(endpoint: &Endpoint, serve: &Serve<'_, P>) -> Result<(), R
         }
         let worked = worker.join();
         let led = led.unwrap_or_else(|panic| resume_unwind(panic));
-        worked.unwrap_or_else(|panic| resume_unwind(panic)).and(led)
+        let worked = worked.unwrap_or_else(|panic| resume_unwind(panic));
+        if own { led.and(worked) } else { worked.and(led) }
     })
 }
 
@@ -461,8 +476,9 @@ impl<P: Pool> Listener<'_, '_, P> {
             Ok(execution) => {
                 let pool = self.serve.pool;
                 let summary = SliceSummary::new(layout, &execution, range.clone(), &key, pool);
+                let digests = summary.digests.clone();
                 *self.slice.write().unwrap_or_else(PoisonError::into_inner) =
-                    Some(Slice { range, execution });
+                    Some(Slice { range, execution, digests });
                 let content = Executed { summary, times: since.elapsed() }.encode();
                 self.outbox.send(0, Kind::Executed, run, content);
             }

@@ -11,9 +11,11 @@ use crate::keys::ProverKeys;
 use crate::pool::Pool;
 use crate::protocol::ProveError;
 use crate::protocol::coordinator::CoordinatorError;
-use crate::protocol::executed::{Executed, SliceSummary, Values, balance_of_verifier, instance_id};
+use crate::protocol::executed::{
+    Executed, SliceSummary, Values, balance_of_verifier, digest_of, instance_id,
+};
 use crate::rank_error::RankError;
-use hekaton_circuit::{Layout, PreparedCircuit};
+use hekaton_circuit::{ExecutionError, Layout, PreparedCircuit};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
@@ -134,8 +136,8 @@ pub(super) fn is_balanced(
     slices.iter().fold(verifier, |sum, slice| sum.wrapping_add(slice.balance)) == 0
 }
 
-/// Executes all slices again in this process, one after the other, and names the rank whose values
-/// are others; if there is none, the circuit's code is at fault.
+/// Executes the circuit in this process, and names the rank that told other things of its slice; if
+/// there is none, the circuit's code is at fault.
 fn who_is_wrong(
     inner: &Ranks,
     circuit: &PreparedCircuit<'_>,
@@ -144,39 +146,39 @@ fn who_is_wrong(
     pool: &impl Pool,
 ) -> ProveError {
     let layout = circuit.layout();
-    let mut first = BTreeMap::new();
-    for (index, range) in inner.slices.ranges.iter().enumerate() {
-        let execution = match circuit.execute_range(range.clone()) {
-            Ok(execution) => execution,
-            Err(error) => return CoordinatorError::from(error).into(),
-        };
-        let own = SliceSummary::new(layout, &execution, range.clone(), key, pool);
-        let told = &slices[index];
+    let failed = |error: ExecutionError| ProveError::from(CoordinatorError::from(error));
+    let whole = match circuit.execute() {
+        Ok(execution) => execution,
+        Err(error) => return failed(error),
+    };
+    for (index, (range, told)) in inner.slices.ranges.iter().zip(slices).enumerate() {
+        let own = SliceSummary::new(layout, &whole, range.clone(), key, pool);
         let wrong = own.digests.iter().zip(&told.digests).position(|(own, told)| own != told);
-        if let Some(at) = wrong {
-            let (rank, instance) = (&inner.ranks[index], range.start + at);
-            return ProveError::from_rank(RankError::Values {
-                rank: rank.rank,
-                host: rank.hello.host.clone(),
-                instance,
-            });
-        }
-        if own != *told {
-            return inner.wrong(index, &"public values or a balance of other values than it has");
-        }
-        for instance in range.clone().map(instance_id) {
-            let values = execution.values.slots(layout, instance);
-            for (wire, value) in layout.wires_of(instance).zip(values) {
-                let Some(wire) = wire else { continue };
-                let (other, at) = *first.entry(wire).or_insert((value, instance.index()));
-                if other != value {
-                    let (wire, other) = (layout.wire_name(wire).to_string(), at);
-                    let instances = [other, instance.index()];
-                    return CoordinatorError::Slices { wire, instances }.into();
-                }
+        let Some(at) = wrong else {
+            if own != *told {
+                let why = "public values or a balance of other values than it has";
+                return inner.wrong(index, &why);
             }
+            continue;
+        };
+        // The rank is right if executing only its slice gives these values.
+        let instance = range.start + at;
+        let part = match circuit.execute_range(range.clone()) {
+            Ok(execution) => execution,
+            Err(error) => return failed(error),
+        };
+        let id = instance_id(instance);
+        if digest_of(&part.values.slots(layout, id)) != told.digests[at] {
+            let rank = &inner.ranks[index];
+            let (rank, host) = (rank.rank, rank.hello.host.clone());
+            return ProveError::from_rank(RankError::Values { rank, host, instance });
         }
+        let both = whole.values.slots(layout, id).into_iter().zip(part.values.slots(layout, id));
+        let differs = layout.wires_of(id).zip(both).find(|(_, (whole, part))| whole != part);
+        let wire = differs.and_then(|(wire, _)| wire).map(|wire| layout.wire_name(wire));
+        let wire = wire.map_or_else(|| "an unused slot".to_owned(), |name| name.to_string());
+        return CoordinatorError::Slices { wire, instance, range: range.clone() }.into();
     }
-    // Each wire has one value, and every rank told what it has: rank 0 added it up wrongly.
+    // Every rank told what it has, and it is one execution: rank 0 added it up wrongly.
     CoordinatorError::Unbalanced.into()
 }

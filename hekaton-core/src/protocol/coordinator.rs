@@ -79,15 +79,26 @@ pub enum CoordinatorError {
     Phase(String),
     /// The circuit's `execute_range` has different values for one wire in different ranges.
     #[error(
-        "execute_range has another value of wire {wire} for subcircuit {} than for subcircuit {}: \
-         its values must be those of execute, whatever the range",
-        .instances[1], .instances[0]
+        "execute_range of {range:?} has another value of {wire} in subcircuit {instance} than \
+         execute: its values must be the same, whatever the range"
     )]
     Slices {
         /// The wire.
         wire: String,
-        /// Two subcircuits that share it.
-        instances: [usize; 2],
+        /// A subcircuit that has it in a slot.
+        instance: usize,
+        /// The instances that were executed.
+        range: std::ops::Range<usize>,
+    },
+    /// Rank 0 executed a subcircuit of a rank's slice again, and got other values.
+    #[error(
+        "rank 0 has other values of subcircuit {instance} than the rank that executed it, though all \
+         ranks agreed: the circuit's execute_range gives other values for another range, or the \
+         memory of rank 0's machine is faulty"
+    )]
+    OtherValues {
+        /// The subcircuit.
+        instance: usize,
     },
     /// The values of all ranks are right, but did not seem so.
     #[error(
@@ -266,15 +277,22 @@ impl<'a> Coordinator<'a> {
         &self,
         instance: usize,
         private: bool,
-    ) -> Result<(Vec<Fr>, Option<PrivateInput>), ExecutionError> {
+    ) -> Result<(Vec<Fr>, Option<PrivateInput>), CoordinatorError> {
         let id = instance_id(instance);
         let of = |execution: &Execution<'_>| {
             let private = private.then(|| execution.private_input(self.layout, id));
-            Ok((execution.values.slots(self.layout, id), private.transpose()?))
+            Ok::<_, ExecutionError>((execution.values.slots(self.layout, id), private.transpose()?))
         };
         match &self.values {
-            Values::Here(execution) => of(execution),
-            Values::OnRanks(circuit) => of(&circuit.execute_range(instance..instance + 1)?),
+            Values::Here(execution) => Ok(of(execution)?),
+            Values::OnRanks(circuit) => {
+                let found = of(&circuit.execute_range(instance..instance + 1)?)?;
+                // Otherwise the rank that answered would be blamed for this machine's fault.
+                match self.are_values_of(instance, &found.0) {
+                    true => Ok(found),
+                    false => Err(CoordinatorError::OtherValues { instance }),
+                }
+            }
         }
     }
 

@@ -177,3 +177,38 @@ pub(crate) fn balance_of_verifier(key: &[u8; 32], vk: &VerifyingKey, public: &[F
         vk.constants.iter().map(|wire| balance(key, wire.address, wire.multiplicity, &wire.value));
     public.chain(constants).fold(0, u128::wrapping_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(key: u8, accesses: &[(u64, i64, u64)]) -> u128 {
+        let term = |(address, multiplicity, value): &(u64, i64, u64)| {
+            balance(&[key; 32], *address, *multiplicity, &Fr::from(*value))
+        };
+        accesses.iter().map(term).fold(0, u128::wrapping_add)
+    }
+
+    #[test]
+    fn balances_of_stars_with_one_value_are_zero() {
+        let star = [(1, 3, 7), (1, -1, 7), (1, -1, 7), (1, -1, 7), (2, 1, 7), (2, -1, 7)];
+        assert_eq!(sum(1, &star), 0);
+        let mut order = star;
+        order.reverse();
+        assert_eq!(sum(1, &order), 0);
+        // A slot without a wire may have any value.
+        assert_eq!(sum(1, &[(0, 0, 9)]), 0);
+        for (place, _) in star.iter().enumerate() {
+            let mut other = star;
+            other[place].2 = 8;
+            assert_ne!(sum(1, &other), 0, "{place}");
+        }
+        // Two wires with each other's values.
+        assert_ne!(sum(1, &[(1, 1, 7), (1, -1, 8), (2, 1, 8), (2, -1, 7)]), 0);
+        let largest = (1 << 32) - 1;
+        assert_ne!(sum(1, &[(1, largest, 7), (1, -largest, 8)]), 0);
+        assert_eq!(sum(1, &[(1, largest, 7), (1, -largest, 7)]), 0);
+        // Another run has another key, so that nobody can prepare values that cancel.
+        assert_ne!(sum(1, &star[..1]), sum(2, &star[..1]));
+    }
+}

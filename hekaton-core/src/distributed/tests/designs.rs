@@ -205,11 +205,12 @@ fn a_circuit_that_executes_ranges_differently_is_named() {
         crate::protocol::prove_prepared(&circuit, &bench.keys, &engine, &ProveOptions::new())
     });
     let error = error.unwrap_err();
-    let ProveError::Coordinator(CoordinatorError::Slices { instances, .. }) = &error else {
+    let ProveError::Coordinator(CoordinatorError::Slices { instance: 3, range, .. }) = &error
+    else {
         panic!("{error}")
     };
-    assert!(instances[0] < 3 && instances[1] >= 3, "{error}");
-    assert!(error.to_string().contains("execute_range has another value of wire w"), "{error}");
+    assert_eq!(*range, 3..6);
+    assert!(error.to_string().contains("execute_range of 3..6 has another value of w["), "{error}");
 }
 
 /// The coordinator sends ranks that executed their slices no value of a wire, only secrets; a rank
@@ -295,6 +296,168 @@ fn wrong_values_of_a_subcircuit_that_moves_are_named() {
             && error.contains("other values of subcircuit"),
         "{error}"
     );
+}
+
+/// A rank gives back only what it was asked for, and with values if it was asked for them.
+#[test]
+fn what_was_not_asked_for_is_refused() {
+    let bench = bench(24);
+    let returned = |n: usize, flag: u32| Writer::default().count(n).u32(flag).0;
+    type Change = fn(&Frame, Vec<u8>) -> Vec<Frame>;
+    let unasked: Change = |frame, content| {
+        vec![Frame { kind: Kind::Revoked, content, ..frame.clone() }, frame.clone()]
+    };
+    let instead: Change =
+        |frame, content| vec![Frame { kind: Kind::Revoked, content, ..frame.clone() }];
+    let cases = [
+        (Kind::Committed, returned(0, 0), unasked, "was not asked for any"),
+        (Kind::Proven, returned(0, 1), unasked, "was not asked for any"),
+        (Kind::Revoked, returned(0, 0), instead, "without values, or with them"),
+        (Kind::Revoked, returned(0, 2), instead, "whether with values"),
+    ];
+    for (kind, content, change, says) in cases {
+        let [design, _] = on_ranks(Scheduling::Dynamic);
+        let done = Arc::new(AtomicBool::new(false));
+        let (run, _) = tampered_in(design, &bench, &[0, 1, 1], move |rank, frame| {
+            if rank == 1 && [Kind::Committed, Kind::Proven].contains(&frame.kind) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            if rank != 1 || frame.kind != kind || done.swap(true, SeqCst) {
+                return vec![frame];
+            }
+            change(&frame, content.clone())
+        });
+        let error = run.map(drop).unwrap_err().to_string();
+        assert!(
+            error.contains("rank 1 sent a wrong message") && error.contains(says),
+            "{says}: {error}"
+        );
+    }
+}
+
+/// The private input of a subcircuit that moves has no digest: if the rank that takes it over fails,
+/// the one that gave it is named, too.
+#[test]
+fn the_giver_of_a_private_input_is_named() {
+    let bench = bench(24);
+    let [design, _] = on_ranks(Scheduling::Dynamic);
+    let (run, _) = tampered_in(design, &bench, &[0, 1, 1], |rank, frame| {
+        let is_answer = [Kind::Committed, Kind::Proven].contains(&frame.kind);
+        if rank == 1 && is_answer {
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        if rank != 2 || !is_answer {
+            return vec![frame];
+        }
+        // The second slice is 12..24.
+        match u32::from_le_bytes(frame.content[20..24].try_into().unwrap()) {
+            moved @ 0..12 => {
+                let content = Writer::default().u32(moved).u32(2).text("unsatisfied").0;
+                vec![Frame { kind: Kind::Failed, content, ..frame }]
+            }
+            _ => vec![frame],
+        }
+    });
+    let error = run.map(drop).unwrap_err().to_string();
+    assert!(error.contains("rank 2 on "), "{error}");
+    assert!(error.contains("unsatisfied (its private input came from rank 1 on "), "{error}");
+}
+
+/// A rank compares the values of each job with what it told: a fault of its memory would otherwise
+/// make every attempt fail, or make rank 0 draw masks for other values.
+#[test]
+fn values_that_changed_in_memory_are_noticed() {
+    use super::super::jobs::Slice;
+    use crate::protocol::executed::{digest_of, instance_id};
+    let bench = bench(4);
+    let input = Fr::from(INPUT);
+    let circuit = bench.with_input(&input);
+    let execution = circuit.execute_range(1..3).unwrap();
+    let digest = |i| digest_of(&execution.values.slots(&bench.layout, instance_id(i)));
+    let digests = vec![digest(1), [5; 32]];
+    let slice = Slice { range: 1..3, execution, digests };
+    assert!(slice.take(&bench.layout, 1).is_ok());
+    let error = slice.take(&bench.layout, 2).map(drop).unwrap_err();
+    assert!(error.contains("instance 2") && error.contains("its memory is faulty"), "{error}");
+    for outside in [0, 3] {
+        let error = slice.take(&bench.layout, outside).map(drop).unwrap_err();
+        assert!(error.contains("not in the slice"), "{error}");
+    }
+}
+
+/// What rank 0 executes again must be what the rank told, or no rank may be blamed.
+#[test]
+fn rank_0_compares_what_it_executes_again() {
+    use crate::protocol::coordinator::Coordinator;
+    use crate::protocol::executed::{Executed, Values};
+    let bench = bench(4);
+    let input = Fr::from(INPUT);
+    let circuit = bench.with_input(&input);
+    let Executed { public, mut digests, .. } = Executed::here(&circuit, &bench.engine).unwrap();
+    digests[2] = [5; 32];
+    let executed = Executed { values: Values::OnRanks(&circuit), public, digests };
+    let coordinator = Coordinator::of(&circuit, &bench.keys, executed);
+    let randomness = Randomness::seeded_not_zero_knowledge(3);
+    assert!(coordinator.prove_job(1, &randomness).is_ok());
+    let error = coordinator.commit_job(2, &randomness).map(drop).unwrap_err();
+    assert!(matches!(error, CoordinatorError::OtherValues { instance: 2 }), "{error}");
+}
+
+/// A leader that fails reports its own error, and not only that its worker lost rank 0.
+#[test]
+fn a_leader_reports_its_own_error() {
+    let bench = bench(4);
+    let circuit = bench.prepared();
+    let mut ends = Endpoint::network(4).into_iter();
+    let root = ends.next().unwrap().with_leaders(NonZeroUsize::new(2).unwrap());
+    let leader = ends.next().unwrap().with_leaders(NonZeroUsize::new(2).unwrap());
+    let (pool, keys) = (pool(1), &bench.keys);
+    let hello = Hello::new(&circuit, keys, 1, &*pool).unwrap();
+    let reported = Mutex::new(Vec::new());
+    let failed = |error: &RankError| reported.lock().unwrap().push(error.to_string());
+    let served = std::thread::scope(|scope| {
+        let served = Serve { circuit: &circuit, keys, pool: &*pool, hello, failed: &failed };
+        let running = scope.spawn(move || serve(&leader, &served));
+        root.direct().send(1, Kind::Begin, 0, vec![1]);
+        running.join().unwrap()
+    });
+    let error = served.unwrap_err().to_string();
+    assert!(error.contains("unexpected Begin: leaders do not accept it"), "{error}");
+    assert_eq!(reported.into_inner().unwrap()[0], error);
+}
+
+/// A part that does not fit the rank's blocks names the rank, also behind a leader.
+#[test]
+fn parts_that_do_not_fit_are_named() {
+    let bench = bench(40);
+    let expected = local(&bench);
+    let [plain, .., leaders] = Design::all(Scheduling::Dynamic);
+    for design in [plain, leaders] {
+        for (bytes, says) in [(4, "GIPA rounds, expected"), (0, "elements remain, expected")] {
+            let (run, events) =
+                tampered_in(design, &bench, &[0, 1, 1, 1, 1], move |rank, mut frame| {
+                    let is_part = rank == 2 && frame.kind == Kind::Part;
+                    // The number of rounds, and a list of elements without any.
+                    match frame.content.len() {
+                        4 if is_part && bytes == 4 => frame.content[0] += 1,
+                        // One list of elements: a count, and 576 bytes for each.
+                        length if is_part && bytes == 0 && length > 4 && length % 576 == 4 => {
+                            frame.content = vec![0; 4];
+                        }
+                        _ => {}
+                    }
+                    vec![frame]
+                });
+            let text = match run {
+                Ok(run) => {
+                    assert_eq!(run.proof.as_bytes(), expected.proof.as_bytes());
+                    notices(&events)
+                }
+                Err(error) => error.to_string(),
+            };
+            assert!(text.contains("rank 2") && text.contains(says), "{design:?} {says}: {text}");
+        }
+    }
 }
 
 /// Whether a message, or one that it packs, has this kind.

@@ -122,8 +122,9 @@ fn f7_ranks_get_the_secrets_of_their_own_subcircuits() {
 #[test]
 fn false_poles_are_named() {
     let bench = bench(5);
-    let claim = |kind: Kind, instance: Option<usize>| {
-        tampered(&bench, &[0, 1, 1], move |rank, frame| {
+    let [plain, slices, ..] = Design::all(Scheduling::Dynamic);
+    let claim = |design: Design, kind: Kind, instance: Option<usize>| {
+        tampered_in(design, &bench, &[0, 1, 1], move |rank, frame| {
             if rank != 2 || frame.kind != kind {
                 return vec![frame];
             }
@@ -134,8 +135,9 @@ fn false_poles_are_named() {
             vec![Frame { kind: Kind::Failed, content, ..frame }]
         })
     };
-    for kind in [Kind::Committed, Kind::Proven] {
-        let (run, events) = claim(kind, None);
+    let rounds = [Kind::Committed, Kind::Proven];
+    for (design, kind) in [plain, slices].into_iter().flat_map(|d| rounds.map(|kind| (d, kind))) {
+        let (run, events) = claim(design, kind, None);
         let error = run.unwrap_err();
         assert!(
             matches!(&error, ProveError::FalsePole { by, .. } if by.contains("rank 2 on ")),
@@ -144,8 +146,9 @@ fn false_poles_are_named() {
         assert!(error.to_string().contains("but does not"), "{error}");
         assert!(!events.iter().any(|e| matches!(e, Event::Restart { .. })), "{kind:?}");
     }
-    // An instance of rank 1, or of nobody.
-    let (_, events) = tampered(&bench, &[0, 1, 1], |_, frame| vec![frame]);
+    // An instance of rank 1, or of nobody. With fixed shares it is the same in each run.
+    let [fixed, ..] = Design::all(Scheduling::Static);
+    let (_, events) = tampered_in(fixed, &bench, &[0, 1, 1], |_, frame| vec![frame]);
     let of_rank_1 = events.iter().find_map(|event| match event {
         Event::Subcircuit { instance, prover, .. } if prover.starts_with("rank 1 ") => {
             Some(*instance as usize)
@@ -154,7 +157,7 @@ fn false_poles_are_named() {
     });
     for instance in [of_rank_1.unwrap(), 77] {
         for kind in [Kind::Committed, Kind::Proven] {
-            let error = claim(kind, Some(instance)).0.unwrap_err().to_string();
+            let error = claim(fixed, kind, Some(instance)).0.unwrap_err().to_string();
             assert!(
                 error.contains("rank 2 sent a wrong message")
                     && error.contains("which it was not asked for"),
