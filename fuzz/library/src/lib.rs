@@ -113,7 +113,7 @@ pub const MANIFEST: &str = r#"{"format_version":2,"curve":"BLS12-381","circuit":
 "zero_knowledge":true,"layout_digest":"00","verifying_key_digest":"00","aggregation_key_digest":"00","types":[{"name":"square",
 "slots":4,"constraints":7,"instances":2,"bytes":4000,"digest":"00","r1cs_digest":"00"}],"trust":"nobody","written_by":"hekaton"}"#;
 /// A valid `run.json`.
-pub const RUN: &str = r#"{"format_version":2,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
+pub const RUN: &str = r#"{"format_version":3,"circuit":"golden","parameters":"{}","subcircuits":3,"verifying_key_digest":"00",
 "layout_digest":"00","input_digest":"00","seed_digest":"00","insecure_seed":false,"written_by":"hekaton"}"#;
 
 /// The commitments in the valid [`log`].
