@@ -244,7 +244,7 @@ fn records_of_another_run_or_place_are_not_taken() {
     for version in [2, 4] {
         let path = bench.interrupted(&format!("version-{version}"));
         change(&path.join("proofs.1.log"), |bytes| {
-            assert_eq!(bytes[8], 2);
+            assert_eq!(bytes[8], 3);
             bytes[8] = version;
             let mut binding = [0; 32];
             binding.copy_from_slice(&bytes[16..48]);
