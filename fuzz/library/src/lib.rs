@@ -16,6 +16,7 @@ use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse, Prove
 use hekaton_core::{
     LocalEngine, SetupOptions, VerifyingKey, fuzzing, setup_into, verify_with_test_keys,
 };
+use hekaton_r1cs::{R1csFile, Symbols, Term, WitnessFile};
 use hekaton_storage::{KeyStore, fuzzing as storage};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -253,4 +254,58 @@ fn repair_digests(bytes: &mut [u8]) {
             place.copy_from_slice(&digest);
         }
     }
+}
+
+/// Circom's files of one small circuit: constraints, witness, and names of wires.
+pub const R1CS: &[u8] = include_bytes!("../../../circuits/r1cs/tests/golden/cubic.r1cs");
+/// See [`R1CS`].
+pub const WTNS: &[u8] = include_bytes!("../../../circuits/r1cs/tests/golden/cubic.wtns");
+/// See [`R1CS`].
+pub const SYM: &[u8] = include_bytes!("../../../circuits/r1cs/tests/golden/cubic.sym");
+
+/// Calls `f` with the path of a file with these bytes.
+fn with_file(bytes: &[u8], f: impl FnOnce(&std::path::Path)) {
+    let (_dir, path) = scratch();
+    std::fs::write(&path, bytes).unwrap_or_else(|e| panic!("{e}"));
+    f(&path);
+}
+
+/// Checks an `.r1cs` file: rows of an accepted one are canonical, and are as many as it says.
+pub fn r1cs(data: &[u8]) {
+    with_file(&file(data, R1CS, &[]), |path| {
+        let Ok(opened) = R1csFile::open(path) else { return };
+        let counts = opened.counts();
+        assert!(counts.public() < counts.wires);
+        let Ok(system) = opened.read(|_| {}) else { return };
+        assert_eq!(system.rows() + system.without_wires().len(), counts.rows as usize);
+        for row in 0..system.rows() {
+            for terms in system.row(row) {
+                assert!(terms.is_sorted_by(|left, right| left.wire < right.wire));
+                assert!(terms.iter().all(|term| term.wire < counts.wires));
+                let zero = Fr::from(0u64);
+                let value = |term: &Term| system.coefficients()[term.coefficient as usize];
+                assert!(terms.iter().all(|term| value(term) != zero));
+            }
+        }
+    });
+}
+
+/// Checks a `.wtns` file: an accepted one has as many values as it says, and the first is 1.
+pub fn wtns(data: &[u8]) {
+    with_file(&file(data, WTNS, &[]), |path| {
+        let Ok(opened) = WitnessFile::open(path) else { return };
+        // The length of the file bounds the number of values.
+        if let Ok(values) = opened.values(0..opened.wires()) {
+            assert_eq!((values.len(), values[0]), (opened.wires() as usize, Fr::from(1u64)));
+        }
+    });
+}
+
+/// Checks a `.sym` file: names are of wires that exist.
+pub fn sym(data: &[u8]) {
+    with_file(&file(data, SYM, &[]), |path| {
+        let Ok(symbols) = Symbols::read(path, 4) else { return };
+        let named = (0..4).filter(|wire| symbols.name(*wire).is_some_and(|name| !name.is_empty()));
+        assert_eq!(named.count(), symbols.len());
+    });
 }

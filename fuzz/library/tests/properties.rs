@@ -3,19 +3,22 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::protocol::messages::Message;
-use hekaton_fuzzing::{KEY, MANIFEST, PROOF, answers, log};
+use hekaton_fuzzing::{KEY, MANIFEST, PROOF, R1CS, SYM, WTNS, answers, log};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 6] = [
+const TARGETS: [(&str, Target); 9] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
     ("run_log", hekaton_fuzzing::run_log),
     ("messages", hekaton_fuzzing::messages),
     ("key_file", hekaton_fuzzing::key_file),
+    ("r1cs", hekaton_fuzzing::r1cs),
+    ("wtns", hekaton_fuzzing::wtns),
+    ("sym", hekaton_fuzzing::sym),
 ];
 
 /// Mostly short programs, and some files.
@@ -39,7 +42,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file }
+properties! { proof verifying_key manifest run_log messages key_file r1cs wtns sym }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
@@ -63,12 +66,15 @@ fn seeds_run() {
 }
 
 fn write_seeds() {
-    let good: [(&str, Vec<u8>); 5] = [
+    let good: [(&str, Vec<u8>); 8] = [
         ("proof", PROOF.to_vec()),
         ("verifying_key", KEY.to_vec()),
         ("manifest", MANIFEST.as_bytes().to_vec()),
         ("run_log", log().to_vec()),
         ("messages", answers()[1].to_bytes()),
+        ("r1cs", R1CS.to_vec()),
+        ("wtns", WTNS.to_vec()),
+        ("sym", SYM.to_vec()),
     ];
     for (target, bytes) in good {
         std::fs::create_dir_all(seeds(target)).unwrap();

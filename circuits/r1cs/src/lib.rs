@@ -1,0 +1,26 @@
+//! Constraint systems in one piece, from other tools: circom's files, and arkworks circuits.
+//!
+//! - [`R1csFile`]: the constraints in a circom `.r1cs`, as a [`System`].
+//! - [`WitnessFile`]: the values in a `.wtns`, read where they are needed.
+//! - [`Symbols`]: the names of wires in a `.sym`.
+//! - [`system_of`] and [`witness_of`]: the same from an arkworks circuit.
+//! - [`partition`]: cuts of a system into parts that share few wires.
+//!
+//! The field is the scalar field of BLS12-381 (`circom --prime bls12381`). Everything is checked
+//! before use, and nothing is allocated for a number whose bytes are not in the file.
+
+mod container;
+mod error;
+mod monolith;
+pub mod partition;
+mod r1cs_file;
+mod symbols;
+mod system;
+mod witness;
+
+pub use error::{FileError, Place, Problem};
+pub use monolith::{MonolithError, system_of, witness_of};
+pub use r1cs_file::{Counts, R1csFile};
+pub use symbols::Symbols;
+pub use system::{FalseRow, Limit, RowError, System, SystemBuilder, Term};
+pub use witness::WitnessFile;

@@ -1,0 +1,92 @@
+//! arkworks circuits in one piece: any [`ConstraintSynthesizer`] of ark-relations 0.6.
+
+use crate::system::{RowError, System, SystemBuilder, bytes_of};
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal,
+    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode,
+};
+use hekaton_circuit::Fr;
+
+/// Why an arkworks circuit has no constraint system.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MonolithError {
+    /// Its synthesis failed.
+    #[error("the synthesis failed: {0}")]
+    Synthesis(#[from] SynthesisError),
+    /// It has constraints that are no R1CS.
+    #[error("the circuit has constraints other than R1CS; use R1CS gadgets only")]
+    Predicate,
+    /// A row is wrong.
+    #[error("constraint {number}: {error}")]
+    Row {
+        /// The constraint, from 0.
+        number: u32,
+        /// What is wrong.
+        error: RowError,
+    },
+    /// There are more wires or constraints than can be counted.
+    #[error("the circuit has more than 2^32 - 1 wires or constraints")]
+    TooLarge,
+}
+
+/// The constraints of a circuit, which is synthesized without values. Wire 0 is the constant 1; the
+/// public inputs follow in the order of their allocation, then the witness variables.
+///
+/// # Errors
+/// If the synthesis fails, or there are constraints other than R1CS.
+pub fn system_of(circuit: impl ConstraintSynthesizer<Fr>) -> Result<System, MonolithError> {
+    let cs = synthesize(circuit, SynthesisMode::Setup)?;
+    let matrices = cs.to_matrices()?;
+    let predicates = matrices.len();
+    let rows = matrices.into_iter().find(|(label, _)| label.as_str() == R1CS_PREDICATE_LABEL);
+    let Some((_, rows)) = rows else { return Err(MonolithError::Predicate) };
+    let [a, b, c] = rows.as_slice() else { return Err(MonolithError::Predicate) };
+    if predicates != 1 {
+        return Err(MonolithError::Predicate);
+    }
+    let count = |n: usize| u32::try_from(n).map_err(|_| MonolithError::TooLarge);
+    let public = cs.num_instance_variables();
+    let wires = count(public + cs.num_witness_variables())?;
+    let mut system = SystemBuilder::new(wires, count(public - 1)?);
+    for (number, combinations) in a.iter().zip(b).zip(c).enumerate() {
+        let number = count(number)?;
+        let in_row = |error| MonolithError::Row { number, error };
+        let ((a, b), c) = combinations;
+        for combination in [a, b, c] {
+            for (coefficient, wire) in combination {
+                let (wire, value) = (count(*wire)?, || *coefficient);
+                system.term(wire, &bytes_of(coefficient), value).map_err(in_row)?;
+            }
+            system.end_combination().map_err(in_row)?;
+        }
+        system.end_row(number).map_err(in_row)?;
+    }
+    Ok(system.finish())
+}
+
+/// The values of all wires of a circuit with its witness, in the order of [`system_of`].
+///
+/// # Errors
+/// If the synthesis fails.
+pub fn witness_of(circuit: impl ConstraintSynthesizer<Fr>) -> Result<Vec<Fr>, MonolithError> {
+    // Only the assignment is needed, not the matrices.
+    let mode = SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
+    let cs = synthesize(circuit, mode)?;
+    let cs = cs.borrow().ok_or(SynthesisError::MissingCS)?;
+    let mut values = cs.instance_assignment()?.to_vec();
+    values.extend_from_slice(cs.witness_assignment()?);
+    Ok(values)
+}
+
+fn synthesize(
+    circuit: impl ConstraintSynthesizer<Fr>,
+    mode: SynthesisMode,
+) -> Result<ConstraintSystemRef<Fr>, MonolithError> {
+    let cs = ConstraintSystem::new_ref();
+    cs.set_mode(mode);
+    cs.set_optimization_goal(OptimizationGoal::None);
+    circuit.generate_constraints(cs.clone())?;
+    cs.finalize();
+    Ok(cs)
+}

@@ -1,0 +1,103 @@
+//! Cuts a constraint system into parts, so that few wires are shared. What a cut costs is counted
+//! here; whether parts prove what the system says does not depend on how they were found.
+//!
+//! A part has a row for each constraint, and one more (with a committed variable, and 32 bytes on
+//! their way to a prover) for each occurrence of a shared wire. The number of occurrences S is what
+//! the cut should make small:
+//!
+//! ```text
+//! lambda_w = number of parts in whose rows wire w occurs
+//! S = sum of max(lambda_w, 1) over public w, and of lambda_w over private w with lambda_w >= 2
+//! ```
+
+mod contiguous;
+mod moves;
+mod occurrences;
+mod order;
+
+pub use contiguous::{DoesNotFit, contiguous};
+pub use moves::improve;
+pub use occurrences::Occurrences;
+pub use order::{Order, order};
+
+use crate::system::System;
+
+/// Rows of a part that are neither constraints nor slots: the sum of its terms, and two masks.
+pub const FIXED_ROWS: u64 = 3;
+
+/// A cut: the part of each row of a [`System`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The part of each row.
+    pub part_of: Vec<u32>,
+    /// The number of parts, k.
+    pub parts: u32,
+}
+
+/// What a cut costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The number of constraints of each part.
+    pub rows: Vec<u64>,
+    /// The number of shared wires that occur in each part. A public wire that occurs in no row
+    /// counts for the part with the fewest rows.
+    pub slots: Vec<u64>,
+    /// The number of shared wires, public ones included.
+    pub shared: u64,
+}
+
+impl Cost {
+    /// The number of occurrences of shared wires, S.
+    pub fn occurrences(&self) -> u64 {
+        self.slots.iter().sum()
+    }
+
+    /// The rows of the largest part, slots and the fixed ones included.
+    pub fn largest(&self) -> u64 {
+        let sizes = self.rows.iter().zip(&self.slots).map(|(rows, slots)| rows + slots);
+        sizes.max().unwrap_or_default() + FIXED_ROWS
+    }
+
+    /// The rows that the cut adds, as a fraction of the constraints.
+    #[allow(clippy::cast_precision_loss, reason = "a ratio for people")]
+    pub fn added(&self) -> f64 {
+        self.occurrences() as f64 / self.rows.iter().sum::<u64>().max(1) as f64
+    }
+}
+
+impl Cut {
+    /// All rows in one part.
+    pub fn whole(system: &System) -> Self {
+        Self { part_of: vec![0; system.rows()], parts: 1 }
+    }
+
+    /// Counts what the cut costs.
+    pub fn cost(&self, system: &System, occurrences: &Occurrences) -> Cost {
+        let parts = self.parts as usize;
+        let (mut rows, mut slots, mut shared) = (vec![0; parts], vec![0; parts], 0);
+        self.part_of.iter().for_each(|part| rows[*part as usize] += 1);
+        let mut found = Vec::new();
+        let mut unread = 0;
+        for wire in 1..system.wires() {
+            found.clear();
+            for row in occurrences.rows(wire) {
+                let part = self.part_of[*row as usize];
+                if !found.contains(&part) {
+                    found.push(part);
+                }
+            }
+            let is_public = wire <= system.public();
+            if is_public || found.len() >= 2 {
+                shared += 1;
+                found.iter().for_each(|part| slots[*part as usize] += 1);
+            }
+            if is_public && found.is_empty() {
+                unread += 1;
+            }
+        }
+        if let Some(emptiest) = (0..parts).min_by_key(|part| rows[*part]) {
+            slots[emptiest] += unread;
+        }
+        Cost { rows, slots, shared }
+    }
+}

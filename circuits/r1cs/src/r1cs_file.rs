@@ -1,0 +1,170 @@
+//! circom's `.r1cs` files, version 1.
+//!
+//! Section 1 has the field and the counts, section 2 the constraints, section 3 the labels of wires;
+//! sections 4 and 5 describe custom gates.
+
+use crate::container::{Container, Reader, decode};
+use crate::error::{FileError, Place, Problem};
+use crate::system::{System, SystemBuilder};
+use std::path::Path;
+
+const HEADER: u32 = 1;
+const CONSTRAINTS: u32 = 2;
+const LABELS: u32 = 3;
+const CUSTOM_GATES: [u32; 2] = [4, 5];
+/// Bytes of a term: the wire and the coefficient.
+const TERM: u64 = 4 + 32;
+
+/// What a circuit consists of. Wire 0 is the constant 1; public outputs, public inputs, private
+/// inputs and all others follow in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// The number of wires, the constant included.
+    pub wires: u32,
+    /// The number of public outputs.
+    pub outputs: u32,
+    /// The number of public inputs.
+    pub inputs: u32,
+    /// The number of private inputs.
+    pub private_inputs: u32,
+    /// The number of constraints.
+    pub rows: u32,
+}
+
+impl Counts {
+    /// The number of public wires, outputs before inputs: wires 1 up to this number.
+    pub fn public(&self) -> u32 {
+        // Their sum is below the number of wires.
+        self.outputs + self.inputs
+    }
+}
+
+/// An opened `.r1cs` file, whose header is checked.
+#[derive(Debug)]
+pub struct R1csFile {
+    container: Container,
+    counts: Counts,
+    labels: u64,
+}
+
+impl R1csFile {
+    /// Opens a file, and checks everything but the constraints.
+    ///
+    /// # Errors
+    /// If it is no such file, is truncated, is of another field, or has custom gates.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let container = Container::open(path, "r1cs", 1)?;
+        let mut header = container.reader(HEADER)?;
+        header.field()?;
+        let wires = header.u32("the number of wires")?;
+        let outputs = header.u32("the number of public outputs")?;
+        let inputs = header.u32("the number of public inputs")?;
+        let private_inputs = header.u32("the number of private inputs")?;
+        let labels = header.u64("the number of labels")?;
+        let rows = header.u32("the number of constraints")?;
+        let named: u64 = [outputs, inputs, private_inputs].into_iter().map(u64::from).sum();
+        if named >= u64::from(wires) {
+            let what = "the number of wires";
+            let (found, expected) = (u64::from(wires), named + 1);
+            return Err(header.error(Problem::Mismatch { what, found, expected }));
+        }
+        let public = u64::from(outputs) + u64::from(inputs);
+        if public > MOST_PUBLIC {
+            let what = "the number of public wires";
+            return Err(header.error(Problem::TooMany { what, found: public, most: MOST_PUBLIC }));
+        }
+        header.finish("the header")?;
+        let counts = Counts { wires, outputs, inputs, private_inputs, rows };
+        for kind in CUSTOM_GATES.into_iter().filter(|kind| container.has(*kind)) {
+            // An empty list is a count of zero.
+            let mut gates = container.reader(kind)?;
+            if gates.left() > 0 && gates.u32("the number of custom gates")? > 0 {
+                return Err(gates.error(Problem::CustomGates));
+            }
+        }
+        // A row has at least three counts, and a wire one label: what the file says of itself is
+        // possible, so that numbers of it may be trusted with memory.
+        let section = container.section(CONSTRAINTS)?;
+        if section.length / 12 < u64::from(rows) {
+            let place = Place { section: Some(CONSTRAINTS), ..Place::default() };
+            let problem = Problem::TooMany {
+                what: "the number of constraints in the header",
+                found: rows.into(),
+                most: section.length / 12,
+            };
+            return Err(container.error(place, problem));
+        }
+        if container.has(LABELS) {
+            let section = container.section(LABELS)?;
+            let expected = 8 * u64::from(wires);
+            if section.length != expected {
+                let place = Place { section: Some(LABELS), ..Place::default() };
+                let what = "its length";
+                let problem = Problem::Mismatch { what, found: section.length, expected };
+                return Err(container.error(place, problem));
+            }
+        }
+        Ok(Self { container, counts, labels })
+    }
+
+    /// What the circuit consists of.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The number of labels of signals before circom's simplification.
+    pub fn labels(&self) -> u64 {
+        self.labels
+    }
+
+    /// The BLAKE3 digest of the file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn digest(&self) -> Result<[u8; 32], FileError> {
+        self.container.digest()
+    }
+
+    /// Reads the constraints. `progress` is called now and then with the number of rows so far.
+    ///
+    /// # Errors
+    /// If a row has a wire that does not exist, a number that is not below the modulus, or cannot
+    /// hold; if the section is truncated or longer than the rows.
+    pub fn read(&self, mut progress: impl FnMut(u32)) -> Result<System, FileError> {
+        let mut reader = self.container.reader(CONSTRAINTS)?;
+        let mut system = SystemBuilder::new(self.counts.wires, self.counts.public());
+        for row in 0..self.counts.rows {
+            reader.place.row = Some(row.into());
+            for _ in 0..3 {
+                combination(&mut reader, &mut system)?;
+            }
+            system.end_row(row).map_err(|e| reader.error(e.into()))?;
+            if row % (1 << 16) == 0 {
+                progress(row);
+            }
+        }
+        reader.place.row = None;
+        reader.finish("the constraints")?;
+        Ok(system.finish())
+    }
+}
+
+/// The most public wires that are supported.
+const MOST_PUBLIC: u64 = 1 << 24;
+
+/// Reads a linear combination.
+fn combination(reader: &mut Reader<'_>, system: &mut SystemBuilder) -> Result<(), FileError> {
+    let terms = reader.u32("the number of terms")?;
+    let most = reader.left() / TERM;
+    if u64::from(terms) > most {
+        let what = "the number of terms";
+        return Err(reader.error(Problem::TooMany { what, found: terms.into(), most }));
+    }
+    for _ in 0..terms {
+        let wire = reader.u32("a wire")?;
+        let coefficient = reader.scalar("a coefficient")?;
+        let value = || decode(&coefficient).unwrap_or_default();
+        system.term(wire, &coefficient, value).map_err(|e| reader.error(e.into()))?;
+    }
+    system.end_combination().map_err(|e| reader.error(e.into()))
+}

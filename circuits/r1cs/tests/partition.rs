@@ -1,0 +1,166 @@
+//! Cuts: what they cost, and that they fit.
+
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
+
+use hekaton_circuit::Fr;
+use hekaton_r1cs::partition::{Cost, Cut, FIXED_ROWS, Occurrences, Order, contiguous, improve, order};
+use hekaton_r1cs::{System, SystemBuilder};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// A system whose rows have these wires, as A, B and C in turn, with coefficient 1.
+fn system(wires: u32, public: u32, rows: &[Vec<u32>]) -> System {
+    let mut builder = SystemBuilder::new(wires, public);
+    let mut one = [0; 32];
+    one[0] = 1;
+    for (number, row) in (0u32..).zip(rows) {
+        for place in 0..3 {
+            for wire in row.iter().skip(place).step_by(3) {
+                builder.term(*wire, &one, || Fr::from(1u64)).unwrap();
+            }
+            builder.end_combination().unwrap();
+        }
+        builder.end_row(number).unwrap();
+    }
+    builder.finish()
+}
+
+/// The cost by its definition.
+fn counted(system: &System, rows: &[Vec<u32>], cut: &Cut) -> Cost {
+    let mut cost = Cost {
+        rows: vec![0; cut.parts as usize],
+        slots: vec![0; cut.parts as usize],
+        shared: 0,
+    };
+    cut.part_of.iter().for_each(|part| cost.rows[*part as usize] += 1);
+    let mut unread = 0;
+    for wire in 1..system.wires() {
+        let parts: BTreeSet<u32> = (rows.iter().zip(&cut.part_of))
+            .filter(|(row, _)| row.contains(&wire))
+            .map(|(_, part)| *part)
+            .collect();
+        if wire <= system.public() || parts.len() >= 2 {
+            cost.shared += 1;
+            parts.iter().for_each(|part| cost.slots[*part as usize] += 1);
+            unread += u64::from(parts.is_empty());
+        }
+    }
+    let emptiest = (0..cut.parts as usize).min_by_key(|part| cost.rows[*part]).unwrap();
+    cost.slots[emptiest] += unread;
+    cost
+}
+
+fn any_rows(wires: u32) -> impl Strategy<Value = Vec<Vec<u32>>> {
+    // Mostly neighbors, so that there are good cuts.
+    let row = (1..wires, prop::collection::vec(0u32..6, 1..5)).prop_map(move |(base, offsets)| {
+        let wires = offsets.into_iter().map(|offset| 1 + (base + offset) % (wires - 1));
+        wires.collect::<BTreeSet<_>>().into_iter().collect::<Vec<u32>>()
+    });
+    prop::collection::vec(row, 1..60)
+}
+
+proptest! {
+    /// Costs are counted as they are defined, and moves never make them worse, nor parts too large.
+    #[test]
+    fn moves_make_cuts_cheaper(
+        rows in any_rows(40),
+        parts in 1u32..6,
+        public in 0u32..4,
+        seed in prop::collection::vec(any::<u32>(), 60),
+        room in 0u64..20,
+    ) {
+        let system = system(40, public, &rows);
+        let occurrences = Occurrences::new(&system);
+        prop_assert_eq!(occurrences.count(), rows.iter().map(Vec::len).sum::<usize>());
+        let part_of = seed[..rows.len()].iter().map(|s| s % parts).collect();
+        let mut cut = Cut { part_of, parts };
+        let before = cut.cost(&system, &occurrences);
+        prop_assert_eq!(&before, &counted(&system, &rows, &cut));
+        let most = before.largest() + room;
+        let moved = improve(&mut cut, &system, &occurrences, most);
+        let after = cut.cost(&system, &occurrences);
+        prop_assert_eq!(&after, &counted(&system, &rows, &cut));
+        // Each move gains at least one occurrence.
+        prop_assert!(after.occurrences() + moved as u64 <= before.occurrences());
+        // A public wire without rows moves with the emptiest part, and is not counted in moves.
+        prop_assert!(after.largest() <= most + u64::from(public), "{after:?} {most}");
+    }
+
+    /// Contiguous cuts have parts that fit, or the error says which constraint is too large.
+    #[test]
+    fn contiguous_cuts_fit(rows in any_rows(40), public in 0u32..4, most in 4u64..40) {
+        let system = system(40, public, &rows);
+        let occurrences = Occurrences::new(&system);
+        for order in [Order::Source, Order::LargestWire] {
+            match contiguous(&system, &occurrences, order, most) {
+                Ok(cut) => {
+                    let cost = cut.cost(&system, &occurrences);
+                    prop_assert!(cost.largest() <= most);
+                    prop_assert!(cost.rows.iter().all(|rows| *rows > 0));
+                    let in_order: Vec<u32> =
+                        order.rows(&system).iter().map(|r| cut.part_of[*r as usize]).collect();
+                    prop_assert!(in_order.is_sorted());
+                }
+                Err(error) => {
+                    // Each constraint in a part of its own is too much.
+                    prop_assert!(error.needed > most);
+                    let alone = Cut { part_of: (0..rows.len() as u32).collect(), parts: rows.len() as u32 };
+                    prop_assert_eq!(alone.cost(&system, &occurrences).largest(), error.needed);
+                }
+            }
+        }
+    }
+}
+
+/// Products first, then the linear rows that belong to them, as circom writes them: sorted by the
+/// largest wire, they are beside each other.
+#[test]
+fn rows_far_from_their_wires_are_sorted() {
+    let products = (0..300).map(|i| vec![3 * i + 1, 3 * i + 2, 3 * i + 3]);
+    let linear = (0..300).map(|i| vec![3 * i + 3, 3 * i + 4]);
+    let rows: Vec<Vec<u32>> = products.chain(linear).collect();
+    let system = system(902, 0, &rows);
+    let occurrences = Occurrences::new(&system);
+    assert_eq!(order(&system, &occurrences, 4), Order::LargestWire);
+    let cost = |order| {
+        contiguous(&system, &occurrences, order, 200).unwrap().cost(&system, &occurrences)
+    };
+    let [source, sorted] = [Order::Source, Order::LargestWire].map(cost);
+    // A chain: one wire at each of three boundaries, in two parts each.
+    assert_eq!(sorted.occurrences(), 2 * (sorted.rows.len() as u64 - 1));
+    assert!(source.occurrences() > 20 * sorted.occurrences(), "{source:?}");
+    assert!(sorted.largest() <= 200 && sorted.added() < 0.02);
+}
+
+/// A row in the wrong part moves to the other one, if there is room.
+#[test]
+fn a_row_in_the_wrong_part_moves() {
+    let rows: Vec<Vec<u32>> = (1..21).map(|i| vec![i, i + 1]).collect();
+    let system = system(22, 0, &rows);
+    let occurrences = Occurrences::new(&system);
+    let mut part_of: Vec<u32> = (0..20).map(|i| i / 10).collect();
+    part_of[4] = 1;
+    let wrong = Cut { part_of, parts: 2 };
+    assert_eq!(wrong.cost(&system, &occurrences).occurrences(), 6);
+    let mut cut = wrong.clone();
+    assert_eq!(improve(&mut cut, &system, &occurrences, 100), 1);
+    assert_eq!((cut.part_of[4], cut.cost(&system, &occurrences).occurrences()), (0, 2));
+    // The first part would have 10 rows, 1 slot, and what every part has.
+    for (most, moves) in [(11 + FIXED_ROWS, 1), (10 + FIXED_ROWS, 0)] {
+        let mut cut = wrong.clone();
+        assert_eq!(improve(&mut cut, &system, &occurrences, most), moves, "{most}");
+    }
+    assert_eq!(Cut::whole(&system).cost(&system, &occurrences).occurrences(), 0);
+}
+
+/// Public wires have a slot wherever they occur, and one somewhere if they occur nowhere.
+#[test]
+fn public_wires_cost_at_every_occurrence() {
+    let rows = vec![vec![1, 4], vec![1, 5], vec![2, 4, 5]];
+    let system = system(6, 3, &rows);
+    let occurrences = Occurrences::new(&system);
+    let cut = Cut { part_of: vec![0, 0, 1], parts: 2 };
+    let cost = cut.cost(&system, &occurrences);
+    // Wire 1 in part 0; 2 and, in no row, 3 in part 1; 4 and 5 in both.
+    assert_eq!((cost.slots, cost.shared), (vec![3, 4], 5));
+}
