@@ -217,7 +217,8 @@ impl Reader<'_> {
         }
         let name = name_of(&prime).map(str::to_owned);
         prime.reverse();
-        let field = name.unwrap_or_else(|| format!("the field of 0x{} elements", hex::encode(&prime)));
+        let field =
+            name.unwrap_or_else(|| format!("the field of 0x{} elements", hex::encode(&prime)));
         Err(self.error(Problem::Field { field }))
     }
 

@@ -177,7 +177,8 @@ fn witnesses() {
 #[test]
 fn names_of_wires() {
     let files = Files::new();
-    let path = files.write("c.sym", b"1,1,0,main.y\n2,2,0,main.x\r\n3,-1,0,main.gone\n4,1,1,main.z\n");
+    let path =
+        files.write("c.sym", b"1,1,0,main.y\n2,2,0,main.x\r\n3,-1,0,main.gone\n4,1,1,main.z\n");
     let symbols = Symbols::read(&path, 4).unwrap();
     assert_eq!((symbols.name(1), symbols.name(2)), (Some("main.y"), Some("main.x")));
     assert_eq!((symbols.name(0), symbols.name(3), symbols.len()), (None, None, 2));

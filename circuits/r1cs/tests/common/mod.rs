@@ -5,18 +5,18 @@ use hekaton_circuit::Fr;
 use std::path::PathBuf;
 
 /// A combination: wires and coefficients.
-pub type Combination = Vec<(u32, Fr)>;
+pub(crate) type Combination = Vec<(u32, Fr)>;
 
-pub fn number(value: &Fr) -> Vec<u8> {
+pub(crate) fn number(value: &Fr) -> Vec<u8> {
     value.into_bigint().to_bytes_le()
 }
 
-pub fn modulus() -> Vec<u8> {
+pub(crate) fn modulus() -> Vec<u8> {
     Fr::MODULUS.to_bytes_le()
 }
 
 /// A container of these sections.
-pub fn container(magic: &str, version: u32, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn container(magic: &str, version: u32, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut out = magic.as_bytes().to_vec();
     out.extend(version.to_le_bytes());
     out.extend((sections.len() as u32).to_le_bytes());
@@ -29,7 +29,7 @@ pub fn container(magic: &str, version: u32, sections: &[(u32, Vec<u8>)]) -> Vec<
 }
 
 /// The header of an `.r1cs`: wires, outputs, inputs, private inputs, rows.
-pub fn header(counts: [u32; 5]) -> Vec<u8> {
+pub(crate) fn header(counts: [u32; 5]) -> Vec<u8> {
     let [wires, outputs, inputs, private, rows] = counts;
     let mut out = 32u32.to_le_bytes().to_vec();
     out.extend(modulus());
@@ -41,7 +41,7 @@ pub fn header(counts: [u32; 5]) -> Vec<u8> {
     out
 }
 
-pub fn constraints(rows: &[[Combination; 3]]) -> Vec<u8> {
+pub(crate) fn constraints(rows: &[[Combination; 3]]) -> Vec<u8> {
     let mut out = Vec::new();
     for combination in rows.iter().flatten() {
         out.extend((combination.len() as u32).to_le_bytes());
@@ -54,13 +54,13 @@ pub fn constraints(rows: &[[Combination; 3]]) -> Vec<u8> {
 }
 
 /// The sections of an `.r1cs` with one output and one input.
-pub fn sections(wires: u32, rows: &[[Combination; 3]]) -> Vec<(u32, Vec<u8>)> {
+pub(crate) fn sections(wires: u32, rows: &[[Combination; 3]]) -> Vec<(u32, Vec<u8>)> {
     let labels = (0..u64::from(wires)).flat_map(u64::to_le_bytes).collect();
     let header = header([wires, 1, 1, 0, rows.len() as u32]);
     vec![(1, header), (2, constraints(rows)), (3, labels)]
 }
 
-pub fn witness(values: &[Fr]) -> Vec<u8> {
+pub(crate) fn witness(values: &[Fr]) -> Vec<u8> {
     let mut header = 32u32.to_le_bytes().to_vec();
     header.extend(modulus());
     header.extend((values.len() as u32).to_le_bytes());
@@ -68,7 +68,7 @@ pub fn witness(values: &[Fr]) -> Vec<u8> {
 }
 
 /// y = x^3 + 5 with wires 1 = y, 2 = x, 3 = x^2: terms out of order, a wire twice, and a zero.
-pub fn cubic() -> Vec<[Combination; 3]> {
+pub(crate) fn cubic() -> Vec<[Combination; 3]> {
     let one = Fr::from(1u64);
     let zero = Fr::from(0u64);
     vec![
@@ -81,20 +81,20 @@ pub fn cubic() -> Vec<[Combination; 3]> {
     ]
 }
 
-pub fn cubic_values(x: u64) -> Vec<Fr> {
+pub(crate) fn cubic_values(x: u64) -> Vec<Fr> {
     let x = Fr::from(x);
     vec![Fr::from(1u64), x.pow([3]) + Fr::from(5u64), x, x * x]
 }
 
 /// A directory for files of a test.
-pub struct Files(tempfile::TempDir);
+pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.0.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
