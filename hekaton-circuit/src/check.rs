@@ -108,7 +108,7 @@ pub fn check_with(
     let mut mutations = Vec::new();
     for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
         let r1cs = &types[kind as usize];
-        let checked = Instance::new(circuit, &execution, instance, slots, r1cs.layout)?;
+        let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
         checked.compare(r1cs)?;
         let room = options.violations - report.violations.len();
         let found = violations(layout, instance, r1cs, checked.assignment(), room);

@@ -4,7 +4,7 @@ use crate::check_error::CheckError;
 use crate::execution::{Execution, PrivateInput};
 use crate::ids::{InstanceId, TypeId};
 use crate::labels;
-use crate::memory::{MemoryChallenges, SlotAccess};
+use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::prefix::Prefix;
 use crate::prepared::PreparedCircuit;
 use crate::r1cs::{R1cs, R1csDifference};
@@ -13,6 +13,7 @@ use crate::variables::VariableLayout;
 use crate::violation::{MEMORY_CHECK, Violation};
 use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError, SynthesisMode};
 use hekaton_arith::Fr;
+use std::borrow::Cow;
 
 /// One instance of a checked run.
 pub(crate) struct Instance<'a> {
@@ -24,7 +25,7 @@ pub(crate) struct Instance<'a> {
     pub(crate) values: Vec<Fr>,
     slots: &'a [SlotAccess],
     variables: VariableLayout,
-    r1cs: R1cs,
+    r1cs: Cow<'a, R1cs>,
     assignment: Vec<Fr>,
 }
 
@@ -34,7 +35,7 @@ impl<'a> Instance<'a> {
         execution: &Execution<'_>,
         id: InstanceId,
         slots: &'a [SlotAccess],
-        variables: VariableLayout,
+        expected: &'a R1cs,
     ) -> Result<Self, CheckError> {
         let (layout, instance) = (circuit.layout(), id.index());
         let private = execution.private_input(layout, id)?;
@@ -42,14 +43,20 @@ impl<'a> Instance<'a> {
         // (spec: zero-knowledge#masks).
         let mask = |i: u64| Fr::from(u128::MAX) + Fr::from(i);
         let values = execution.values.masked_slots(layout, id, mask);
-        let kind = layout.type_of(id);
+        let (kind, variables) = (layout.type_of(id), expected.layout);
         let synthesis = Synthesis { circuit, kind, variables };
         let inside = |source| CheckError::Synthesize { instance, source };
-        let cs = synthesize(&synthesis, slots, &values, &private)
-            .ok_or(CheckError::Unchecked { instance })?
-            .map_err(inside)?;
-        let r1cs = synthesis.matrices(&cs).map_err(inside)?;
-        let assignment = assignment(&cs).map_err(|source| inside(synthesis.gadget(source)))?;
+        let prefix = prefix(slots, &values).ok_or(CheckError::Unchecked { instance })?;
+        let (r1cs, assignment) = if circuit.stored().is_some() {
+            // Stored constraints are the same for all instances.
+            let count = expected.variables;
+            let z = circuit.witness(kind, Masking::Masked, &prefix, &private, count);
+            (Cow::Borrowed(expected), z.map_err(inside)?)
+        } else {
+            let cs = synthesize(&synthesis, &prefix, &private).map_err(inside)?;
+            let z = assignment(&cs).map_err(|source| inside(synthesis.gadget(source)))?;
+            (Cow::Owned(synthesis.matrices(&cs).map_err(inside)?), z)
+        };
         Ok(Self { circuit, id, kind, private, values, slots, variables, r1cs, assignment })
     }
 
@@ -83,6 +90,11 @@ impl<'a> Instance<'a> {
         }
         let cs = labels::recorded(|| self.synthesize(&self.values))?;
         for violation in &mut list {
+            let place = self.circuit.describe(self.id, violation.constraint, Masking::Masked);
+            if let Some(place) = place {
+                violation.label = place;
+                continue;
+            }
             violation.label = match &cs {
                 Some(cs) if violation.constraint >= self.variables.rows() => {
                     labels::label(cs, violation.constraint)
@@ -94,14 +106,18 @@ impl<'a> Instance<'a> {
     }
 
     /// Synthesizes the instance with these values in its slots; `None` if no challenges are off the
-    /// poles.
+    /// poles, or the constraints are stored.
     pub(crate) fn synthesize(
         &self,
         values: &[Fr],
     ) -> Result<Option<ConstraintSystemRef<Fr>>, CheckError> {
         let Self { circuit, kind, variables, .. } = *self;
+        if circuit.stored().is_some() {
+            return Ok(None);
+        }
         let synthesis = Synthesis { circuit, kind, variables };
-        synthesize(&synthesis, self.slots, values, &self.private)
+        prefix(self.slots, values)
+            .map(|prefix| synthesize(&synthesis, &prefix, &self.private))
             .transpose()
             .map_err(|source| CheckError::Synthesize { instance: self.id.index(), source })
     }
@@ -129,20 +145,22 @@ fn assignment(cs: &ConstraintSystemRef<Fr>) -> Result<Vec<Fr>, SynthesisError> {
     Ok(assignment)
 }
 
-/// Synthesizes a subcircuit with values, under challenges that hit no pole (zero denominator). Any
-/// such challenges will do: for s slots, at most s values of g are poles, so one of s + 1 values is
-/// not (spec: memory-check#pole).
-fn synthesize(
-    synthesis: &Synthesis<'_>,
-    slots: &[SlotAccess],
-    values: &[Fr],
-    private: &PrivateInput,
-) -> Option<Result<ConstraintSystemRef<Fr>, SynthesizeError>> {
+/// The variables of the memory check under challenges that hit no pole (zero denominator). Any such
+/// challenges will do: for s slots, at most s values of g are poles, so one of s + 1 values is not
+/// (spec: memory-check#pole).
+fn prefix(slots: &[SlotAccess], values: &[Fr]) -> Option<Prefix> {
     let b = Fr::from(u128::MAX - 172);
     let challenges =
         |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
-    let prefix =
-        (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, values, &challenges(i)).ok())?;
+    (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, values, &challenges(i)).ok())
+}
+
+/// Synthesizes a subcircuit with values.
+fn synthesize(
+    synthesis: &Synthesis<'_>,
+    prefix: &Prefix,
+    private: &PrivateInput,
+) -> Result<ConstraintSystemRef<Fr>, SynthesizeError> {
     let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
-    Some(synthesis.run(mode, Some(&prefix), Some(private)))
+    synthesis.run(mode, Some(prefix), Some(private))
 }

@@ -1,15 +1,14 @@
 //! The trait that circuit authors implement.
 
+use crate::circuit_error::CircuitError;
 use crate::ids::InstanceId;
 use crate::layout_builder::LayoutBuilder;
 use crate::layout_error::LayoutError;
+use crate::stored::StoredRows;
 use crate::subcircuit::Subcircuit;
 use crate::values::WireValues;
 use ark_relations::gr1cs::SynthesisError;
 use std::ops::Range;
-
-/// Any error from an author's code.
-pub type CircuitError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A computation split into subcircuits: the lower of two interfaces, with slots as numbers. Most
 /// authors use [`WiredCircuit`](crate::parts::WiredCircuit), which implements this one.
@@ -92,4 +91,10 @@ pub trait Circuit: Sync {
         subcircuit: &Subcircuit,
         private: Option<&Self::Private>,
     ) -> Result<(), SynthesisError>;
+
+    /// The constraints and values of a circuit that stores them, in place of
+    /// [`synthesize`](Self::synthesize), which is then for other provers only. The default is none.
+    fn stored(&self) -> Option<&dyn StoredRows<Self::Private>> {
+        None
+    }
 }

@@ -1,6 +1,7 @@
 //! A circuit of closures, for tests and experiments.
 
-use crate::circuit::{Circuit, CircuitError};
+use crate::circuit::Circuit;
+use crate::circuit_error::CircuitError;
 use crate::ids::{InstanceId, WireId};
 use crate::layout_builder::LayoutBuilder;
 use crate::layout_error::LayoutError;

@@ -1,6 +1,6 @@
 //! The execution of a circuit on an input: the first step of proving and of checking.
 
-use crate::circuit::CircuitError;
+use crate::circuit_error::CircuitError;
 use crate::ids::InstanceId;
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;

@@ -38,6 +38,8 @@ mod checked_instance;
 #[cfg(feature = "synthesis")]
 mod circuit;
 #[cfg(feature = "synthesis")]
+mod circuit_error;
+#[cfg(feature = "synthesis")]
 mod closures;
 #[cfg(feature = "synthesis")]
 mod execution;
@@ -76,6 +78,10 @@ pub mod prover;
 #[cfg(feature = "synthesis")]
 mod r1cs;
 #[cfg(feature = "synthesis")]
+mod stored;
+#[cfg(feature = "synthesis")]
+mod stored_synthesis;
+#[cfg(feature = "synthesis")]
 mod subcircuit;
 #[cfg(feature = "synthesis")]
 mod synthesis;
@@ -101,7 +107,8 @@ pub mod ark {
 pub use {
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     check_error::CheckError,
-    circuit::{Circuit, CircuitError},
+    circuit::Circuit,
+    circuit_error::CircuitError,
     closures::Closures,
     execution::{Execution, ExecutionError, PrivateInput},
     fit::fit,
@@ -114,6 +121,7 @@ pub use {
     panics::CircuitPanic,
     prepared::PreparedCircuit,
     r1cs::{R1cs, R1csDifference},
+    stored::{StoredRow, StoredRows},
     subcircuit::Subcircuit,
     synthesis::{StandAlone, SynthesizeError},
     values::{ValuesError, WireValues},

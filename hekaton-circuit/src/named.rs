@@ -1,7 +1,8 @@
 //! Circuits that a program offers by name: parameters of any serde type, inputs from files, public
 //! values as text.
 
-use crate::circuit::{Circuit, CircuitError};
+use crate::circuit::Circuit;
+use crate::circuit_error::CircuitError;
 use hekaton_arith::Fr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

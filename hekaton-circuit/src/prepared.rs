@@ -1,15 +1,18 @@
 //! A circuit with its layout, without its types: setup, provers, ranks and checks work with this
 //! one form, so that they are compiled once and not once per circuit.
 
-use crate::circuit::{Circuit, CircuitError};
+use crate::circuit::Circuit;
+use crate::circuit_error::CircuitError;
 use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
-use crate::ids::InstanceId;
+use crate::ids::{InstanceId, TypeId};
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
 use crate::panics::{Failure, guard};
+use crate::stored::{Stored, StoredRow, StoredRows};
 use crate::subcircuit::Subcircuit;
 use crate::values::WireValues;
 use ark_relations::gr1cs::SynthesisError;
+use hekaton_arith::Fr;
 use std::ops::Range;
 
 /// A circuit's code behind one object-safe interface.
@@ -31,6 +34,8 @@ trait Code: Send + Sync {
     fn encode(&self, private: &PrivateInput) -> Result<Vec<u8>, String>;
 
     fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String>;
+
+    fn stored(&self) -> Option<&dyn Stored>;
 }
 
 /// A circuit with its types.
@@ -87,6 +92,59 @@ impl<C: Circuit> Code for Typed<'_, C> {
             Err(Failure::Returned(e)) => Err(e.to_string()),
             Err(Failure::Panicked(e)) => Err(e.to_string()),
         }
+    }
+
+    fn stored(&self) -> Option<&dyn Stored> {
+        self.circuit.stored().map(|_| self as &dyn Stored)
+    }
+}
+
+impl<C: Circuit> Typed<'_, C> {
+    /// What is stored, in a circuit that said so.
+    fn rows_of<R>(
+        &self,
+        what: &'static str,
+        call: impl FnOnce(&dyn StoredRows<C::Private>) -> Result<R, CircuitError>,
+    ) -> Result<R, Failure<CircuitError>> {
+        guard(what, || match self.circuit.stored() {
+            Some(stored) => call(stored),
+            None => Err("the circuit stores no constraints any more".into()),
+        })
+    }
+}
+
+impl<C: Circuit> Stored for Typed<'_, C> {
+    fn has_rows(&self) -> bool {
+        self.circuit.stored().is_some_and(|stored| stored.has_rows())
+    }
+
+    fn own(&self, kind: TypeId) -> usize {
+        self.circuit.stored().map_or(0, |stored| stored.own(kind))
+    }
+
+    fn rows(
+        &self,
+        kind: TypeId,
+        row: &mut dyn FnMut(StoredRow<'_>),
+    ) -> Result<(), Failure<CircuitError>> {
+        self.rows_of("reading stored constraints", |stored| stored.rows(kind, row))
+    }
+
+    fn own_values(
+        &self,
+        kind: TypeId,
+        slots: &[Fr],
+        private: &PrivateInput,
+        out: &mut Vec<Fr>,
+    ) -> Result<(), Failure<CircuitError>> {
+        self.rows_of("decoding values", |stored| {
+            let private = private.downcast_ref().ok_or("it belongs to another circuit")?;
+            stored.own_values(kind, slots, private, out)
+        })
+    }
+
+    fn describe(&self, instance: InstanceId, row: usize) -> Option<String> {
+        self.circuit.stored()?.describe(instance, row)
     }
 }
 
@@ -205,6 +263,11 @@ impl<'a> PreparedCircuit<'a> {
     /// If the bytes are not the encoding of a private input of this circuit.
     pub fn decode_private(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
         self.code.decode(bytes)
+    }
+
+    /// The stored constraints, if the circuit has them in place of gadgets.
+    pub(crate) fn stored(&self) -> Option<&dyn Stored> {
+        self.code.stored()
     }
 
     pub(crate) fn call_synthesize(

@@ -85,6 +85,14 @@ pub enum SynthesizeError {
         /// The slot, with its name if it has one.
         slot: String,
     },
+    /// Stored constraints or values cannot be used.
+    #[error("type '{kind}': {why}")]
+    Stored {
+        /// The type.
+        kind: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The number of variables differs from that at setup.
     #[error(
         "type '{kind}' has {found} variables with this witness, but had {expected} at setup: \
@@ -229,11 +237,15 @@ impl PreparedCircuit<'_> {
     /// If the author's gadgets fail, allocate public inputs, use constraints other than R1CS, or
     /// leave a slot unconstrained that is not declared so.
     pub fn r1cs(&self, kind: TypeId, masking: Masking) -> Result<R1cs, SynthesizeError> {
-        let slots = self.layout().slots(kind) + masking.slots();
-        let variables = VariableLayout::new(slots, masking);
-        let synthesis = Synthesis { circuit: self, kind, variables };
-        let cs = synthesis.run(SynthesisMode::Setup, None, None)?;
-        let r1cs = synthesis.matrices(&cs)?;
+        let r1cs = match self.stored() {
+            Some(stored) => self.stored_r1cs(stored, kind, masking)?,
+            None => {
+                let slots = self.layout().slots(kind) + masking.slots();
+                let variables = VariableLayout::new(slots, masking);
+                let synthesis = Synthesis { circuit: self, kind, variables };
+                synthesis.matrices(&synthesis.run(SynthesisMode::Setup, None, None)?)?
+            }
+        };
         // A forgotten equality leaves the value of a slot to the prover.
         let mut unused = r1cs.unconstrained_slots().into_iter();
         match unused.find(|slot| !self.layout().is_unconstrained(kind, *slot)) {
@@ -258,6 +270,9 @@ impl PreparedCircuit<'_> {
         private: &PrivateInput,
         expected: usize,
     ) -> Result<Vec<Fr>, SynthesizeError> {
+        if let Some(stored) = self.stored() {
+            return self.stored_witness(stored, kind, prefix, private, expected);
+        }
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
         let variables = VariableLayout::new(prefix.committed.len(), masking);

@@ -1,7 +1,7 @@
 //! One type of subcircuit, with its slots as Rust types.
 
 use super::slots::{Leaf, Shape, Slot, Slots};
-use crate::circuit::CircuitError;
+use crate::circuit_error::CircuitError;
 use crate::subcircuit::Subcircuit;
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::fp::FpVar;

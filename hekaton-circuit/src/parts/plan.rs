@@ -3,7 +3,8 @@
 use super::part::{Access, AnyPrivate};
 use super::wire::Wire;
 use super::wires::{Instance, Kind, Source, ValueOf, Wires};
-use crate::circuit::{Circuit, CircuitError};
+use crate::circuit::Circuit;
+use crate::circuit_error::CircuitError;
 use crate::ids::{InstanceId, WireId, to_index};
 use crate::layout_builder::LayoutBuilder;
 use crate::layout_error::LayoutError;

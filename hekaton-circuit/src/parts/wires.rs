@@ -3,7 +3,7 @@
 use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
 use super::slots::{Shape, Slots};
 use super::wire::{NO_WIRE, Wire};
-use crate::circuit::CircuitError;
+use crate::circuit_error::CircuitError;
 use crate::ids::{WireName, to_index};
 use crate::layout_error::LayoutError;
 use hekaton_arith::Fr;

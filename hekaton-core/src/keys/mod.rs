@@ -6,9 +6,11 @@ mod circuit_match;
 mod map;
 mod prover_keys;
 mod sections;
+mod stored_rows;
 
 pub use aggregation::AggregationKey;
 pub use circuit_match::{CircuitMismatch, check_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};
+pub use stored_rows::{StoredConstraint, stored_constraints};
