@@ -18,8 +18,31 @@ const BUFFER: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct Container {
     pub(crate) path: PathBuf,
-    file: File,
+    content: Content,
     sections: BTreeMap<u32, Section>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Content {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+/// What errors call bytes that are in memory.
+const IN_MEMORY: &str = "(in memory)";
+
+/// A container of sections.
+pub(crate) fn container_of(magic: &str, version: u32, sections: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut out = magic.as_bytes().to_vec();
+    out.extend(version.to_le_bytes());
+    out.extend(u32::try_from(sections.len()).unwrap_or(u32::MAX).to_le_bytes());
+    for (kind, content) in sections {
+        out.extend(kind.to_le_bytes());
+        out.extend((content.len() as u64).to_le_bytes());
+        out.extend_from_slice(content);
+    }
+    out
 }
 
 /// A section: where its content begins, and its length.
@@ -39,8 +62,27 @@ impl Container {
         if metadata.is_dir() {
             return Err(io(std::io::ErrorKind::IsADirectory.into()));
         }
-        let length = metadata.len();
-        let mut container = Self { path: path.to_owned(), file, sections: BTreeMap::new() };
+        Self::of(path, Content::File(file), metadata.len(), magic, version)
+    }
+
+    pub(crate) fn of_bytes(
+        bytes: Vec<u8>,
+        magic: &'static str,
+        version: u32,
+    ) -> Result<Self, FileError> {
+        let length = bytes.len() as u64;
+        Self::of(Path::new(IN_MEMORY), Content::Memory(bytes), length, magic, version)
+    }
+
+    fn of(
+        path: &Path,
+        content: Content,
+        length: u64,
+        magic: &'static str,
+        version: u32,
+    ) -> Result<Self, FileError> {
+        let fail = |place, problem: Problem| FileError::new(path, place, problem);
+        let mut container = Self { path: path.to_owned(), content, sections: BTreeMap::new() };
         let head = Section { kind: 0, start: 0, length };
         let mut reader = Reader { place: Place::default(), ..container.reader_of(head) };
         let begins = reader.take(4, "the magic word").map(|bytes| bytes == magic.as_bytes());
@@ -103,7 +145,20 @@ impl Container {
         buffer: &mut [u8],
         what: &'static str,
     ) -> Result<(), FileError> {
-        self.file.read_exact_at(buffer, start).map_err(|error| {
+        let read = match &self.content {
+            Content::File(file) => file.read_exact_at(buffer, start),
+            Content::Memory(bytes) => {
+                let start = usize::try_from(start).unwrap_or(usize::MAX);
+                match bytes.get(start..).and_then(|rest| rest.get(..buffer.len())) {
+                    Some(found) => {
+                        buffer.copy_from_slice(found);
+                        Ok(())
+                    }
+                    None => Err(std::io::ErrorKind::UnexpectedEof.into()),
+                }
+            }
+        };
+        read.map_err(|error| {
             let place = Place { byte: Some(start), ..Place::default() };
             // The length was checked when the file was opened.
             match error.kind() {
@@ -118,7 +173,15 @@ impl Container {
     /// The BLAKE3 digest of the whole file.
     pub(crate) fn digest(&self) -> Result<[u8; 32], FileError> {
         let mut hasher = blake3::Hasher::new();
-        let read = File::open(&self.path).and_then(|file| hasher.update_reader(file).map(drop));
+        let read = match &self.content {
+            Content::File(_) => {
+                File::open(&self.path).and_then(|file| hasher.update_reader(file).map(drop))
+            }
+            Content::Memory(bytes) => {
+                hasher.update(bytes);
+                Ok(())
+            }
+        };
         read.map_err(|e| self.error(Place::default(), e.into()))?;
         Ok(*hasher.finalize().as_bytes())
     }

@@ -9,18 +9,28 @@
 //! The field is the scalar field of BLS12-381 (`circom --prime bls12381`). Everything is checked
 //! before use, and nothing is allocated for a number whose bytes are not in the file.
 
+mod checker;
 mod container;
+pub mod directory;
 mod error;
+mod import;
+mod imported;
 mod monolith;
 pub mod partition;
 mod r1cs_file;
 mod symbols;
 mod system;
+mod values;
 mod witness;
 
+pub use checker::{LocalRow, PartProblem, PartitionError, PartitionReport, check_partition};
+pub use directory::Directory;
 pub use error::{FileError, Place, Problem};
+pub use import::{ImportError, Monolith};
+pub use imported::Imported;
 pub use monolith::{MonolithError, system_of, witness_of};
 pub use r1cs_file::{Counts, R1csFile};
 pub use symbols::Symbols;
 pub use system::{FalseRow, Limit, RowError, System, SystemBuilder, Term};
+pub use values::Values;
 pub use witness::WitnessFile;

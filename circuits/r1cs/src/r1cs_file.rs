@@ -3,9 +3,11 @@
 //! Section 1 has the field and the counts, section 2 the constraints, section 3 the labels of wires;
 //! sections 4 and 5 describe custom gates.
 
-use crate::container::{Container, Reader, decode};
+use crate::container::{Container, Reader, container_of, decode};
 use crate::error::{FileError, Place, Problem};
-use crate::system::{System, SystemBuilder};
+use crate::system::{System, SystemBuilder, bytes_of};
+use ark_ff::{BigInteger, PrimeField};
+use hekaton_circuit::Fr;
 use std::path::Path;
 
 const HEADER: u32 = 1;
@@ -123,6 +125,32 @@ impl R1csFile {
     /// If it cannot be read.
     pub fn digest(&self) -> Result<[u8; 32], FileError> {
         self.container.digest()
+    }
+
+    /// The content of a file with a system's constraints, of whose public wires the first `outputs`
+    /// are outputs: for arkworks circuits, and for other provers. Constraints without wires are left
+    /// out.
+    pub fn bytes_of(system: &System, outputs: u32) -> Vec<u8> {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut header = 32u32.to_le_bytes().to_vec();
+        header.extend(Fr::MODULUS.to_bytes_le());
+        let outputs = outputs.min(system.public());
+        for count in [system.wires(), outputs, system.public() - outputs, 0] {
+            header.extend(count.to_le_bytes());
+        }
+        header.extend(u64::from(system.wires()).to_le_bytes());
+        header.extend(number(system.rows()).to_le_bytes());
+        let coefficients: Vec<_> = system.coefficients().iter().map(bytes_of).collect();
+        let mut rows = Vec::new();
+        for side in (0..system.rows()).flat_map(|row| system.row(row)) {
+            rows.extend(number(side.len()).to_le_bytes());
+            for term in side {
+                rows.extend(term.wire.to_le_bytes());
+                rows.extend(coefficients[term.coefficient as usize]);
+            }
+        }
+        let labels: Vec<u8> = (0..u64::from(system.wires())).flat_map(u64::to_le_bytes).collect();
+        container_of("r1cs", 1, &[(HEADER, &header), (CONSTRAINTS, &rows), (LABELS, &labels)])
     }
 
     /// Reads the constraints. `progress` is called now and then with the number of rows so far.

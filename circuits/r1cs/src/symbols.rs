@@ -70,6 +70,14 @@ impl Symbols {
         self.text.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
+    /// The named wires in ascending order, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.names.iter().filter_map(|(wire, start, end)| {
+            let range = usize::try_from(*start).ok()?..usize::try_from(*end).ok()?;
+            Some((*wire, self.text.get(range)?))
+        })
+    }
+
     /// The number of named wires.
     pub fn len(&self) -> usize {
         self.names.len()

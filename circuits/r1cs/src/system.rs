@@ -100,6 +100,16 @@ impl System {
         self.rows.len()
     }
 
+    /// The number of rows without a product: A or B is a constant.
+    pub fn linear_rows(&self) -> u64 {
+        let is_constant = |side: &[Term]| side.iter().all(|term| term.wire == 0);
+        let is_linear = |row: &usize| {
+            let [a, b, _] = self.row(*row);
+            is_constant(a) || is_constant(b)
+        };
+        (0..self.rows()).filter(is_linear).count() as u64
+    }
+
     /// The number of terms.
     pub fn terms(&self) -> usize {
         self.terms.len()

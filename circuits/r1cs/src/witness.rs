@@ -1,15 +1,19 @@
 //! circom's `.wtns` files, version 2: section 1 has the field and the number of values, section 2 the
 //! values of all wires.
 
-use crate::container::{Container, FIELD, Section, decode};
+use crate::container::{Container, FIELD, Section, container_of, decode};
 use crate::error::{FileError, Place, Problem};
-use ark_ff::One;
+use ark_ff::{BigInteger, One, PrimeField};
 use hekaton_circuit::Fr;
 use std::ops::Range;
 use std::path::Path;
 
 const HEADER: u32 = 1;
 const VALUES: u32 = 2;
+/// Values that are read because they are between two that are asked for.
+const GAP: u32 = 64;
+/// The number of values that are read together.
+const AT_ONCE: usize = 1 << 14;
 
 /// An opened `.wtns` file. Values are read when they are asked for, also by several threads at once.
 #[derive(Debug)]
@@ -25,7 +29,33 @@ impl WitnessFile {
     /// # Errors
     /// If it is no such file, is truncated, or is of another field.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let container = Container::open(path, "wtns", 2)?;
+        Self::of(Container::open(path, "wtns", 2)?)
+    }
+
+    /// The content of such a file in memory, for example from a pipe.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, FileError> {
+        Self::of(Container::of_bytes(bytes, "wtns", 2)?)
+    }
+
+    /// The content of a file with values for a circuit's wires, of which the first is 1.
+    pub fn bytes_of(values: &[Fr]) -> Vec<u8> {
+        let mut header = 32u32.to_le_bytes().to_vec();
+        header.extend(Fr::MODULUS.to_bytes_le());
+        header.extend(u32::try_from(values.len()).unwrap_or(u32::MAX).to_le_bytes());
+        let mut body = Vec::with_capacity(FIELD * values.len());
+        values.iter().for_each(|value| body.extend(crate::system::bytes_of(value)));
+        container_of("wtns", 2, &[(HEADER, &header), (VALUES, &body)])
+    }
+
+    /// The content of a file whose values are all 1: for estimates.
+    pub fn sample(wires: u32) -> Vec<u8> {
+        Self::bytes_of(&vec![Fr::one(); wires as usize])
+    }
+
+    fn of(container: Container) -> Result<Self, FileError> {
         let mut header = container.reader(HEADER)?;
         header.field()?;
         let wires = header.u32("the number of values")?;
@@ -85,6 +115,31 @@ impl WitnessFile {
             decode(bytes).ok_or_else(|| self.error(wire, Problem::NotCanonical { what }))
         };
         numbers.map(value).collect()
+    }
+
+    /// The values of wires in any order. Neighbors are read together.
+    ///
+    /// # Errors
+    /// As for [`values`](Self::values), and if a wire does not exist.
+    pub fn gather(&self, wires: &[u32]) -> Result<Vec<Fr>, FileError> {
+        let mut order: Vec<usize> = (0..wires.len()).collect();
+        order.sort_unstable_by_key(|at| wires[*at]);
+        if let Some(last) = order.last().map(|at| wires[*at]).filter(|last| *last >= self.wires) {
+            let problem = crate::RowError::NoSuchWire { wire: last, wires: self.wires };
+            return Err(self.container.error(Place::default(), problem.into()));
+        }
+        let mut out = vec![Fr::default(); wires.len()];
+        let near = |a: &usize, b: &usize| wires[*b] - wires[*a] <= GAP;
+        for run in order.chunk_by(near) {
+            // Not all at once: a run may be as long as the file.
+            for piece in run.chunks(AT_ONCE) {
+                let first = wires[piece[0]];
+                let end = piece.last().map_or(first, |at| wires[*at]) + 1;
+                let values = self.values(first..end)?;
+                piece.iter().for_each(|at| out[*at] = values[(wires[*at] - first) as usize]);
+            }
+        }
+        Ok(out)
     }
 
     /// The BLAKE3 digest of the file.

@@ -3,6 +3,7 @@
 use super::order::live;
 use super::{Cut, FIXED_ROWS, Occurrences, Order};
 use crate::system::System;
+use std::ops::Range;
 
 /// How far a boundary may be from that of equal parts, as a fraction of a part: 3 in 100.
 const SLACK: [usize; 2] = [3, 100];
@@ -38,7 +39,9 @@ pub fn contiguous(
     let room = most.saturating_sub(FIXED_ROWS).max(1);
     let mut parts = (rows.len() as u64).div_ceil(room).max(1);
     loop {
-        let cut = at_boundaries(&rows, &live, usize::try_from(parts).unwrap_or(usize::MAX));
+        let mut ends = Vec::new();
+        equal(0..rows.len(), &live, usize::try_from(parts).unwrap_or(usize::MAX), &mut ends);
+        let cut = at_boundaries(&rows, &ends);
         let cost = cut.cost(system, occurrences);
         if cost.largest() <= most {
             return Ok(cut);
@@ -57,24 +60,39 @@ pub fn contiguous(
     }
 }
 
-/// Cuts into this many parts, each boundary where the fewest wires live nearby.
-fn at_boundaries(rows: &[u32], live: &[u32], parts: usize) -> Cut {
-    let parts = parts.clamp(1, rows.len().max(1));
-    let mut part_of = vec![0; rows.len()];
-    let mut start = 0;
-    for part in 0..parts {
-        let exact = rows.len() * (part + 1) / parts;
-        let slack = rows.len() / parts * SLACK[0] / SLACK[1] / 2;
-        let nearby = exact.saturating_sub(slack).max(start + 1)..=(exact + slack).min(rows.len());
-        let end = match part + 1 == parts {
-            true => rows.len(),
+/// Appends the ends of about equal parts of these positions, each where the fewest wires live nearby.
+fn equal(range: Range<usize>, live: &[u32], parts: usize, ends: &mut Vec<usize>) {
+    let length = range.len();
+    let parts = parts.clamp(1, length.max(1));
+    let mut start = range.start;
+    for part in 1..=parts {
+        let exact = range.start + length * part / parts;
+        let slack = length / parts * SLACK[0] / SLACK[1] / 2;
+        let nearby = exact.saturating_sub(slack).max(start + 1)..=(exact + slack).min(range.end);
+        let end = match part == parts {
+            true => range.end,
             // The first of the best: the same cut on every machine.
             false => nearby.min_by_key(|at| (live[*at], at.abs_diff(exact))).unwrap_or(exact),
         };
-        for row in &rows[start..end] {
-            part_of[*row as usize] = u32::try_from(part).unwrap_or(u32::MAX);
-        }
+        ends.push(end);
         start = end;
     }
-    Cut { part_of, parts: u32::try_from(parts).unwrap_or(u32::MAX) }
+}
+
+/// Appends the ends of parts of at most about `room` rows between two positions.
+pub(super) fn segment(start: usize, end: usize, live: &[u32], room: usize, ends: &mut Vec<usize>) {
+    if start < end {
+        equal(start..end, live, (end - start).div_ceil(room), ends);
+    }
+}
+
+/// The cut with parts that end at these positions of an order, of which the last one is its end.
+pub(super) fn at_boundaries(rows: &[u32], ends: &[usize]) -> Cut {
+    let mut part_of = vec![0; rows.len()];
+    let (mut start, mut parts) = (0, 0);
+    for end in ends {
+        rows[start..*end].iter().for_each(|row| part_of[*row as usize] = parts);
+        (start, parts) = (*end, parts + 1);
+    }
+    Cut { part_of, parts: parts.max(1) }
 }

@@ -14,11 +14,16 @@ mod contiguous;
 mod moves;
 mod occurrences;
 mod order;
+mod parts;
+mod plan;
+mod repeats;
 
 pub use contiguous::{DoesNotFit, contiguous};
 pub use moves::improve;
 pub use occurrences::Occurrences;
 pub use order::{Order, order};
+pub use parts::{Access, Part, PartType, Parts, Rows, parts};
+pub use plan::{Plan, Step, default_size};
 
 use crate::system::System;
 
@@ -47,6 +52,11 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The first part with the fewest rows, which reads the public wires that no row has.
+    fn emptiest<N: Ord>(rows: &[N]) -> Option<usize> {
+        (0..rows.len()).min_by_key(|part| &rows[*part])
+    }
+
     /// The number of occurrences of shared wires, S.
     pub fn occurrences(&self) -> u64 {
         self.slots.iter().sum()
@@ -71,6 +81,19 @@ impl Cut {
         Self { part_of: vec![0; system.rows()], parts: 1 }
     }
 
+    /// Leaves out parts without rows.
+    pub fn drop_empty(&mut self) {
+        let mut numbers = vec![u32::MAX; self.parts as usize];
+        self.part_of.iter().for_each(|part| numbers[*part as usize] = 0);
+        let mut next = 0;
+        for number in numbers.iter_mut().filter(|number| **number == 0) {
+            *number = next;
+            next += 1;
+        }
+        self.part_of.iter_mut().for_each(|part| *part = numbers[*part as usize]);
+        self.parts = next;
+    }
+
     /// Counts what the cut costs.
     pub fn cost(&self, system: &System, occurrences: &Occurrences) -> Cost {
         let parts = self.parts as usize;
@@ -78,11 +101,13 @@ impl Cut {
         self.part_of.iter().for_each(|part| rows[*part as usize] += 1);
         let mut found = Vec::new();
         let mut unread = 0;
+        // The last wire that was found in each part.
+        let mut last = vec![0; parts];
         for wire in 1..system.wires() {
             found.clear();
             for row in occurrences.rows(wire) {
                 let part = self.part_of[*row as usize];
-                if !found.contains(&part) {
+                if std::mem::replace(&mut last[part as usize], wire) != wire {
                     found.push(part);
                 }
             }
@@ -95,7 +120,7 @@ impl Cut {
                 unread += 1;
             }
         }
-        if let Some(emptiest) = (0..parts).min_by_key(|part| rows[*part]) {
+        if let Some(emptiest) = Cost::emptiest(&rows) {
             slots[emptiest] += unread;
         }
         Cost { rows, slots, shared }

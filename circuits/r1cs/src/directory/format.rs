@@ -1,0 +1,199 @@
+//! What is in the files of a circuit directory (docs/formats.md, "Circuit directory").
+
+use crate::container::{FIELD, decode};
+use crate::partition::{Access, Part, PartType, Rows};
+use crate::system::bytes_of;
+use serde::{Deserialize, Serialize};
+
+/// The version of circuit directories.
+pub(super) const VERSION: u32 = 1;
+/// What `circuit.json` says that it is.
+pub(super) const FORMAT: &str = "hekaton circuit";
+/// The most rows, and the most variables, of a type.
+pub(super) const MOST_ROWS: usize = 1 << 28;
+/// The most types.
+pub(super) const MOST_TYPES: usize = 1 << 16;
+
+/// The beginning of the binary files: what they are, and the version.
+pub(super) const LAYOUT: [u8; 8] = *b"HEKATNCL";
+pub(super) const WIRES: [u8; 8] = *b"HEKATNCW";
+pub(super) const ROWS: [u8; 8] = *b"HEKATNCR";
+/// Bytes of that beginning.
+pub(super) const HEAD: usize = 12;
+
+pub(super) fn head(magic: [u8; 8]) -> Vec<u8> {
+    [magic.as_slice(), &VERSION.to_le_bytes()].concat()
+}
+
+/// Where the source of a circuit is from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The name of the file, without its folder.
+    pub name: String,
+    /// Its BLAKE3 digest, in hexadecimal.
+    pub digest: String,
+    /// The number of constraints.
+    pub rows: u64,
+    /// The number of wires, the constant included.
+    pub wires: u32,
+    /// The number of public outputs, which come before the inputs.
+    pub outputs: u32,
+    /// The number of public inputs.
+    pub inputs: u32,
+    /// True constraints without wires, which say nothing and are left out.
+    pub without_wires: Vec<u32>,
+}
+
+impl Source {
+    /// The number of public wires: wires 1 up to this number.
+    pub fn public(&self) -> u32 {
+        self.outputs.saturating_add(self.inputs)
+    }
+}
+
+/// A type, in `circuit.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeSummary {
+    /// The name of the type; its constraints are in `types/NAME.rows`.
+    pub name: String,
+    /// The number of constraints.
+    pub rows: u32,
+    /// The number of slots.
+    pub slots: u32,
+    /// The number of own variables.
+    pub own: u32,
+    /// The number of parts.
+    pub parts: u32,
+    /// The BLAKE3 digest of the file with the constraints, in hexadecimal.
+    pub digest: String,
+}
+
+/// The content of `circuit.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Always "hekaton circuit".
+    pub format: String,
+    /// The version of the format.
+    pub version: u32,
+    /// What was imported.
+    pub source: Source,
+    /// The most rows of a part that were allowed, slots and three more included.
+    pub most: u64,
+    /// The number of parts.
+    pub parts: u32,
+    /// The number of slots of all parts.
+    pub slots: u64,
+    /// The types.
+    pub types: Vec<TypeSummary>,
+    /// The BLAKE3 digest of the file `layout`, in hexadecimal.
+    pub layout: String,
+    /// The BLAKE3 digest of the file `wires`, in hexadecimal.
+    pub wires: String,
+    /// The BLAKE3 digest of the file `symbols`, if the names of wires were imported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<String>,
+    /// The program that wrote the directory.
+    pub written_by: String,
+}
+
+/// The slots of a part, in `layout`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PartSlots {
+    pub(super) kind: u32,
+    /// The wire in each slot.
+    pub(super) wires: Vec<u32>,
+    /// What the part does with it: 0 writes, 1 reads, 2 unused.
+    pub(super) access: Vec<u8>,
+    /// Where the rest is in the file `wires`.
+    pub(super) start: u64,
+    pub(super) length: u64,
+}
+
+impl Access {
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Writes => 0,
+            Self::Reads => 1,
+            Self::Unused => 2,
+        }
+    }
+
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        [Self::Writes, Self::Reads, Self::Unused].into_iter().find(|access| access.code() == code)
+    }
+}
+
+/// The body of `layout`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct LayoutFile {
+    /// For each type, the slots that no constraint has.
+    pub(super) unconstrained: Vec<Vec<u32>>,
+    pub(super) parts: Vec<PartSlots>,
+}
+
+/// What `wires` has of a part: differences between successive numbers.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PartWires {
+    own: Vec<i64>,
+    rows: Vec<i64>,
+}
+
+fn differences(numbers: &[u32]) -> Vec<i64> {
+    let mut last = 0;
+    let difference =
+        |number: &u32| i64::from(*number) - std::mem::replace(&mut last, (*number).into());
+    numbers.iter().map(difference).collect()
+}
+
+fn sums(differences: &[i64]) -> Option<Vec<u32>> {
+    let mut last = 0i64;
+    let sum = |difference: &i64| {
+        last = last.checked_add(*difference)?;
+        u32::try_from(last).ok()
+    };
+    differences.iter().map(sum).collect()
+}
+
+impl PartWires {
+    pub(super) fn new(part: &Part) -> Self {
+        let own = differences(&part.wires[part.access.len()..]);
+        Self { own, rows: differences(&part.rows) }
+    }
+
+    /// The wires of own variables, and the numbers of rows.
+    pub(super) fn numbers(&self) -> Option<[Vec<u32>; 2]> {
+        Some([sums(&self.own)?, sums(&self.rows)?])
+    }
+}
+
+/// The body of `types/NAME.rows`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RowsFile {
+    coefficients: Vec<[u8; FIELD]>,
+    lengths: Vec<[u32; 3]>,
+    terms: Vec<[u32; 2]>,
+}
+
+impl RowsFile {
+    pub(super) fn new(kind: &PartType) -> Self {
+        let Rows { lengths, terms, coefficients } = kind.rows.clone();
+        Self { coefficients: coefficients.iter().map(bytes_of).collect(), lengths, terms }
+    }
+
+    /// The rows, if they are over variables up to `last`.
+    pub(super) fn rows(self, last: u64) -> Result<Rows, &'static str> {
+        let coefficients: Option<Vec<_>> = self.coefficients.iter().map(decode).collect();
+        let coefficients = coefficients.ok_or("a coefficient is not below the modulus")?;
+        let lengths = self.lengths.iter().flatten().map(|length| u64::from(*length));
+        if lengths.sum::<u64>() != self.terms.len() as u64 {
+            return Err("its constraints do not have as many terms as it has");
+        }
+        let is_valid = |[coefficient, local]: &[u32; 2]| {
+            (*coefficient as usize) < coefficients.len() && u64::from(*local) <= last
+        };
+        if !self.terms.iter().all(is_valid) {
+            return Err("a term has a variable or coefficient that does not exist");
+        }
+        Ok(Rows { lengths: self.lengths, terms: self.terms, coefficients })
+    }
+}

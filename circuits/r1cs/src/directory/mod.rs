@@ -1,0 +1,365 @@
+//! Circuit directories: an imported circuit, cut into parts (docs/formats.md, "Circuit directory").
+//!
+//! | file | content |
+//! |---|---|
+//! | `circuit.json` | what was imported, the types, the digests of all other files |
+//! | `layout` | each part's type, and the wire in each slot |
+//! | `wires` | each part's own wires, and which constraints of the source it has |
+//! | `types/NAME.rows` | the constraints of a type |
+//! | `symbols` | the names of wires, if there are any |
+
+mod format;
+mod write;
+
+pub use format::{Source, Summary, TypeSummary};
+pub(crate) use write::rename;
+pub use write::{WriteError, check_free, write};
+
+use crate::partition::{Access, Rows};
+use crate::symbols::Symbols;
+use format::{
+    FORMAT, HEAD, LAYOUT, LayoutFile, MOST_ROWS, MOST_TYPES, PartSlots, PartWires, ROWS, RowsFile,
+    VERSION, WIRES, head,
+};
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The files that proving needs, in a circuit directory and in the copy of it that keys have.
+pub const PROVING_FILES: [&str; 3] = ["circuit.json", "layout", "wires"];
+
+/// What is wrong with a circuit directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The path is no circuit directory.
+    #[error("{} is not a circuit directory ({why}); `import` writes one", path.display())]
+    NotOne {
+        /// The path.
+        path: PathBuf,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The directory has another version.
+    #[error(
+        "{}: version {found} of the format; this program reads version {VERSION}: import the circuit \
+         again",
+        path.display()
+    )]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version in it.
+        found: u32,
+    },
+    /// A file was changed.
+    #[error(
+        "{}: its digest is {found}, but circuit.json has {expected}: the file was changed or belongs \
+         to another circuit; import the circuit again",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The digest in `circuit.json`.
+        expected: String,
+        /// The digest of the file.
+        found: String,
+    },
+    /// A file contradicts itself or another one.
+    #[error("{}: {why}; import the circuit again", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// An opened circuit directory. The slots of all parts are in memory, in 5 bytes each; wires and
+/// constraints are read when they are asked for.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    summary: Summary,
+    digest: [u8; 32],
+    layout: LayoutFile,
+    wires: File,
+    symbols: OnceLock<Option<Symbols>>,
+}
+
+/// The wires and constraints of a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartContent {
+    /// The wire of each own variable.
+    pub own: Vec<u32>,
+    /// The number in the source of each constraint.
+    pub rows: Vec<u32>,
+}
+
+impl Directory {
+    /// Opens a directory, and checks what proving needs: digests, and that all numbers are in range.
+    /// Whether its parts say what the source says is checked by [`check`](crate::check_partition).
+    ///
+    /// # Errors
+    /// If it is no circuit directory, or is damaged.
+    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
+        let not = |why| DirectoryError::NotOne { path: path.to_owned(), why };
+        if !path.exists() {
+            return Err(not("it does not exist"));
+        }
+        if !path.is_dir() {
+            return Err(not("it is a file"));
+        }
+        let file = path.join("circuit.json");
+        if !file.exists() {
+            return Err(not("it has no circuit.json"));
+        }
+        let text = read(&file)?;
+        let invalid = |why: String| DirectoryError::Invalid { path: file.clone(), why };
+        let found: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
+        if found["format"] != FORMAT {
+            return Err(not("its circuit.json is of something else"));
+        }
+        let version = found["version"].as_u64().and_then(|version| u32::try_from(version).ok());
+        if version != Some(VERSION) {
+            let found = version.unwrap_or_default();
+            return Err(DirectoryError::Version { path: file, found });
+        }
+        let summary: Summary = serde_json::from_slice(&text).map_err(|e| invalid(e.to_string()))?;
+        check_summary(&summary).map_err(|why| invalid(why.to_owned()))?;
+        let layout = path.join("layout");
+        let bytes = read(&layout)?;
+        check_digest(&layout, &bytes, &summary.layout)?;
+        let body: LayoutFile = parse(&layout, LAYOUT, &bytes)?;
+        let wires = path.join("wires");
+        let found = digest_of(&wires)?;
+        if found != summary.wires {
+            let expected = summary.wires;
+            return Err(DirectoryError::Changed { path: wires, expected, found });
+        }
+        let file = File::open(&wires).map_err(io_error(&wires))?;
+        let length = file.metadata().map_err(io_error(&wires))?.len();
+        let mut beginning = [0; HEAD];
+        file.read_exact_at(&mut beginning, 0).map_err(io_error(&wires))?;
+        if beginning[..] != head(WIRES) {
+            let why = "it does not begin as such a file does".to_owned();
+            return Err(DirectoryError::Invalid { path: wires, why });
+        }
+        check_layout(&summary, &body, length)
+            .map_err(|why| DirectoryError::Invalid { path: layout, why })?;
+        let digest = *blake3::hash(&text).as_bytes();
+        let path = path.to_owned();
+        Ok(Self { path, summary, digest, layout: body, wires: file, symbols: OnceLock::new() })
+    }
+
+    /// What is in `circuit.json`.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The digest of `circuit.json`, and so of all files.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// The number of parts.
+    pub fn parts(&self) -> usize {
+        self.layout.parts.len()
+    }
+
+    /// The type of a part.
+    pub fn kind(&self, part: usize) -> usize {
+        self.layout.parts[part].kind as usize
+    }
+
+    /// The wire in each slot of a part, and what the part does with it.
+    pub fn slots(&self, part: usize) -> impl Iterator<Item = (u32, Access)> + '_ {
+        let PartSlots { wires, access, .. } = &self.layout.parts[part];
+        let of_code = |code: &u8| Access::from_code(*code).unwrap_or(Access::Unused);
+        wires.iter().copied().zip(access.iter().map(of_code))
+    }
+
+    /// The slots of a type that no constraint has.
+    pub fn unconstrained(&self, kind: usize) -> &[u32] {
+        &self.layout.unconstrained[kind]
+    }
+
+    /// The wires of own variables, and the constraints, of a part.
+    ///
+    /// # Errors
+    /// If the file `wires` cannot be read, or contradicts the types.
+    pub fn content(&self, part: usize) -> Result<PartContent, DirectoryError> {
+        let PartSlots { kind, start, length, .. } = &self.layout.parts[part];
+        let path = self.path.join("wires");
+        // The length is at most that of the file.
+        let mut bytes = vec![0; usize::try_from(*length).unwrap_or(usize::MAX)];
+        self.wires.read_exact_at(&mut bytes, *start).map_err(io_error(&path))?;
+        let invalid = |why: &str| DirectoryError::Invalid {
+            path: path.clone(),
+            why: format!("part {part}: {why}"),
+        };
+        let (numbers, rest) =
+            postcard::take_from_bytes::<PartWires>(&bytes).map_err(|e| invalid(&e.to_string()))?;
+        let numbers = numbers.numbers().filter(|_| rest.is_empty());
+        let [own, rows] = numbers.ok_or_else(|| invalid("its numbers are out of range"))?;
+        let kind = &self.summary.types[*kind as usize];
+        if own.len() != kind.own as usize || rows.len() != kind.rows as usize {
+            return Err(invalid("it has another size than its type"));
+        }
+        if own.iter().any(|wire| *wire == 0 || *wire >= self.summary.source.wires) {
+            return Err(invalid("a wire does not exist"));
+        }
+        Ok(PartContent { own, rows })
+    }
+
+    /// Whether the directory has the constraints, and is not only for proving.
+    pub fn has_rows(&self) -> bool {
+        self.path.join("types").is_dir()
+    }
+
+    /// The constraints of a type.
+    ///
+    /// # Errors
+    /// If the file cannot be read, was changed, or contradicts `circuit.json`.
+    pub fn rows(&self, kind: usize) -> Result<Rows, DirectoryError> {
+        let summary = &self.summary.types[kind];
+        let path = self.path.join("types").join(format!("{}.rows", summary.name));
+        let bytes = read(&path)?;
+        check_digest(&path, &bytes, &summary.digest)?;
+        let body: RowsFile = parse(&path, ROWS, &bytes)?;
+        let last = u64::from(summary.slots) + u64::from(summary.own);
+        let rows = body.rows(last).and_then(|rows| match rows.lengths.len() {
+            count if count == summary.rows as usize => Ok(rows),
+            _ => Err("it has another number of constraints than circuit.json says"),
+        });
+        rows.map_err(|why| DirectoryError::Invalid { path, why: why.to_owned() })
+    }
+
+    /// The names of wires, if they were imported and are as they were: they are for messages only.
+    pub fn symbols(&self) -> Option<&Symbols> {
+        let read = || {
+            let (expected, path) = (self.summary.symbols.as_ref()?, self.path.join("symbols"));
+            let is_unchanged = digest_of(&path).is_ok_and(|found| found == *expected);
+            is_unchanged.then(|| Symbols::read(&path, self.summary.source.wires).ok())?
+        };
+        self.symbols.get_or_init(read).as_ref()
+    }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError + '_ {
+    move |source| DirectoryError::Io { path: path.to_owned(), source }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, DirectoryError> {
+    std::fs::read(path).map_err(io_error(path))
+}
+
+/// The BLAKE3 digest of a file, in hexadecimal.
+fn digest_of(path: &Path) -> Result<String, DirectoryError> {
+    let mut hasher = blake3::Hasher::new();
+    let file = File::open(path).map_err(io_error(path))?;
+    hasher.update_reader(file).map_err(io_error(path))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn check_digest(path: &Path, bytes: &[u8], expected: &str) -> Result<(), DirectoryError> {
+    let found = blake3::hash(bytes).to_hex().to_string();
+    match found == expected {
+        true => Ok(()),
+        false => {
+            let (path, expected) = (path.to_owned(), expected.to_owned());
+            Err(DirectoryError::Changed { path, expected, found })
+        }
+    }
+}
+
+/// The body of a binary file, after its beginning.
+fn parse<T: DeserializeOwned>(
+    path: &Path,
+    magic: [u8; 8],
+    bytes: &[u8],
+) -> Result<T, DirectoryError> {
+    let invalid = |why: String| DirectoryError::Invalid { path: path.to_owned(), why };
+    let body = bytes.strip_prefix(head(magic).as_slice());
+    let body = body.ok_or_else(|| invalid("it does not begin as such a file does".into()))?;
+    // Memory is allocated as bytes are found, and not as a count says.
+    match postcard::take_from_bytes(body) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(invalid(format!("{} bytes follow its end", rest.len()))),
+        Err(e) => Err(invalid(e.to_string())),
+    }
+}
+
+fn check_summary(summary: &Summary) -> Result<(), &'static str> {
+    let Summary { source, types, .. } = summary;
+    if source.outputs.checked_add(source.inputs).is_none_or(|public| public >= source.wires) {
+        return Err("it has more public wires than wires");
+    }
+    if types.len() > MOST_TYPES {
+        return Err("it has more than 2^16 types");
+    }
+    let is_large = |kind: &TypeSummary| {
+        let variables = u64::from(kind.slots) + u64::from(kind.own);
+        kind.rows as usize > MOST_ROWS || variables > MOST_ROWS as u64
+    };
+    if types.iter().any(is_large) {
+        return Err("a type has more than 2^28 constraints or variables");
+    }
+    // They become names of files.
+    if !types.iter().all(|kind| hekaton_circuit::is_type_name(&kind.name)) {
+        return Err("a type has a name that types cannot have");
+    }
+    Ok(())
+}
+
+/// Checks that numbers in `layout` are in range.
+fn check_layout(summary: &Summary, layout: &LayoutFile, wires: u64) -> Result<(), String> {
+    if layout.unconstrained.len() != summary.types.len()
+        || layout.parts.len() != summary.parts as usize
+    {
+        return Err("it has other types or parts than circuit.json".into());
+    }
+    for (kind, unconstrained) in summary.types.iter().zip(&layout.unconstrained) {
+        if unconstrained.iter().any(|slot| *slot >= kind.slots) {
+            return Err(format!("type '{}' has no such slot", kind.name));
+        }
+    }
+    for (number, part) in layout.parts.iter().enumerate() {
+        let wrong = |why: &str| Err(format!("part {number}: {why}"));
+        let Some(kind) = summary.types.get(part.kind as usize) else {
+            return wrong("there is no such type");
+        };
+        if part.wires.len() != kind.slots as usize || part.access.len() != part.wires.len() {
+            return wrong("it has another number of slots than its type");
+        }
+        if part.wires.iter().any(|wire| *wire == 0 || *wire >= summary.source.wires) {
+            return wrong("a wire does not exist");
+        }
+        if part.access.iter().any(|code| Access::from_code(*code).is_none()) {
+            return wrong("a slot is neither written nor read nor unused");
+        }
+        let end = part.start.checked_add(part.length);
+        if (part.start as u128) < HEAD as u128 || end.is_none_or(|end| end > wires) {
+            return wrong("its wires are beyond the end of their file");
+        }
+    }
+    Ok(())
+}

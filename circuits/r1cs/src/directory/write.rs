@@ -1,0 +1,222 @@
+//! Writes circuit directories.
+
+use super::format::{
+    FORMAT, LAYOUT, LayoutFile, MOST_ROWS, MOST_TYPES, PartSlots, PartWires, ROWS, RowsFile,
+    VERSION, WIRES, head,
+};
+use super::{Source, Summary, TypeSummary};
+use crate::partition::{Access, Part, PartType, Parts};
+use crate::symbols::Symbols;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a circuit directory was not written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A file cannot be written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is something already.
+    #[error("{} exists: use a new or empty directory", .0.display())]
+    Occupied(PathBuf),
+    /// The partition is too large.
+    #[error("{0}")]
+    TooLarge(&'static str),
+    /// A part cannot be encoded.
+    #[error("cannot encode a part: {0}")]
+    Encoding(#[from] postcard::Error),
+}
+
+/// Writes a partition as a circuit directory, which must not exist. Returns the content of
+/// `circuit.json`, which is written last. [`Monolith::write`](crate::Monolith::write) also checks it.
+///
+/// # Errors
+/// If the directory exists, or cannot be written.
+pub fn write(
+    path: &Path,
+    source: Source,
+    most: u64,
+    parts: &Parts,
+    symbols: Option<&Symbols>,
+) -> Result<Summary, WriteError> {
+    if parts.types.len() > MOST_TYPES {
+        return Err(WriteError::TooLarge("more than 2^16 types: allow more rows a part"));
+    }
+    if parts.types.iter().any(|kind| kind.rows.lengths.len() > MOST_ROWS) {
+        return Err(WriteError::TooLarge("more than 2^28 constraints in a part: allow fewer"));
+    }
+    std::fs::create_dir(path).map_err(io_error(path))?;
+    let at = |name: &str| path.join(name);
+    std::fs::create_dir(at("types")).map_err(io_error(&at("types")))?;
+    let mut types = Vec::new();
+    for (number, (kind, count)) in parts.types.iter().zip(parts.counts()).enumerate() {
+        let name = format!("t{number}");
+        let file = at("types").join(format!("{name}.rows"));
+        let digest = write_type(&file, kind)?;
+        types.push(TypeSummary {
+            name,
+            rows: small(kind.rows.lengths.len()),
+            slots: kind.slots,
+            own: kind.own,
+            parts: small(count),
+            digest,
+        });
+    }
+    let (wires, places) = write_wires(&at("wires"), &parts.parts)?;
+    let slots = parts.parts.iter().zip(places).map(|(part, (start, length))| PartSlots {
+        kind: part.kind,
+        wires: part.wires[..part.access.len()].to_vec(),
+        access: part.access.iter().map(|access| Access::code(*access)).collect(),
+        start,
+        length,
+    });
+    let layout = LayoutFile {
+        unconstrained: parts.types.iter().map(|kind| kind.unconstrained.clone()).collect(),
+        parts: slots.collect(),
+    };
+    let layout = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
+    let symbols = match symbols {
+        Some(names) => Some(write_file(&at("symbols"), |out| {
+            // As a .sym file, without what circom removed.
+            let mut lines = names.iter();
+            Ok(lines.try_for_each(|(wire, name)| writeln!(out, "0,{wire},0,{name}"))?)
+        })?),
+        None => None,
+    };
+    let summary = Summary {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        source,
+        most,
+        parts: small(parts.parts.len()),
+        slots: parts.slots(),
+        types,
+        layout,
+        wires,
+        symbols,
+        written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
+    };
+    let text = serde_json::to_string_pretty(&summary).map_err(io::Error::from);
+    let text = text.map_err(io_error(&at("circuit.json")))? + "\n";
+    write_file(&at("circuit.json"), |out| Ok(out.write_all(text.as_bytes())?))?;
+    Ok(summary)
+}
+
+/// Gives a complete directory its final name, where at most an empty directory is.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), WriteError> {
+    check_free(to)?;
+    if to.exists() {
+        // It removes nothing but an empty one.
+        std::fs::remove_dir(to).map_err(io_error(to))?;
+    }
+    std::fs::rename(from, to).map_err(io_error(to))
+}
+
+/// Checks that a new directory can have this path.
+///
+/// # Errors
+/// If there is anything but an empty directory.
+pub fn check_free(path: &Path) -> Result<(), WriteError> {
+    let occupied = || WriteError::Occupied(path.to_owned());
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().map_or(Ok(()), |_| Err(occupied())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Err(occupied()),
+        Err(e) => Err(io_error(path)(e)),
+    }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> WriteError + '_ {
+    move |source| WriteError::Io { path: path.to_owned(), source }
+}
+
+/// A number of things of which there are fewer than 2^32.
+fn small(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Writes to a file and to a digest.
+struct Digested<W> {
+    inner: W,
+    hasher: blake3::Hasher,
+    length: u64,
+}
+
+impl<W: Write> Write for Digested<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        self.length += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+type Output = Digested<BufWriter<File>>;
+
+/// Why a file was not written: by the system, or by the encoding.
+enum Trouble {
+    Io(io::Error),
+    Encoding(postcard::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Writes a file, flushes it to the disk, and returns its digest in hexadecimal.
+fn write_file(
+    path: &Path,
+    content: impl FnOnce(&mut Output) -> Result<(), Trouble>,
+) -> Result<String, WriteError> {
+    let inner = BufWriter::new(File::create(path).map_err(io_error(path))?);
+    let mut out = Digested { inner, hasher: blake3::Hasher::new(), length: 0 };
+    content(&mut out).map_err(|trouble| match trouble {
+        Trouble::Io(source) => io_error(path)(source),
+        Trouble::Encoding(error) => error.into(),
+    })?;
+    let Digested { inner, hasher, .. } = out;
+    let file = inner.into_inner().map_err(|e| io_error(path)(e.into_error()))?;
+    file.sync_all().map_err(io_error(path))?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn encode(out: &mut Output, magic: [u8; 8], body: &impl serde::Serialize) -> Result<(), Trouble> {
+    out.write_all(&head(magic))?;
+    out.write_all(&postcard::to_allocvec(body).map_err(Trouble::Encoding)?)?;
+    Ok(())
+}
+
+fn write_type(path: &Path, kind: &PartType) -> Result<String, WriteError> {
+    write_file(path, |out| encode(out, ROWS, &RowsFile::new(kind)))
+}
+
+/// The digest, and where each part begins and how long it is.
+type Written = (String, Vec<(u64, u64)>);
+
+fn write_wires(path: &Path, parts: &[Part]) -> Result<Written, WriteError> {
+    let mut places = Vec::with_capacity(parts.len());
+    let digest = write_file(path, |out| {
+        out.write_all(&head(WIRES))?;
+        for part in parts {
+            let start = out.length;
+            let bytes = postcard::to_allocvec(&PartWires::new(part)).map_err(Trouble::Encoding)?;
+            out.write_all(&bytes)?;
+            places.push((start, bytes.len() as u64));
+        }
+        Ok(())
+    })?;
+    Ok((digest, places))
+}

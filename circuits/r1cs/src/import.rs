@@ -1,0 +1,168 @@
+//! Imports a circuit: reads it, cuts it, writes a circuit directory, and checks what was written.
+
+use crate::checker::{LocalRow, PartitionError, PartitionReport, check_partition};
+use crate::directory::{DirectoryError, Source, Summary, WriteError, write};
+use crate::error::FileError;
+use crate::imported::Imported;
+use crate::partition::{DoesNotFit, Occurrences, Plan, Step};
+use crate::r1cs_file::R1csFile;
+use crate::symbols::Symbols;
+use crate::system::System;
+use hekaton_circuit::{LayoutError, Masking, PreparedCircuit};
+use std::path::Path;
+
+/// Why a circuit cannot be imported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The source, or the names of its wires, cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The circuit has no constraints.
+    #[error("the circuit has no constraints: there is nothing to prove")]
+    Empty,
+    /// No cut has parts that are small enough.
+    #[error(transparent)]
+    DoesNotFit(#[from] DoesNotFit),
+    /// The directory cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// What was written cannot be read again.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// What was written has no layout.
+    #[error("the partition has no layout: {0}; this is a mistake of the partitioner")]
+    Layout(#[from] LayoutError),
+    /// What was written is not the circuit.
+    #[error("the partition is not the circuit: {0}; this is a mistake of the partitioner")]
+    Partition(#[from] PartitionError),
+}
+
+/// A circuit in one piece, to be cut.
+#[derive(Debug)]
+pub struct Monolith {
+    source: Source,
+    system: System,
+    occurrences: Occurrences,
+    symbols: Option<Symbols>,
+}
+
+impl Monolith {
+    /// Reads a `.r1cs` file, and the names of wires from a `.sym` file. `progress` is called now and
+    /// then with the number of constraints so far, and their number.
+    ///
+    /// # Errors
+    /// If a file is not as it should be, or there are no constraints.
+    pub fn read(
+        path: &Path,
+        symbols: Option<&Path>,
+        mut progress: impl FnMut(u32, u32),
+    ) -> Result<Self, ImportError> {
+        let file = R1csFile::open(path)?;
+        let counts = file.counts();
+        let symbols = symbols.map(|path| Symbols::read(path, counts.wires)).transpose()?;
+        let system = file.read(|row| progress(row, counts.rows))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let source = Source {
+            name,
+            digest: hex::encode(file.digest()?),
+            rows: counts.rows.into(),
+            wires: counts.wires,
+            outputs: counts.outputs,
+            inputs: counts.inputs,
+            without_wires: system.without_wires().to_vec(),
+        };
+        Self::new(source, system, symbols)
+    }
+
+    /// A system from elsewhere, for example [`system_of`](crate::system_of) an arkworks circuit.
+    /// `name` and `digest` say what it is, to people and to [`Imported`].
+    ///
+    /// # Errors
+    /// If there are no constraints.
+    pub fn of_system(name: &str, digest: [u8; 32], system: System) -> Result<Self, ImportError> {
+        let source = Source {
+            name: name.to_owned(),
+            digest: hex::encode(digest),
+            rows: (system.rows() + system.without_wires().len()) as u64,
+            wires: system.wires(),
+            outputs: 0,
+            inputs: system.public(),
+            without_wires: system.without_wires().to_vec(),
+        };
+        Self::new(source, system, None)
+    }
+
+    fn new(source: Source, system: System, symbols: Option<Symbols>) -> Result<Self, ImportError> {
+        if system.rows() == 0 {
+            return Err(ImportError::Empty);
+        }
+        let occurrences = Occurrences::new(&system);
+        Ok(Self { source, system, occurrences, symbols })
+    }
+
+    /// What it is.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The constraints.
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Cuts it into parts of at most `most` rows.
+    ///
+    /// # Errors
+    /// If a constraint and its wires are more than that.
+    pub fn cut(&self, most: u64, step: impl FnMut(Step)) -> Result<Plan, ImportError> {
+        Ok(Plan::new(&self.system, &self.occurrences, most, step)?)
+    }
+
+    /// Writes a cut as a circuit directory, reads it again, and checks it. Nothing is left at `path`
+    /// if the check fails.
+    ///
+    /// # Errors
+    /// If it cannot be written, or is not the circuit.
+    pub fn write(
+        &self,
+        plan: &Plan,
+        path: &Path,
+    ) -> Result<(Summary, PartitionReport), ImportError> {
+        crate::directory::check_free(path)?;
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let io = |source| WriteError::Io { path: parent.to_owned(), source };
+        std::fs::create_dir_all(parent).map_err(io)?;
+        let building = tempfile::Builder::new().prefix(".hekaton-import-").tempdir_in(parent);
+        let building = building.map_err(io)?;
+        let unchecked = building.path().join("circuit");
+        let symbols = self.symbols.as_ref();
+        let summary = write(&unchecked, self.source.clone(), plan.most, &plan.parts, symbols)?;
+        let report = self.check(&unchecked)?;
+        crate::directory::rename(&unchecked, path)?;
+        Ok((summary, report))
+    }
+
+    /// Checks that a circuit directory is this circuit.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
+        let imported = Imported::open(path)?;
+        let prepared = PreparedCircuit::new(&imported)?;
+        let wiring = prepared.layout().wiring(Masking::Unmasked);
+        let directory = imported.directory();
+        let rows = |kind| Ok(local_rows(&directory.rows(kind)?));
+        Ok(check_partition(&self.system, directory, &wiring, rows)?)
+    }
+}
+
+/// The rows of a type as the checker reads them.
+fn local_rows(rows: &crate::partition::Rows) -> Vec<LocalRow> {
+    let mut terms = rows.terms.iter();
+    let mut side = |length: u32| {
+        let terms = terms.by_ref().take(length as usize);
+        terms.map(|[k, v]| (rows.coefficients[*k as usize], *v as usize)).collect()
+    };
+    rows.lengths.iter().map(|lengths| lengths.map(&mut side)).collect()
+}

@@ -1,0 +1,285 @@
+//! An imported circuit, as Hekaton proves it.
+
+use crate::directory::{Directory, DirectoryError};
+use crate::partition::Access;
+use crate::values::Values;
+use crate::witness::WitnessFile;
+use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
+use hekaton_circuit::{
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, StoredRow, StoredRows,
+    Subcircuit, TypeId, WireId, WireValues,
+};
+use std::ops::Range;
+use std::path::Path;
+
+/// A circuit directory as a circuit. Its input is a witness of the source; public values are the
+/// source's outputs, then its inputs.
+#[derive(Debug)]
+pub struct Imported {
+    directory: Directory,
+    /// The private wires that several parts share, in ascending order.
+    shared: Vec<u32>,
+}
+
+/// Wires, each with the slot of an instance.
+type Unused = (Vec<u32>, Vec<(InstanceId, usize)>);
+
+impl Imported {
+    /// Opens a circuit directory.
+    ///
+    /// # Errors
+    /// If it is none, or is damaged.
+    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
+        Ok(Self::new(Directory::open(path)?))
+    }
+
+    /// The circuit of an opened directory.
+    pub fn new(directory: Directory) -> Self {
+        let public = directory.summary().source.public();
+        let slots = (0..directory.parts()).flat_map(|part| directory.slots(part));
+        let shared = slots.filter(|(wire, access)| *access != Access::Unused && *wire > public);
+        let mut shared: Vec<u32> = shared.map(|(wire, _)| wire).collect();
+        shared.sort_unstable();
+        shared.dedup();
+        Self { directory, shared }
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The position of a shared wire in the layout: public wires first.
+    fn position(&self, wire: u32) -> Option<usize> {
+        let public = self.directory.summary().source.public();
+        match wire <= public {
+            true => (wire as usize).checked_sub(1),
+            false => self.shared.binary_search(&wire).ok().map(|at| public as usize + at),
+        }
+    }
+
+    /// Sets the values of shared wires, of all or of those in the slots of some instances.
+    fn set(
+        &self,
+        plan: &[WireId],
+        input: &WitnessFile,
+        mut wires: Vec<u32>,
+        instances: Range<usize>,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        input.check_wires(self.directory.summary().source.wires)?;
+        wires.sort_unstable();
+        wires.dedup();
+        for (wire, value) in wires.iter().zip(input.gather(&wires)?) {
+            if let Some(id) = self.position(*wire).and_then(|at| plan.get(at)) {
+                values.set(*id, value);
+            }
+        }
+        // Slots, used or not, have the value of their wire: constraints of the type contain them.
+        let (wires, slots) = self.unused(instances);
+        for ((instance, slot), value) in slots.into_iter().zip(input.gather(&wires)?) {
+            values.set_unused(instance, slot, value);
+        }
+        Ok(())
+    }
+
+    /// The unused slots of instances.
+    fn unused(&self, instances: Range<usize>) -> Unused {
+        let slots = instances.flat_map(|part| {
+            let slots = self.directory.slots(part).enumerate();
+            let unused = slots.filter(|(_, (_, access))| *access == Access::Unused);
+            unused.map(move |(slot, (wire, _))| (wire, (instance(part), slot)))
+        });
+        slots.unzip()
+    }
+}
+
+fn instance(part: usize) -> InstanceId {
+    InstanceId::from_index(u32::try_from(part).unwrap_or(u32::MAX))
+}
+
+impl Circuit for Imported {
+    type Input = WitnessFile;
+    /// The ids of shared wires: public ones, then private ones in ascending order.
+    type Plan = Vec<WireId>;
+    type Trace = ();
+    type Private = Values;
+
+    const EXECUTES_RANGES: bool = true;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> {
+        let summary = self.directory.summary();
+        // Public wire i has address i.
+        let public = (1..=summary.source.public()).map(|wire| u64::from(wire) - 1);
+        let mut plan: Vec<WireId> = public.map(|i| layout.public_input("public", i)).collect();
+        let private = self.shared.iter().map(|wire| layout.wire("wire", u64::from(*wire)));
+        plan.extend(private);
+        let mut types = Vec::with_capacity(summary.types.len());
+        for (number, kind) in summary.types.iter().enumerate() {
+            let id = layout.subcircuit_type(&kind.name, kind.slots as usize);
+            for slot in self.directory.unconstrained(number) {
+                layout.unconstrained(id, *slot as usize);
+            }
+            types.push(id);
+        }
+        for part in 0..self.directory.parts() {
+            let id = layout.instance(types[self.directory.kind(part)]);
+            for (slot, (wire, access)) in self.directory.slots(part).enumerate() {
+                let shared = || self.position(wire).and_then(|at| plan.get(at)).copied();
+                match (access, shared()) {
+                    (Access::Writes, Some(wire)) => layout.write(id, slot, wire),
+                    (Access::Reads, Some(wire)) => layout.read(id, slot, wire),
+                    _ => layout.unused(id, slot),
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    fn execute(
+        &self,
+        plan: &Vec<WireId>,
+        input: &WitnessFile,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let mut wires: Vec<u32> = (1..=self.directory.summary().source.public()).collect();
+        wires.extend_from_slice(&self.shared);
+        self.set(plan, input, wires, 0..self.directory.parts(), values)
+    }
+
+    fn execute_range(
+        &self,
+        plan: &Vec<WireId>,
+        input: &WitnessFile,
+        instances: Range<usize>,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let slots = instances.clone().flat_map(|part| self.directory.slots(part));
+        let used = slots.filter(|(_, access)| *access != Access::Unused);
+        let wires = used.map(|(wire, _)| wire).collect();
+        self.set(plan, input, wires, instances, values)
+    }
+
+    fn private_input(
+        &self,
+        _plan: &Vec<WireId>,
+        input: &WitnessFile,
+        _trace: &(),
+        instance: InstanceId,
+    ) -> Result<Values, CircuitError> {
+        let content = self.directory.content(instance.index())?;
+        Ok(Values::encode(input.gather(&content.own)?))
+    }
+
+    /// The same constraints for other provers.
+    fn synthesize(
+        &self,
+        _plan: &Vec<WireId>,
+        subcircuit: &Subcircuit,
+        private: Option<&Values>,
+    ) -> Result<(), SynthesisError> {
+        let (cs, kind) = (subcircuit.cs(), subcircuit.kind());
+        let mut values = Vec::new();
+        if let Some(private) = private {
+            let all = private.decode_into(self.own(kind), &mut values);
+            all.ok_or(SynthesisError::AssignmentMissing)?;
+        }
+        let mut variables = vec![Variable::One];
+        for slot in subcircuit.slots() {
+            variables.push(match slot {
+                hekaton_circuit::ark::r1cs_std::fields::fp::FpVar::Var(var) => var.variable,
+                _ => return Err(SynthesisError::Unsatisfiable),
+            });
+        }
+        for own in 0..self.own(kind) {
+            let value = || values.get(own).copied().ok_or(SynthesisError::AssignmentMissing);
+            variables.push(cs.new_witness_variable(value)?);
+        }
+        let mut result = Ok(());
+        let read = StoredRows::rows(self, kind, &mut |sides| {
+            let side = |terms: &[(Fr, usize)]| {
+                let term = |(k, v): &(Fr, usize)| (*k, variables[*v]);
+                LinearCombination(terms.iter().map(term).collect())
+            };
+            if result.is_ok() {
+                let [a, b, c] = sides.map(side);
+                result = cs.enforce_r1cs_constraint(|| a, || b, || c);
+            }
+        });
+        read.map_err(|_| SynthesisError::Unsatisfiable)?;
+        result
+    }
+
+    fn stored(&self) -> Option<&dyn StoredRows<Values>> {
+        Some(self)
+    }
+}
+
+impl StoredRows<Values> for Imported {
+    fn has_rows(&self) -> bool {
+        self.directory.has_rows()
+    }
+
+    fn own(&self, kind: TypeId) -> usize {
+        self.directory.summary().types.get(kind.index()).map_or(0, |kind| kind.own as usize)
+    }
+
+    fn rows(&self, kind: TypeId, row: &mut dyn FnMut(StoredRow<'_>)) -> Result<(), CircuitError> {
+        let rows = self.directory.rows(kind.index())?;
+        let mut terms = rows.terms.as_slice();
+        let mut sides = [const { Vec::new() }; 3];
+        for lengths in &rows.lengths {
+            for (side, length) in sides.iter_mut().zip(lengths) {
+                let (own, rest) = terms.split_at(*length as usize);
+                side.clear();
+                let term = |[k, v]: &[u32; 2]| (rows.coefficients[*k as usize], *v as usize);
+                side.extend(own.iter().map(term));
+                terms = rest;
+            }
+            row([&sides[0], &sides[1], &sides[2]]);
+        }
+        Ok(())
+    }
+
+    fn own_values(
+        &self,
+        kind: TypeId,
+        _slots: &[Fr],
+        private: &Values,
+        out: &mut Vec<Fr>,
+    ) -> Result<(), CircuitError> {
+        let values = private.decode_into(self.own(kind), out);
+        values.ok_or_else(|| "these are not the values of its own wires".into())
+    }
+
+    fn describe(&self, instance: InstanceId, row: usize) -> Option<String> {
+        let part = instance.index();
+        let content = self.directory.content(part).ok()?;
+        let number = content.rows.get(row)?;
+        let source = &self.directory.summary().source.name;
+        let mut text = format!("constraint {number} of {source}");
+        let rows = self.has_rows().then(|| self.directory.rows(self.directory.kind(part)).ok());
+        if let Some(rows) = rows.flatten() {
+            let wires: Vec<u32> = self.directory.slots(part).map(|(wire, _)| wire).collect();
+            let count = |lengths: &[u32; 3]| lengths.iter().map(|n| *n as usize).sum::<usize>();
+            let start = rows.lengths.iter().take(row).map(count).sum::<usize>();
+            let terms = &rows.terms[start..start + count(&rows.lengths[row])];
+            let mut locals: Vec<usize> = terms.iter().map(|[_, v]| *v as usize).collect();
+            locals.sort_unstable();
+            locals.dedup();
+            let name = |local: &usize| {
+                let at = local.checked_sub(1)?;
+                let wire = wires.get(at).or_else(|| content.own.get(at - wires.len()))?;
+                let name = self.directory.symbols().and_then(|symbols| symbols.name(*wire));
+                Some(name.map_or_else(|| format!("wire {wire}"), str::to_owned))
+            };
+            let names: Vec<String> = locals.iter().filter_map(name).collect();
+            let (shown, more) = names.split_at(names.len().min(12));
+            text += &format!(", with {}", shown.join(", "));
+            if !more.is_empty() {
+                text += &format!(" and {} more", more.len());
+            }
+        }
+        Some(text)
+    }
+}

@@ -1,0 +1,325 @@
+//! From a cut to parts: the rows of each, with wires renamed, and equal parts as one type.
+
+use super::{Cost, Cut, FIXED_ROWS, Occurrences, Order};
+use crate::system::{System, Term};
+use hekaton_circuit::Fr;
+use std::collections::HashMap;
+
+/// How far the slots of equal parts may differ, as a fraction of their rows: 2 in 100. A slot that
+/// one of them has is a slot in all of them.
+const UNEQUAL: [u64; 2] = [2, 100];
+
+/// What a part does with the wire in a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Other parts read it here.
+    Writes,
+    /// Another part, or the verifier, writes it.
+    Reads,
+    /// The wire occurs in no other part.
+    Unused,
+}
+
+/// Constraints over local variables: 0 is the constant 1, 1 to s are slots, own variables follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// The numbers of terms in A, B and C of each row.
+    pub lengths: Vec<[u32; 3]>,
+    /// The coefficient's place in the table, and the local variable, of all terms.
+    pub terms: Vec<[u32; 2]>,
+    /// The table of coefficients.
+    pub coefficients: Vec<Fr>,
+}
+
+/// A type: what parts with equal constraints have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartType {
+    /// The number of slots.
+    pub slots: u32,
+    /// The number of own variables.
+    pub own: u32,
+    /// The slots that no row has: public wires that occur in no constraint.
+    pub unconstrained: Vec<u32>,
+    /// The constraints.
+    pub rows: Rows,
+}
+
+/// A part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its type.
+    pub kind: u32,
+    /// The wire of each local variable but the constant: slots, then own ones.
+    pub wires: Vec<u32>,
+    /// The number in the source of each row.
+    pub rows: Vec<u32>,
+    /// What it does with the wire in each slot.
+    pub access: Vec<Access>,
+}
+
+/// A partition: types and parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The types, in the order of their first parts.
+    pub types: Vec<PartType>,
+    /// The parts.
+    pub parts: Vec<Part>,
+}
+
+impl Parts {
+    /// The number of slots of all parts, unused ones included.
+    pub fn slots(&self) -> u64 {
+        self.parts.iter().map(|part| part.access.len() as u64).sum()
+    }
+
+    /// The rows of the largest part, slots and the fixed ones included.
+    pub fn largest(&self) -> u64 {
+        let size = |kind: &PartType| kind.rows.lengths.len() as u64 + u64::from(kind.slots);
+        self.types.iter().map(size).max().unwrap_or_default() + FIXED_ROWS
+    }
+
+    /// The number of parts of each type.
+    pub fn counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.types.len()];
+        self.parts.iter().for_each(|part| counts[part.kind as usize] += 1);
+        counts
+    }
+}
+
+/// A part whose wires are numbered by their first occurrence, from 1.
+struct Renamed {
+    wires: Vec<u32>,
+    rows: Vec<u32>,
+    /// The numbers of terms per side, then coefficient and variable of each term, row by row.
+    shape: Vec<u32>,
+    /// Whether a wire occurs elsewhere, or is public.
+    shared: Vec<bool>,
+    /// How many of the last wires are in no row.
+    extra: usize,
+}
+
+/// A type that is being collected.
+struct Draft {
+    shape: Vec<u32>,
+    shared: Vec<bool>,
+    extra: usize,
+    rows: usize,
+    parts: Vec<u32>,
+}
+
+/// Makes the parts of a cut. Rows of a part are in this order; no part has more than `most` rows,
+/// slots included, that had not before.
+///
+/// # Panics
+/// If the cut is not one of this system.
+pub fn parts(
+    system: &System,
+    occurrences: &Occurrences,
+    cut: &Cut,
+    order: Order,
+    most: u64,
+) -> Parts {
+    let count = cut.parts as usize;
+    let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for row in order.rows(system) {
+        rows_of[cut.part_of[row as usize] as usize].push(row);
+    }
+    let shared = shared_wires(system, occurrences, cut);
+    let unread = unread_public(system, occurrences);
+    let emptiest = Cost::emptiest(&rows_of.iter().map(Vec::len).collect::<Vec<_>>());
+    let mut renamer = Renamer { local: vec![0; system.wires() as usize] };
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut by_shape: HashMap<[u8; 32], Vec<usize>> = HashMap::new();
+    let mut all = Vec::with_capacity(count);
+    for (number, rows) in (0u32..).zip(&rows_of) {
+        let extra = if Some(number as usize) == emptiest { unread.as_slice() } else { &[] };
+        let part = renamer.rename(system, rows, extra, &shared);
+        let candidates = by_shape.entry(part.digest()).or_default();
+        let fits = candidates.iter().copied().find(|at| drafts[*at].takes(&part, most));
+        match fits {
+            Some(at) => {
+                let draft = &mut drafts[at];
+                draft.shared.iter_mut().zip(&part.shared).for_each(|(all, one)| *all |= one);
+                draft.parts.push(number);
+            }
+            None => {
+                candidates.push(drafts.len());
+                drafts.push(Draft {
+                    shape: part.shape,
+                    shared: part.shared.clone(),
+                    extra: part.extra,
+                    rows: rows.len(),
+                    parts: vec![number],
+                });
+            }
+        }
+        all.push((part.wires, part.rows, part.shared));
+    }
+    let mut kinds = vec![0; count];
+    for (kind, draft) in (0u32..).zip(&drafts) {
+        draft.parts.iter().for_each(|part| kinds[*part as usize] = kind);
+    }
+    let mut written = vec![false; system.wires() as usize];
+    let parts = all.into_iter().zip(kinds);
+    let parts = parts.map(|((wires, rows, shared), kind)| {
+        let draft = &drafts[kind as usize];
+        let places = places(&draft.shared);
+        let mut sorted = vec![0; wires.len()];
+        let mut access = vec![Access::Unused; draft.slots()];
+        for ((wire, place), shared) in wires.iter().zip(&places).zip(&shared) {
+            sorted[*place as usize] = *wire;
+            if *shared {
+                // The verifier writes public wires, the first part all others.
+                let is_first = !std::mem::replace(&mut written[*wire as usize], true);
+                let writes = is_first && *wire > system.public();
+                access[*place as usize] = if writes { Access::Writes } else { Access::Reads };
+            }
+        }
+        Part { kind, wires: sorted, rows, access }
+    });
+    let parts = parts.collect();
+    let types = drafts.into_iter().map(|draft| draft.finish(system)).collect();
+    Parts { types, parts }
+}
+
+/// Whether each wire is shared: public, or in several parts.
+fn shared_wires(system: &System, occurrences: &Occurrences, cut: &Cut) -> Vec<bool> {
+    let is_shared = |wire: u32| {
+        let mut parts = occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]);
+        let first = parts.next();
+        wire <= system.public() || parts.any(|part| Some(part) != first)
+    };
+    (0..system.wires()).map(|wire| wire > 0 && is_shared(wire)).collect()
+}
+
+/// The public wires that occur in no row.
+fn unread_public(system: &System, occurrences: &Occurrences) -> Vec<u32> {
+    (1..=system.public()).filter(|wire| occurrences.rows(*wire).is_empty()).collect()
+}
+
+/// The place of each variable, from 0, if slots come first: in the order of their first occurrence,
+/// as own variables are.
+fn places(is_slot: &[bool]) -> Vec<u32> {
+    let slots = is_slot.iter().filter(|slot| **slot).count();
+    let (mut slot, mut own) = (0u32, u32::try_from(slots).unwrap_or(u32::MAX));
+    let mut next = |is_slot: bool| {
+        let place = if is_slot { &mut slot } else { &mut own };
+        *place += 1;
+        *place - 1
+    };
+    is_slot.iter().map(|is_slot| next(*is_slot)).collect()
+}
+
+/// Numbers the wires of a part.
+struct Renamer {
+    /// The number of each wire in the part at hand, 0 for none; all 0 in between.
+    local: Vec<u32>,
+}
+
+impl Renamer {
+    fn rename(&mut self, system: &System, rows: &[u32], extra: &[u32], shared: &[bool]) -> Renamed {
+        let mut wires: Vec<u32> = Vec::new();
+        let mut shape = Vec::new();
+        let mut known: Vec<(u32, u32)> = Vec::new();
+        for row in rows {
+            let sides = system.row(*row as usize);
+            shape.extend(sides.map(|side| u32::try_from(side.len()).unwrap_or(u32::MAX)));
+            for side in sides {
+                // Known wires by number, then new ones by coefficient, then by place: the order of
+                // wires in the source plays no role for known ones.
+                let is_known = |term: &&Term| term.wire == 0 || self.local[term.wire as usize] > 0;
+                known.clear();
+                known.extend(
+                    side.iter()
+                        .filter(is_known)
+                        .map(|term| (self.local[term.wire as usize], term.coefficient)),
+                );
+                known.sort_unstable();
+                let mut new: Vec<&Term> = side.iter().filter(|term| !is_known(term)).collect();
+                new.sort_by_key(|term| term.coefficient);
+                for (local, coefficient) in &known {
+                    shape.extend([*coefficient, *local]);
+                }
+                for term in new {
+                    wires.push(term.wire);
+                    let local = u32::try_from(wires.len()).unwrap_or(u32::MAX);
+                    self.local[term.wire as usize] = local;
+                    shape.extend([term.coefficient, local]);
+                }
+            }
+        }
+        wires.extend_from_slice(extra);
+        wires.iter().for_each(|wire| self.local[*wire as usize] = 0);
+        let rows = rows.iter().map(|row| system.number(*row as usize)).collect();
+        let shared = wires.iter().map(|wire| shared[*wire as usize]).collect();
+        Renamed { wires, rows, shape, shared, extra: extra.len() }
+    }
+}
+
+impl Renamed {
+    fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = Vec::with_capacity(1 << 14);
+        for piece in self.shape.chunks(1 << 12) {
+            bytes.clear();
+            piece.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+            hasher.update(&bytes);
+        }
+        *hasher.finalize().as_bytes()
+    }
+}
+
+impl Draft {
+    /// Whether a part has the same rows, and the union of slots costs little.
+    fn takes(&self, part: &Renamed, most: u64) -> bool {
+        // Equality is what counts, and not the digest.
+        if self.shape != part.shape || self.extra != 0 || part.extra != 0 {
+            return false;
+        }
+        let slots = |shared: &[bool]| shared.iter().filter(|slot| **slot).count() as u64;
+        let both = self.shared.iter().zip(&part.shared).filter(|(a, b)| **a || **b).count() as u64;
+        let fewest = slots(&self.shared).min(slots(&part.shared));
+        let rows = self.rows as u64;
+        rows + both + FIXED_ROWS <= most && (both - fewest) * UNEQUAL[1] <= rows * UNEQUAL[0]
+    }
+
+    fn slots(&self) -> usize {
+        self.shared.iter().filter(|slot| **slot).count()
+    }
+
+    fn finish(self, system: &System) -> PartType {
+        let places = places(&self.shared);
+        let (slots, all) = (self.slots(), self.shared.len());
+        let mut rows = Rows::default();
+        let mut ids: HashMap<u32, u32> = HashMap::new();
+        let mut words = self.shape.as_slice();
+        while let [a, b, c, rest @ ..] = words {
+            rows.lengths.push([*a, *b, *c]);
+            words = rest;
+            for length in [*a, *b, *c] {
+                let (terms, rest) = words.split_at(2 * length as usize);
+                let from = rows.terms.len();
+                for term in terms.as_chunks::<2>().0 {
+                    let [coefficient, local] = *term;
+                    let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+                    let id = *ids.entry(coefficient).or_insert(next);
+                    if id == next && rows.coefficients.len() < ids.len() {
+                        rows.coefficients.push(system.coefficients()[coefficient as usize]);
+                    }
+                    let local = match local.checked_sub(1) {
+                        None => 0,
+                        Some(at) => places[at as usize] + 1,
+                    };
+                    rows.terms.push([id, local]);
+                }
+                rows.terms[from..].sort_unstable_by_key(|[_, local]| *local);
+                words = rest;
+            }
+        }
+        // What is in no row came last.
+        let last = |at: &usize| *at >= all - self.extra;
+        let unconstrained = (0..all).filter(last).map(|at| places[at]).collect();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        PartType { slots: number(slots), own: number(all - slots), unconstrained, rows }
+    }
+}

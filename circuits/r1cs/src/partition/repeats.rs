@@ -1,0 +1,236 @@
+//! Rows that repeat: circuits of loops and of equal components have the same constraints again and
+//! again, over other wires. Parts that begin at the same place of such a period are equal, and share
+//! a key.
+
+use super::contiguous::{at_boundaries, segment};
+use super::order::live;
+use super::{Cut, FIXED_ROWS, Occurrences, Order};
+use crate::system::System;
+use std::collections::HashMap;
+
+/// The numbers of rows that are compared when periods are looked for: short periods repeat within
+/// long ones.
+const WINDOWS: [usize; 3] = [64, 1024, 8192];
+/// One window in this many is looked up, chosen by its content.
+const SAMPLED: u64 = 8;
+/// The periods with the most votes for each window that are tried.
+const TRIED: usize = 3;
+/// The least number of repeats that count.
+const LEAST: usize = 4;
+
+/// Rows from `start` to `end` of an order that repeat with a period: row i has the shape of row
+/// i + period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    start: usize,
+    end: usize,
+    period: usize,
+}
+
+impl Run {
+    fn pieces(self) -> usize {
+        (self.end - self.start) / self.period
+    }
+}
+
+/// Spreads the bits of a number.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// The shape of each row: what its coefficients are, and not its wires. Rows of one shape can still
+/// differ; whether parts are equal is decided by comparing them.
+fn shapes(rows: &[u32], system: &System) -> Vec<u64> {
+    let shape = |row: &u32| {
+        system.row(*row as usize).iter().fold(0u64, |all, side| {
+            // A sum does not depend on the order of wires.
+            let sum = side.iter().fold(side.len() as u64, |sum, term| {
+                let is_constant = u64::from(term.wire == 0);
+                sum.wrapping_add(mix((u64::from(term.coefficient) << 1 | is_constant) + 1))
+            });
+            mix(all.wrapping_mul(3).wrapping_add(sum))
+        })
+    };
+    rows.iter().map(shape).collect()
+}
+
+/// Distances at which windows of this many shapes occur again, those that occur most often first.
+fn distances(shapes: &[u64], window: usize) -> Vec<usize> {
+    const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+    if shapes.len() < 2 * window {
+        return Vec::new();
+    }
+    let leaving = (0..window).fold(1u64, |power, _| power.wrapping_mul(BASE));
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    let mut votes: HashMap<usize, u64> = HashMap::new();
+    let mut hash = 0u64;
+    for (at, shape) in shapes.iter().enumerate() {
+        hash = hash.wrapping_mul(BASE).wrapping_add(*shape);
+        if at >= window {
+            hash = hash.wrapping_sub(shapes[at - window].wrapping_mul(leaving));
+        }
+        if at + 1 >= window
+            && mix(hash).is_multiple_of(SAMPLED)
+            && let Some(before) = last.insert(hash, at)
+        {
+            *votes.entry(at - before).or_default() += 1;
+        }
+    }
+    let mut votes: Vec<(usize, u64)> = votes.into_iter().collect();
+    // Of equal votes, the shorter one: the same on every machine.
+    votes.sort_unstable_by_key(|(distance, votes)| (std::cmp::Reverse(*votes), *distance));
+    votes.into_iter().map(|(distance, _)| distance).take(TRIED).collect()
+}
+
+/// The runs with a period that are at least `least` rows long.
+fn runs(shapes: &[u64], period: usize, least: usize) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut start = 0;
+    for at in 0..=shapes.len().saturating_sub(period) {
+        let repeats = at + period < shapes.len() && shapes[at] == shapes[at + period];
+        if repeats {
+            continue;
+        }
+        let run = Run { start, end: (at + period).min(shapes.len()), period };
+        if run.pieces() >= LEAST && run.end - run.start >= least {
+            runs.push(run);
+        }
+        // The next run begins after what this one has.
+        start = at + 1;
+    }
+    // Runs of one period may overlap by less than a period.
+    for i in 1..runs.len() {
+        let end = runs[i - 1].end;
+        let run: &mut Run = &mut runs[i];
+        run.start = run.start.max(end);
+    }
+    runs.retain(|run| run.start < run.end && run.pieces() >= LEAST);
+    runs
+}
+
+/// Cuts of rows that repeat, with boundaries at the same places of each period; the rest is cut as
+/// [`contiguous`](super::contiguous) does it. The ones for different periods, in no order; none if
+/// nothing repeats. Each has at most `most` rows a part, slots included.
+pub(super) fn repeating(
+    system: &System,
+    occurrences: &Occurrences,
+    order: Order,
+    most: u64,
+) -> Vec<Cut> {
+    let rows = order.rows(system);
+    let shapes = shapes(&rows, system);
+    let room = usize::try_from(most.saturating_sub(FIXED_ROWS)).unwrap_or(usize::MAX).max(1);
+    let mut periods: Vec<usize> =
+        WINDOWS.iter().flat_map(|window| distances(&shapes, *window)).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    let found = periods.iter().map(|period| runs(&shapes, *period, 2 * room.min(shapes.len() / 4)));
+    let found: Vec<Vec<Run>> = found.filter(|runs| !runs.is_empty()).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let live = live(&rows, system, occurrences);
+    let cut = |runs: &Vec<Run>| fitting(system, occurrences, &rows, &live, runs, room, most);
+    found.iter().filter_map(cut).collect()
+}
+
+/// The cut along runs with the largest parts that fit.
+fn fitting(
+    system: &System,
+    occurrences: &Occurrences,
+    rows: &[u32],
+    live: &[u32],
+    runs: &[Run],
+    room: usize,
+    most: u64,
+) -> Option<Cut> {
+    // Slots take room, too: less and less for constraints, until all parts fit.
+    let mut room = room;
+    for _ in 0..6 {
+        let boundaries = boundaries(rows.len(), live, runs, room);
+        let cut = at_boundaries(rows, &boundaries);
+        let largest = cut.cost(system, occurrences).largest();
+        if largest <= most {
+            return Some(cut);
+        }
+        let excess = usize::try_from(largest - most).unwrap_or(usize::MAX);
+        room = room.checked_sub(excess.max(room / 64))?.max(1);
+    }
+    None
+}
+
+/// Where parts end.
+fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut done = 0;
+    for run in runs {
+        let period = run.period;
+        // Where the fewest wires live at the boundary of two periods.
+        let phase = (0..period).min_by_key(|phase| live[run.start + period + phase]).unwrap_or(0);
+        let start = run.start + phase;
+        let pieces = (run.end - start) / period;
+        if pieces == 0 {
+            continue;
+        }
+        segment(done, start, live, room, &mut ends);
+        if period <= room {
+            let parts = pieces.div_ceil(room / period);
+            let each = pieces.div_ceil(parts);
+            for first in (0..pieces).step_by(each) {
+                ends.push(start + period * (first + each).min(pieces));
+            }
+        } else {
+            // A period is cut once, and its cut copied.
+            let mut inside = Vec::new();
+            segment(start, start + period, live, room, &mut inside);
+            for piece in 0..pieces {
+                ends.extend(inside.iter().map(|end| end + piece * period));
+            }
+        }
+        done = start + pieces * period;
+    }
+    segment(done, rows, live, room, &mut ends);
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_found_in_noise() {
+        // 400 rows of noise, 10 periods of 300 rows, 500 rows of noise.
+        let noise = |seed: u64, count: u64| (0..count).map(move |i| mix(seed + i));
+        let period: Vec<u64> = noise(1 << 40, 300).collect();
+        let mut shapes: Vec<u64> = noise(0, 400).collect();
+        (0..10).for_each(|_| shapes.extend(&period));
+        shapes.extend(noise(1 << 20, 500));
+        assert_eq!(distances(&shapes, 64)[0], 300);
+        let found = runs(&shapes, 300, 600);
+        assert_eq!(found, [Run { start: 400, end: 3400, period: 300 }]);
+        assert_eq!(found[0].pieces(), 10);
+        assert!(runs(&shapes, 299, 600).is_empty());
+        // Too short to count.
+        assert!(runs(&shapes, 300, 3001).is_empty());
+        assert!(distances(&shapes[..100], 64).is_empty());
+    }
+
+    #[test]
+    fn boundaries_are_at_the_same_places_of_each_period() {
+        let run = Run { start: 100, end: 1150, period: 100 };
+        let mut live = vec![50; 1301];
+        // The fewest wires live 30 rows into each period.
+        (0..12).for_each(|i| live[130 + 100 * i] = 1);
+        let ends = boundaries(1300, &live, &[run], 250);
+        // Before, five parts of two periods, after.
+        assert_eq!(ends, [130, 330, 530, 730, 930, 1130, 1300]);
+        let ends = boundaries(1300, &live, &[run], 60);
+        let inside: Vec<usize> =
+            ends.iter().filter(|end| (130..1130).contains(*end)).map(|e| e % 100).collect();
+        assert_eq!(inside.len(), 20);
+        assert!(inside.chunks(2).all(|pair| pair == &inside[..2]), "{inside:?}");
+        assert_eq!(ends.last(), Some(&1300));
+        assert!(ends.windows(2).all(|w| w[0] < w[1] && w[1] - w[0] <= 70), "{ends:?}");
+    }
+}
