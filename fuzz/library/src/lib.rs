@@ -5,8 +5,10 @@
 //! that changes a valid file. `scripts/fuzz` runs the functions under libFuzzer with the seeds in
 //! `fuzz/seeds`; `tests/` runs them with proptest.
 
+mod circuit_directory;
 mod program;
 
+pub use circuit_directory::circuit_directory;
 pub use program::Program;
 
 use hekaton_arith::{Fr, G1Point, G2Point, Group};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 9] = [
+const TARGETS: [(&str, Target); 10] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
@@ -19,6 +19,7 @@ const TARGETS: [(&str, Target); 9] = [
     ("r1cs", hekaton_fuzzing::r1cs),
     ("wtns", hekaton_fuzzing::wtns),
     ("sym", hekaton_fuzzing::sym),
+    ("circuit_directory", hekaton_fuzzing::circuit_directory),
 ];
 
 /// Mostly short programs, and some files.
@@ -42,7 +43,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file r1cs wtns sym }
+properties! { proof verifying_key manifest run_log messages key_file r1cs wtns sym circuit_directory }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
