@@ -17,6 +17,7 @@ mod commands;
 mod event_files;
 mod exit;
 mod hints;
+mod imported;
 mod opened_keys;
 mod options;
 mod program;

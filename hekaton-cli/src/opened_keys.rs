@@ -3,6 +3,7 @@
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::program::Program;
 use crate::terminal::output;
 use hekaton_circuit::named::ParameterMap;
@@ -35,7 +36,7 @@ impl OpenedKeys {
     ) -> Result<Self, Failure> {
         let (manifest, mut keys) =
             KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        let circuit = circuit_of(program, &manifest)?;
+        let circuit = circuit_of(program, path, &manifest)?;
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
         let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
         let plan =
@@ -51,8 +52,12 @@ impl OpenedKeys {
 /// The circuit that keys say they are for.
 pub(crate) fn circuit_of(
     program: &Program,
+    keys: &Path,
     manifest: &Manifest,
 ) -> Result<Box<dyn OpenCircuit>, Failure> {
+    if manifest.circuit == imported::NAME {
+        return imported::in_keys(keys, manifest);
+    }
     let parameters: ParameterMap =
         serde_json::from_value(manifest.parameters.clone()).or_fail(exit::BAD_FILE)?;
     let opened = program.open(&manifest.circuit, &parameters, None);

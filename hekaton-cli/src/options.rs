@@ -31,6 +31,10 @@ pub(crate) struct Options {
 pub(crate) enum Command {
     /// List the circuits and their parameters
     Circuits,
+    /// Show what cutting a circuit of circom into parts would cost, before anything is written
+    Analyse(Analyse),
+    /// Import a circuit of circom: cut it into parts that can be proven on many machines
+    Import(Import),
     /// Generate the keys of a circuit (anyone who runs this could forge proofs under them)
     Setup(Setup),
     /// Estimate what proving takes on this machine: sizes, memory, time. Needs no keys
@@ -59,10 +63,61 @@ pub(crate) enum Command {
     Doctor(Doctor),
 }
 
+/// A circuit in one piece.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// The constraints, as `circom --r1cs --prime bls12381` writes them
+    pub(crate) file: PathBuf,
+    /// The names of wires, as `circom --sym` writes them, for messages about constraints
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sym: Option<PathBuf>,
+    /// The most rows of a part: a number, or a power such as 2^17 [default: the largest of 2^14 to
+    /// 2^20 with at least four parts per prover]
+    #[arg(long, value_name = "N", value_parser = rows)]
+    pub(crate) rows: Option<u64>,
+    /// The number of provers that will take part [default: the cores of this machine]
+    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "rows")]
+    pub(crate) provers: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton analyse sha.r1cs --provers 128
+
+A part has a row for each of its constraints, and one more for each wire that it
+shares with other parts.")]
+pub(crate) struct Analyse {
+    #[command(flatten)]
+    pub(crate) source: Source,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  circom sha.circom --r1cs --wasm --sym --prime bls12381 --O1
+  hekaton import sha.r1cs --sym sha.sym --out sha.hk
+  hekaton check sha.hk sha.wtns
+  hekaton setup sha.hk --keys sha.keys
+  hekaton prove sha.wtns --keys sha.keys
+  hekaton hash sha.wtns --keys sha.keys > public.json
+  hekaton verify sha.wtns.proof --key sha.keys/verifying.key --public @public.json
+
+docs/guide/circom.md has the whole way.")]
+pub(crate) struct Import {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// The circuit directory to write; it must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Import a circuit also if the cut more than doubles its constraints
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 /// A circuit and its parameters.
 #[derive(Debug, Args)]
 pub(crate) struct Circuit {
-    /// Name of the circuit; `circuits` lists them. A program with one circuit does not need it
+    /// Name of the circuit; `circuits` lists them. A program with one circuit does not need it. A
+    /// name with / or . is the directory of an imported circuit
     pub(crate) circuit: Option<String>,
     #[command(flatten)]
     pub(crate) parameters: Parameters,
@@ -92,6 +147,18 @@ fn parameter(text: &str) -> Result<(String, Value), String> {
 fn key_digest(text: &str) -> Result<[u8; 32], String> {
     let bytes = hex::decode(text).ok().and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| "expected a digest of 64 hexadecimal digits".to_owned())
+}
+
+/// Parses 131072 or 2^17.
+fn rows(text: &str) -> Result<u64, String> {
+    let number = match text.split_once('^') {
+        Some((base, exponent)) => (base.parse::<u64>().ok())
+            .zip(exponent.parse().ok())
+            .and_then(|(base, exponent)| base.checked_pow(exponent)),
+        None => text.parse().ok(),
+    };
+    let number = number.filter(|number| (8..=1 << 28).contains(number));
+    number.ok_or_else(|| "expected a number in 8..=2^28, or a power such as 2^17".to_owned())
 }
 
 fn threads(text: &str) -> Result<NonZeroUsize, String> {
@@ -381,7 +448,8 @@ pub(crate) struct Hash {
   hekaton inspect FILE.proof
   hekaton inspect FILE.keys")]
 pub(crate) struct Inspect {
-    /// A proof, a verifying key, a proving key, an aggregation key, or a key store
+    /// A proof, a verifying key, a proving key, an aggregation key, a key store, or an imported
+    /// circuit
     pub(crate) path: PathBuf,
 }
 
@@ -420,6 +488,9 @@ still be able to forge proofs.")]
 pub(crate) struct KeysVerify {
     /// The key store
     pub(crate) keys: PathBuf,
+    /// For keys of an imported circuit: also check that they are those of this source
+    #[arg(long, value_name = "FILE")]
+    pub(crate) r1cs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }

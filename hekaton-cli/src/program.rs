@@ -3,10 +3,12 @@
 use crate::application::{Application, OfType, OpenCircuit};
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported::{self, ImportedCircuits, is_path};
 use crate::options;
 use hekaton_circuit::CircuitError;
 use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
 use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
 
 /// A program for some circuits: setup, proving on threads and on MPI ranks, verification, checks,
 /// estimates and reports. Its `main` has three lines:
@@ -38,6 +40,8 @@ pub(crate) struct Chosen {
     pub(crate) circuit: Box<dyn OpenCircuit>,
     /// All parameters, also those that were not given.
     pub(crate) parameters: ParameterMap,
+    /// Where an imported circuit is.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 impl Program {
@@ -65,6 +69,9 @@ impl Program {
 
     /// Looks up a circuit by name.
     pub(crate) fn get(&self, name: &str) -> Option<&dyn Application> {
+        if name == imported::NAME {
+            return Some(&ImportedCircuits);
+        }
         self.applications
             .iter()
             .find(|application| application.description().name == name)
@@ -77,6 +84,15 @@ impl Program {
         options: &options::Circuit,
         input: Option<&InputFile>,
     ) -> Result<Chosen, Failure> {
+        if let Some(path) = options.circuit.as_ref().filter(|name| is_path(name)) {
+            if let Some((name, _)) = options.parameters.parameters.first() {
+                let why = format!("-p {name}: imported circuits have no parameters");
+                return Err(Failure::new(exit::USAGE, why));
+            }
+            let (circuit, parameters) = imported::open(Path::new(path))?;
+            let directory = Some(PathBuf::from(path));
+            return Ok(Chosen { name: imported::NAME.to_owned(), circuit, parameters, directory });
+        }
         let name = match (&options.circuit, &self.applications[..]) {
             (Some(name), _) => name.clone(),
             (None, [only]) => only.description().name.to_owned(),
@@ -87,7 +103,7 @@ impl Program {
         };
         let opened = self.open(&name, &options.parameters.map(), input);
         let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
-        Ok(Chosen { name, circuit, parameters })
+        Ok(Chosen { name, circuit, parameters, directory: None })
     }
 
     /// A circuit by name, with its parameters. Parameters that are not given have their defaults or

@@ -2,7 +2,7 @@
 
 use crate::command_line::command_line;
 use crate::commands::{
-    check, circuits, doctor, estimate, hash, inspect, keys, manual, prove, setup, verify,
+    check, circuits, doctor, estimate, hash, import, inspect, keys, manual, prove, setup, verify,
 };
 use crate::options::{Command, Options};
 use crate::program::Program;
@@ -51,6 +51,8 @@ fn run(program: &Program) -> ExitCode {
     }
     let result = match &options.command {
         Command::Circuits => circuits::run(program, json),
+        Command::Analyse(command) => import::analyse(command, json),
+        Command::Import(command) => import::import(command, json),
         Command::Setup(command) => setup::run(command, program, json),
         Command::Estimate(command) => estimate::run(command, program, json),
         #[cfg(feature = "mpi")]

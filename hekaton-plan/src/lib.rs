@@ -7,4 +7,4 @@ mod memory;
 pub mod simulate;
 
 pub use estimate::{Calibration, Estimate, EstimateError, TypeEstimate, Workers, estimate};
-pub use memory::{MemoryPlan, NotEnoughMemory, TypeSize, type_sizes};
+pub use memory::{MemoryPlan, NotEnoughMemory, TypeSize, prover_bytes, type_sizes};

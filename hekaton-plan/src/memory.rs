@@ -123,6 +123,12 @@ impl TypeSize {
     }
 }
 
+/// The private memory of a prover of subcircuits with this number of rows, in bytes.
+pub fn prover_bytes(rows: u64) -> u64 {
+    let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+    PROVER * Domain::size_for(rows) as u64 + PROVER_FIXED
+}
+
 /// Returns the sizes of all types of a set of keys.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! `hekaton check`.
 
-use crate::exit::{self, Failure, OrFail};
+use crate::exit::{self, Failure};
+use crate::imported;
 use crate::options::Check;
 use crate::program::{Chosen, Program};
 use crate::terminal::output;
@@ -26,8 +27,8 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
     if terminal {
         output::say("");
     }
-    let report = report.map_err(|e| format!("{}: {e}", command.file.display()));
-    let report = report.or_fail(exit::FAILED)?.map_err(|e| {
+    let report = report.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED));
+    let report = report?.map_err(|e| {
         // A circuit that is wrong for every input is refused, like a violated constraint.
         let code = match e {
             CheckError::Differs { .. }

@@ -2,6 +2,7 @@
 
 use super::predict::PredictionInputs;
 use crate::exit::{self, Failure, OrFail};
+use crate::imported;
 use crate::options;
 use crate::program::{Chosen, Program};
 use crate::terminal::output::{self, bytes, count, seconds_f64};
@@ -24,11 +25,12 @@ pub(crate) fn run(
     // refuse wrong files before the two seconds of measuring
     let prediction = PredictionInputs::read(&command.prediction)?;
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters } = program.choose(&command.circuit, input.as_ref())?;
+    let Chosen { name, circuit, parameters, .. } =
+        program.choose(&command.circuit, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     if let (Some(path), Some(input)) = (&command.file, &input) {
         let fits = circuit.check_input(input);
-        fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
+        fits.map_err(|e| imported::input_failure(path, &e, exit::USAGE))?;
     }
     let display = Display::new();
     display.line("measuring this machine for two seconds");

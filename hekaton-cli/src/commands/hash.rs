@@ -1,32 +1,22 @@
 //! `hekaton hash`.
 
+use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::options::Hash;
 use crate::program::Program;
 use crate::terminal::output;
-use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_circuit::{ExecutionError, Masking};
 use hekaton_core::verifier::values_to_json;
 use hekaton_storage::KeyStore;
 use serde_json::json;
+use std::path::Path;
 
 pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), Failure> {
     let input = exit::input(&command.file)?;
-    let (name, given): (String, ParameterMap) = match &command.keys {
-        None => {
-            let first = program.descriptions().first().map(|d| d.name.to_owned());
-            let name = command.circuit.clone().or(first).unwrap_or_default();
-            (name, command.parameters.map())
-        }
-        Some(keys) => {
-            let manifest =
-                KeyStore::manifest(keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-            (manifest.circuit, serde_json::from_value(manifest.parameters).or_fail(exit::BAD_FILE)?)
-        }
-    };
-    let opened = program.open(&name, &given, Some(&input));
-    let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+    let (name, circuit, parameters) = open(command, program, &input)?;
     let values = circuit.on_input(&input, |prepared| {
         let execution = prepared.execute()?;
         let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
@@ -34,8 +24,7 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
     });
     let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", command.file.display());
     let (public, values) = values
-        .map_err(|e| inside(&e))
-        .or_fail(exit::FAILED)?
+        .map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?
         .map_err(|e| inside(&e))
         .or_fail(exit::FAILED)?;
     let by_name = values_to_json(&public, &values).or_fail(exit::FAILED)?;
@@ -49,4 +38,40 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
         }),
         &text,
     )
+}
+
+/// The circuit that keys are for, or that was named, or the first one.
+fn open(
+    command: &Hash,
+    program: &Program,
+    input: &InputFile,
+) -> Result<(String, Box<dyn OpenCircuit>, ParameterMap), Failure> {
+    let (name, given): (String, ParameterMap) = match &command.keys {
+        None => {
+            let first = program.descriptions().first().map(|d| d.name.to_owned());
+            let name = command.circuit.clone().or(first).unwrap_or_default();
+            if imported::is_path(&name) {
+                let (circuit, parameters) = imported::open(Path::new(&name))?;
+                return Ok((imported::NAME.to_owned(), circuit, parameters));
+            }
+            (name, command.parameters.map())
+        }
+        Some(keys) => {
+            let manifest = KeyStore::manifest(keys);
+            let manifest = manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+            let parameters = serde_json::from_value(manifest.parameters.clone());
+            let parameters = parameters.or_fail(exit::BAD_FILE)?;
+            if manifest.circuit == imported::NAME {
+                return Ok((
+                    manifest.circuit.clone(),
+                    imported::in_keys(keys, &manifest)?,
+                    parameters,
+                ));
+            }
+            (manifest.circuit, parameters)
+        }
+    };
+    let opened = program.open(&name, &given, Some(input));
+    let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+    Ok((name, circuit, parameters))
 }

@@ -7,6 +7,7 @@ use crate::program::Program;
 use crate::terminal::output;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
+use hekaton_r1cs::Directory;
 use hekaton_storage::KeyStore;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,6 +25,9 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
             path.display()
         );
         return Err(Failure::new(BAD_FILE, message));
+    }
+    if path.join("circuit.json").is_file() {
+        return circuit(path);
     }
     // reads all files and compares them with the manifest, so what is shown is true of the keys
     let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
@@ -50,6 +54,35 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
     Ok((json!({ "ok": true, "kind": "key directory", "manifest": manifest }), lines.join("\n")))
 }
 
+/// An imported circuit.
+fn circuit(path: &Path) -> Result<(Value, String), Failure> {
+    let directory = Directory::open(path).or_fail(BAD_FILE)?;
+    let summary = directory.summary();
+    let source = &summary.source;
+    let mut lines = vec![
+        format!("imported circuit {}", source.name),
+        format!("source digest   {}", source.digest),
+        format!("digest          {}", hex::encode(directory.digest())),
+        format!("constraints     {}", output::count(source.rows)),
+        format!("wires           {}", output::count(source.wires.into())),
+        format!("public values   {} outputs, {} inputs", source.outputs, source.inputs),
+        format!("parts           {} of {} types", summary.parts, summary.types.len()),
+        format!("slots           {}", output::count(summary.slots)),
+        format!("written by      {}", summary.written_by),
+    ];
+    for t in &summary.types {
+        lines.push(format!(
+            "type {:<14} {} constraints, {} slots, {} own wires, {} parts",
+            t.name,
+            output::count(t.rows.into()),
+            t.slots,
+            output::count(t.own.into()),
+            t.parts,
+        ));
+    }
+    Ok((json!({ "ok": true, "kind": "circuit directory", "circuit": summary }), lines.join("\n")))
+}
+
 fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     let mut head = [0; 8];
     {
@@ -61,6 +94,11 @@ fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
     }
     if path.file_name().is_some_and(|name| name == "manifest.json") {
         return directory(
+            path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        );
+    }
+    if path.file_name().is_some_and(|name| name == "circuit.json") {
+        return circuit(
             path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         );
     }

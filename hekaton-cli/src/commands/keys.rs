@@ -2,13 +2,16 @@
 
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::opened_keys::circuit_of;
 use crate::options::{Keys, KeysList, KeysVerify};
 use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
-use hekaton_core::keys::check_circuit;
-use hekaton_core::{LocalEngine, Pool};
+use hekaton_circuit::{Masking, PreparedCircuit};
+use hekaton_core::keys::{check_circuit, stored_constraints};
+use hekaton_core::{LocalEngine, Pool, ProverKeys};
+use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
 use hekaton_storage::{KeyCheckError, KeyStore, Manifest, check_keys};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -36,16 +39,26 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         None => "not compared: this program does not have the circuit",
         Some(_) => {
             display.line("comparing with the circuit's code");
-            let circuit = circuit_of(program, &manifest)?;
+            let circuit = circuit_of(program, path, &manifest)?;
             let prepared = circuit.prepared().or_fail(exit::BAD_FILE)?;
             check_circuit(&prepared, &keys, &engine, engine.threads())
                 .map_err(|e| format!("{}: {e}", path.display()))
                 .or_fail(exit::BAD_FILE)?;
-            "constraints, public wires and constants are those of this program's circuit"
+            match manifest.circuit == imported::NAME {
+                true => "layout and public wires are those of the imported circuit in the keys",
+                false => {
+                    "constraints, public wires and constants are those of this program's circuit"
+                }
+            }
         }
     };
+    let source = command.r1cs.as_deref().map(|source| {
+        display.line("comparing with the source, constraint by constraint");
+        compare(source, path, &manifest, &keys)
+    });
+    let source = source.transpose()?;
     let object = json!({
-        "ok": true, "keys": path, "code": code, "verifying_key_digest": manifest.verifying_key_digest,
+        "ok": true, "keys": path, "code": code, "source": source, "verifying_key_digest": manifest.verifying_key_digest,
         "points": report.points, "relations": report.relations, "bytes": keys.bytes(),
         "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
     });
@@ -59,8 +72,36 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         output::seconds(start.elapsed()),
         manifest.verifying_key_digest,
         manifest.trust,
-    );
+    ) + &source.map_or_else(String::new, |source| format!("\nsource: {source}"));
     output::result(json, &object, &lines)
+}
+
+/// Compares the constraints in keys of an imported circuit with those of its source.
+fn compare(
+    source: &Path,
+    path: &Path,
+    manifest: &Manifest,
+    keys: &ProverKeys,
+) -> Result<String, Failure> {
+    if manifest.circuit != imported::NAME {
+        let why = "--r1cs is for keys of imported circuits; these are of a circuit with code";
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
+    let circuit = Imported::open(&path.join("circuit")).or_fail(exit::BAD_FILE)?;
+    let prepared = PreparedCircuit::new(&circuit).or_fail(exit::BAD_FILE)?;
+    let wiring = prepared.layout().wiring(Masking::Unmasked);
+    let rows = |kind: usize| {
+        let name = || manifest.types[kind].name.clone();
+        let rows = stored_constraints(keys, kind);
+        rows.map_err(|e| PartitionError::Rows { kind: name(), why: e.to_string() })
+    };
+    let report = check_partition(monolith.system(), circuit.directory(), &wiring, rows);
+    let name = source.display();
+    let report = report.map_err(|e| format!("{}: not the keys of {name}: {e}", path.display()));
+    let report = report.or_fail(exit::BAD_FILE)?;
+    let rows = output::count(report.rows as u64);
+    Ok(format!("the keys have the {rows} constraints of {name}, and no others"))
 }
 
 fn list(command: &KeysList, json: bool) -> Result<(), Failure> {

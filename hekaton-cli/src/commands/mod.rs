@@ -6,6 +6,7 @@ pub(crate) mod circuits;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod hash;
+pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod keys;
 pub(crate) mod manual;

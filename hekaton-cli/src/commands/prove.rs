@@ -3,6 +3,7 @@
 use crate::event_files::EventFiles;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::opened_keys::OpenedKeys;
 use crate::options::Prove;
 use crate::program::Program;
@@ -11,11 +12,12 @@ use crate::report::{self, Summary};
 use crate::terminal::output::{self, Inputs};
 use crate::terminal::progress::Display;
 use crate::terminal::signals;
-use hekaton_circuit::PreparedCircuit;
+use hekaton_circuit::{InstanceId, Masking, PreparedCircuit};
 use hekaton_core::distributed::{RankEngine, RankError};
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::protocol::coordinator::CoordinatorError;
 use hekaton_core::protocol::journal::JournalErrorKind;
+use hekaton_core::protocol::worker::WorkerError;
 use hekaton_core::{
     Cancellation, ProveError, ProveOptions, ProvenRun, ProverKeys, Randomness, WitnessCheck,
     prove_prepared,
@@ -158,7 +160,7 @@ impl Session<'_> {
             exit::finish();
             self.write(proof, directory.as_deref(), &opened, &run)
         });
-        run.map_err(|e| format!("{}: {e}", command.file.display())).or_fail(exit::FAILED)?
+        run.map_err(|e| imported::input_failure(&command.file, &e, exit::FAILED))?
     }
 
     /// Where the proof goes; `None` if that is the run directory, which always has it. Refuses
@@ -266,7 +268,9 @@ impl Session<'_> {
             (None, Some(seed)) => options.randomness(Randomness::seeded_not_zero_knowledge(seed)),
             (None, None) => options,
         };
-        let failed = |e: ProveError| failure(&e, options.has_journal());
+        let masking = Masking::new(opened.keys.verifying.zero_knowledge);
+        let source = |e: &ProveError| constraint_of(e, circuit, masking);
+        let failed = |e: ProveError| failure(&e, source(&e), options.has_journal());
         match place {
             None => {
                 prove_prepared(circuit, &opened.keys, &*opened.engine, &options).map_err(failed)
@@ -331,9 +335,25 @@ fn open_run(
     })
 }
 
+/// What the constraint that is not satisfied is in the source of an imported circuit.
+fn constraint_of(
+    error: &ProveError,
+    circuit: &PreparedCircuit<'_>,
+    masking: Masking,
+) -> Option<String> {
+    let ProveError::Worker(WorkerError::Unsatisfied { instance, source, .. }) = error else {
+        return None;
+    };
+    let id = InstanceId::from_index(u32::try_from(*instance).ok()?);
+    circuit.describe(id, source.constraint, masking)
+}
+
 /// Why there is no proof, what was kept, and how to continue.
-fn failure(error: &ProveError, has_journal: bool) -> Failure {
-    let why = explain(error);
+fn failure(error: &ProveError, place: Option<String>, has_journal: bool) -> Failure {
+    let why = match place {
+        Some(place) => format!("{place} is not satisfied: {}", explain(error)),
+        None => explain(error),
+    };
     match error {
         ProveError::Coordinator(CoordinatorError::Circuit(_)) => Failure::new(exit::BAD_FILE, why),
         ProveError::Cancelled => Failure::new(

@@ -3,6 +3,7 @@
 use crate::commands::prove;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported::files_in_keys;
 use crate::opened_keys::digest;
 use crate::options::Prove;
 use crate::program::Program;
@@ -90,6 +91,7 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
         files.extend(
             manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))),
         );
+        files.extend(files_in_keys(manifest));
         // one copy per user, which no other user can change
         let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
         name = format!("hekaton-keys-{user}-{}", digest(manifest)).into_bytes();

@@ -2,6 +2,7 @@
 
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
+use crate::imported;
 use crate::options::Setup;
 use crate::program::{Chosen, Program};
 use crate::terminal::progress::Display;
@@ -14,12 +15,13 @@ use std::time::Instant;
 pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
-    let Chosen { name, circuit, parameters } = program.choose(&command.circuit, input.as_ref())?;
+    let Chosen { name, circuit, parameters, directory } =
+        program.choose(&command.circuit, input.as_ref())?;
     if let Some(input) = &input {
         // parameters given in addition to --for must fit the file: check before the work
         let path = command.file.clone().unwrap_or_default();
         let fits = circuit.check_input(input);
-        fits.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::USAGE)?;
+        fits.map_err(|e| imported::input_failure(&path, &e, exit::USAGE))?;
     }
     let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
     let mut options =
@@ -40,6 +42,9 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         let ended = "interrupted: no keys were written";
         signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
             .start()?;
+    }
+    if let Some(directory) = &directory {
+        imported::copy_into(&store, directory)?;
     }
     let display = Display::new();
     let failed = |e: SetupError<KeyStoreError>| match &e {

@@ -483,7 +483,7 @@ impl Summary {
             row("public values", written.public.clone());
             row("proof", format!("{} ({})", written.path, output::bytes(written.bytes)));
             // JSON needs quotes in a shell; the text forms of circuits do not.
-            let quote = if written.public.starts_with('{') { "'" } else { "" };
+            let quote = if written.public.starts_with(['{', '[']) { "'" } else { "" };
             out += &format!(
                 "\nverify it with\n  {} verify {} --key {} --public {quote}{}{quote}",
                 output::program(),
