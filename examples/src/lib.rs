@@ -7,6 +7,7 @@
 //! | [`hash_chain`] | the smallest circuit with an arkworks gadget, and its program in three lines |
 //! | [`matrix`] | slots as structs and vectors, wires that many parts read, padding by constants |
 //! | [`auction`] | a tree of parts over any number of bids, with an input file |
+//! | [`monolith`] | an arkworks circuit in one piece, written as files for `hekaton import` |
 
 pub mod account;
 pub mod auction;
@@ -14,3 +15,4 @@ pub mod auction;
 pub mod guides;
 pub mod hash_chain;
 pub mod matrix;
+pub mod monolith;
