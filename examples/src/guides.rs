@@ -3,6 +3,9 @@
 #[doc = include_str!("../../README.md")]
 pub mod readme {}
 
+#[doc = include_str!("../../docs/guide/circom.md")]
+pub mod circom {}
+
 #[doc = include_str!("../../docs/guide/library.md")]
 pub mod library {}
 

@@ -59,7 +59,7 @@ impl std::fmt::Display for Step {
 pub fn default_size(rows: usize, provers: usize) -> u64 {
     let parts = PARTS_PER_PROVER.saturating_mul(provers as u64);
     let mut sizes = SIZES.rev().map(|log| 1u64 << log);
-    sizes.find(|size| rows as u64 / size >= parts).unwrap_or(1 << SIZES.start())
+    sizes.find(|size| (rows as u64).div_ceil(*size) >= parts).unwrap_or(1 << SIZES.start())
 }
 
 impl Plan {
