@@ -4,7 +4,7 @@
 
 use hekaton_circuit::Fr;
 use hekaton_r1cs::partition::{
-    Cost, Cut, FIXED_ROWS, Occurrences, Order, contiguous, improve, order,
+    Cost, Cut, FIXED_ROWS, Occurrences, Order, Plan, contiguous, improve, order,
 };
 use hekaton_r1cs::{System, SystemBuilder};
 use proptest::prelude::*;
@@ -176,4 +176,42 @@ fn public_wires_cost_at_every_occurrence() {
     let cost = cut.cost(&system, &occurrences);
     // Wire 1 in part 0; 2 and, in no row, 3 in part 1; 4 and 5 in both.
     assert_eq!((cost.slots, cost.shared), (vec![3, 4], 5));
+}
+
+/// Rows of four components in no order at all: no boundary is good, and the graph partitioner finds
+/// the components.
+#[test]
+fn components_are_found_without_order() {
+    let mut state = 1u64;
+    let mut random = |bound: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as u32 % bound
+    };
+    let mut numbers: Vec<u32> = (1..401).collect();
+    for at in (1..numbers.len()).rev() {
+        numbers.swap(at, random(at as u32 + 1) as usize);
+    }
+    let mut rows: Vec<Vec<u32>> = Vec::new();
+    for row in 0..800 {
+        // Wires of the component, and neighbors of each other.
+        let (component, base) = (row % 4, random(97));
+        rows.push(
+            (0..3).map(|i| 1 + component + 4 * ((base + i * (1 + random(3))) % 100)).collect(),
+        );
+    }
+    for row in (1..rows.len()).rev() {
+        rows.swap(row, random(row as u32 + 1) as usize);
+    }
+    rows.iter_mut().for_each(|row| {
+        row.sort_unstable();
+        row.dedup();
+    });
+    let system = system(401, 0, &rows);
+    let occurrences = Occurrences::new(&system);
+    let order = order(&system, &occurrences, 4);
+    let by_order = contiguous(&system, &occurrences, order, 600).unwrap();
+    let plan = Plan::new(&system, &occurrences, 330, |_| {}).unwrap();
+    let by_order = by_order.cost(&system, &occurrences).occurrences();
+    let text = format!("{} slots in {} parts, {by_order}", plan.slots(), plan.parts.parts.len());
+    assert!(plan.slots() < 100 && 3 * plan.slots() < by_order, "{text}");
 }

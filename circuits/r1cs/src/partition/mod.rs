@@ -11,6 +11,7 @@
 //! ```
 
 mod contiguous;
+mod graph;
 mod moves;
 mod occurrences;
 mod order;

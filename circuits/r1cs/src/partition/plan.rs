@@ -1,5 +1,6 @@
 //! From a constraint system to parts: tries what there is, and takes the best.
 
+use super::graph::{graph, pays};
 use super::repeats::repeating;
 use super::{Cost, Cut, DoesNotFit, FIXED_ROWS, Occurrences, Order, PartType, Parts};
 use super::{contiguous, improve, order, parts};
@@ -9,8 +10,10 @@ use crate::system::System;
 const SIZES: std::ops::RangeInclusive<u32> = 14..=20;
 /// The least number of parts per prover, so that none waits long for the last one.
 const PARTS_PER_PROVER: u64 = 4;
-/// What fewer types may cost, as a fraction of the constraints: 2 in 100.
-const FOR_REPEATS: [u64; 2] = [2, 100];
+/// What fewer types may cost, as a fraction of the constraints: 2 in 100, and 5 in 100 for a quarter of
+/// them.
+const FOR_FEWER_TYPES: [u64; 2] = [2, 100];
+const FOR_FEW_TYPES: [u64; 2] = [5, 100];
 
 /// A partition, and how it was found.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ pub enum Step {
     Types,
     /// Constraints that repeat are looked for.
     Repeats,
+    /// A graph partitioner looks for a better cut.
+    Graph,
 }
 
 impl std::fmt::Display for Step {
@@ -50,6 +55,7 @@ impl std::fmt::Display for Step {
             Self::Cut => "cutting where few wires live",
             Self::Moves => "moving constraints to where their wires are",
             Self::Types => "looking for equal parts",
+            Self::Graph => "looking for a better cut with METIS",
             Self::Repeats => "looking for constraints that repeat",
         })
     }
@@ -87,25 +93,31 @@ impl Plan {
         step(Step::Types);
         let still = plan(&cut, false);
         step(Step::Moves);
-        let mut cut = cut;
-        let best = match improve(&mut cut, system, occurrences, most) {
-            0 => still.clone(),
-            _ => {
-                cut.drop_empty();
-                plan(&cut, true)
-            }
+        let improved = |mut cut: Cut| {
+            improve(&mut cut, system, occurrences, most);
+            cut.drop_empty();
+            plan(&cut, true)
         };
+        let mut best = improved(cut);
+        if pays(&best.cost) {
+            step(Step::Graph);
+            let cut = graph(system, occurrences, &order.rows(system), most);
+            let found = cut.map(improved).filter(|found| found.slots() < best.slots());
+            best = found.unwrap_or(best);
+        }
         // Equal parts share a key; rows that moved make them unequal.
         step(Step::Repeats);
         let repeating = repeating(system, occurrences, order, most);
         let others = repeating.iter().map(|cut| plan(cut, false)).chain([still]);
-        let pays = |other: &Self| {
+        // A type has a key, which is made, stored and read.
+        let is_cheap = |other: &Self| {
             let more = other.slots().saturating_sub(best.slots());
-            more * FOR_REPEATS[1] <= rows * FOR_REPEATS[0]
+            let few = 4 * other.parts.types.len() <= best.parts.types.len();
+            let [part, of] = if few { FOR_FEW_TYPES } else { FOR_FEWER_TYPES };
+            more * of <= rows * part
         };
-        let others = others.filter(|other| pays(other) && other.parts.largest() <= most);
-        let key = |plan: &Self| (plan.parts.types.len(), plan.slots());
-        let fewest = others.min_by_key(key);
+        let others = others.filter(|other| is_cheap(other) && other.parts.largest() <= most);
+        let fewest = others.min_by_key(|plan| (plan.parts.types.len(), plan.slots()));
         let fewer = fewest.filter(|other| other.parts.types.len() < best.parts.types.len());
         Ok(fewer.unwrap_or(best))
     }

@@ -3,6 +3,7 @@
 //! a key.
 
 use super::contiguous::{at_boundaries, segment};
+use super::graph::{assignment, less};
 use super::order::live;
 use super::{Cut, FIXED_ROWS, Occurrences, Order};
 use crate::system::System;
@@ -148,21 +149,42 @@ fn fitting(
     // Slots take room, too: less and less for constraints, until all parts fit.
     let mut room = room;
     for _ in 0..6 {
-        let boundaries = boundaries(rows.len(), live, runs, room);
-        let cut = at_boundaries(rows, &boundaries);
+        let (boundaries, inside) = boundaries(rows.len(), live, runs, room);
+        let mut cut = at_boundaries(rows, &boundaries);
+        for copies in &inside {
+            cut_copies(&mut cut, system, rows, copies, room)?;
+        }
+        cut.drop_empty();
         let largest = cut.cost(system, occurrences).largest();
         if largest <= most {
             return Some(cut);
         }
-        let excess = usize::try_from(largest - most).unwrap_or(usize::MAX);
-        room = room.checked_sub(excess.max(room / 64))?.max(1);
+        room = less(room, largest, most)?;
     }
     None
 }
 
-/// Where parts end.
-fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> Vec<usize> {
-    let mut ends = Vec::new();
+/// Cuts a period that is longer than a part with the graph partitioner, if there is one, and copies
+/// its cut to all periods of the run. Without a partitioner, periods stay cut at boundaries.
+fn cut_copies(cut: &mut Cut, system: &System, rows: &[u32], run: &Run, room: usize) -> Option<()> {
+    let Run { start, end, period } = *run;
+    // The first period may begin with constants where others have wires.
+    let sample = start + period..start + 2 * period;
+    let Some((inside, parts)) = assignment(system, &rows[sample], room) else { return Some(()) };
+    for piece in 0..(end - start) / period {
+        for (offset, part) in inside.iter().enumerate() {
+            let row = rows[start + piece * period + offset] as usize;
+            cut.part_of[row] = cut.parts + part;
+        }
+        cut.parts = cut.parts.checked_add(parts)?;
+    }
+    Some(())
+}
+
+/// Where parts end, and the runs, from their first boundary to their last, whose periods are longer
+/// than a part.
+fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> (Vec<usize>, Vec<Run>) {
+    let (mut ends, mut long) = (Vec::new(), Vec::new());
     let mut done = 0;
     for run in runs {
         let period = run.period;
@@ -187,11 +209,12 @@ fn boundaries(rows: usize, live: &[u32], runs: &[Run], room: usize) -> Vec<usize
             for piece in 0..pieces {
                 ends.extend(inside.iter().map(|end| end + piece * period));
             }
+            long.push(Run { start, end: start + pieces * period, period });
         }
         done = start + pieces * period;
     }
     segment(done, rows, live, room, &mut ends);
-    ends
+    (ends, long)
 }
 
 #[cfg(test)]
@@ -222,10 +245,12 @@ mod tests {
         let mut live = vec![50; 1301];
         // The fewest wires live 30 rows into each period.
         (0..12).for_each(|i| live[130 + 100 * i] = 1);
-        let ends = boundaries(1300, &live, &[run], 250);
+        let (ends, long) = boundaries(1300, &live, &[run], 250);
+        assert!(long.is_empty());
         // Before, five parts of two periods, after.
         assert_eq!(ends, [130, 330, 530, 730, 930, 1130, 1300]);
-        let ends = boundaries(1300, &live, &[run], 60);
+        let (ends, long) = boundaries(1300, &live, &[run], 60);
+        assert_eq!(long, [Run { start: 130, end: 1130, period: 100 }]);
         let inside: Vec<usize> =
             ends.iter().filter(|end| (130..1130).contains(*end)).map(|e| e % 100).collect();
         assert_eq!(inside.len(), 20);
