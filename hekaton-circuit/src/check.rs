@@ -102,7 +102,7 @@ pub fn check_with(
     let execution = circuit.execute()?;
     let mut report = CheckReport {
         public_values: execution.public(layout),
-        notices: notices(layout, &types),
+        notices: notices(layout, &types, circuit.stored().is_some()),
         ..CheckReport::default()
     };
     let mut mutations = Vec::new();

@@ -66,15 +66,18 @@ impl std::fmt::Display for Notice {
     }
 }
 
-/// Looks for notices. `types` are the R1CS of the layout's types.
-pub(crate) fn notices(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
+/// Looks for notices. `types` are the R1CS of the layout's types. Where constraints are stored, an
+/// unused slot is an own variable under another name: other parts with this type share its wire.
+pub(crate) fn notices(layout: &Layout, types: &[R1cs], are_stored: bool) -> Vec<Notice> {
     let mut out = Vec::new();
     if layout.public_wires().next().is_none() {
         out.push(Notice::NothingPublic);
     }
     let without = layout.types_without_instances();
     out.extend(without.map(|kind| Notice::TypeWithoutInstances { kind: kind.to_owned() }));
-    out.extend(unused_slots(layout, types));
+    if !are_stored {
+        out.extend(unused_slots(layout, types));
+    }
     out.extend(own_wires(layout));
     out
 }

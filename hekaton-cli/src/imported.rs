@@ -5,7 +5,7 @@ use crate::exit::{self, Failure, OrFail};
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use hekaton_r1cs::directory::PROVING_FILES;
-use hekaton_r1cs::{FileError, Imported, WitnessFile};
+use hekaton_r1cs::{Directory, FileError, Imported, Monolith, WitnessFile};
 use hekaton_storage::{KeyStore, Manifest};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,6 +16,9 @@ use std::path::PathBuf;
 pub(crate) const NAME: &str = "r1cs";
 /// Where a key store has the part of a circuit directory that proving needs.
 const IN_KEYS: &str = "circuit";
+
+/// In place of a witness, a witness of ones: for estimates.
+const SAMPLE: &[u8] = b"hekaton: a witness of ones";
 
 /// Whether what was given as a circuit's name is a path: names have neither `/` nor `.`.
 pub(crate) fn is_path(name: &str) -> bool {
@@ -67,17 +70,21 @@ impl OpenCircuit for Opened {
         input: &InputFile,
         then: &mut dyn FnMut(Result<PreparedCircuit<'_>, LayoutError>),
     ) -> Result<(), CircuitError> {
-        let witness = match input.path() {
-            Some(path) => WitnessFile::open(path)?,
-            None => WitnessFile::from_bytes(input.read()?)?,
+        let wires = self.0.directory().summary().source.wires;
+        let witness = match (input.path(), input.length()?) {
+            (Some(path), _) => WitnessFile::open(path)?,
+            (None, length) if length == SAMPLE.len() as u64 && input.read()? == SAMPLE => {
+                WitnessFile::ones(wires)?
+            }
+            (None, _) => WitnessFile::from_bytes(input.read()?)?,
         };
-        witness.check_wires(self.0.directory().summary().source.wires)?;
+        witness.check_wires(wires)?;
         then(PreparedCircuit::with_input(&self.0, &witness));
         Ok(())
     }
 
     fn sample(&self) -> InputFile {
-        InputFile::from_bytes(WitnessFile::sample(self.0.directory().summary().source.wires))
+        InputFile::from_bytes(SAMPLE)
     }
 }
 
@@ -106,6 +113,19 @@ pub(crate) fn in_keys(keys: &Path, manifest: &Manifest) -> Result<Box<dyn OpenCi
             Err(Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display())))
         }
     }
+}
+
+/// Checks that a circuit directory is whole before keys are made from it; with its source, also that
+/// it says what the source says.
+pub(crate) fn check(directory: &Path, source: Option<&Path>) -> Result<(), Failure> {
+    let files = Directory::open(directory).and_then(|directory| directory.check_files());
+    files.or_fail(exit::BAD_FILE)?;
+    let Some(source) = source else { return Ok(()) };
+    let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
+    let found = monolith.check(directory);
+    let name = directory.display();
+    found.map_err(|e| format!("{name}: not {}: {e}", source.display())).or_fail(exit::BAD_FILE)?;
+    Ok(())
 }
 
 /// Copies into unfinished keys what proving needs of a circuit directory.

@@ -228,6 +228,9 @@ pub(crate) struct Setup {
     /// The key store to write; the directory must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
+    /// For an imported circuit: first compare it with this source, constraint by constraint
+    #[arg(long, value_name = "FILE")]
+    pub(crate) r1cs: Option<PathBuf>,
     /// Generate keys for proofs that are not zero-knowledge: such a proof lets anyone confirm a
     /// guess of the witness. Saves two shared wires per subcircuit
     #[arg(long)]

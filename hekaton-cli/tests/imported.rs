@@ -275,3 +275,27 @@ fn an_interrupted_import_leaves_nothing() {
     let again = hekaton(&["import", &f.path("large.r1cs"), "--out", &out]);
     assert!(again.status.success() || Path::new(&out).exists());
 }
+
+/// A directory that was changed by hand, with its digests put right: only the source says that it is
+/// wrong.
+#[test]
+fn setup_compares_with_the_source_where_it_is_given() {
+    let f = fixture();
+    let (hk, source) = (f.path("a.hk"), f.path("a.r1cs"));
+    ok(&["setup", &hk, "--r1cs", &source, "--keys", &f.path("compared")]);
+    std::fs::write(f.path("c.r1cs"), files(STEPS, 6).0).unwrap();
+    let keys = f.path("refused");
+    let says = "is not constraint 0 of the source";
+    fails(3, says, &["setup", &hk, "--r1cs", &f.path("c.r1cs"), "--keys", &keys]);
+    assert!(!Path::new(&keys).exists());
+    fails(2, "this one has code", &["setup", "chain", "--r1cs", &source, "--keys", &keys]);
+    // The copy in keys has no constraints.
+    let copy = f.path("compared/circuit");
+    fails(3, "which is only for proving", &["setup", &copy, "--keys", &keys]);
+    // A truncated file of wires is found before keys are made.
+    let status = std::process::Command::new("cp").args(["-r", &hk, &f.path("cut.hk")]).status();
+    assert!(status.unwrap().success());
+    f.changed("cut.hk/types/t1.rows", "cut.hk/types/t1.rows", |bytes| bytes.truncate(30));
+    fails(3, "t1.rows: its digest is", &["setup", &f.path("cut.hk"), "--keys", &keys]);
+    assert!(!Path::new(&keys).exists());
+}

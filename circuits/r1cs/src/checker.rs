@@ -113,6 +113,9 @@ pub enum PartProblem {
     /// A wire of several parts without a slot (P4).
     #[error("wire {0} is in several parts, and not shared by all of them")]
     NotShared(u32),
+    /// A second writer, another negative multiplicity than -1, or an address beyond all (P5).
+    #[error("the slot of wire {0} is neither the one writer nor a reader of its address")]
+    NoStar(u32),
     /// A slot with an address, and without a multiplicity, or the other way round (P4).
     #[error("slot {0} has an address or a multiplicity, but not both")]
     HalfUsed(usize),
@@ -189,11 +192,15 @@ pub fn check_partition(
     let mut check = Check::new(source, wiring);
     check.verifier(wiring)?;
     let starts = wiring.starts();
+    let mut of_type: Vec<Vec<usize>> = vec![Vec::new(); summary.types.len()];
+    for (part, kind) in wiring.type_of.iter().enumerate() {
+        of_type.get_mut(*kind as usize).ok_or(PartitionError::Layout("types"))?.push(part);
+    }
     let mut report = PartitionReport { parts: directory.parts(), rows: source.rows(), wires: 0 };
-    for kind in 0..summary.types.len() {
+    for (kind, parts) in of_type.into_iter().enumerate() {
         let slots = wiring.types[kind].slots;
         let rows = rows(kind)?;
-        for part in (0..directory.parts()).filter(|part| wiring.type_of[*part] as usize == kind) {
+        for part in parts {
             let inside = |why| PartitionError::Part { part, why };
             if directory.kind(part) != kind || directory.slots(part).count() != slots {
                 return Err(PartitionError::Layout("slots"));
@@ -317,7 +324,8 @@ impl<'a> Check<'a> {
         if address == 0 {
             return Ok(0);
         }
-        let Some(place) = self.place(address) else { return Err(PartProblem::NotShared(wire)) };
+        let no_star = PartProblem::NoStar(wire);
+        let Some(place) = self.place(address) else { return Err(no_star) };
         match place.wire {
             0 => place.wire = wire,
             other if other == wire => {}
@@ -328,8 +336,7 @@ impl<'a> Check<'a> {
         } else if place.written == 0 && multiplicity > 0 {
             place.written = multiplicity;
         } else {
-            // A second writer, or a pattern that is no star.
-            return Err(PartProblem::NotShared(wire));
+            return Err(no_star);
         }
         Ok(address)
     }

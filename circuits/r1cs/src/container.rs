@@ -242,9 +242,14 @@ impl Reader<'_> {
 
     pub(crate) fn skip(&mut self, length: u64, what: &'static str) -> Result<(), FileError> {
         self.check(length, what)?;
-        let target = self.at() + length;
-        (self.next, self.used) = (target, 0);
-        self.buffer.clear();
+        let buffered = (self.buffer.len() - self.used) as u64;
+        match usize::try_from(length) {
+            Ok(count) if length <= buffered => self.used += count,
+            _ => {
+                (self.next, self.used) = (self.at() + length, 0);
+                self.buffer.clear();
+            }
+        }
         Ok(())
     }
 

@@ -129,12 +129,27 @@ impl Monolith {
         plan: &Plan,
         path: &Path,
     ) -> Result<(Summary, PartitionReport), ImportError> {
+        self.write_with(plan, path, |_| {})
+    }
+
+    /// [`write`](Self::write), which calls `started` with the directory that it builds beside the
+    /// final one: a program that exits early must remove it.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_with(
+        &self,
+        plan: &Plan,
+        path: &Path,
+        started: impl FnOnce(&Path),
+    ) -> Result<(Summary, PartitionReport), ImportError> {
         crate::directory::check_free(path)?;
         let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let io = |source| WriteError::Io { path: parent.to_owned(), source };
         std::fs::create_dir_all(parent).map_err(io)?;
         let building = tempfile::Builder::new().prefix(".hekaton-import-").tempdir_in(parent);
         let building = building.map_err(io)?;
+        started(building.path());
         let unchecked = building.path().join("circuit");
         let symbols = self.symbols.as_ref();
         let summary = write(&unchecked, self.source.clone(), plan.most, &plan.parts, symbols)?;
@@ -149,6 +164,12 @@ impl Monolith {
     /// The first thing that is wrong.
     pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
         let imported = Imported::open(path)?;
+        let found = &imported.directory().summary().source;
+        if (found.outputs, found.inputs) != (self.source.outputs, self.source.inputs) {
+            let (what, expected) = ("public outputs", found.outputs.into());
+            let found = self.source.outputs.into();
+            return Err(PartitionError::Source { what, expected, found }.into());
+        }
         let prepared = PreparedCircuit::new(&imported)?;
         let wiring = prepared.layout().wiring(Masking::Unmasked);
         let directory = imported.directory();
@@ -159,10 +180,6 @@ impl Monolith {
 
 /// The rows of a type as the checker reads them.
 fn local_rows(rows: &crate::partition::Rows) -> Vec<LocalRow> {
-    let mut terms = rows.terms.iter();
-    let mut side = |length: u32| {
-        let terms = terms.by_ref().take(length as usize);
-        terms.map(|[k, v]| (rows.coefficients[*k as usize], *v as usize)).collect()
-    };
-    rows.lengths.iter().map(|lengths| lengths.map(&mut side)).collect()
+    let term = |[k, v]: &[u32; 2]| (rows.coefficients[*k as usize], *v as usize);
+    rows.iter().map(|sides| sides.map(|side| side.iter().map(term).collect())).collect()
 }

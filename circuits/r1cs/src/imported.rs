@@ -1,7 +1,7 @@
 //! An imported circuit, as Hekaton proves it.
 
 use crate::directory::{Directory, DirectoryError};
-use crate::partition::Access;
+use crate::partition::{Access, Rows};
 use crate::values::Values;
 use crate::witness::WitnessFile;
 use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
@@ -11,6 +11,7 @@ use hekaton_circuit::{
 };
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// A circuit directory as a circuit. Its input is a witness of the source; public values are the
 /// source's outputs, then its inputs.
@@ -19,6 +20,8 @@ pub struct Imported {
     directory: Directory,
     /// The private wires that several parts share, in ascending order.
     shared: Vec<u32>,
+    /// A type and its constraints.
+    described: Mutex<Option<(usize, Arc<Rows>)>>,
 }
 
 /// Wires, each with the slot of an instance.
@@ -41,7 +44,7 @@ impl Imported {
         let mut shared: Vec<u32> = shared.map(|(wire, _)| wire).collect();
         shared.sort_unstable();
         shared.dedup();
-        Self { directory, shared }
+        Self { directory, shared, described: Mutex::default() }
     }
 
     /// The directory.
@@ -81,6 +84,17 @@ impl Imported {
             values.set_unused(instance, slot, value);
         }
         Ok(())
+    }
+
+    /// The constraints of a type, for messages; those of the last one are kept.
+    fn rows_to_describe(&self, kind: usize) -> Option<Arc<Rows>> {
+        let mut last = self.described.lock().ok()?;
+        if let Some((_, rows)) = last.as_ref().filter(|(last, _)| *last == kind) {
+            return Some(rows.clone());
+        }
+        let rows = Arc::new(self.directory.rows(kind).ok()?);
+        *last = Some((kind, rows.clone()));
+        Some(rows)
     }
 
     /// The unused slots of instances.
@@ -226,17 +240,14 @@ impl StoredRows<Values> for Imported {
 
     fn rows(&self, kind: TypeId, row: &mut dyn FnMut(StoredRow<'_>)) -> Result<(), CircuitError> {
         let rows = self.directory.rows(kind.index())?;
-        let mut terms = rows.terms.as_slice();
-        let mut sides = [const { Vec::new() }; 3];
-        for lengths in &rows.lengths {
-            for (side, length) in sides.iter_mut().zip(lengths) {
-                let (own, rest) = terms.split_at(*length as usize);
-                side.clear();
-                let term = |[k, v]: &[u32; 2]| (rows.coefficients[*k as usize], *v as usize);
-                side.extend(own.iter().map(term));
-                terms = rest;
+        let mut own = [const { Vec::new() }; 3];
+        let term = |[k, v]: &[u32; 2]| (rows.coefficients[*k as usize], *v as usize);
+        for sides in rows.iter() {
+            for (own, side) in own.iter_mut().zip(sides) {
+                own.clear();
+                own.extend(side.iter().map(term));
             }
-            row([&sides[0], &sides[1], &sides[2]]);
+            row([&own[0], &own[1], &own[2]]);
         }
         Ok(())
     }
@@ -258,13 +269,10 @@ impl StoredRows<Values> for Imported {
         let number = content.rows.get(row)?;
         let source = &self.directory.summary().source.name;
         let mut text = format!("constraint {number} of {source}");
-        let rows = self.has_rows().then(|| self.directory.rows(self.directory.kind(part)).ok());
-        if let Some(rows) = rows.flatten() {
+        if let Some(rows) = self.rows_to_describe(self.directory.kind(part)) {
             let wires: Vec<u32> = self.directory.slots(part).map(|(wire, _)| wire).collect();
-            let count = |lengths: &[u32; 3]| lengths.iter().map(|n| *n as usize).sum::<usize>();
-            let start = rows.lengths.iter().take(row).map(count).sum::<usize>();
-            let terms = &rows.terms[start..start + count(&rows.lengths[row])];
-            let mut locals: Vec<usize> = terms.iter().map(|[_, v]| *v as usize).collect();
+            let terms = rows.iter().nth(row)?.into_iter().flatten();
+            let mut locals: Vec<usize> = terms.map(|[_, v]| *v as usize).collect();
             locals.sort_unstable();
             locals.dedup();
             let name = |local: &usize| {

@@ -96,15 +96,13 @@ impl R1csFile {
             };
             return Err(container.error(place, problem));
         }
-        if container.has(LABELS) {
-            let section = container.section(LABELS)?;
-            let expected = 8 * u64::from(wires);
-            if section.length != expected {
-                let place = Place { section: Some(LABELS), ..Place::default() };
-                let what = "its length";
-                let problem = Problem::Mismatch { what, found: section.length, expected };
-                return Err(container.error(place, problem));
-            }
+        let section = container.section(LABELS)?;
+        let expected = 8 * u64::from(wires);
+        if section.length != expected {
+            let place = Place { section: Some(LABELS), ..Place::default() };
+            let what = "its length";
+            let problem = Problem::Mismatch { what, found: section.length, expected };
+            return Err(container.error(place, problem));
         }
         Ok(Self { container, counts, labels })
     }

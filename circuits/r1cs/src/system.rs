@@ -42,7 +42,7 @@ pub struct System {
 #[non_exhaustive]
 pub enum RowError {
     /// A wire that does not exist.
-    #[error("wire {wire}; the circuit has wires 0 to {}", wires - 1)]
+    #[error("wire {wire}; the circuit has wires 0 to {}", wires.saturating_sub(1))]
     NoSuchWire {
         /// The wire.
         wire: u32,
@@ -125,7 +125,7 @@ impl System {
         &self.without_wires
     }
 
-    /// All coefficients that occur, each once.
+    /// The table of coefficients, each once: all that occur, and some that were added up or left out.
     pub fn coefficients(&self) -> &[Fr] {
         &self.coefficients
     }

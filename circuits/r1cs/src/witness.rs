@@ -21,6 +21,8 @@ pub struct WitnessFile {
     container: Container,
     values: Section,
     wires: u32,
+    /// Whether all values are 1, and not in a file.
+    is_ones: bool,
 }
 
 impl WitnessFile {
@@ -50,9 +52,14 @@ impl WitnessFile {
         container_of("wtns", 2, &[(HEADER, &header), (VALUES, &body)])
     }
 
-    /// The content of a file whose values are all 1: for estimates.
-    pub fn sample(wires: u32) -> Vec<u8> {
-        Self::bytes_of(&vec![Fr::one(); wires as usize])
+    /// A witness whose values are all 1, without bytes: for estimates.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn ones(wires: u32) -> Result<Self, FileError> {
+        let mut witness = Self::from_bytes(Self::bytes_of(&[Fr::one()]))?;
+        (witness.wires, witness.is_ones) = (wires, true);
+        Ok(witness)
     }
 
     fn of(container: Container) -> Result<Self, FileError> {
@@ -71,7 +78,7 @@ impl WitnessFile {
             };
             return Err(container.error(place, problem));
         }
-        let witness = Self { container, values, wires };
+        let witness = Self { container, values, wires, is_ones: false };
         match witness.values(0..wires.min(1))?.first() {
             Some(one) if one.is_one() => Ok(witness),
             _ => Err(witness.error(0, Problem::NotOne)),
@@ -106,6 +113,9 @@ impl WitnessFile {
     /// If the range ends beyond the last wire.
     pub fn values(&self, wires: Range<u32>) -> Result<Vec<Fr>, FileError> {
         assert!(wires.end <= self.wires, "{wires:?} of {} wires", self.wires);
+        if self.is_ones {
+            return Ok(vec![Fr::one(); wires.len()]);
+        }
         let mut bytes = vec![0; FIELD * wires.len()];
         let start = self.values.start + FIELD as u64 * u64::from(wires.start);
         self.container.read_at(start, &mut bytes, "the values")?;

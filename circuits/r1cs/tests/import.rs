@@ -514,7 +514,7 @@ fn what_the_memory_check_sees_is_checked() {
     let mut seen_ = seen();
     let (first, second) = (seen_.slot(0, 4), seen_.slot(1, 4));
     seen_.wiring.slots[second] = seen_.wiring.slots[first];
-    assert_eq!(seen_.problem(), PartProblem::NotShared(4));
+    assert_eq!(seen_.problem(), PartProblem::NoStar(4));
     let mut seen_ = seen();
     let three = seen_.slot(0, 3);
     seen_.wiring.slots[three].multiplicity = 1;
@@ -524,7 +524,7 @@ fn what_the_memory_check_sees_is_checked() {
     let mut seen_ = seen();
     let four = seen_.slot(1, 4);
     seen_.wiring.slots[four].address = u64::MAX;
-    assert_eq!(seen_.problem(), PartProblem::NotShared(4));
+    assert_eq!(seen_.problem(), PartProblem::NoStar(4));
 }
 
 #[test]

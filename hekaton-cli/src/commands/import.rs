@@ -12,7 +12,8 @@ use hekaton_r1cs::partition::{Plan, default_size};
 use hekaton_r1cs::{ImportError, Monolith};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Rows that a cut adds, as a fraction: beyond the first, `import` warns, beyond the second it refuses.
@@ -87,10 +88,15 @@ pub(crate) fn import(command: &Import, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let source = &command.source;
     // An interruption leaves nothing: what is written has no final name before it is checked.
+    let building: Arc<Mutex<Option<PathBuf>>> = Arc::default();
+    let interrupted = building.clone();
     signals::Handling {
         cancellation: None,
         quiet: false,
-        last: Box::new(|| true),
+        last: Box::new(move || {
+            let building = interrupted.lock().ok().and_then(|mut path| path.take());
+            building.is_none_or(|path| std::fs::remove_dir_all(path).is_ok())
+        }),
         ended: "interrupted: nothing was imported",
         json,
     }
@@ -107,7 +113,13 @@ pub(crate) fn import(command: &Import, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(exit::FAILED, why));
     }
     display.line("writing and checking the parts");
-    let (summary, report) = monolith.write(&plan, &command.out).map_err(failure)?;
+    let (summary, report) = monolith
+        .write_with(&plan, &command.out, |path| {
+            if let Ok(mut building) = building.lock() {
+                *building = Some(path.to_owned());
+            }
+        })
+        .map_err(failure)?;
     drop(display);
     let mut object = object(&summary, &plan);
     object["ok"] = json!(true);

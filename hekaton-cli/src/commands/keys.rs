@@ -8,6 +8,7 @@ use crate::options::{Keys, KeysList, KeysVerify};
 use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
+use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
@@ -57,6 +58,13 @@ fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Fai
         compare(source, path, &manifest, &keys)
     });
     let source = source.transpose()?;
+    if manifest.circuit == imported::NAME && source.is_none() {
+        display.line("comparing matrices with the digests in the verifying key");
+        for kind in 0..keys.types.len() {
+            let found = stored_constraints(&keys, kind);
+            found.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
+        }
+    }
     let object = json!({
         "ok": true, "keys": path, "code": code, "source": source, "verifying_key_digest": manifest.verifying_key_digest,
         "points": report.points, "relations": report.relations, "bytes": keys.bytes(),
@@ -90,16 +98,36 @@ fn compare(
     let monolith = Monolith::read(source, None, |_, _| {}).or_fail(exit::BAD_FILE)?;
     let circuit = Imported::open(&path.join("circuit")).or_fail(exit::BAD_FILE)?;
     let prepared = PreparedCircuit::new(&circuit).or_fail(exit::BAD_FILE)?;
+    let masking = Masking::new(keys.verifying.zero_knowledge);
+    // What is compared below is the layout that the verifying key commits to, and the circuit that
+    // the manifest names.
+    let digest = hex::encode(circuit.directory().digest());
+    let claimed = |name: &str| manifest.parameters[name].as_str().unwrap_or_default();
+    if prepared.layout().wiring_digest(masking) != keys.verifying.layout
+        || claimed("directory") != digest
+    {
+        let why = format!("{}: the circuit in the keys is not theirs", path.display());
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
     let wiring = prepared.layout().wiring(Masking::Unmasked);
     let rows = |kind: usize| {
-        let name = || manifest.types[kind].name.clone();
-        let rows = stored_constraints(keys, kind);
-        rows.map_err(|e| PartitionError::Rows { kind: name(), why: e.to_string() })
+        let wrong =
+            |why: String| PartitionError::Rows { kind: manifest.types[kind].name.clone(), why };
+        let (key, summary) = (&keys.types[kind], &circuit.directory().summary().types[kind]);
+        let expected = VariableLayout::new(key.slots(), masking).len() + summary.own as usize;
+        if key.variables() != expected {
+            return Err(wrong(format!("{} variables, expected {expected}", key.variables())));
+        }
+        stored_constraints(keys, kind).map_err(|e| wrong(e.to_string()))
     };
     let report = check_partition(monolith.system(), circuit.directory(), &wiring, rows);
     let name = source.display();
     let report = report.map_err(|e| format!("{}: not the keys of {name}: {e}", path.display()));
     let report = report.or_fail(exit::BAD_FILE)?;
+    if monolith.source().digest != claimed("source") {
+        let why = "the keys have its constraints, but name another file as their source";
+        return Err(Failure::new(exit::BAD_FILE, format!("{name}: {why}")));
+    }
     let rows = output::count(report.rows as u64);
     Ok(format!("the keys have the {rows} constraints of {name}, and no others"))
 }

@@ -34,6 +34,21 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         );
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    match (&directory, &command.r1cs) {
+        (Some(directory), source) => {
+            imported::check(directory, source.as_deref())?;
+            if source.is_none() {
+                output::say(
+                    "note: the circuit was not compared with its source; --r1cs FILE does that",
+                );
+            }
+        }
+        (None, Some(_)) => {
+            let why = "--r1cs is for imported circuits; this one has code";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        (None, None) => {}
+    }
     let mut store = KeyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         // Ctrl-C leaves nothing behind. Once the unfinished directory is gone, the keys are

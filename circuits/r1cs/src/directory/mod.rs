@@ -153,8 +153,8 @@ impl Directory {
         let file = File::open(&wires).map_err(io_error(&wires))?;
         let length = file.metadata().map_err(io_error(&wires))?.len();
         let mut beginning = [0; HEAD];
-        file.read_exact_at(&mut beginning, 0).map_err(io_error(&wires))?;
-        if beginning[..] != head(WIRES) {
+        let read = file.read_exact_at(&mut beginning, 0);
+        if read.is_err() || beginning[..] != head(WIRES) {
             let why = "it does not begin as such a file does".to_owned();
             return Err(DirectoryError::Invalid { path: wires, why });
         }
@@ -240,6 +240,12 @@ impl Directory {
     /// # Errors
     /// If the file cannot be read, was changed, or contradicts `circuit.json`.
     pub fn rows(&self, kind: usize) -> Result<Rows, DirectoryError> {
+        if !self.has_rows() {
+            let why = "this is the copy in a key store, which is only for proving; use the directory \
+                       that `import` wrote";
+            let path = self.path.clone();
+            return Err(DirectoryError::NotOne { path, why });
+        }
         let summary = &self.summary.types[kind];
         let path = self.path.join("types").join(format!("{}.rows", summary.name));
         let bytes = read(&path)?;
@@ -251,6 +257,16 @@ impl Directory {
             _ => Err("it has another number of constraints than circuit.json says"),
         });
         rows.map_err(|why| DirectoryError::Invalid { path, why: why.to_owned() })
+    }
+
+    /// Reads everything once: that wires and constraints of all parts are there, and as many as their
+    /// types say.
+    ///
+    /// # Errors
+    /// The first file that cannot be read, was changed, or contradicts another one.
+    pub fn check_files(&self) -> Result<(), DirectoryError> {
+        (0..self.parts()).try_for_each(|part| self.content(part).map(drop))?;
+        (0..self.summary.types.len()).try_for_each(|kind| self.rows(kind).map(drop))
     }
 
     /// The names of wires, if they were imported and are as they were: they are for messages only.
@@ -342,6 +358,16 @@ fn check_layout(summary: &Summary, layout: &LayoutFile, wires: u64) -> Result<()
             return Err(format!("type '{}' has no such slot", kind.name));
         }
     }
+    let mut counts = vec![0u32; summary.types.len()];
+    for part in &layout.parts {
+        counts.get_mut(part.kind as usize).into_iter().for_each(|count| *count += 1);
+    }
+    let slots = layout.parts.iter().map(|part| part.wires.len() as u64).sum::<u64>();
+    if slots != summary.slots || !summary.types.iter().map(|kind| kind.parts).eq(counts) {
+        return Err(
+            "it has another number of slots, or of parts of a type, than circuit.json".into()
+        );
+    }
     for (number, part) in layout.parts.iter().enumerate() {
         let wrong = |why: &str| Err(format!("part {number}: {why}"));
         let Some(kind) = summary.types.get(part.kind as usize) else {
@@ -357,7 +383,7 @@ fn check_layout(summary: &Summary, layout: &LayoutFile, wires: u64) -> Result<()
             return wrong("a slot is neither written nor read nor unused");
         }
         let end = part.start.checked_add(part.length);
-        if (part.start as u128) < HEAD as u128 || end.is_none_or(|end| end > wires) {
+        if part.start < HEAD as u64 || end.is_none_or(|end| end > wires) {
             return wrong("its wires are beyond the end of their file");
         }
     }

@@ -53,10 +53,11 @@ pub fn contiguous(
             let number = row.map_or(0, |row| system.number(row));
             return Err(DoesNotFit { most, number, needed: cost.largest() });
         }
-        // In proportion to what is missing, but at least one more.
+        // In proportion to what is missing, but at least an eighth more: a single wide constraint must
+        // not make that creep.
         let wanted = u128::from(parts) * u128::from(cost.largest()) / u128::from(most);
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
-        parts = wanted.max(parts + 1).min(rows.len() as u64);
+        parts = wanted.max(parts + parts / 8 + 1).min(rows.len() as u64);
     }
 }
 

@@ -7,31 +7,73 @@ use std::collections::HashMap;
 
 /// The most passes over all rows.
 const PASSES: usize = 10;
+/// Wires in more parts than this suggest no parts to move to: they are in nearly all of them.
+const MANY: usize = 64;
 
-/// How often each wire occurs in each part, for wires that occur in several rows.
-struct Counts {
-    /// By wire and part.
-    in_part: HashMap<(u32, u32), u32>,
-    /// The number of parts of each wire.
-    lambda: Vec<u32>,
+/// In which parts the wires are, and how often. A wire in one part needs no entry: it is where its
+/// first row is, as often as it has rows.
+struct Counts<'a> {
+    occurrences: &'a Occurrences,
+    /// For wires in several parts, these in ascending order, with the number of rows.
+    shared: HashMap<u32, Vec<(u32, u32)>>,
 }
 
-impl Counts {
-    fn new(cut: &Cut, system: &System, occurrences: &Occurrences) -> Self {
-        let mut in_part: HashMap<(u32, u32), u32> = HashMap::new();
-        let mut lambda = vec![0; system.wires() as usize];
+impl<'a> Counts<'a> {
+    fn new(cut: &Cut, system: &System, occurrences: &'a Occurrences) -> Self {
+        let mut shared = HashMap::new();
+        let mut parts = Vec::new();
         for wire in 1..system.wires() {
-            for row in occurrences.rows(wire) {
-                let count = in_part.entry((wire, cut.part_of[*row as usize])).or_default();
-                *count += 1;
-                lambda[wire as usize] += u32::from(*count == 1);
+            parts.clear();
+            parts.extend(occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]));
+            if parts.iter().all(|part| *part == parts[0]) {
+                continue;
             }
+            parts.sort_unstable();
+            let count = |same: &[u32]| (same[0], u32::try_from(same.len()).unwrap_or(u32::MAX));
+            shared.insert(wire, parts.chunk_by(|a, b| a == b).map(count).collect());
         }
-        Self { in_part, lambda }
+        Self { occurrences, shared }
     }
 
-    fn get(&self, wire: u32, part: u32) -> u32 {
-        self.in_part.get(&(wire, part)).copied().unwrap_or_default()
+    /// The number of rows of a wire in a part.
+    fn get(&self, cut: &Cut, wire: u32, part: u32) -> u32 {
+        match self.shared.get(&wire) {
+            Some(parts) => {
+                let at = parts.binary_search_by_key(&part, |(part, _)| *part);
+                at.map_or(0, |at| parts[at].1)
+            }
+            None => {
+                let rows = self.occurrences.rows(wire);
+                let is_there = rows.first().is_some_and(|row| cut.part_of[*row as usize] == part);
+                if is_there { u32::try_from(rows.len()).unwrap_or(u32::MAX) } else { 0 }
+            }
+        }
+    }
+
+    /// The number of parts of a wire that occurs.
+    fn lambda(&self, wire: u32) -> usize {
+        self.shared.get(&wire).map_or(1, Vec::len)
+    }
+
+    /// Moves a row of a wire. The cut is as it was before.
+    fn moved(&mut self, cut: &Cut, wire: u32, from: u32, to: u32) {
+        let mut parts = match self.shared.remove(&wire) {
+            Some(parts) => parts,
+            None => vec![(from, self.get(cut, wire, from))],
+        };
+        if let Ok(at) = parts.binary_search_by_key(&from, |(part, _)| *part) {
+            parts[at].1 -= 1;
+            if parts[at].1 == 0 {
+                parts.remove(at);
+            }
+        }
+        match parts.binary_search_by_key(&to, |(part, _)| *part) {
+            Ok(at) => parts[at].1 += 1,
+            Err(at) => parts.insert(at, (to, 1)),
+        }
+        if parts.len() > 1 {
+            self.shared.insert(wire, parts);
+        }
     }
 }
 
@@ -45,16 +87,15 @@ struct Change {
 
 impl Change {
     /// What moving a row changes for one of its wires, which is in `lambda` parts, among them `from`,
-    /// where it may be in this row only, and perhaps `to`. Returns the number of its parts after it,
-    /// too.
-    fn of_wire(is_public: bool, lambda: u32, only_here: bool, is_there: bool) -> (Self, u32) {
-        let after = lambda + u32::from(!is_there) - u32::from(only_here);
-        let is_slot = |lambda: u32| is_public || lambda > 1;
+    /// where it may be in this row only, and perhaps `to`.
+    fn of_wire(is_public: bool, lambda: usize, only_here: bool, is_there: bool) -> Self {
+        let after = lambda + usize::from(!is_there) - usize::from(only_here);
+        let is_slot = |lambda: usize| is_public || lambda > 1;
         // Both parts before, and both after: a wire in one part costs nothing there.
-        let has = |present: bool, lambda: u32| i64::from(present && is_slot(lambda));
+        let has = |present: bool, lambda: usize| i64::from(present && is_slot(lambda));
         let from = has(!only_here, after) - has(true, lambda);
         let to = has(true, after) - has(is_there, lambda);
-        (Self { from, to }, after)
+        Self { from, to }
     }
 }
 
@@ -74,14 +115,14 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
         for row in 0..system.rows() {
             let from = cut.part_of[row];
             wires_of(system, row, &mut wires);
-            parts_nearby(&wires, &counts, cut, occurrences, &mut targets);
-            let change_of = |wire: u32, to: u32, counts: &Counts| {
-                let (only_here, is_there) = (counts.get(wire, from) == 1, counts.get(wire, to) > 0);
-                let lambda = counts.lambda[wire as usize];
-                Change::of_wire(wire <= system.public(), lambda, only_here, is_there)
-            };
+            parts_nearby(&wires, &counts, &mut targets);
             let change = |to: u32| {
-                let all = wires.iter().map(|wire| change_of(*wire, to, &counts).0);
+                let all = wires.iter().map(|wire| {
+                    let only_here = counts.get(cut, *wire, from) == 1;
+                    let is_there = counts.get(cut, *wire, to) > 0;
+                    let is_public = *wire <= system.public();
+                    Change::of_wire(is_public, counts.lambda(*wire), only_here, is_there)
+                });
                 all.fold(Change::default(), |sum, change| Change {
                     from: sum.from + change.from,
                     to: sum.to + change.to,
@@ -100,14 +141,7 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
                 }
             }
             let Some((change, to)) = best else { continue };
-            for wire in &wires {
-                counts.lambda[*wire as usize] = change_of(*wire, to, &counts).1;
-                match counts.in_part.get_mut(&(*wire, from)) {
-                    Some(count) if *count > 1 => *count -= 1,
-                    _ => drop(counts.in_part.remove(&(*wire, from))),
-                }
-                *counts.in_part.entry((*wire, to)).or_default() += 1;
-            }
+            wires.iter().for_each(|wire| counts.moved(cut, *wire, from, to));
             sizes[from as usize] += change.from - 1;
             sizes[to as usize] += change.to + 1;
             cut.part_of[row] = to;
@@ -121,21 +155,11 @@ pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: 
 }
 
 /// The parts that have one of these wires, if it is shared: others cannot gain. In ascending order.
-fn parts_nearby(
-    wires: &[u32],
-    counts: &Counts,
-    cut: &Cut,
-    occurrences: &Occurrences,
-    out: &mut Vec<u32>,
-) {
+fn parts_nearby(wires: &[u32], counts: &Counts<'_>, out: &mut Vec<u32>) {
     out.clear();
-    for wire in wires.iter().filter(|wire| counts.lambda[**wire as usize] > 1) {
-        for row in occurrences.rows(*wire) {
-            let part = cut.part_of[*row as usize];
-            if !out.contains(&part) {
-                out.push(part);
-            }
-        }
-    }
+    let shared = wires.iter().filter_map(|wire| counts.shared.get(wire));
+    let few = shared.filter(|parts| parts.len() <= MANY);
+    out.extend(few.flatten().map(|(part, _)| *part));
     out.sort_unstable();
+    out.dedup();
 }

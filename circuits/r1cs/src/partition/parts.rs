@@ -31,6 +31,20 @@ pub struct Rows {
     pub coefficients: Vec<Fr>,
 }
 
+impl Rows {
+    /// The terms of A, B and C of each row: places of coefficients, and local variables.
+    pub fn iter(&self) -> impl Iterator<Item = [&[[u32; 2]]; 3]> {
+        let mut rest = self.terms.as_slice();
+        self.lengths.iter().map(move |lengths| {
+            lengths.map(|length| {
+                let (side, after) = rest.split_at((length as usize).min(rest.len()));
+                rest = after;
+                side
+            })
+        })
+    }
+}
+
 /// A type: what parts with equal constraints have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartType {

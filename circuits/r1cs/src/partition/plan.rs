@@ -148,11 +148,8 @@ impl PartType {
         let domain = (rows + slots + 1).next_power_of_two();
         let variables = self.slots as usize + self.own as usize + 1;
         let mut seen = vec![[false; 3]; variables];
-        let mut terms = self.rows.terms.as_slice();
-        for (side, length) in self.rows.lengths.iter().flat_map(|l| l.iter().enumerate()) {
-            let (own, rest) = terms.split_at(*length as usize);
-            own.iter().for_each(|[_, local]| seen[*local as usize][side] = true);
-            terms = rest;
+        for (side, terms) in self.rows.iter().flat_map(|sides| sides.into_iter().enumerate()) {
+            terms.iter().for_each(|[_, local]| seen[*local as usize][side] = true);
         }
         let count = |side: usize| seen.iter().filter(|seen| seen[side]).count() as u64;
         let (a, b) = (count(0) + 2 * slots, count(1) + slots);

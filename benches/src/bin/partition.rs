@@ -1,0 +1,314 @@
+//! Imported circuits: what cuts cost, the import, the worker on an imported part, and whole runs.
+//!
+//! `cargo run --release -p benches --bin partition -- --json --r1cs c.r1cs --wtns c.wtns`
+//!
+//! The circuit is any of circom's; without one, an arkworks circuit in one piece is imported.
+//! `circuits/r1cs/circom/sha256_chain.circom` is what the committed figures are of. Rivals: the hand-made
+//! `merkle` subcircuit and ark-groth16 in this process; snarkjs as a child process, where `--snarkjs`
+//! and `--zkey` say where it is.
+#![allow(clippy::print_stdout)]
+
+use ark_bls12_381::Bls12_381;
+use ark_groth16::Groth16;
+use ark_groth16::r1cs_to_qap::LibsnarkReduction;
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer, ConstraintSystemRef, LinearCombination, SynthesisError, Variable,
+};
+use ark_std::rand::SeedableRng;
+use ark_std::rand::rngs::StdRng;
+use benches::{Line, Run, Times, alternate_times, peak_memory, private_memory, times};
+use clap::Parser;
+use hekaton_circuit::{Circuit, Masking, MemoryChallenges, PreparedCircuit};
+use hekaton_core::protocol::coordinator::Coordinator;
+use hekaton_core::protocol::messages::ProveRound;
+use hekaton_core::protocol::worker::Worker;
+use hekaton_core::{
+    Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, WitnessCheck,
+    prove_prepared, setup,
+};
+use hekaton_examples::monolith::Steps;
+use hekaton_r1cs::{Imported, Monolith, R1csFile, System, WitnessFile, system_of, witness_of};
+use hekaton_standard::Merkle;
+use serde_json::json;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Ark = Groth16<Bls12_381, LibsnarkReduction>;
+const RIVAL: &str = "ark-groth16 0.6";
+
+/// Benchmarks of imported circuits.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    run: Run,
+    /// A circuit of circom, for BLS12-381.
+    #[arg(long, requires = "wtns")]
+    r1cs: Option<PathBuf>,
+    /// A witness of it.
+    #[arg(long, requires = "r1cs")]
+    wtns: Option<PathBuf>,
+    /// log2 of the rows of a part.
+    #[arg(long, default_value_t = 17)]
+    log_rows: u32,
+    /// Number of threads of whole runs.
+    #[arg(long, default_value = "2")]
+    threads: NonZeroUsize,
+    /// The command line of snarkjs (`build/cli.cjs` of the npm package), run by node.
+    #[arg(long, requires = "zkey")]
+    snarkjs: Option<PathBuf>,
+    /// snarkjs' key of the circuit.
+    #[arg(long)]
+    zkey: Option<PathBuf>,
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    let folder = tempfile::tempdir()?;
+    let (source, witness) = match (&options.r1cs, &options.wtns) {
+        (Some(r1cs), Some(wtns)) => (r1cs.clone(), wtns.clone()),
+        _ => arkworks(folder.path(), 3 << options.log_rows)?,
+    };
+    let directory = folder.path().join("circuit");
+    import(&options, &source, &directory)?;
+    let imported = Imported::open(&directory)?;
+    let witness_file = WitnessFile::open(&witness)?;
+    let one = LocalEngine::new(NonZeroUsize::new(1))?;
+    worker(&options, &imported, &witness_file, &one)?;
+    let system = R1csFile::open(&source)?.read(|_| {})?;
+    whole_run(&options, &imported, &witness_file, &witness, &system)
+}
+
+/// The files of an arkworks circuit with about this number of constraints.
+fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
+    let circuit = Steps { steps: rows / 3, start: Some(Fr::from(3u64)) };
+    let (r1cs, wtns) = (folder.join("steps.r1cs"), folder.join("steps.wtns"));
+    std::fs::write(&r1cs, R1csFile::bytes_of(&system_of(circuit)?, 1))?;
+    std::fs::write(&wtns, WitnessFile::bytes_of(&witness_of(circuit)?))?;
+    Ok((r1cs, wtns))
+}
+
+/// Imports the circuit: time and memory on one thread, and what its cut costs.
+fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Error> {
+    let before = private_memory();
+    let (bytes, result) = peak_memory(before, || {
+        times(|| -> Result<_, Error> {
+            let monolith = Monolith::read(source, None, |_, _| {})?;
+            let plan = monolith.cut(1 << options.log_rows, |_| {})?;
+            monolith.write(&plan, directory)?;
+            Ok((plan.slots(), plan.parts.types.len(), plan.parts.parts.len(), plan.key_bytes()))
+        })
+    });
+    let (elapsed, result) = result;
+    let (slots, types, parts, key_bytes) = result?;
+    let rows = usize::try_from(Imported::open(directory)?.directory().summary().source.rows)?;
+    let line = Line {
+        bench: "rows added by the cut",
+        size: rows,
+        threads: 1,
+        ours: 100.0 * slots as f64 / rows as f64,
+        rival: "limit",
+        theirs: 1.0,
+        unit: "%",
+        larger_is_better: false,
+    };
+    let print = |line: Line<'_>| line.print(options.run.json);
+    print(line);
+    print(Line { bench: "types", ours: types as f64, theirs: 8.0, unit: "types", ..line });
+    let alone = Line { rival: "", theirs: f64::NAN, ..line };
+    print(Line { bench: "parts", ours: parts as f64, unit: "parts", ..alone });
+    print(Line { bench: "proving keys", ours: key_bytes as f64, unit: "bytes", ..alone });
+    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
+    let import = Line { bench: "import", theirs: 6.0, ..line };
+    print(Line { ours: per_million(elapsed.cpu), unit: "CPU s a million rows", ..import });
+    print(Line { ours: per_million(elapsed.wall), unit: "s a million rows", ..import });
+    let bytes = bytes as f64 / rows as f64;
+    print(Line {
+        bench: "import, memory",
+        ours: bytes,
+        theirs: 700.0,
+        unit: "bytes a row",
+        ..line
+    });
+    Ok(())
+}
+
+/// A subcircuit of a circuit on its input, with keys.
+struct Part<'a> {
+    keys: ProverKeys,
+    prepared: PreparedCircuit<'a>,
+    randomness: Randomness,
+}
+
+impl<'a> Part<'a> {
+    fn new<C: Circuit>(
+        circuit: &'a C,
+        input: &'a C::Input,
+        engine: &LocalEngine,
+    ) -> Result<Self, Error> {
+        let keys =
+            setup(circuit, engine, &SetupOptions::new("bench")).map_err(|e| e.to_string())?;
+        let prepared = PreparedCircuit::with_input(circuit, input)?;
+        let randomness = Randomness::seeded_not_zero_knowledge(1);
+        Ok(Self { keys, prepared, randomness })
+    }
+
+    /// Commits and proves the largest subcircuit, its witness included; returns its constraints.
+    fn prove(&self, coordinator: &Coordinator<'_>) -> usize {
+        let instance = coordinator.order()[0];
+        let keys = &self.keys.types;
+        let worker = Worker::new(&self.prepared, keys, Masking::Masked, WitnessCheck::Check);
+        let g = Fr::from(u128::MAX);
+        let round = ProveRound { memory: MemoryChallenges { g, b: g - Fr::from(4u64) } };
+        let job = coordinator.prove_job(instance, &self.randomness);
+        let proven = job.map_err(Error::from).and_then(|job| {
+            let (committed, _) = worker.commit(job)?;
+            Ok(committed.prove(&round)?)
+        });
+        proven.unwrap_or_else(|e| panic!("{e}"));
+        coordinator.constraints(instance)
+    }
+}
+
+/// The worker on an imported part against the worker on the hand-made SHA-256 subcircuit, one thread.
+fn worker(
+    options: &Options,
+    imported: &Imported,
+    witness: &WitnessFile,
+    one: &LocalEngine,
+) -> Result<(), Error> {
+    let blocks = ((1usize << options.log_rows) - 1000) / 26_300;
+    let leaf_bytes = 64 * blocks.max(1) - 10;
+    let merkle = Merkle { leaves: 1, leaf_bytes, iterations: 1, extra_wires: 0 };
+    #[allow(clippy::cast_possible_truncation, reason = "any bytes will do")]
+    let file: Vec<u8> = (0..leaf_bytes).map(|i| (i * i) as u8).collect();
+    let (ours, theirs) = (Part::new(imported, witness, one)?, Part::new(&merkle, &file[..], one)?);
+    let coordinators = [&ours, &theirs].map(|part| {
+        Coordinator::new(&part.prepared, &part.keys, one, 1).unwrap_or_else(|e| panic!("{e}"))
+    });
+    let rows = [ours.prove(&coordinators[0]), theirs.prove(&coordinators[1])];
+    let (a, b) = alternate_times(
+        options.run.repetitions,
+        || {
+            ours.prove(&coordinators[0]);
+        },
+        || {
+            theirs.prove(&coordinators[1]);
+        },
+    );
+    let rate = |rows: usize, t: Duration| (rows as f64 / t.as_secs_f64()).round();
+    let line = Line {
+        bench: "worker on an imported part",
+        size: rows[0],
+        threads: 1,
+        ours: rate(rows[0], a.wall),
+        rival: "worker on the merkle subcircuit",
+        theirs: rate(rows[1], b.wall),
+        unit: "constraints a core-second",
+        larger_is_better: true,
+    };
+    line.print(options.run.json);
+    let unit = "constraints a CPU-second";
+    let cpu = Line { ours: rate(rows[0], a.cpu), theirs: rate(rows[1], b.cpu), unit, ..line };
+    cpu.print(options.run.json);
+    Ok(())
+}
+
+/// A circuit in one piece for arkworks.
+struct Whole<'a> {
+    system: &'a System,
+    values: Option<&'a [Fr]>,
+}
+
+impl ConstraintSynthesizer<Fr> for Whole<'_> {
+    fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
+        let value = |wire: u32| {
+            let values = self.values.ok_or(SynthesisError::AssignmentMissing)?;
+            Ok(values[wire as usize])
+        };
+        let mut variables = vec![Variable::One];
+        for wire in 1..self.system.wires() {
+            variables.push(match wire <= self.system.public() {
+                true => cs.new_input_variable(|| value(wire))?,
+                false => cs.new_witness_variable(|| value(wire))?,
+            });
+        }
+        for row in 0..self.system.rows() {
+            let [a, b, c] = self.system.row(row).map(|side| {
+                let coefficients = self.system.coefficients();
+                let term = |t: &hekaton_r1cs::Term| {
+                    (coefficients[t.coefficient as usize], variables[t.wire as usize])
+                };
+                LinearCombination(side.iter().map(term).collect())
+            });
+            cs.enforce_r1cs_constraint(|| a, || b, || c)?;
+        }
+        Ok(())
+    }
+}
+
+/// The whole circuit, proven by Hekaton with aggregation and verification, and in one piece by the
+/// rivals.
+fn whole_run(
+    options: &Options,
+    imported: &Imported,
+    witness: &WitnessFile,
+    wtns: &Path,
+    system: &System,
+) -> Result<(), Error> {
+    let engine = LocalEngine::new(Some(options.threads))?;
+    let part = Part::new(imported, witness, &engine)?;
+    let values = witness.values(0..witness.wires())?;
+    let mut rng = StdRng::seed_from_u64(1);
+    let whole = |values| Whole { system, values };
+    let ark_key = Ark::generate_random_parameters_with_reduction(whole(None), &mut rng)?;
+    let prove_options = ProveOptions::new();
+    let mut ours = || {
+        let run = prove_prepared(&part.prepared, &part.keys, &engine, &prove_options);
+        drop(run.unwrap_or_else(|e| panic!("{e}")));
+    };
+    let theirs = || {
+        let proof =
+            Ark::create_random_proof_with_reduction(whole(Some(&values)), &ark_key, &mut rng);
+        proof.map_or_else(|e| panic!("{e}"), drop);
+    };
+    let (a, b) = alternate_times(options.run.repetitions, &mut ours, theirs);
+    let line = Line {
+        bench: "whole run",
+        size: system.rows(),
+        threads: options.threads.get(),
+        ours: a.wall.as_secs_f64(),
+        rival: RIVAL,
+        theirs: b.wall.as_secs_f64(),
+        unit: "s",
+        larger_is_better: false,
+    };
+    let print = |line: Line<'_>, a: Times, b: Times| {
+        line.print(options.run.json);
+        let cpu = |t: Times| t.cpu.as_secs_f64();
+        Line { ours: cpu(a), theirs: cpu(b), unit: "CPU s", ..line }.print(options.run.json);
+    };
+    print(line, a, b);
+    let (Some(snarkjs), Some(zkey)) = (&options.snarkjs, &options.zkey) else {
+        let why = "no --snarkjs and --zkey";
+        println!("{}", json!({ "bench": "whole run", "rival": "snarkjs", "skipped": why }));
+        return Ok(());
+    };
+    let folder = tempfile::tempdir()?;
+    let theirs = || {
+        let mut command = Command::new("node");
+        command.arg(snarkjs).args(["groth16", "prove"]).arg(zkey).arg(wtns);
+        command.arg(folder.path().join("proof")).arg(folder.path().join("public"));
+        let status = command.stdout(Stdio::null()).status();
+        let succeeded = status.unwrap_or_else(|e| panic!("node: {e}")).success();
+        assert!(succeeded, "snarkjs failed");
+    };
+    let (a, b) = alternate_times(options.run.repetitions, ours, theirs);
+    // The processor time of a child is not that of this process.
+    let wall = b.wall.as_secs_f64();
+    Line { ours: a.wall.as_secs_f64(), rival: "snarkjs", theirs: wall, ..line }
+        .print(options.run.json);
+    Ok(())
+}
