@@ -6,7 +6,7 @@
 //! `circuits/r1cs/circom/sha256_chain.circom` is what the committed figures are of. Rivals: the hand-made
 //! `merkle` subcircuit and ark-groth16 in this process; snarkjs as a child process, where `--snarkjs`
 //! and `--zkey` say where it is.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stderr)]
 
 use ark_bls12_381::Bls12_381;
 use ark_groth16::Groth16;
@@ -29,7 +29,6 @@ use hekaton_core::{
 use hekaton_examples::monolith::Steps;
 use hekaton_r1cs::{Imported, Monolith, R1csFile, System, WitnessFile, system_of, witness_of};
 use hekaton_standard::Merkle;
-use serde_json::json;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -292,8 +291,7 @@ fn whole_run(
     };
     print(line, a, b);
     let (Some(snarkjs), Some(zkey)) = (&options.snarkjs, &options.zkey) else {
-        let why = "no --snarkjs and --zkey";
-        println!("{}", json!({ "bench": "whole run", "rival": "snarkjs", "skipped": why }));
+        eprintln!("skipped: snarkjs, without --snarkjs and --zkey");
         return Ok(());
     };
     let folder = tempfile::tempdir()?;
