@@ -1,4 +1,4 @@
-//! Whether the parts of a partition say what the source says. It shares no code with what makes
+//! Whether the parts of a partition say what the source says (spec: soundness#imported). It shares no code with what makes
 //! partitions, and trusts nothing of it.
 //!
 //! It reads the constraints of types (from a circuit directory, or from the matrices of proving keys),
