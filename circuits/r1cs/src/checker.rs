@@ -1,5 +1,5 @@
-//! Whether the parts of a partition say what the source says (spec: soundness#imported). It shares no code with what makes
-//! partitions, and trusts nothing of it.
+//! Whether the parts of a partition say what the source says (spec: soundness#imported). It shares
+//! no code with what makes partitions, and trusts nothing of it.
 //!
 //! It reads the constraints of types (from a circuit directory, or from the matrices of proving keys),
 //! the wires and constraints that each part claims to have, and the addresses and multiplicities of
