@@ -82,7 +82,10 @@ pub(crate) struct Source {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hekaton analyse sha.r1cs --provers 128
+  hekaton analyse sha.r1cs --sym sha.sym --provers 128
+
+With --sym, it also lists the templates that repeat: how many components there are,
+how many constraints each has, and how many wires these share with others.
 
 A part has a row for each of its constraints, and one more for each wire that it
 shares with other parts.")]

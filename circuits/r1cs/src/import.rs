@@ -8,6 +8,7 @@ use crate::partition::{DoesNotFit, Occurrences, Plan, Step};
 use crate::r1cs_file::R1csFile;
 use crate::symbols::Symbols;
 use crate::system::System;
+use crate::templates::{Template, templates};
 use hekaton_circuit::{LayoutError, Masking, PreparedCircuit};
 use std::path::Path;
 
@@ -109,6 +110,14 @@ impl Monolith {
     /// The constraints.
     pub fn system(&self) -> &System {
         &self.system
+    }
+
+    /// The circom templates that repeat, from a `.sym` file: those with the most constraints first.
+    ///
+    /// # Errors
+    /// If the file is no `.sym` file of this circuit.
+    pub fn templates(&self, symbols: &Path) -> Result<Vec<Template>, ImportError> {
+        Ok(templates(symbols, &self.system, &self.occurrences)?)
     }
 
     /// Cuts it into parts of at most `most` rows.

@@ -20,6 +20,7 @@ pub mod partition;
 mod r1cs_file;
 mod symbols;
 mod system;
+mod templates;
 mod values;
 mod witness;
 
@@ -32,5 +33,6 @@ pub use monolith::{MonolithError, system_of, witness_of};
 pub use r1cs_file::{Counts, R1csFile};
 pub use symbols::Symbols;
 pub use system::{FalseRow, Limit, RowError, System, SystemBuilder, Term};
+pub use templates::Template;
 pub use values::Values;
 pub use witness::WitnessFile;

@@ -24,39 +24,19 @@ impl Symbols {
     /// # Errors
     /// If a line has another form, or names a wire that does not exist.
     pub fn read(path: &Path, wires: u32) -> Result<Self, FileError> {
-        let io = |line, e: std::io::Error| {
-            FileError::new(path, Place { line, ..Place::default() }, Problem::Io(e))
-        };
-        let mut reader = BufReader::new(File::open(path).map_err(|e| io(None, e))?);
-        let (mut symbols, mut line) = (Self::default(), Vec::new());
-        for number in 1u64.. {
-            line.clear();
-            let limited = &mut std::io::Read::take(&mut reader, LONGEST);
-            let read = limited.read_until(b'\n', &mut line).map_err(|e| io(Some(number), e))?;
-            if read == 0 {
-                break;
-            }
-            let fail = |problem| {
-                let place = Place { line: Some(number), ..Place::default() };
-                FileError::new(path, place, problem)
-            };
-            if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') {
-                return Err(fail(Problem::Io(ErrorKind::InvalidData.into())));
-            }
-            let text = std::str::from_utf8(&line).map_err(|_| fail(Problem::Line))?;
-            let text = text.trim_end_matches(['\n', '\r']);
-            if text.is_empty() {
-                continue;
-            }
-            let Some((wire, name)) = parse(text) else { return Err(fail(Problem::Line)) };
-            let Some(wire) = wire else { continue };
+        let mut symbols = Self::default();
+        lines(path, |number, wire, _, name| {
+            let Some(wire) = wire else { return Ok(()) };
             if wire >= wires {
-                return Err(fail(crate::RowError::NoSuchWire { wire, wires }.into()));
+                let place = Place { line: Some(number), ..Place::default() };
+                let problem: Problem = crate::RowError::NoSuchWire { wire, wires }.into();
+                return Err(FileError::new(path, place, problem));
             }
             let start = symbols.text.len() as u64;
             symbols.text.push_str(name);
             symbols.names.push((wire, start, symbols.text.len() as u64));
-        }
+            Ok(())
+        })?;
         // A stable sort keeps the first name of a wire first.
         symbols.names.sort_by_key(|(wire, ..)| *wire);
         symbols.names.dedup_by_key(|(wire, ..)| *wire);
@@ -89,17 +69,54 @@ impl Symbols {
     }
 }
 
-/// The wire of a line, `None` for -1, and the name.
-fn parse(line: &str) -> Option<(Option<u32>, &str)> {
+/// Calls `f` for each line of a `.sym` file with its number, the wire (`None` for -1), the number of
+/// the component's template, and the name.
+pub(crate) fn lines(
+    path: &Path,
+    mut f: impl FnMut(u64, Option<u32>, u64, &str) -> Result<(), FileError>,
+) -> Result<(), FileError> {
+    let io = |line, e: std::io::Error| {
+        FileError::new(path, Place { line, ..Place::default() }, Problem::Io(e))
+    };
+    let mut reader = BufReader::new(File::open(path).map_err(|e| io(None, e))?);
+    let mut line = Vec::new();
+    for number in 1u64.. {
+        line.clear();
+        let limited = &mut std::io::Read::take(&mut reader, LONGEST);
+        let read = limited.read_until(b'\n', &mut line).map_err(|e| io(Some(number), e))?;
+        if read == 0 {
+            break;
+        }
+        let fail = |problem| {
+            let place = Place { line: Some(number), ..Place::default() };
+            FileError::new(path, place, problem)
+        };
+        if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') {
+            return Err(fail(Problem::Io(ErrorKind::InvalidData.into())));
+        }
+        let text = std::str::from_utf8(&line).map_err(|_| fail(Problem::Line))?;
+        let text = text.trim_end_matches(['\n', '\r']);
+        if text.is_empty() {
+            continue;
+        }
+        let Some((wire, template, name)) = parse(text) else { return Err(fail(Problem::Line)) };
+        f(number, wire, template, name)?;
+    }
+    Ok(())
+}
+
+/// The wire of a line, `None` for -1, the number of the template, and the name.
+fn parse(line: &str) -> Option<(Option<u32>, u64, &str)> {
     let mut fields = line.splitn(4, ',');
     let _label: u64 = fields.next()?.parse().ok()?;
     let wire = match fields.next()? {
         "-1" => None,
         wire => Some(wire.parse().ok()?),
     };
-    let _component: i64 = fields.next()?.parse().ok()?;
+    let template: i64 = fields.next()?.parse().ok()?;
     let name = fields.next().filter(|name| !name.is_empty())?;
-    Some((wire, name))
+    // No template is -1.
+    Some((wire, u64::try_from(template).unwrap_or(u64::MAX), name))
 }
 
 #[cfg(test)]
@@ -108,9 +125,9 @@ mod tests {
 
     #[test]
     fn lines() {
-        assert_eq!(parse("1,5,0,main.a[3].b"), Some((Some(5), "main.a[3].b")));
-        assert_eq!(parse("2,-1,17,main.c"), Some((None, "main.c")));
-        assert_eq!(parse("2,1,-1,a,b"), Some((Some(1), "a,b")));
+        assert_eq!(parse("1,5,0,main.a[3].b"), Some((Some(5), 0, "main.a[3].b")));
+        assert_eq!(parse("2,-1,17,main.c"), Some((None, 17, "main.c")));
+        assert_eq!(parse("2,1,-1,a,b"), Some((Some(1), u64::MAX, "a,b")));
         for wrong in ["", "1,2,3", "x,1,2,a", "1,-2,2,a", "1,1,2,", "1,4294967296,2,a", "1,1,,a"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

@@ -10,7 +10,7 @@ use common::{
     sections, witness,
 };
 use hekaton_circuit::Fr;
-use hekaton_r1cs::{Problem, R1csFile, RowError, Symbols, System, WitnessFile};
+use hekaton_r1cs::{Monolith, Problem, R1csFile, RowError, Symbols, System, Template, WitnessFile};
 use proptest::prelude::*;
 
 fn read(files: &Files, bytes: &[u8]) -> Result<System, hekaton_r1cs::FileError> {
@@ -282,4 +282,38 @@ fn golden_files() {
     let symbols = Symbols::read(&golden.join("cubic.sym"), file.counts().wires).unwrap();
     assert_eq!((symbols.name(3), symbols.len()), (Some("main.square"), 3));
     assert_ne!(file.digest().unwrap(), witness.digest().unwrap());
+}
+
+/// Two components of one template inside `main`, each with one of another template: `in` goes in, is
+/// squared and doubled by the inner one, and comes out.
+#[test]
+fn templates_that_repeat() {
+    let files = Files::new();
+    let mut text = String::from("1,1,3,main.out\n2,2,3,main.in\n3,-1,3,main.gone\n");
+    let mut rows: Vec<[Combination; 3]> = Vec::new();
+    let one = Fr::from(1u64);
+    for (i, input, output, first) in [(0, 2, 3, 4), (1, 3, 1, 7)] {
+        let outer = format!("main.step[{i}]");
+        text += &format!("4,-1,2,{outer}.in\n5,{output},2,{outer}.out\n6,{first},2,{outer}.t\n");
+        let inner = format!("{outer}.twice");
+        text += &format!("7,-1,1,{inner}.in\n8,{},1,{inner}.out\n", first + 1);
+        let term = |wire: u32| vec![(wire, one)];
+        rows.push([term(input), term(input), term(first)]);
+        rows.push([term(first), vec![(0, Fr::from(2u64))], term(first + 1)]);
+        rows.push([term(first + 1), term(first), vec![(first + 2, one), (output, one)]]);
+    }
+    let r1cs = files.write("a.r1cs", &container("r1cs", 1, &sections(10, &rows)));
+    let sym = files.write("a.sym", text.as_bytes());
+    let found = Monolith::read(&r1cs, None, |_, _| {}).unwrap().templates(&sym).unwrap();
+    // The largest wires of the third rows have no name, so that these rows are nowhere. The first
+    // ones share what comes in and t, the second ones t and what comes out.
+    let template = |example: &str, rows, interface| {
+        let example = example.to_owned();
+        Template { example, components: 2, rows, interface }
+    };
+    let expected = [template("main.step[0]", 2, 3), template("main.step[0].twice", 1, 2)];
+    assert_eq!(found, expected);
+    let sym = files.write("b.sym", b"1,10,0,main.a\n");
+    let error = Monolith::read(&r1cs, None, |_, _| {}).unwrap().templates(&sym).unwrap_err();
+    assert!(error.to_string().contains("wire 10"), "{error}");
 }

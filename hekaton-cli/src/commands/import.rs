@@ -9,7 +9,7 @@ use crate::terminal::signals;
 use hekaton_plan::prover_bytes;
 use hekaton_r1cs::directory::{Summary, check_free};
 use hekaton_r1cs::partition::{Plan, default_size};
-use hekaton_r1cs::{ImportError, Monolith};
+use hekaton_r1cs::{ImportError, Monolith, Template};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -248,12 +248,48 @@ pub(crate) fn analyse(command: &Analyse, json: bool) -> Result<(), Failure> {
             notes = self::notes(&monolith, &plan);
         }
     }
+    let templates = match &command.source.sym {
+        Some(path) => {
+            display.line(&format!("reading {}", path.display()));
+            monolith.templates(path).map_err(failure)?
+        }
+        None => Vec::new(),
+    };
     drop(display);
+    lines += &template_table(&templates);
     notes.iter().for_each(|note| lines += &format!("note: {note}\n"));
     lines += "`hekaton estimate` of an imported circuit says how long it takes";
     let object = json!({
         "ok": true, "source": monolith.source(), "terms": monolith.system().terms(),
         "linear": monolith.system().linear_rows(), "cuts": list, "notes": notes,
+        "templates": templates.iter().map(|t| json!({
+            "example": t.example, "components": t.components, "constraints": t.rows,
+            "interface": t.interface,
+        })).collect::<Vec<_>>(),
     });
     output::result(json, &object, &lines)
+}
+
+/// The templates that repeat, for people.
+fn template_table(templates: &[Template]) -> String {
+    if templates.is_empty() {
+        return String::new();
+    }
+    let mut lines = format!(
+        "\n{:>11} {:>12} {:>10}  templates that repeat, by their first component\n",
+        "components", "constraints", "interface"
+    );
+    for template in templates.iter().take(LISTED) {
+        lines += &format!(
+            "{:>11} {:>12} {:>10}  {}\n",
+            count(template.components),
+            count(template.rows),
+            count(template.interface),
+            template.example
+        );
+    }
+    if let Some(more) = templates.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        lines += &format!("and {more} more; --json lists all\n");
+    }
+    lines + "\n"
 }
