@@ -2,24 +2,37 @@
 //! no code with what makes partitions, and trusts nothing of it.
 //!
 //! It reads the constraints of types (from a circuit directory, or from the matrices of proving keys),
-//! the wires and constraints that each part claims to have, and the addresses and multiplicities of
-//! all slots as the memory check has them. It asserts, with the numbers of the design:
+//! the wires and constraints that each part claims to have, the definitions of derived wires, and the
+//! addresses and multiplicities of all slots as the memory check has them. It asserts, with the
+//! numbers of the design:
 //!
 //! - P1: each constraint of the source is in one part, once; those left out are true and have no wires;
-//! - P2: each row of a part, with variables replaced by their wires, is that constraint;
+//! - P2: each row of a part, with variables replaced by their wires and sums by their terms, is that
+//!   constraint;
 //! - P3: the wires of a part are distinct, and none is the constant;
-//! - P4: a wire that occurs in two parts has a slot in each, with one address and a multiplicity;
+//! - P4: a wire that occurs in two parts, derived ones included, has a slot in each, with one address
+//!   and a multiplicity, or is a bit of one pack that is in each;
 //! - P5: an address is that of one wire, and one slot writes what all others there read;
+//! - P6: a sum has at least two terms, over wires of the source and earlier sums, and one row, in one
+//!   part, which is its definition;
+//! - P7: a pack has at most 254 bits, each a private wire of the source and in no other pack; every
+//!   part with it has its row, and for each bit a row that is true for 0 and 1 only, before sums are
+//!   replaced;
 //! - P8: public wire i has address i, which the verifier writes and every part with the wire reads;
-//! - P9: there are no other rows;
+//! - P9: there are no other rows; rows that make a wire a bit are only there where the source has such
+//!   a row;
 //! - P10: rows have no variables but those of the type.
 //!
-//! Then values that satisfy all parts and the memory check are those of one assignment of the source:
-//! each wire has one value, by P3 in a part and by P4 and P5 over parts; each constraint holds for
-//! these values, by P1 and P2; and public wires have the verifier's, by P8.
+//! Then values that satisfy all parts and the memory check are those of one assignment of the source.
+//! Each wire has one value: in a part by P3, over parts by P4 and P5, for bits by P7, because a number
+//! below 2^254 has one binary form. So each sum has the value of its definition, one after the other,
+//! by P6; each constraint holds for these values, by P1 and P2; and public wires have the verifier's,
+//! by P8.
 
+use crate::derived::{Definition, Derived, MOST_BITS, RowKind};
 use crate::directory::{Directory, DirectoryError, PartContent};
 use crate::system::System;
+use ark_ff::{AdditiveGroup, Field};
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Fr, SlotAccess};
 
@@ -68,6 +81,14 @@ pub enum PartitionError {
     /// The constraints that are left out are not those without wires.
     #[error("the constraints that were left out are not the true ones without wires")]
     LeftOut,
+    /// A derived wire is not what it may be (P6, P7).
+    #[error("derived wire {wire}: {why}")]
+    Definition {
+        /// The wire.
+        wire: u32,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// The slots at an address do not form a star.
     #[error("address {address}: {why}")]
     Address {
@@ -103,6 +124,36 @@ pub enum PartProblem {
         row: usize,
         /// The constraint of the source.
         number: u32,
+    },
+    /// A second row for a sum, or for a pack of a part (P6, P7).
+    #[error("derived wire {0} is defined twice")]
+    DefinedTwice(u32),
+    /// A row that is not the definition of a derived wire (P6, P7).
+    #[error("row {row} is not the definition of derived wire {wire}")]
+    OtherDefinition {
+        /// The row of the part.
+        row: usize,
+        /// The derived wire.
+        wire: u32,
+    },
+    /// A row for a bit that is not one, or of a wire that is no bit in the source (P9).
+    #[error("row {row} is to make wire {wire} a bit, and does not, or the source does not say so")]
+    NoBit {
+        /// The row of the part.
+        row: usize,
+        /// The wire.
+        wire: u32,
+    },
+    /// A pack without its row (P7).
+    #[error("the row that defines pack {0} is missing")]
+    NoPackRow(u32),
+    /// A bit of a pack that may have other values than 0 and 1 (P7).
+    #[error("nothing in the part says that wire {bit} of pack {pack} is a bit")]
+    FreeBit {
+        /// The pack.
+        pack: u32,
+        /// The wire of the source.
+        bit: u32,
     },
     /// A wire that is twice in a part (P3).
     #[error("wire {0} has two variables")]
@@ -189,7 +240,14 @@ pub fn check_partition(
     if wiring.types.len() != summary.types.len() {
         return Err(PartitionError::Layout("types"));
     }
-    let mut check = Check::new(source, wiring);
+    let derived = directory.derived();
+    let numbers = (derived.first(), derived.number(RowKind::Definition(derived.first())));
+    let expected = (source.wires(), u32::try_from(summary.source.rows).unwrap_or(u32::MAX));
+    if numbers != expected {
+        return Err(PartitionError::Layout("wires or constraints before derived ones"));
+    }
+    let mut check = Check::new(source, derived, wiring);
+    check.definitions()?;
     check.verifier(wiring)?;
     let starts = wiring.starts();
     let mut of_type: Vec<Vec<usize>> = vec![Vec::new(); summary.types.len()];
@@ -211,6 +269,7 @@ pub fn check_partition(
             wires.extend(own);
             check.wires(&wires, accesses).map_err(inside)?;
             check.rows(&rows, &numbers, &wires).map_err(inside)?;
+            check.packs(&wires).map_err(inside)?;
             report.wires += wires.len() as u64;
         }
     }
@@ -230,12 +289,24 @@ struct Place {
 
 /// A wire that was in no part so far.
 const UNSEEN: u64 = u64::MAX;
+/// A wire that is known as a bit of a pack: this, and the number of the pack. No address is as large.
+const PACKED: u64 = 1 << 63;
 
 struct Check<'a> {
     source: &'a System,
+    derived: &'a Derived,
     /// Whether each row of the source was found.
     found: Vec<bool>,
-    /// The address of each wire in the parts where it was found: 0 for none.
+    /// For each derived wire, the last part, from 1, with its row.
+    defined: Vec<u32>,
+    /// For each wire of the source, the last part, from 1, that says that it is a bit. Empty if there
+    /// are no packs, as the following two.
+    is_bit: Vec<u32>,
+    /// Whether the source says that a wire is a bit.
+    is_bit_in_source: Vec<bool>,
+    /// The pack of each wire of the source, 0 for none.
+    pack: Vec<u32>,
+    /// What each wire was in the parts where it was found: an address, a pack, or 0 for neither.
     address: Vec<u64>,
     /// By address; the first one is that of no wire.
     places: Vec<Place>,
@@ -245,18 +316,75 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(source: &'a System, wiring: &Wiring) -> Self {
+    fn new(source: &'a System, derived: &'a Derived, wiring: &Wiring) -> Self {
         // No address beyond these can be that of a star: each has a slot or is public.
         let places = wiring.slots.len() + wiring.public.len() + 1;
-        let wires = source.wires() as usize;
+        let wires = derived.wires() as usize;
         Self {
             source,
+            derived,
             found: vec![false; source.rows()],
+            defined: vec![0; derived.definitions().len()],
+            is_bit: Vec::new(),
+            is_bit_in_source: Vec::new(),
+            pack: Vec::new(),
             address: vec![UNSEEN; wires],
             places: vec![Place::default(); places],
             last: vec![0; wires],
             part: 0,
         }
+    }
+
+    /// P6 and P7: what derived wires are defined by.
+    fn definitions(&mut self) -> Result<(), PartitionError> {
+        let is_pack = |wire: u32| matches!(self.derived.get(wire), Some(Definition::Pack(_)));
+        let definitions = self.derived.definitions();
+        if definitions.iter().any(|definition| matches!(definition, Definition::Pack(_))) {
+            let wires = self.source.wires() as usize;
+            (self.is_bit, self.pack) = (vec![0; wires], vec![0; wires]);
+            self.is_bit_in_source = vec![false; wires];
+            let coefficients = self.source.coefficients();
+            for row in 0..self.source.rows() {
+                let term = |t: &crate::Term| (coefficients[t.coefficient as usize], t.wire);
+                let sides = self.source.row(row).map(|side| side.iter().map(term));
+                if let Some(wire) = bit_of(sides) {
+                    self.is_bit_in_source[wire as usize] = true;
+                }
+            }
+        }
+        for (wire, definition) in (self.source.wires()..).zip(definitions) {
+            let wrong = |why| Err(PartitionError::Definition { wire, why });
+            match definition {
+                Definition::Sum(terms) => {
+                    // With one term or none, replacing sums by terms might never end.
+                    if terms.len() < 2 {
+                        return wrong("a sum has at least two terms");
+                    }
+                    let is_valid = |[_, of]: &[u32; 2]| *of > 0 && *of < wire && !is_pack(*of);
+                    if !terms.iter().all(is_valid) {
+                        return wrong("a sum has terms over wires of the source and earlier sums");
+                    }
+                    if !terms.is_sorted_by(|[_, a], [_, b]| a < b) {
+                        return wrong("the wires of a sum ascend");
+                    }
+                }
+                Definition::Pack(bits) => {
+                    if bits.len() > MOST_BITS {
+                        return wrong("a pack of more than 254 bits has several meanings");
+                    }
+                    for bit in bits {
+                        let is_private = *bit > self.source.public() && *bit < self.source.wires();
+                        if !is_private {
+                            return wrong("the bits of a pack are private wires of the source");
+                        }
+                        if std::mem::replace(&mut self.pack[*bit as usize], wire) != 0 {
+                            return wrong("a bit has one place in one pack");
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// P8: the verifier's public wires are those of the source, in order, and it has no others.
@@ -298,10 +426,18 @@ impl<'a> Check<'a> {
             if std::mem::replace(&mut self.last[index], self.part) == self.part {
                 return Err(PartProblem::WireTwice(*wire));
             }
-            let address = match slots.get(at) {
-                Some(slot) => self.slot(at, *wire, *slot)?,
-                None => 0,
-            };
+            if let Some(slot) = slots.get(at) {
+                self.slot(at, *wire, *slot)?;
+            }
+        }
+        for (at, wire) in wires.iter().enumerate() {
+            let index = *wire as usize;
+            let mut address = slots.get(at).map_or(0, |slot| slot.address);
+            if let Some(pack) = self.pack.get(index).filter(|pack| address == 0 && **pack > 0)
+                && self.last[*pack as usize] == self.part
+            {
+                address = PACKED + u64::from(*pack);
+            }
             let is_public = *wire <= self.source.public();
             if is_public && (address != u64::from(*wire) || slots[at].multiplicity != -1) {
                 return Err(PartProblem::NotPublic(*wire));
@@ -315,14 +451,14 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// The address of a slot, 0 if it is unused. Counts the access.
-    fn slot(&mut self, at: usize, wire: u32, slot: SlotAccess) -> Result<u64, PartProblem> {
+    /// Counts the access of a slot.
+    fn slot(&mut self, at: usize, wire: u32, slot: SlotAccess) -> Result<(), PartProblem> {
         let SlotAccess { address, multiplicity } = slot;
         if (address == 0) != (multiplicity == 0) {
             return Err(PartProblem::HalfUsed(at));
         }
         if address == 0 {
-            return Ok(0);
+            return Ok(());
         }
         let no_star = PartProblem::NoStar(wire);
         let Some(place) = self.place(address) else { return Err(no_star) };
@@ -338,10 +474,10 @@ impl<'a> Check<'a> {
         } else {
             return Err(no_star);
         }
-        Ok(address)
+        Ok(())
     }
 
-    /// P1, P2, P9 and P10 for the rows of a part.
+    /// P1, P2, P6, P7, P9 and P10 for the rows of a part.
     fn rows(
         &mut self,
         rows: &[LocalRow],
@@ -351,13 +487,9 @@ impl<'a> Check<'a> {
         if rows.len() != numbers.len() {
             return Err(PartProblem::RowCount { rows: rows.len(), numbers: numbers.len() });
         }
-        let mut side = Vec::new();
+        let mut sides: [Vec<(Fr, u32)>; 3] = Default::default();
         for (row, (local, number)) in rows.iter().zip(numbers).enumerate() {
-            let index = self.index(*number).ok_or(PartProblem::NoSuchRow(*number))?;
-            if std::mem::replace(&mut self.found[index], true) {
-                return Err(PartProblem::RowTwice(*number));
-            }
-            for (terms, expected) in local.iter().zip(self.source.row(index)) {
+            for (side, terms) in sides.iter_mut().zip(local) {
                 side.clear();
                 for (coefficient, variable) in terms {
                     let wire = match variable.checked_sub(1) {
@@ -366,15 +498,125 @@ impl<'a> Check<'a> {
                     };
                     let last = wires.len();
                     let no = PartProblem::NoSuchVariable { row, variable: *variable, last };
-                    side.push((wire.ok_or(no)?, *coefficient));
+                    side.push((*coefficient, wire.ok_or(no)?));
                 }
-                side.sort_unstable_by_key(|(wire, _)| *wire);
-                let coefficients = self.source.coefficients();
-                let expected = expected.iter();
-                let expected = expected.map(|t| (t.wire, coefficients[t.coefficient as usize]));
-                if !expected.eq(side.iter().copied()) {
-                    return Err(PartProblem::OtherRow { row, number: *number });
+            }
+            let bit = bit_of(sides.each_ref().map(|side| side.iter().copied()));
+            if let Some(place) = bit.and_then(|bit| self.is_bit.get_mut(bit as usize)) {
+                *place = self.part;
+            }
+            match self.derived.row(*number).ok_or(PartProblem::NoSuchRow(*number))? {
+                RowKind::Source(_) => self.source_row(row, *number, &mut sides)?,
+                RowKind::Definition(wire) => self.definition_row(row, wire, &sides)?,
+                RowKind::Bit(wire) => {
+                    let is_bit = self.is_bit_in_source.get(wire as usize) == Some(&true);
+                    if bit != Some(wire) || !is_bit {
+                        return Err(PartProblem::NoBit { row, wire });
+                    }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// P1 and P2 for a row that claims to be a constraint of the source.
+    fn source_row(
+        &mut self,
+        row: usize,
+        number: u32,
+        sides: &mut [Vec<(Fr, u32)>; 3],
+    ) -> Result<(), PartProblem> {
+        let index = self.index(number).ok_or(PartProblem::NoSuchRow(number))?;
+        if std::mem::replace(&mut self.found[index], true) {
+            return Err(PartProblem::RowTwice(number));
+        }
+        let other = PartProblem::OtherRow { row, number };
+        for (side, expected) in sides.iter_mut().zip(self.source.row(index)) {
+            if !self.expand(side, expected.len()) {
+                return Err(other);
+            }
+            side.sort_unstable_by_key(|(_, wire)| *wire);
+            // A wire that two sums have is there twice, and so it differs.
+            let coefficients = self.source.coefficients();
+            let expected = expected.iter();
+            let expected = expected.map(|t| (coefficients[t.coefficient as usize], t.wire));
+            if !expected.eq(side.iter().copied()) {
+                return Err(other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces sums by their terms, if there are no more of them than `most`. Packs have no place in
+    /// constraints of the source.
+    fn expand(&self, side: &mut Vec<(Fr, u32)>, most: usize) -> bool {
+        let mut at = 0;
+        while at < side.len() {
+            // Each sum has two terms or more, and so this ends.
+            if side.len() > most {
+                return false;
+            }
+            let (coefficient, wire) = side[at];
+            match self.derived.get(wire) {
+                None => at += 1,
+                Some(Definition::Pack(_)) => return false,
+                Some(Definition::Sum(terms)) => {
+                    side.swap_remove(at);
+                    let table = self.derived.coefficients();
+                    let term = |[k, wire]: &[u32; 2]| (coefficient * table[*k as usize], *wire);
+                    side.extend(terms.iter().map(term));
+                }
+            }
+        }
+        side.len() <= most
+    }
+
+    /// P6 and P7 for a row that claims to define a derived wire: (its terms) 1 = the wire.
+    fn definition_row(
+        &mut self,
+        row: usize,
+        wire: u32,
+        [a, b, c]: &[Vec<(Fr, u32)>; 3],
+    ) -> Result<(), PartProblem> {
+        let other = PartProblem::OtherDefinition { row, wire };
+        let definition = self.derived.get(wire).ok_or(other.clone())?;
+        let index = (wire - self.derived.first()) as usize;
+        let before = std::mem::replace(&mut self.defined[index], self.part);
+        let mut a = a.clone();
+        a.sort_unstable_by_key(|(_, wire)| *wire);
+        let mut expected: Vec<(Fr, u32)> = match definition {
+            Definition::Sum(terms) => {
+                if before != 0 {
+                    return Err(PartProblem::DefinedTwice(wire));
+                }
+                let table = self.derived.coefficients();
+                terms.iter().map(|[k, wire]| (table[*k as usize], *wire)).collect()
+            }
+            Definition::Pack(bits) => {
+                if before == self.part {
+                    return Err(PartProblem::DefinedTwice(wire));
+                }
+                let weights = std::iter::successors(Some(Fr::ONE), |weight| Some(*weight + weight));
+                weights.zip(bits.iter().copied()).collect()
+            }
+        };
+        expected.sort_unstable_by_key(|(_, wire)| *wire);
+        match a == expected && *b == [(Fr::ONE, 0)] && *c == [(Fr::ONE, wire)] {
+            true => Ok(()),
+            false => Err(other),
+        }
+    }
+
+    /// P7 for the packs of a part, of which all rows were seen.
+    fn packs(&self, wires: &[u32]) -> Result<(), PartProblem> {
+        for wire in wires {
+            let Some(Definition::Pack(bits)) = self.derived.get(*wire) else { continue };
+            if self.defined[(wire - self.derived.first()) as usize] != self.part {
+                return Err(PartProblem::NoPackRow(*wire));
+            }
+            // Its row has all bits, and so they are wires of this part.
+            if let Some(bit) = bits.iter().find(|bit| self.is_bit[**bit as usize] != self.part) {
+                return Err(PartProblem::FreeBit { pack: *wire, bit: *bit });
             }
         }
         Ok(())
@@ -401,6 +643,12 @@ impl<'a> Check<'a> {
         if let Some(missing) = self.found.iter().position(|found| !found) {
             return Err(PartitionError::Missing(self.source.number(missing)));
         }
+        for (wire, part) in (self.source.wires()..).zip(&self.defined) {
+            if *part == 0 {
+                let why = "no part has the row that defines it";
+                return Err(PartitionError::Definition { wire, why });
+            }
+        }
         let public = self.source.public() as usize;
         for (address, place) in (0u64..).zip(&self.places).skip(1) {
             let wrong = |why| Err(PartitionError::Address { address, why });
@@ -419,4 +667,30 @@ impl<'a> Check<'a> {
         }
         Ok(())
     }
+}
+
+/// The wire of which a row says that it is 0 or 1, and nothing else: A B - C is a multiple of
+/// w (w - 1), and not 0.
+fn bit_of<I: Iterator<Item = (Fr, u32)>>(sides: [I; 3]) -> Option<u32> {
+    let mut wire = None;
+    // Of each side, the constant and the coefficient of the wire.
+    let mut values = [[Fr::ZERO; 2]; 3];
+    for (value, side) in values.iter_mut().zip(sides) {
+        for (coefficient, of) in side {
+            if of == 0 {
+                value[0] += coefficient;
+            } else if *wire.get_or_insert(of) == of {
+                value[1] += coefficient;
+            } else {
+                return None;
+            }
+        }
+    }
+    let [a, b, c] = values;
+    // The coefficients of 1, w and w^2.
+    let polynomial = [a[0] * b[0] - c[0], a[0] * b[1] + a[1] * b[0] - c[1], a[1] * b[1]];
+    let is_bit = polynomial[0] == Fr::ZERO
+        && polynomial[2] != Fr::ZERO
+        && polynomial[1] + polynomial[2] == Fr::ZERO;
+    wire.filter(|_| is_bit)
 }

@@ -1,5 +1,6 @@
 //! An imported circuit, as Hekaton proves it.
 
+use crate::derived::{Definition, RowKind};
 use crate::directory::{Directory, DirectoryError};
 use crate::partition::{Access, Rows};
 use crate::values::Values;
@@ -61,6 +62,25 @@ impl Imported {
         }
     }
 
+    /// The values of wires, derived ones included.
+    fn values(&self, input: &WitnessFile, wires: &[u32]) -> Result<Vec<Fr>, CircuitError> {
+        let derived = self.directory.derived();
+        if wires.iter().all(|wire| *wire < derived.first()) {
+            return Ok(input.gather(wires)?);
+        }
+        let needed = derived.needed(wires);
+        let from_source = needed.partition_point(|wire| *wire < derived.first());
+        let mut values = input.gather(&needed[..from_source])?;
+        let place = |wire: u32| needed.binary_search(&wire).ok();
+        for wire in &needed[from_source..] {
+            // Definitions mention earlier wires only.
+            let of = |wire| place(wire).and_then(|at| values.get(at)).copied().unwrap_or_default();
+            values.push(derived.value(*wire, of));
+        }
+        let value = |wire: &u32| place(*wire).map(|at| values[at]).unwrap_or_default();
+        Ok(wires.iter().map(value).collect())
+    }
+
     /// Sets the values of shared wires, of all or of those in the slots of some instances.
     fn set(
         &self,
@@ -73,14 +93,14 @@ impl Imported {
         input.check_wires(self.directory.summary().source.wires)?;
         wires.sort_unstable();
         wires.dedup();
-        for (wire, value) in wires.iter().zip(input.gather(&wires)?) {
+        for (wire, value) in wires.iter().zip(self.values(input, &wires)?) {
             if let Some(id) = self.position(*wire).and_then(|at| plan.get(at)) {
                 values.set(*id, value);
             }
         }
         // Slots, used or not, have the value of their wire: constraints of the type contain them.
         let (wires, slots) = self.unused(instances);
-        for ((instance, slot), value) in slots.into_iter().zip(input.gather(&wires)?) {
+        for ((instance, slot), value) in slots.into_iter().zip(self.values(input, &wires)?) {
             values.set_unused(instance, slot, value);
         }
         Ok(())
@@ -182,7 +202,7 @@ impl Circuit for Imported {
         instance: InstanceId,
     ) -> Result<Values, CircuitError> {
         let content = self.directory.content(instance.index())?;
-        Ok(Values::encode(input.gather(&content.own)?))
+        Ok(Values::encode(self.values(input, &content.own)?))
     }
 
     /// The same constraints for other provers.
@@ -266,9 +286,22 @@ impl StoredRows<Values> for Imported {
     fn describe(&self, instance: InstanceId, row: usize) -> Option<String> {
         let part = instance.index();
         let content = self.directory.content(part).ok()?;
-        let number = content.rows.get(row)?;
+        let derived = self.directory.derived();
+        let name_of = |wire: u32| {
+            let name = self.directory.symbols().and_then(|symbols| symbols.name(wire));
+            match (name, derived.get(wire)) {
+                (Some(name), None) => name.to_owned(),
+                (None, None) => format!("wire {wire}"),
+                (_, Some(Definition::Sum(terms))) => format!("a sum of {} terms", terms.len()),
+                (_, Some(Definition::Pack(bits))) => format!("{} packed bits", bits.len()),
+            }
+        };
         let source = &self.directory.summary().source.name;
-        let mut text = format!("constraint {number} of {source}");
+        let mut text = match derived.row(*content.rows.get(row)?)? {
+            RowKind::Source(number) => format!("constraint {number} of {source}"),
+            RowKind::Definition(wire) => format!("the definition of {}", name_of(wire)),
+            RowKind::Bit(wire) => format!("that {} is 0 or 1, as in {source}", name_of(wire)),
+        };
         if let Some(rows) = self.rows_to_describe(self.directory.kind(part)) {
             let wires: Vec<u32> = self.directory.slots(part).map(|(wire, _)| wire).collect();
             let terms = rows.iter().nth(row)?.into_iter().flatten();
@@ -278,8 +311,7 @@ impl StoredRows<Values> for Imported {
             let name = |local: &usize| {
                 let at = local.checked_sub(1)?;
                 let wire = wires.get(at).or_else(|| content.own.get(at - wires.len()))?;
-                let name = self.directory.symbols().and_then(|symbols| symbols.name(*wire));
-                Some(name.map_or_else(|| format!("wire {wire}"), str::to_owned))
+                Some(name_of(*wire))
             };
             let names: Vec<String> = locals.iter().filter_map(name).collect();
             let (shown, more) = names.split_at(names.len().min(12));

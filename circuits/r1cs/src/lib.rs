@@ -11,6 +11,7 @@
 
 mod checker;
 mod container;
+mod derived;
 pub mod directory;
 mod error;
 mod import;
@@ -25,6 +26,7 @@ mod values;
 mod witness;
 
 pub use checker::{LocalRow, PartProblem, PartitionError, PartitionReport, check_partition};
+pub use derived::{Definition, Derived, MOST_BITS, RowKind};
 pub use directory::Directory;
 pub use error::{FileError, Place, Problem};
 pub use import::{ImportError, Monolith};

@@ -1,5 +1,6 @@
 //! A constraint system in memory: canonical rows with a table of coefficients.
 
+use crate::derived::Derived;
 use ark_ff::{BigInteger, PrimeField, Zero};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ pub struct System {
     /// The number of each row in the source.
     numbers: Vec<u32>,
     without_wires: Vec<u32>,
+    /// Wires that a partition adds; none in a source.
+    derived: Derived,
 }
 
 /// What is wrong with a row.
@@ -130,6 +133,40 @@ impl System {
         &self.coefficients
     }
 
+    /// The wires that a partition added.
+    pub(crate) fn derived(&self) -> &Derived {
+        &self.derived
+    }
+
+    /// No derived wires, as a source has none.
+    pub(crate) fn none_derived(&self) -> Derived {
+        let rows = u32::try_from(self.rows.len() + self.without_wires.len()).unwrap_or(u32::MAX);
+        Derived::none(rows, self.wires)
+    }
+
+    /// A system with other rows over these wires and derived ones, and with more coefficients.
+    pub(crate) fn without_rows(&self, derived: Derived, more: &[Fr]) -> Self {
+        Self {
+            wires: derived.wires(),
+            public: self.public,
+            rows: Vec::with_capacity(self.rows.len()),
+            terms: Vec::with_capacity(self.terms.len()),
+            coefficients: [&self.coefficients, more].concat(),
+            numbers: Vec::with_capacity(self.rows.len()),
+            without_wires: Vec::new(),
+            derived,
+        }
+    }
+
+    /// Adds a row in canonical form.
+    pub(crate) fn push(&mut self, number: u32, sides: [&[Term]; 3]) {
+        let length = |side: &[Term]| u32::try_from(side.len()).unwrap_or(u32::MAX);
+        let row = Row { start: self.terms.len() as u64, a: length(sides[0]), b: length(sides[1]) };
+        self.rows.push(row);
+        self.numbers.push(number);
+        sides.iter().for_each(|side| self.terms.extend_from_slice(side));
+    }
+
     /// The combinations A, B and C of a row.
     pub fn row(&self, row: usize) -> [&[Term]; 3] {
         let Row { start, a, b } = self.rows[row];
@@ -182,7 +219,16 @@ impl SystemBuilder {
         let (rows, terms, coefficients) = (Vec::new(), Vec::new(), Vec::new());
         let (numbers, without_wires) = (Vec::new(), Vec::new());
         Self {
-            system: System { wires, public, rows, terms, coefficients, numbers, without_wires },
+            system: System {
+                wires,
+                public,
+                rows,
+                terms,
+                coefficients,
+                numbers,
+                without_wires,
+                derived: Derived::none(0, wires),
+            },
             ids: HashMap::new(),
             start: 0,
             is_canonical: true,
@@ -296,7 +342,8 @@ impl SystemBuilder {
     }
 
     /// The finished system.
-    pub fn finish(self) -> System {
+    pub fn finish(mut self) -> System {
+        self.system.derived = self.system.none_derived();
         self.system
     }
 }

@@ -5,67 +5,19 @@
 use ark_ff::{AdditiveGroup, Field};
 use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Fr, Masking, PreparedCircuit, SlotAccess, check};
-use hekaton_r1cs::directory::{DirectoryError, Source, write};
+use hekaton_r1cs::directory::{DirectoryError, write};
 use hekaton_r1cs::partition::{
     Access, Cut, Occurrences, Order, PartType, Parts, Plan, Rows, parts,
 };
 use hekaton_r1cs::{
-    Directory, ImportError, Imported, LocalRow, Monolith, PartProblem, PartitionError, System,
-    SystemBuilder, WitnessFile, check_partition,
+    Directory, ImportError, Imported, LocalRow, PartProblem, PartitionError, System,
+    check_partition,
 };
 use proptest::prelude::*;
-use std::path::Path;
 
-/// A row: wires with small coefficients in A, B and C.
-type Row = [Vec<(u32, i64)>; 3];
+use systems::{Row, checked, holds, monolith, source, system, witness};
 
-fn bytes(value: i64) -> ([u8; 32], Fr) {
-    let value = Fr::from(value);
-    let mut bytes = [0; 32];
-    bytes.copy_from_slice(&WitnessFile::bytes_of(&[Fr::ONE, value])[12 + 12 + 40 + 12 + 32..]);
-    (bytes, value)
-}
-
-fn system(wires: u32, public: u32, rows: &[Row]) -> System {
-    let mut builder = SystemBuilder::new(wires, public);
-    for (number, row) in (0u32..).zip(rows) {
-        for side in row {
-            for (wire, coefficient) in side {
-                let (bytes, value) = bytes(*coefficient);
-                builder.term(*wire, &bytes, || value).unwrap();
-            }
-            builder.end_combination().unwrap();
-        }
-        builder.end_row(number).unwrap();
-    }
-    builder.finish()
-}
-
-fn monolith(system: &System) -> Monolith {
-    Monolith::of_system("test", [7; 32], system.clone()).unwrap()
-}
-
-fn source(system: &System) -> Source {
-    monolith(system).source().clone()
-}
-
-/// Writes parts without a check, and checks them.
-fn checked(system: &System, parts: &Parts, path: &Path) -> Result<(), ImportError> {
-    write(path, source(system), 1 << 20, parts, None)?;
-    monolith(system).check(path).map(drop)
-}
-
-fn witness(values: &[Fr]) -> WitnessFile {
-    WitnessFile::from_bytes(WitnessFile::bytes_of(values)).unwrap()
-}
-
-/// Whether all parts of a directory hold for the values of all wires.
-fn holds(path: &Path, values: &[Fr]) -> bool {
-    let (circuit, witness) = (Imported::open(path).unwrap(), witness(values));
-    let report = check(&circuit, &witness, |_, _| {}).unwrap();
-    assert_eq!(report.public_values, values[1..=report.public_values.len()]);
-    report.violations.is_empty()
-}
+mod systems;
 
 /// Completes rows so that these values satisfy them, by a constant in C.
 fn satisfied(rows: &[Row], values: &[i64]) -> Vec<Row> {
@@ -645,9 +597,9 @@ fn damaged_directories_are_refused() {
     // A newer version.
     let file = path.join("circuit.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    std::fs::write(&file, text.replace("\"version\": 2", "\"version\": 3")).unwrap();
     let found = Directory::open(&path).unwrap_err();
-    assert!(matches!(found, DirectoryError::Version { found: 2, .. }), "{found}");
+    assert!(matches!(found, DirectoryError::Version { found: 3, .. }), "{found}");
     assert!(matches!(Directory::open(&file), Err(DirectoryError::NotOne { .. })));
 }
 

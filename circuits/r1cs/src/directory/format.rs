@@ -1,12 +1,13 @@
 //! What is in the files of a circuit directory (docs/formats.md, "Circuit directory").
 
 use crate::container::{FIELD, decode};
+use crate::derived::{Definition, Derived};
 use crate::partition::{Access, Part, PartType, Rows};
 use crate::system::bytes_of;
 use serde::{Deserialize, Serialize};
 
 /// The version of circuit directories.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// What `circuit.json` says that it is.
 pub(super) const FORMAT: &str = "hekaton circuit";
 /// The most rows, and the most variables, of a type.
@@ -83,6 +84,10 @@ pub struct Summary {
     pub parts: u32,
     /// The number of slots of all parts.
     pub slots: u64,
+    /// The number of sums that stand for several shared wires.
+    pub sums: u64,
+    /// The number of wires that stand for several shared bits.
+    pub packs: u64,
     /// The types.
     pub types: Vec<TypeSummary>,
     /// The BLAKE3 digest of the file `layout`, in hexadecimal.
@@ -129,6 +134,45 @@ pub(super) struct LayoutFile {
     /// For each type, the slots that no constraint has.
     pub(super) unconstrained: Vec<Vec<u32>>,
     pub(super) parts: Vec<PartSlots>,
+    pub(super) derived: DerivedFile,
+}
+
+/// The derived wires, in `layout`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct DerivedFile {
+    coefficients: Vec<[u8; FIELD]>,
+    definitions: Vec<DefinitionFile>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum DefinitionFile {
+    Sum(Vec<[u32; 2]>),
+    Pack(Vec<u32>),
+}
+
+impl DerivedFile {
+    pub(super) fn new(derived: &Derived) -> Self {
+        let file = |definition: &Definition| match definition.clone() {
+            Definition::Sum(terms) => DefinitionFile::Sum(terms),
+            Definition::Pack(bits) => DefinitionFile::Pack(bits),
+        };
+        Self {
+            coefficients: derived.coefficients().iter().map(bytes_of).collect(),
+            definitions: derived.definitions().iter().map(file).collect(),
+        }
+    }
+
+    /// The derived wires of a source.
+    pub(super) fn derived(self, source: &Source) -> Result<Derived, &'static str> {
+        let coefficients: Option<Vec<_>> = self.coefficients.iter().map(decode).collect();
+        let coefficients = coefficients.ok_or("a coefficient is not below the modulus")?;
+        let definition = |file| match file {
+            DefinitionFile::Sum(terms) => Definition::Sum(terms),
+            DefinitionFile::Pack(bits) => Definition::Pack(bits),
+        };
+        let definitions = self.definitions.into_iter().map(definition).collect();
+        Derived::new(source.rows, source.wires, coefficients, definitions)
+    }
 }
 
 /// What `wires` has of a part: differences between successive numbers.

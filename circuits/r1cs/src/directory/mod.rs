@@ -15,6 +15,7 @@ pub use format::{Source, Summary, TypeSummary};
 pub(crate) use write::rename;
 pub use write::{WriteError, check_free, write};
 
+use crate::derived::Derived;
 use crate::partition::{Access, Rows};
 use crate::symbols::Symbols;
 use format::{
@@ -94,7 +95,9 @@ pub struct Directory {
     path: PathBuf,
     summary: Summary,
     digest: [u8; 32],
-    layout: LayoutFile,
+    unconstrained: Vec<Vec<u32>>,
+    parts: Vec<PartSlots>,
+    derived: Derived,
     wires: File,
     symbols: OnceLock<Option<Symbols>>,
 }
@@ -104,7 +107,7 @@ pub struct Directory {
 pub struct PartContent {
     /// The wire of each own variable.
     pub own: Vec<u32>,
-    /// The number in the source of each constraint.
+    /// The number of each row, as [`Derived::row`] has it.
     pub rows: Vec<u32>,
 }
 
@@ -158,11 +161,13 @@ impl Directory {
             let why = "it does not begin as such a file does".to_owned();
             return Err(DirectoryError::Invalid { path: wires, why });
         }
-        check_layout(&summary, &body, length)
-            .map_err(|why| DirectoryError::Invalid { path: layout, why })?;
+        let invalid = |why| DirectoryError::Invalid { path: layout.clone(), why };
+        let LayoutFile { unconstrained, parts, derived } = body;
+        let derived = derived.derived(&summary.source).map_err(|why| invalid(why.to_owned()))?;
+        check_layout(&summary, &unconstrained, &parts, &derived, length).map_err(invalid)?;
         let digest = *blake3::hash(&text).as_bytes();
-        let path = path.to_owned();
-        Ok(Self { path, summary, digest, layout: body, wires: file, symbols: OnceLock::new() })
+        let (path, wires, symbols) = (path.to_owned(), file, OnceLock::new());
+        Ok(Self { path, summary, digest, unconstrained, parts, derived, wires, symbols })
     }
 
     /// What is in `circuit.json`.
@@ -182,24 +187,29 @@ impl Directory {
 
     /// The number of parts.
     pub fn parts(&self) -> usize {
-        self.layout.parts.len()
+        self.parts.len()
     }
 
     /// The type of a part.
     pub fn kind(&self, part: usize) -> usize {
-        self.layout.parts[part].kind as usize
+        self.parts[part].kind as usize
     }
 
     /// The wire in each slot of a part, and what the part does with it.
     pub fn slots(&self, part: usize) -> impl Iterator<Item = (u32, Access)> + '_ {
-        let PartSlots { wires, access, .. } = &self.layout.parts[part];
+        let PartSlots { wires, access, .. } = &self.parts[part];
         let of_code = |code: &u8| Access::from_code(*code).unwrap_or(Access::Unused);
         wires.iter().copied().zip(access.iter().map(of_code))
     }
 
     /// The slots of a type that no constraint has.
     pub fn unconstrained(&self, kind: usize) -> &[u32] {
-        &self.layout.unconstrained[kind]
+        &self.unconstrained[kind]
+    }
+
+    /// The wires that are not those of the source.
+    pub fn derived(&self) -> &Derived {
+        &self.derived
     }
 
     /// The wires of own variables, and the constraints, of a part.
@@ -207,7 +217,7 @@ impl Directory {
     /// # Errors
     /// If the file `wires` cannot be read, or contradicts the types.
     pub fn content(&self, part: usize) -> Result<PartContent, DirectoryError> {
-        let PartSlots { kind, start, length, .. } = &self.layout.parts[part];
+        let PartSlots { kind, start, length, .. } = &self.parts[part];
         let path = self.path.join("wires");
         // The length is at most that of the file.
         let mut bytes = vec![0; usize::try_from(*length).unwrap_or(usize::MAX)];
@@ -224,7 +234,7 @@ impl Directory {
         if own.len() != kind.own as usize || rows.len() != kind.rows as usize {
             return Err(invalid("it has another size than its type"));
         }
-        if own.iter().any(|wire| *wire == 0 || *wire >= self.summary.source.wires) {
+        if own.iter().any(|wire| *wire == 0 || *wire >= self.derived.wires()) {
             return Err(invalid("a wire does not exist"));
         }
         Ok(PartContent { own, rows })
@@ -347,28 +357,35 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
 }
 
 /// Checks that numbers in `layout` are in range.
-fn check_layout(summary: &Summary, layout: &LayoutFile, wires: u64) -> Result<(), String> {
-    if layout.unconstrained.len() != summary.types.len()
-        || layout.parts.len() != summary.parts as usize
-    {
+fn check_layout(
+    summary: &Summary,
+    unconstrained: &[Vec<u32>],
+    parts: &[PartSlots],
+    derived: &Derived,
+    wires: u64,
+) -> Result<(), String> {
+    if unconstrained.len() != summary.types.len() || parts.len() != summary.parts as usize {
         return Err("it has other types or parts than circuit.json".into());
     }
-    for (kind, unconstrained) in summary.types.iter().zip(&layout.unconstrained) {
+    if derived.counts() != [summary.sums, summary.packs] {
+        return Err("it has another number of sums or packs than circuit.json".into());
+    }
+    for (kind, unconstrained) in summary.types.iter().zip(unconstrained) {
         if unconstrained.iter().any(|slot| *slot >= kind.slots) {
             return Err(format!("type '{}' has no such slot", kind.name));
         }
     }
     let mut counts = vec![0u32; summary.types.len()];
-    for part in &layout.parts {
+    for part in parts {
         counts.get_mut(part.kind as usize).into_iter().for_each(|count| *count += 1);
     }
-    let slots = layout.parts.iter().map(|part| part.wires.len() as u64).sum::<u64>();
+    let slots = parts.iter().map(|part| part.wires.len() as u64).sum::<u64>();
     if slots != summary.slots || !summary.types.iter().map(|kind| kind.parts).eq(counts) {
         return Err(
             "it has another number of slots, or of parts of a type, than circuit.json".into()
         );
     }
-    for (number, part) in layout.parts.iter().enumerate() {
+    for (number, part) in parts.iter().enumerate() {
         let wrong = |why: &str| Err(format!("part {number}: {why}"));
         let Some(kind) = summary.types.get(part.kind as usize) else {
             return wrong("there is no such type");
@@ -376,7 +393,7 @@ fn check_layout(summary: &Summary, layout: &LayoutFile, wires: u64) -> Result<()
         if part.wires.len() != kind.slots as usize || part.access.len() != part.wires.len() {
             return wrong("it has another number of slots than its type");
         }
-        if part.wires.iter().any(|wire| *wire == 0 || *wire >= summary.source.wires) {
+        if part.wires.iter().any(|wire| *wire == 0 || *wire >= derived.wires()) {
             return wrong("a wire does not exist");
         }
         if part.access.iter().any(|code| Access::from_code(*code).is_none()) {

@@ -1,8 +1,8 @@
 //! Writes circuit directories.
 
 use super::format::{
-    FORMAT, LAYOUT, LayoutFile, MOST_ROWS, MOST_TYPES, PartSlots, PartWires, ROWS, RowsFile,
-    VERSION, WIRES, head,
+    DerivedFile, FORMAT, LAYOUT, LayoutFile, MOST_ROWS, MOST_TYPES, PartSlots, PartWires, ROWS,
+    RowsFile, VERSION, WIRES, head,
 };
 use super::{Source, Summary, TypeSummary};
 use crate::partition::{Access, Part, PartType, Parts};
@@ -80,7 +80,9 @@ pub fn write(
     let layout = LayoutFile {
         unconstrained: parts.types.iter().map(|kind| kind.unconstrained.clone()).collect(),
         parts: slots.collect(),
+        derived: DerivedFile::new(&parts.derived),
     };
+    let [sums, packs] = parts.derived.counts();
     let layout = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
     let symbols = match symbols {
         Some(names) => Some(write_file(&at("symbols"), |out| {
@@ -97,6 +99,8 @@ pub fn write(
         most,
         parts: small(parts.parts.len()),
         slots: parts.slots(),
+        sums,
+        packs,
         types,
         layout,
         wires,

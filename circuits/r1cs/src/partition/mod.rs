@@ -5,12 +5,16 @@
 //! their way to a prover) for each occurrence of a shared wire. The number of occurrences S is what
 //! the cut should make small:
 //!
+//! Shared wires of one combination may have a sum in their place, and shared bits a number in which
+//! they are packed: see [`Derived`](crate::Derived).
+//!
 //! ```text
 //! lambda_w = number of parts in whose rows wire w occurs
 //! S = sum of max(lambda_w, 1) over public w, and of lambda_w over private w with lambda_w >= 2
 //! ```
 
 mod contiguous;
+mod derive;
 mod graph;
 mod moves;
 mod occurrences;
@@ -20,6 +24,7 @@ mod plan;
 mod repeats;
 
 pub use contiguous::{DoesNotFit, contiguous};
+pub use derive::derived_parts;
 pub use moves::improve;
 pub use occurrences::Occurrences;
 pub use order::{Order, order};
@@ -100,6 +105,7 @@ impl Cut {
         let parts = self.parts as usize;
         let (mut rows, mut slots, mut shared) = (vec![0; parts], vec![0; parts], 0);
         self.part_of.iter().for_each(|part| rows[*part as usize] += 1);
+        let packed = system.derived().packed();
         let mut found = Vec::new();
         let mut unread = 0;
         // The last wire that was found in each part.
@@ -113,7 +119,7 @@ impl Cut {
                 }
             }
             let is_public = wire <= system.public();
-            if is_public || found.len() >= 2 {
+            if is_public || (found.len() >= 2 && !packed.contains(&wire)) {
                 shared += 1;
                 found.iter().for_each(|part| slots[*part as usize] += 1);
             }

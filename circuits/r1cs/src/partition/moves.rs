@@ -12,14 +12,14 @@ const MANY: usize = 64;
 
 /// In which parts the wires are, and how often. A wire in one part needs no entry: it is where its
 /// first row is, as often as it has rows.
-struct Counts<'a> {
+pub(super) struct Counts<'a> {
     occurrences: &'a Occurrences,
     /// For wires in several parts, these in ascending order, with the number of rows.
-    shared: HashMap<u32, Vec<(u32, u32)>>,
+    pub(super) shared: HashMap<u32, Vec<(u32, u32)>>,
 }
 
 impl<'a> Counts<'a> {
-    fn new(cut: &Cut, system: &System, occurrences: &'a Occurrences) -> Self {
+    pub(super) fn new(cut: &Cut, system: &System, occurrences: &'a Occurrences) -> Self {
         let mut shared = HashMap::new();
         let mut parts = Vec::new();
         for wire in 1..system.wires() {
@@ -36,7 +36,7 @@ impl<'a> Counts<'a> {
     }
 
     /// The number of rows of a wire in a part.
-    fn get(&self, cut: &Cut, wire: u32, part: u32) -> u32 {
+    pub(super) fn get(&self, cut: &Cut, wire: u32, part: u32) -> u32 {
         match self.shared.get(&wire) {
             Some(parts) => {
                 let at = parts.binary_search_by_key(&part, |(part, _)| *part);
@@ -51,12 +51,12 @@ impl<'a> Counts<'a> {
     }
 
     /// The number of parts of a wire that occurs.
-    fn lambda(&self, wire: u32) -> usize {
+    pub(super) fn lambda(&self, wire: u32) -> usize {
         self.shared.get(&wire).map_or(1, Vec::len)
     }
 
     /// Moves a row of a wire. The cut is as it was before.
-    fn moved(&mut self, cut: &Cut, wire: u32, from: u32, to: u32) {
+    pub(super) fn moved(&mut self, cut: &Cut, wire: u32, from: u32, to: u32) {
         let mut parts = match self.shared.remove(&wire) {
             Some(parts) => parts,
             None => vec![(from, self.get(cut, wire, from))],

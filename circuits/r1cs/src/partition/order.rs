@@ -1,7 +1,7 @@
 //! The order in which rows are cut into contiguous parts.
 
 use super::occurrences::Occurrences;
-use crate::system::System;
+use crate::system::{System, Term};
 
 /// An order of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +26,14 @@ impl Order {
     }
 }
 
-/// The largest wire of a row.
+/// The largest wire of a row, those left out that a partition added: they say nothing of a place.
 fn largest(system: &System, row: u32) -> u32 {
     // Wires ascend in each combination.
-    let last = system.row(row as usize).map(|terms| terms.last().map_or(0, |term| term.wire));
+    let first = system.derived().first();
+    let last = system.row(row as usize).map(|terms| {
+        let from_source = |term: &&Term| term.wire < first;
+        terms.iter().rev().find(from_source).map_or(0, |term| term.wire)
+    });
     last.into_iter().max().unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! From a cut to parts: the rows of each, with wires renamed, and equal parts as one type.
 
 use super::{Cost, Cut, FIXED_ROWS, Occurrences, Order};
+use crate::derived::Derived;
 use crate::system::{System, Term};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
@@ -65,7 +66,7 @@ pub struct Part {
     pub kind: u32,
     /// The wire of each local variable but the constant: slots, then own ones.
     pub wires: Vec<u32>,
-    /// The number in the source of each row.
+    /// The number of each row, as [`Derived`] has it.
     pub rows: Vec<u32>,
     /// What it does with the wire in each slot.
     pub access: Vec<Access>,
@@ -78,9 +79,16 @@ pub struct Parts {
     pub types: Vec<PartType>,
     /// The parts.
     pub parts: Vec<Part>,
+    /// The wires that are not those of the source.
+    pub derived: Derived,
 }
 
 impl Parts {
+    /// The rows of all parts, without those of slots.
+    pub fn rows(&self) -> u64 {
+        self.parts.iter().map(|part| part.rows.len() as u64).sum()
+    }
+
     /// The number of slots of all parts, unused ones included.
     pub fn slots(&self) -> u64 {
         self.parts.iter().map(|part| part.access.len() as u64).sum()
@@ -133,10 +141,21 @@ pub fn parts(
     order: Order,
     most: u64,
 ) -> Parts {
+    parts_in(system, occurrences, cut, &order.rows(system), most)
+}
+
+/// Makes the parts of a cut, with rows in this order.
+pub(super) fn parts_in(
+    system: &System,
+    occurrences: &Occurrences,
+    cut: &Cut,
+    rows: &[u32],
+    most: u64,
+) -> Parts {
     let count = cut.parts as usize;
     let mut rows_of: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for row in order.rows(system) {
-        rows_of[cut.part_of[row as usize] as usize].push(row);
+    for row in rows {
+        rows_of[cut.part_of[*row as usize] as usize].push(*row);
     }
     let shared = shared_wires(system, occurrences, cut);
     let unread = unread_public(system, occurrences);
@@ -193,12 +212,16 @@ pub fn parts(
     });
     let parts = parts.collect();
     let types = drafts.into_iter().map(|draft| draft.finish(system)).collect();
-    Parts { types, parts }
+    Parts { types, parts, derived: system.derived().clone() }
 }
 
-/// Whether each wire is shared: public, or in several parts.
+/// Whether each wire is shared: public, or in several parts and not packed.
 fn shared_wires(system: &System, occurrences: &Occurrences, cut: &Cut) -> Vec<bool> {
+    let packed = system.derived().packed();
     let is_shared = |wire: u32| {
+        if packed.contains(&wire) {
+            return false;
+        }
         let mut parts = occurrences.rows(wire).iter().map(|row| cut.part_of[*row as usize]);
         let first = parts.next();
         wire <= system.public() || parts.any(|part| Some(part) != first)
