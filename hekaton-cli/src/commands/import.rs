@@ -129,7 +129,8 @@ pub(crate) fn import(command: &Import, json: bool) -> Result<(), Failure> {
     let mut lines = table(&summary);
     lines += &format!(
         "{} constraints of {} in {} parts of {} types: {}\n\
-         slots of shared wires add {:.2} % to the constraints; about {} of proving keys\n\
+         {} slots of shared wires, with {} sums and {} packs of bits in place of others, add {:.2} % to \
+         the constraints; about {} of proving keys\n\
          checked: all {} constraints are in one part each, and wires are shared as they must be\n\
          next: hekaton setup {} --keys KEYS",
         count(report.rows as u64),
@@ -137,6 +138,9 @@ pub(crate) fn import(command: &Import, json: bool) -> Result<(), Failure> {
         summary.parts,
         summary.types.len(),
         command.out.display(),
+        count(summary.slots),
+        count(summary.sums),
+        count(summary.packs),
         100.0 * plan.added(),
         bytes(plan.key_bytes()),
         count(report.rows as u64),
@@ -228,6 +232,7 @@ pub(crate) fn analyse(command: &Analyse, json: bool) -> Result<(), Failure> {
             Err(e) => return Err(failure(e)),
         };
         let memory = prover_bytes(plan.parts.largest());
+        let [sums, packs] = plan.parts.derived.counts();
         let mark = if most == chosen { "  <- import takes this" } else { "" };
         lines += &format!(
             "{:>11} {:>8} {:>7} {:>12} {:>6.2} % {:>11} {:>13}{mark}\n",
@@ -241,7 +246,7 @@ pub(crate) fn analyse(command: &Analyse, json: bool) -> Result<(), Failure> {
         );
         list.push(json!({
             "rows": most, "parts": plan.parts.parts.len(), "types": plan.parts.types.len(),
-            "slots": plan.slots(), "rows_added": plan.added(), "key_bytes": plan.key_bytes(),
+            "slots": plan.slots(), "sums": sums, "packs": packs, "rows_added": plan.added(), "key_bytes": plan.key_bytes(),
             "prover_bytes": memory, "chosen": most == chosen,
         }));
         if most == chosen {
