@@ -127,8 +127,8 @@ fn memory_rows(layout: &VariableLayout) -> [Vec<Row>; 3] {
     let slots = layout.addresses().zip(layout.multiplicities());
     let slots = slots.zip(layout.committed()).zip(layout.inverses());
     for (((address, multiplicity), value), inverse) in slots {
-        a.push(vec![one(layout.g()), one(address), one(value)]);
-        b.push(vec![one(inverse)]);
+        a.push(vec![one(inverse)]);
+        b.push(vec![one(layout.g()), one(address), one(value)]);
         c.push(vec![one(multiplicity)]);
     }
     [a, b, c]

@@ -90,7 +90,7 @@ impl Subcircuit {
         for (j, (x, mu)) in variables.addresses().zip(variables.multiplicities()).enumerate() {
             let fingerprint =
                 || LinearCombination(vec![(Fr::ONE, g), (Fr::ONE, v[j]), (Fr::ONE, at(x))]);
-            cs.enforce_r1cs_constraint(fingerprint, || u[j].into(), || at(mu).into())?;
+            cs.enforce_r1cs_constraint(|| u[j].into(), fingerprint, || at(mu).into())?;
         }
         // The author never sees the mask slots, which come last: a row on a mask would constrain
         // the blinding (spec: zero-knowledge#masks).

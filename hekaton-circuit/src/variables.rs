@@ -17,7 +17,7 @@
 //! | rows | constraint |
 //! |---|---|
 //! | [`SUM_ROW`](VariableLayout::SUM_ROW) | `(sum u_j) 1 = e` |
-//! | [`fingerprint_row`](VariableLayout::fingerprint_row) of each slot | `(g + v_j + x_j) u_j = mu_j` |
+//! | [`fingerprint_row`](VariableLayout::fingerprint_row) of each slot | `u_j (g + v_j + x_j) = mu_j` |
 //! | [`author_rows`](VariableLayout::author_rows) | the constraints of the author's gadgets |
 //!
 //! Setup cuts its queries by these ranges, so no other module computes an offset of its own.
@@ -140,7 +140,7 @@ impl VariableLayout {
         self.sum() + 1..variables
     }
 
-    /// The row `(g + v_j + x_j) u_j = mu_j` of a slot.
+    /// The row `u_j (g + v_j + x_j) = mu_j` of a slot.
     pub const fn fingerprint_row(&self, slot: usize) -> usize {
         Self::SUM_ROW + 1 + slot
     }

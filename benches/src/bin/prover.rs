@@ -6,17 +6,19 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
 use ark_bls12_381::Bls12_381;
+use ark_ff::Field;
 use ark_groth16::Groth16;
 use ark_groth16::r1cs_to_qap::LibsnarkReduction;
 use ark_relations::gr1cs::{
-    ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, SynthesisMode,
+    ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, SynthesisError, SynthesisMode,
 };
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use benches::{Line, Run, Times, alternate_times, median, peak_memory, time, times};
 use clap::Parser;
 use hekaton_circuit::{
-    CheckOptions, Circuit, Masking, MemoryChallenges, PreparedCircuit, StandAlone, check_with,
+    CheckOptions, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking,
+    MemoryChallenges, PreparedCircuit, StandAlone, Subcircuit, WireId, WireValues, check_with,
     count_prepared,
 };
 use hekaton_core::protocol::coordinator::Coordinator;
@@ -62,6 +64,9 @@ const CHAIN: &str = "worker: chain of products";
 const DOMAIN: &str = "worker: domain of 3 * 2^k";
 /// Rows with long linear combinations of full-size values, a quarter as many as of the others.
 const POSEIDON: &str = "worker: Poseidon";
+/// Nothing but rows of the memory check, an eighth as many as of the others.
+const WIDE_WIRES: &str = "worker: shared wires of 255 bits";
+const NARROW_WIRES: &str = "worker: shared wires of 32 bits";
 const WHOLE: &str = "whole run: 64 merkle subcircuits";
 
 fn main() -> Result<(), Error> {
@@ -77,11 +82,15 @@ fn main() -> Result<(), Error> {
     // 243 constraints per hash
     let hashes = HashChain { links: 1, hashes: ((size / 4).saturating_sub(64) / 243).max(1) };
     let start = Fr::from(3u64);
+    let wires = SharedWires { wires: size / 8 - 8 };
+    let (full, small) = (Fr::from(u128::MAX).pow([5u64]), Fr::from(1u64 << 31));
     match (&options.memory_keys, options.memory_of.as_deref()) {
         (Some(keys), Some(SHA)) => return memory_child(keys, &sha, &file),
         (Some(keys), Some(CHAIN)) => return memory_child(keys, &chain, &start),
         (Some(keys), Some(DOMAIN)) => return memory_child(keys, &between, &start),
         (Some(keys), Some(POSEIDON)) => return memory_child(keys, &hashes, &start),
+        (Some(keys), Some(WIDE_WIRES)) => return memory_child(keys, &wires, &full),
+        (Some(keys), Some(NARROW_WIRES)) => return memory_child(keys, &wires, &small),
         _ => {}
     }
     let wants = |bench: &str| bench.contains(&options.only);
@@ -97,10 +106,71 @@ fn main() -> Result<(), Error> {
     if wants(POSEIDON) {
         worker(&options, POSEIDON, &hashes, &start)?;
     }
+    if wants(WIDE_WIRES) {
+        worker(&options, WIDE_WIRES, &wires, &full)?;
+    }
+    if wants(NARROW_WIRES) {
+        worker(&options, NARROW_WIRES, &wires, &small)?;
+    }
     if wants(WHOLE) {
         whole_run(&options)?;
     }
     Ok(())
+}
+
+/// Two subcircuits that share wires, and do nothing else. Wire i has the value of the input plus i.
+struct SharedWires {
+    wires: usize,
+}
+
+impl Circuit for SharedWires {
+    type Input = Fr;
+    type Plan = Vec<WireId>;
+    type Trace = ();
+    type Private = ();
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Vec<WireId>, LayoutError> {
+        let kind = layout.subcircuit_type("wires", self.wires);
+        let wires = (0..self.wires as u64).map(|i| layout.wire("wire", i)).collect::<Vec<_>>();
+        let [writer, reader] = [layout.instance(kind), layout.instance(kind)];
+        for (slot, wire) in wires.iter().enumerate() {
+            layout.unconstrained(kind, slot);
+            layout.write(writer, slot, *wire);
+            layout.read(reader, slot, *wire);
+        }
+        Ok(wires)
+    }
+
+    fn execute(
+        &self,
+        wires: &Vec<WireId>,
+        input: &Fr,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        for (i, wire) in (0u64..).zip(wires) {
+            values.set(*wire, *input + Fr::from(i));
+        }
+        Ok(())
+    }
+
+    fn private_input(
+        &self,
+        _: &Vec<WireId>,
+        _: &Fr,
+        (): &(),
+        _: InstanceId,
+    ) -> Result<(), CircuitError> {
+        Ok(())
+    }
+
+    fn synthesize(
+        &self,
+        _: &Vec<WireId>,
+        _: &Subcircuit,
+        _: Option<&()>,
+    ) -> Result<(), SynthesisError> {
+        Ok(())
+    }
 }
 
 fn keys<C: Circuit>(circuit: &C, engine: &LocalEngine) -> Result<(Times, ProverKeys), Error> {

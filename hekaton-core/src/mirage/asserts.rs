@@ -149,14 +149,14 @@ fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
         let row = layout.fingerprint_row(slot);
         let fingerprint = [layout.g(), x, v];
         let holds = r1cs.constraints() > row
-            && same_row(&a[row], &fingerprint)
-            && same_row(&b[row], &[*u])
+            && same_row(&a[row], &[*u])
+            && same_row(&b[row], &fingerprint)
             && same_row(&c[row], &[mu]);
         if !holds {
             return Err(TypeError::Row {
                 kind: r1cs.name.clone(),
                 row,
-                expected: "(g + v + x) u = mu",
+                expected: "u (g + v + x) = mu",
             });
         }
     }

@@ -4,9 +4,10 @@
 use super::matrix::Matrix;
 use crate::keys::{KeyFileError, Sections};
 use ark_ff::Field;
-use hekaton_arith::{Domain, Fr, G1Point, G2Point, Scalars, fr_from_bytes};
+use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, Scalars, fr_from_bytes};
 use hekaton_circuit::Masking;
 use hekaton_circuit::prover::VariableLayout;
+use std::ops::Range;
 
 /// Sizes of a type, in the section `shape`.
 #[repr(C)]
@@ -84,10 +85,26 @@ pub struct SparseQuery<'a, G> {
     pub points: &'a [G],
 }
 
-impl<G: hekaton_arith::Group> SparseQuery<'_, G> {
+impl<G: Group> SparseQuery<'_, G> {
     /// Computes `sum z_j Q_j` over the variables of the query.
     pub fn evaluate(&self, z: &[Fr]) -> G {
         G::msm_prepared(self.points, &Scalars::select(z, self.variables))
+    }
+
+    /// The same, where the values of the variables in `range` are multiples of `factor`, which is not
+    /// zero: of small numbers, whose sum takes less, and is multiplied once.
+    pub fn evaluate_folded(&self, z: &[Fr], range: Range<usize>, factor: &Fr) -> G {
+        let Some(inverse) = factor.inverse() else { return self.evaluate(z) };
+        let place = |variable: usize| self.variables.partition_point(|v| (*v as usize) < variable);
+        let (start, end) = (place(range.start), place(range.end));
+        let inside = self.variables[start..end].iter();
+        let small: Vec<Fr> = inside.map(|variable| z[*variable as usize] * inverse).collect();
+        let part = |range: Range<usize>| {
+            let Self { variables, points } = *self;
+            Self { variables: &variables[range.clone()], points: &points[range] }.evaluate(z)
+        };
+        let folded = G::msm(&self.points[start..end], &small).mul(factor);
+        G::sum(&[part(0..start), part(end..self.points.len()), folded])
     }
 }
 

@@ -63,21 +63,22 @@ pub(crate) fn commit(key: &ProvingKey, values: &[Fr], k_d: Fr) -> Result<G1Point
     Ok(sum.add(&key.elements.delta_1.mul(&k_d)))
 }
 
-/// Proves one subcircuit from its full assignment z (spec: mirage#prove). An unchecked witness that
+/// Proves one subcircuit from its full assignment z, under the challenge b (spec: mirage#prove). An unchecked witness that
 /// violates a constraint makes a proof that does not verify.
 pub(crate) fn prove(
     key: &ProvingKey,
     z: &[Fr],
+    b: &Fr,
     blinding: &Blinding,
     check: WitnessCheck,
 ) -> Result<MirageProof, ProverError> {
     let rows = key.constraints();
     let [ma, mb, mc] = key.matrices()?;
     let mut a: Vec<Fr> = (0..rows).map(|i| ma.row(i, z)).collect();
-    let mut b: Vec<Fr> = (0..rows).map(|i| mb.row(i, z)).collect();
+    let mut b_rows: Vec<Fr> = (0..rows).map(|i| mb.row(i, z)).collect();
     // C z is not evaluated below, so a wrong witness would go unnoticed (spec: mirage#unsatisfied).
     if check == WitnessCheck::Check
-        && let Some(constraint) = (0..rows).find(|i| a[*i] * b[*i] != mc.row(*i, z))
+        && let Some(constraint) = (0..rows).find(|i| a[*i] * b_rows[*i] != mc.row(*i, z))
     {
         return Err(Unsatisfied { constraint }.into());
     }
@@ -88,11 +89,11 @@ pub(crate) fn prove(
     // polynomial is -2 there, so h = (c - m)/2; the c part is linear in z and sits in the L and X
     // queries.
     a.resize(key.domain.size(), Fr::default());
-    b.resize(key.domain.size(), Fr::default());
+    b_rows.resize(key.domain.size(), Fr::default());
     key.domain.to_coset(&mut a);
-    key.domain.to_coset(&mut b);
-    a.iter_mut().zip(&b).for_each(|(a, b)| *a *= b);
-    drop(b);
+    key.domain.to_coset(&mut b_rows);
+    a.iter_mut().zip(&b_rows).for_each(|(a, b)| *a *= b);
+    drop(b_rows);
     // The largest vectors come first: each is dropped before the next is allocated.
     let h_part = G1Point::msm(key.h_query()?, &a);
     drop(a);
@@ -112,7 +113,8 @@ pub(crate) fn prove(
     used(3);
     let b0 = G2Point::sum(&[
         elements.beta_2,
-        key.b_query()?.evaluate(z),
+        // The scaled addresses are b times small numbers.
+        key.b_query()?.evaluate_folded(z, layout.addresses(), b),
         elements.delta_2.mul(&blinding.additive),
     ]);
     used(4);

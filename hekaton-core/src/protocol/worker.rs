@@ -162,8 +162,8 @@ impl CommittedSubcircuit<'_> {
             .witness(kind, worker.masking, &prefix, private, key.variables())
             .map_err(|source| WorkerError::Synthesize { instance, source })?;
         let blinding = blinding(&job.randomness, &job.values, &z, round);
-        let proof =
-            mirage::prove(key, &z, &blinding, worker.witness_check).map_err(|e| match e {
+        let proof = mirage::prove(key, &z, &round.memory.b, &blinding, worker.witness_check)
+            .map_err(|e| match e {
                 mirage::ProverError::Unsatisfied(source) => {
                     WorkerError::Unsatisfied { instance, kind: key.name().to_owned(), source }
                 }

@@ -171,7 +171,14 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let key = &self.bench.keys.types[self.kind(i)];
         ProofResponse {
             instance: i,
-            proof: mirage::prove(key, z, &self.blinding(i), WitnessCheck::Skip).unwrap(),
+            proof: mirage::prove(
+                key,
+                z,
+                &hekaton_arith::Fr::from(1u64),
+                &self.blinding(i),
+                WitnessCheck::Skip,
+            )
+            .unwrap(),
         }
     }
 

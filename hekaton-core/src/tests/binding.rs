@@ -420,7 +420,8 @@ fn slots_in_no_constraint_are_refused() {
         let verdict = bench.verify(&cheater.public, &cheater.finish());
         assert_eq!(verdict.is_ok(), !constrained, "the control must accept");
         let (key, z) = (&bench.keys.types[0], cheater.witness(0, &cheater_challenges()));
-        let proven = crate::mirage::prove(key, &z, &cheater.blinding(0), WitnessCheck::Check);
+        let proven =
+            crate::mirage::prove(key, &z, &Fr::ONE, &cheater.blinding(0), WitnessCheck::Check);
         assert_eq!(proven.is_ok(), !constrained);
     }
     // A slot that does not exist cannot be exempt.

@@ -122,7 +122,7 @@ fn a07_unused_slot_contributes() {
 }
 
 fn unsatisfied(key: &mirage::ProvingKey, z: &[Fr], blinding: &mirage::Blinding) -> Option<usize> {
-    match mirage::prove(key, z, blinding, WitnessCheck::Check) {
+    match mirage::prove(key, z, &Fr::ONE, blinding, WitnessCheck::Check) {
         Err(mirage::ProverError::Unsatisfied(e)) => Some(e.constraint),
         _ => None,
     }

@@ -69,6 +69,25 @@ fn single_proofs() {
     assert_eq!(verifier.find_bad(&bad, &mut random), vec![1, 3]);
 }
 
+/// The fold of the scaled addresses changes how B is computed, and not B, whatever the factor is.
+#[test]
+fn folded_addresses_give_the_same_point() {
+    let bench = squares();
+    let cheater = Cheater::new(&bench, &Fr::from(INPUT));
+    let memory = MemoryChallenges { g: Fr::from(1_000_003u64), b: Fr::from(u128::MAX) };
+    for instance in 0..2 {
+        let z = cheater.witness(instance, &memory);
+        let key = &bench.keys.types[cheater.kind(instance)];
+        let (query, addresses) = (key.b_query().unwrap(), key.layout().addresses());
+        let folded =
+            addresses.clone().filter(|x| query.variables.iter().any(|v| *v as usize == *x));
+        assert_eq!(folded.count(), key.slots(), "each address is in B");
+        for factor in [memory.b, Fr::ONE, Fr::from(0u64), -Fr::from(7u64)] {
+            assert_eq!(query.evaluate_folded(&z, addresses.clone(), &factor), query.evaluate(&z));
+        }
+    }
+}
+
 /// Adversarial test 21: a wrong witness in each type. Guards: the Mirage equation in Z; the
 /// prover's own check names the row.
 #[test]
@@ -82,8 +101,14 @@ fn a21_wrong_witness() {
             z[last] += Fr::ONE;
             let key = &bench.keys.types[cheater.kind(instance)];
             assert!(
-                crate::mirage::prove(key, &z, &cheater.blinding(instance), WitnessCheck::Check)
-                    .is_err()
+                crate::mirage::prove(
+                    key,
+                    &z,
+                    &Fr::ONE,
+                    &cheater.blinding(instance),
+                    WitnessCheck::Check
+                )
+                .is_err()
             );
             let proof = cheater.prove_assignment(instance, &z).proof;
             (vectors.a[instance], vectors.b[instance], vectors.c[instance]) =

@@ -267,6 +267,12 @@ fn rows_of_the_memory_check() {
     assert!(matches!(refuse(&|r| r.rows[0][2].push((one, v))), TypeError::Row { row: 2, .. }));
     assert!(matches!(refuse(&|r| r.rows[1][1][0].1 += 1), TypeError::Row { row: 1, .. }));
     assert!(matches!(refuse(&|r| r.rows[2][3] = vec![]), TypeError::Row { row: 3, .. }));
+    // The fingerprint on the side of A, as it was once.
+    let turned = |r: &mut R1cs| {
+        let [a, b, _] = &mut r.rows;
+        std::mem::swap(&mut a[1], &mut b[1]);
+    };
+    assert!(matches!(refuse(&turned), TypeError::Row { row: 1, .. }));
     // e in another row, in each matrix; and a preprocessed wire in an author's row
     for m in 0..3 {
         assert!(matches!(

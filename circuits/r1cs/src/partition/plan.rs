@@ -243,7 +243,7 @@ impl PartType {
             terms.iter().for_each(|[_, local]| seen[*local as usize][side] = true);
         }
         let count = |side: usize| seen.iter().filter(|seen| seen[side]).count() as u64;
-        let (a, b) = (count(0) + 2 * slots, count(1) + slots);
+        let (a, b) = (count(0) + slots, count(1) + 2 * slots);
         let own = u64::from(self.own) + 2 * slots;
         96 * (a + own + domain) + 192 * b + 8 * (self.rows.terms.len() as u64 + 6 * slots)
     }
