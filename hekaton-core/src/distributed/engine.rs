@@ -195,7 +195,11 @@ impl Engine for RankEngine {
             order.retain(|instance| !held.contains(instance));
         }
         let pending = match inner.slices.ranges.as_slice() {
-            [] => self.scheduling.pending(order, &inner.loads()),
+            [] => {
+                let coordinator = round.coordinator;
+                let kinds = (0..coordinator.instances()).map(|i| coordinator.kind(i)).collect();
+                self.scheduling.pending(order, kinds, &inner.loads())
+            }
             slices => Scheduling::of_slices(&order, slices),
         };
         round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)

@@ -45,6 +45,9 @@ impl Load {
     }
 }
 
+/// With more types than this, ranks keep to those that they had.
+const MANY_TYPES: usize = 32;
+
 /// How full a rank is, relative to its provers.
 #[derive(Clone, Copy, Debug)]
 struct Fullness {
@@ -86,6 +89,8 @@ impl Eq for Fullness {}
 pub(crate) enum Pending {
     /// One queue for all: the next instance goes to a rank that has room.
     Common(VecDeque<usize>),
+    /// One queue per type, where there are many.
+    Types(ByType),
     /// One queue per rank.
     Shares(Vec<VecDeque<usize>>),
     /// The instances of each rank's own slice, which it receives at once because they are small;
@@ -97,6 +102,7 @@ impl Pending {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Common(queue) => queue.is_empty(),
+            Self::Types(types) => types.queues.iter().all(VecDeque::is_empty),
             Self::Shares(shares) => shares.iter().all(VecDeque::is_empty),
             Self::Slices { own, returned } => {
                 returned.is_empty() && own.iter().all(VecDeque::is_empty)
@@ -112,6 +118,7 @@ impl Pending {
     pub(crate) fn put_back(&mut self, rank: usize, instance: usize) {
         match self {
             Self::Common(queue) => queue.push_back(instance),
+            Self::Types(types) => types.queues[types.kinds[instance]].push_back(instance),
             Self::Shares(shares) => shares[rank].push_back(instance),
             Self::Slices { returned, .. } => returned.push_back(instance),
         }
@@ -133,28 +140,74 @@ impl Pending {
                 for (list, own) in out.iter_mut().zip(own) {
                     list.extend(own.drain(..));
                 }
-                deal_to_emptiest(returned, loads, &mut out);
+                deal_to_emptiest(|_| returned.pop_front(), loads, &mut out);
             }
-            Self::Common(queue) => deal_to_emptiest(queue, loads, &mut out),
+            Self::Types(types) => deal_to_emptiest(|rank| types.take(rank), loads, &mut out),
+            Self::Common(queue) => deal_to_emptiest(|_| queue.pop_front(), loads, &mut out),
         }
         out
     }
 }
 
-/// Deals from a queue to the ranks that have room.
-fn deal_to_emptiest(queue: &mut VecDeque<usize>, loads: &[Load], out: &mut [Vec<usize>]) {
-    if queue.is_empty() {
-        return;
+/// Instances by type: a rank keeps to types that it had, so that it reads few keys, and takes those of
+/// others when there are no more.
+#[derive(Debug)]
+pub(crate) struct ByType {
+    /// The type of each instance.
+    kinds: Vec<usize>,
+    /// The instances of each type.
+    queues: Vec<VecDeque<usize>>,
+    /// The types that each rank had, the last one first.
+    had: Vec<VecDeque<usize>>,
+    /// Types that no rank had, in the order of their first instances.
+    fresh: VecDeque<usize>,
+}
+
+impl ByType {
+    fn new(order: &[usize], kinds: Vec<usize>, ranks: usize) -> Self {
+        let types = kinds.iter().max().map_or(0, |last| last + 1);
+        let (mut queues, mut fresh) = (vec![VecDeque::new(); types], VecDeque::new());
+        for instance in order {
+            let queue: &mut VecDeque<usize> = &mut queues[kinds[*instance]];
+            if queue.is_empty() {
+                fresh.push_back(kinds[*instance]);
+            }
+            queue.push_back(*instance);
+        }
+        Self { kinds, queues, had: vec![VecDeque::new(); ranks], fresh }
     }
+
+    /// Takes the next instance for a rank: of a type that it had, else of one that no rank had, else
+    /// of the type with the most that are left.
+    fn take(&mut self, rank: usize) -> Option<usize> {
+        let left = |kind: &usize| !self.queues[*kind].is_empty();
+        let had = self.had[rank].iter().copied().find(left);
+        let kind = had.or_else(|| self.fresh.pop_front()).or_else(|| {
+            let longest = (0..self.queues.len()).rev().max_by_key(|kind| self.queues[*kind].len());
+            longest.filter(left)
+        })?;
+        if had.is_none() {
+            self.had[rank].push_front(kind);
+        }
+        self.queues[kind].pop_front()
+    }
+}
+
+/// Deals what is next for a rank to the ranks that have room.
+fn deal_to_emptiest(
+    mut next: impl FnMut(usize) -> Option<usize>,
+    loads: &[Load],
+    out: &mut [Vec<usize>],
+) {
     // The emptiest rank relative to its provers comes first.
     let dealt = |rank: usize, out: &[Vec<usize>]| out[rank].len();
     let mut with_room: BinaryHeap<Reverse<Fullness>> = (loads.iter().enumerate())
         .filter(|(rank, load)| load.room(dealt(*rank, out)))
         .map(|(rank, load)| Reverse(Fullness::new(rank, load, dealt(rank, out))))
         .collect();
-    while !queue.is_empty() {
-        let Some(Reverse(Fullness { rank, .. })) = with_room.pop() else { break };
-        out[rank].extend(queue.pop_front());
+    while let Some(Reverse(Fullness { rank, .. })) = with_room.pop() {
+        let Some(instance) = next(rank) else { break };
+        out[rank].push(instance);
         if loads[rank].room(out[rank].len()) {
             with_room.push(Reverse(Fullness::new(rank, &loads[rank], out[rank].len())));
         }
@@ -199,9 +252,14 @@ impl Scheduling {
         Pending::Slices { own, returned: VecDeque::new() }
     }
 
-    /// The instances of a round before any is sent, in this order.
-    pub(crate) fn pending(self, order: Vec<usize>, loads: &[Load]) -> Pending {
+    /// The instances of a round before any is sent, in this order. `kinds` has the type of each
+    /// instance.
+    pub(crate) fn pending(self, order: Vec<usize>, kinds: Vec<usize>, loads: &[Load]) -> Pending {
+        let types = kinds.iter().max().map_or(0, |last| last + 1);
         match self {
+            Self::Dynamic if types > MANY_TYPES => {
+                Pending::Types(ByType::new(&order, kinds, loads.len()))
+            }
             Self::Dynamic => Pending::Common(order.into()),
             Self::Static => {
                 // Contiguous shares by index, whose ends are rounded down: together they cover all.
@@ -247,20 +305,20 @@ mod tests {
     #[test]
     fn static_shares_are_contiguous_and_fair() {
         let loads = loads(&[1, 2, 1]);
-        let mut pending = Scheduling::Static.pending((0..10).rev().collect(), &loads);
+        let mut pending = Scheduling::Static.pending((0..10).rev().collect(), vec![0; 10], &loads);
         let Pending::Shares(shares) = &pending else { panic!("shares") };
         assert_eq!(shares, &[vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
         // Shares are streamed as well.
         assert_eq!(pending.deal(&loads), [vec![0, 1], vec![2, 3, 4, 5, 6], vec![7, 8, 9]]);
         assert!(pending.is_empty());
-        let mut pending = Scheduling::Static.pending((0..100).collect(), &loads);
+        let mut pending = Scheduling::Static.pending((0..100).collect(), vec![0; 100], &loads);
         assert_eq!(pending.deal(&loads).iter().map(Vec::len).collect::<Vec<_>>(), [4, 5, 4]);
     }
 
     #[test]
     fn dynamic_keeps_a_few_in_advance_and_no_more() {
         let mut loads = loads(&[1, 3]);
-        let mut pending = Scheduling::Dynamic.pending((0..100).collect(), &loads);
+        let mut pending = Scheduling::Dynamic.pending((0..100).collect(), vec![0; 100], &loads);
         let lists = pending.deal(&loads);
         assert_eq!((lists[0].len(), lists[1].len()), (4, 6));
         (loads[0].outstanding, loads[1].outstanding) = (4, 6);
@@ -268,9 +326,49 @@ mod tests {
         loads[0].outstanding = 3;
         assert_eq!(pending.deal(&loads), [vec![10], vec![]]);
         // A few subcircuits go to all ranks, not only to the first.
-        let lists =
-            Scheduling::Dynamic.pending((0..4).collect(), &loads).deal(&self::loads(&[4, 4]));
+        let mut pending = Scheduling::Dynamic.pending((0..4).collect(), vec![0; 4], &loads);
+        let lists = pending.deal(&self::loads(&[4, 4]));
         assert_eq!((lists[0].len(), lists[1].len()), (2, 2));
+    }
+
+    #[test]
+    fn ranks_keep_to_types_that_they_had() {
+        // 40 types of 10 instances, in turn.
+        let (kinds, mut loads) = ((0..400).map(|i| i % 40).collect::<Vec<_>>(), loads(&[1, 2, 1]));
+        let mut pending = Scheduling::Dynamic.pending((0..400).collect(), kinds.clone(), &loads);
+        assert!(matches!(pending, Pending::Types(_)));
+        let mut all: Vec<Vec<usize>> = vec![Vec::new(); 3];
+        while !pending.is_empty() {
+            let lists = pending.deal(&loads);
+            for ((all, list), load) in all.iter_mut().zip(lists).zip(&mut loads) {
+                all.extend(&list);
+                load.outstanding = (load.outstanding + list.len()).saturating_sub(1);
+            }
+        }
+        let mut dealt = all.concat();
+        dealt.sort_unstable();
+        assert_eq!(dealt, (0..400).collect::<Vec<_>>(), "each once");
+        let types = |list: &Vec<usize>| {
+            let mut types: Vec<usize> = list.iter().map(|i| kinds[*i]).collect();
+            types.dedup();
+            let changes = types.len();
+            types.sort_unstable();
+            types.dedup();
+            (types.len(), changes)
+        };
+        let counts: Vec<(usize, usize)> = all.iter().map(types).collect();
+        // Each type is read by one rank, but for what is taken over at the end.
+        let read: usize = counts.iter().map(|(types, _)| types).sum();
+        assert!(read <= 42, "{counts:?}");
+        assert!(counts.iter().all(|(types, changes)| changes == types), "{counts:?}");
+        // What comes back is dealt again; few types have one queue for all.
+        let mut pending = Scheduling::Dynamic.pending(vec![5], (0..40).collect(), &loads);
+        pending.put_back(0, 7);
+        let loads = self::loads(&[1, 2, 1]);
+        assert_eq!(pending.deal(&loads).concat().len(), 2);
+        assert!(pending.is_empty());
+        let few = Scheduling::Dynamic.pending(vec![5], vec![31; 6], &loads);
+        assert!(matches!(few, Pending::Common(_)));
     }
 
     #[test]

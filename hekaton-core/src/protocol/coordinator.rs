@@ -245,7 +245,7 @@ impl<'a> Coordinator<'a> {
     }
 
     /// The number of an instance's type.
-    fn kind(&self, instance: usize) -> usize {
+    pub(crate) fn kind(&self, instance: usize) -> usize {
         self.type_of[instance] as usize
     }
 
