@@ -323,6 +323,9 @@ pub(crate) struct Ranks {
     /// circuit that can execute a part of itself
     #[arg(long, value_enum, default_value_t = ExecuteOption::Auto, requires = "mpi")]
     pub(crate) execute: ExecuteOption,
+    /// The same as --execute ranks: each rank reads the values of its parts in the witness FILE
+    #[arg(long, requires = "mpi", conflicts_with = "execute")]
+    pub(crate) witness_on_ranks: bool,
     /// Ranks per leader, which stands between them and rank 0; 0: no leaders [default: 32 with more
     /// than 256 ranks]
     #[arg(long, value_name = "N", requires = "mpi")]

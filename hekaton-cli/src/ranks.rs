@@ -148,6 +148,7 @@ pub(crate) fn design(ranks: u64) -> Design {
 /// Who executes the circuit. It is the same on all ranks.
 fn executes(options: &Ranks, circuit: &PreparedCircuit<'_>, size: usize) -> Executes {
     match options.execute {
+        _ if options.witness_on_ranks => Executes::Ranks,
         ExecuteOption::Root => Executes::Root,
         ExecuteOption::Ranks => Executes::Ranks,
         ExecuteOption::Auto if size > FEW && circuit.executes_ranges() => Executes::Ranks,

@@ -352,26 +352,10 @@ fn another_run_is_refused() {
     chain.finish(&run);
 }
 
-/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR`
-/// mounted.
+/// Runs a script with the chain's input and keys in a small file system in memory.
 fn with_tmpfs(script: &str) -> (Option<i32>, String) {
     let chain = chain();
-    let mount = tempfile::tempdir().unwrap();
-    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    let mut command = Command::new("unshare");
-    command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] });
-    let head = "set -u; mount -t tmpfs -o size=4m,mode=700 hekaton-test $DIR || exit 99; ";
-    command.args(["sh", "-c", &format!("{head}{script}")]);
-    command.env("DIR", mount.path()).env("HEKATON", env!("CARGO_BIN_EXE_hekaton"));
-    command.env("X", chain.path("x")).env("KEYS", chain.path("keys"));
-    let output = command.output().unwrap();
-    let code = output.status.code();
-    assert_ne!(code, Some(99), "cannot mount a tmpfs: {}", String::from_utf8_lossy(&output.stderr));
-    (
-        code,
-        String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr),
-    )
+    common::with_tmpfs(script, &[("X", &chain.path("x")), ("KEYS", &chain.path("keys"))])
 }
 
 /// The disk is full after a varying number of pages: wherever that happens, the error names the

@@ -276,6 +276,73 @@ fn an_interrupted_import_leaves_nothing() {
     assert!(again.status.success() || Path::new(&out).exists());
 }
 
+/// The disk is full at some place of an import or a setup: the error names the file, nothing that
+/// looks complete is left, and with room the same command succeeds.
+#[test]
+fn full_disks_leave_nothing() {
+    let f = fixture();
+    std::fs::write(f.path("middle.r1cs"), files(3_000, 5).0).unwrap();
+    let source = f.path("middle.r1cs");
+    let mut refused = [0, 0];
+    // Files take whole pages.
+    for (which, pages) in
+        [1, 2, 3, 4, 5, 6, 8, 40].map(|p| (0, p)).into_iter().chain([1, 5, 30].map(|p| (1, p)))
+    {
+        let command = match which {
+            0 => "$HEKATON import $SOURCE --rows 1024 --out $DIR/out",
+            _ => "$HEKATON setup $HK --keys $DIR/out",
+        };
+        let script = format!(
+            "mount -o remount,size={}k $DIR; {command} 2>&1; echo code=$?; ls -A $DIR; \
+             mount -o remount,size=4m $DIR; {command} --json || exit 98",
+            4 * pages
+        );
+        let (hk, variables) = (f.path("a.hk"), source.clone());
+        let (code, out) = common::with_tmpfs(&script, &[("SOURCE", &variables), ("HK", &hk)]);
+        assert!(!out.contains("panicked"), "{out}");
+        if out.contains("code=0") {
+            // What is there is not written over.
+            assert_eq!(code, Some(98), "{out}");
+            continue;
+        }
+        refused[which] += 1;
+        assert!(out.contains("No space left on device"), "{pages} pages: {out}");
+        let (_, left) = out.split_once("code=").unwrap_or_else(|| panic!("{out}"));
+        assert!(left.starts_with("3\n") || left.starts_with("4\n"), "{out}");
+        let left = left.lines().nth(1).unwrap_or_default();
+        assert!(left.starts_with('{'), "nothing is left: {out}");
+        assert_eq!(code, Some(0), "{pages} pages: {out}");
+    }
+    assert!(refused[0] >= 3 && refused[1] >= 2, "{refused:?}");
+}
+
+/// A killed import leaves no directory with the final name unless it was finished, and the next one
+/// succeeds.
+#[test]
+fn killed_imports_can_be_repeated() {
+    let f = fixture();
+    std::fs::write(f.path("killed.r1cs"), files(100_000, 5).0).unwrap();
+    let source = f.path("killed.r1cs");
+    for after in [20, 60, 120, 200] {
+        let out = f.path(&format!("killed-{after}.hk"));
+        let mut child = common::command(&["import", &source, "--out", &out])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(after));
+        let _ = child.kill();
+        let finished = child.wait().unwrap().success();
+        match Path::new(&out).exists() {
+            true => drop(ok(&["inspect", &out])),
+            false => {
+                assert!(!finished);
+                ok(&["import", &source, "--out", &out]);
+            }
+        }
+    }
+}
+
 /// A directory that was changed by hand, with its digests put right: only the source says that it is
 /// wrong.
 #[test]

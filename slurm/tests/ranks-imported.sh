@@ -35,7 +35,7 @@ arguments=("\$@")
 [ "\$OMPI_COMM_WORLD_RANK" = 1 ] && arguments[1]=$T/other.wtns
 exec "$HEKATON" "\${arguments[@]}"
 P
-HEKATON=$T/program ranks 3 --keys "$T/keys" --execute ranks --proof "$T/none" >"$T/other.log" 2>&1
+HEKATON=$T/program ranks 3 --keys "$T/keys" --witness-on-ranks --proof "$T/none" >"$T/other.log" 2>&1
 expect 3 "rank 1 on .* has another input than rank 0" "$T/other.log"
 # The same witness on all ranks, which is wrong.
 INPUT=$T/other.wtns ranks 3 --keys "$T/keys" --proof "$T/none" >"$T/wrong.log" 2>&1

@@ -63,7 +63,8 @@ impl Monolith {
         let counts = file.counts();
         let symbols = symbols.map(|path| Symbols::read(path, counts.wires)).transpose()?;
         let system = file.read(|row| progress(row, counts.rows))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.replace(char::is_control, "?");
         let source = Source {
             name,
             digest: hex::encode(file.digest()?),

@@ -114,7 +114,9 @@ fn parse(line: &str) -> Option<(Option<u32>, u64, &str)> {
         wire => Some(wire.parse().ok()?),
     };
     let template: i64 = fields.next()?.parse().ok()?;
-    let name = fields.next().filter(|name| !name.is_empty())?;
+    // Names are printed.
+    let is_name = |name: &&str| !name.is_empty() && !name.contains(char::is_control);
+    let name = fields.next().filter(is_name)?;
     // No template is -1.
     Some((wire, u64::try_from(template).unwrap_or(u64::MAX), name))
 }
@@ -128,7 +130,16 @@ mod tests {
         assert_eq!(parse("1,5,0,main.a[3].b"), Some((Some(5), 0, "main.a[3].b")));
         assert_eq!(parse("2,-1,17,main.c"), Some((None, 17, "main.c")));
         assert_eq!(parse("2,1,-1,a,b"), Some((Some(1), u64::MAX, "a,b")));
-        for wrong in ["", "1,2,3", "x,1,2,a", "1,-2,2,a", "1,1,2,", "1,4294967296,2,a", "1,1,,a"] {
+        for wrong in [
+            "",
+            "1,2,3",
+            "x,1,2,a",
+            "1,-2,2,a",
+            "1,1,2,",
+            "1,4294967296,2,a",
+            "1,1,,a",
+            "1,1,1,a\u{1b}[2J",
+        ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }
     }

@@ -35,6 +35,24 @@ pub(crate) fn fails(code: i32, says: &str, args: &[&str]) {
     assert!(!err.contains("panicked"), "{err}");
 }
 
+/// A small file system in memory, as root or in a user's own namespace: runs a script with `$DIR`
+/// mounted, `$HEKATON` and these variables. Returns its exit code, and what it wrote.
+pub(crate) fn with_tmpfs(script: &str, variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mount = tempfile::tempdir().unwrap();
+    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let mut command = Command::new("unshare");
+    command.args(if root { &["-m"][..] } else { &["-U", "-r", "-m"] });
+    let head = "set -u; mount -t tmpfs -o size=4m,mode=700 hekaton-test $DIR || exit 99; ";
+    command.args(["sh", "-c", &format!("{head}{script}")]);
+    command.env("DIR", mount.path()).env("HEKATON", env!("CARGO_BIN_EXE_hekaton"));
+    command.envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_ne!(output.status.code(), Some(99), "cannot mount a tmpfs: {err}");
+    (output.status.code(), out.into_owned() + &err)
+}
+
 /// A chain circuit with keys in a directory of its own; proving it takes a second or less.
 pub(crate) struct Chain {
     dir: tempfile::TempDir,

@@ -339,6 +339,10 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
     if source.outputs.checked_add(source.inputs).is_none_or(|public| public >= source.wires) {
         return Err("it has more public wires than wires");
     }
+    // They are printed.
+    if [&source.name, &summary.written_by].into_iter().any(|name| name.contains(char::is_control)) {
+        return Err("a name has control characters");
+    }
     if types.len() > MOST_TYPES {
         return Err("it has more than 2^16 types");
     }
