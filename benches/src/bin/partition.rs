@@ -97,17 +97,17 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
             let monolith = Monolith::read(source, None, |_, _| {})?;
             let plan = monolith.cut(1 << options.log_rows, |_| {})?;
             monolith.write(&plan, directory)?;
-            Ok((plan.slots(), plan.parts.types.len(), plan.parts.parts.len(), plan.key_bytes()))
+            Ok((plan.added(), plan.parts.types.len(), plan.parts.parts.len(), plan.key_bytes()))
         })
     });
     let (elapsed, result) = result;
-    let (slots, types, parts, key_bytes) = result?;
+    let (added, types, parts, key_bytes) = result?;
     let rows = usize::try_from(Imported::open(directory)?.directory().summary().source.rows)?;
     let line = Line {
         bench: "rows added by the cut",
         size: rows,
         threads: 1,
-        ours: 100.0 * slots as f64 / rows as f64,
+        ours: 100.0 * added,
         rival: "limit",
         theirs: 1.0,
         unit: "%",

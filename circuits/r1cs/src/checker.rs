@@ -137,7 +137,10 @@ pub enum PartProblem {
         wire: u32,
     },
     /// A row for a bit that is not one, or of a wire that is no bit in the source (P9).
-    #[error("row {row} is to make wire {wire} a bit, and does not, or the source does not say so")]
+    #[error(
+        "row {row} is to make wire {wire} a bit of a pack, and does not, or again, or the source does \
+         not say so"
+    )]
     NoBit {
         /// The row of the part.
         row: usize,
@@ -239,6 +242,12 @@ pub fn check_partition(
     }
     if wiring.types.len() != summary.types.len() {
         return Err(PartitionError::Layout("types"));
+    }
+    let slots_of = |kind: &u32| wiring.types.get(*kind as usize).map(|kind| kind.slots);
+    let slots: Option<Vec<usize>> = wiring.type_of.iter().map(slots_of).collect();
+    let slots = slots.ok_or(PartitionError::Layout("types"))?;
+    if slots.iter().sum::<usize>() != wiring.slots.len() {
+        return Err(PartitionError::Layout("slots"));
     }
     let derived = directory.derived();
     let numbers = (derived.first(), derived.number(RowKind::Definition(derived.first())));
@@ -502,6 +511,7 @@ impl<'a> Check<'a> {
                 }
             }
             let bit = bit_of(sides.each_ref().map(|side| side.iter().copied()));
+            let was_bit = bit.and_then(|bit| self.is_bit.get(bit as usize)) == Some(&self.part);
             if let Some(place) = bit.and_then(|bit| self.is_bit.get_mut(bit as usize)) {
                 *place = self.part;
             }
@@ -510,7 +520,9 @@ impl<'a> Check<'a> {
                 RowKind::Definition(wire) => self.definition_row(row, wire, &sides)?,
                 RowKind::Bit(wire) => {
                     let is_bit = self.is_bit_in_source.get(wire as usize) == Some(&true);
-                    if bit != Some(wire) || !is_bit {
+                    let pack = self.pack.get(wire as usize).map_or(0, |pack| *pack);
+                    let is_packed = pack > 0 && self.last[pack as usize] == self.part;
+                    if bit != Some(wire) || !is_bit || !is_packed || was_bit {
                         return Err(PartProblem::NoBit { row, wire });
                     }
                 }

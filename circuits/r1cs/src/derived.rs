@@ -61,8 +61,9 @@ impl Derived {
         coefficients: Vec<Fr>,
         definitions: Vec<Definition>,
     ) -> Result<Self, &'static str> {
-        let all = rows + 2 * u64::from(wires) + 2 * definitions.len() as u64;
-        if !definitions.is_empty() && all > u32::MAX.into() {
+        let more = 2 * u64::from(wires) + 2 * definitions.len() as u64;
+        let fits = rows.checked_add(more).is_some_and(|all| all <= u32::MAX.into());
+        if !definitions.is_empty() && !fits {
             return Err("it has too many derived wires");
         }
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
@@ -128,25 +129,24 @@ impl Derived {
         self.definitions.get(wire.checked_sub(self.first)? as usize)
     }
 
-    /// The number of a row.
+    /// The number of a row; a definition is that of a derived wire.
     pub fn number(&self, row: RowKind) -> u32 {
         match row {
             RowKind::Source(number) => number,
-            RowKind::Definition(wire) => self.rows + (wire - self.first),
+            RowKind::Definition(wire) => self.rows.saturating_add(wire.saturating_sub(self.first)),
             RowKind::Bit(wire) => u32::MAX - wire,
         }
     }
 
     /// The row with a number, if there can be one.
     pub fn row(&self, number: u32) -> Option<RowKind> {
-        let Some(beyond) = number.checked_sub(self.rows) else {
-            return Some(RowKind::Source(number));
-        };
+        let beyond = number.checked_sub(self.rows).filter(|_| !self.is_empty());
+        let Some(beyond) = beyond else { return Some(RowKind::Source(number)) };
         if (beyond as usize) < self.definitions.len() {
             return Some(RowKind::Definition(self.first + beyond));
         }
         let bit = u32::MAX - number;
-        (!self.is_empty() && bit < self.first).then_some(RowKind::Bit(bit))
+        (bit < self.first).then_some(RowKind::Bit(bit))
     }
 
     /// All wires that the values of these need, these included: ascending, and each once.

@@ -34,6 +34,12 @@ const WIRES: u32 = 23;
 /// Two pieces. The first has eight bits and four products x_j of them. The second has the products
 /// p_i of neighboring bits, q = (p_0 + a sum of all x_j) p_1, and out = q + a sum of all p_i.
 fn pieces() -> (System, Cut) {
+    let rows = rows_of_pieces();
+    let part_of = (0..rows.len()).map(|row| u32::from(row >= 12)).collect();
+    (system(WIRES, 1, &rows), Cut { part_of, parts: 2 })
+}
+
+fn rows_of_pieces() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for i in 0..8 {
         let w = BITS + i;
@@ -54,8 +60,7 @@ fn pieces() -> (System, Cut) {
     rows.push([[(P, 1)].into_iter().chain(x).collect(), vec![(P + 1, 1)], vec![(Q, 1)]]);
     let p = (0..8).map(|i| (P + i, 1 + i64::from(i)));
     rows.push([p.chain([(Q, 1)]).collect(), vec![(0, 1)], vec![(OUT, 1)]]);
-    let part_of = (0..rows.len()).map(|row| u32::from(row >= 12)).collect();
-    (system(WIRES, 1, &rows), Cut { part_of, parts: 2 })
+    rows
 }
 
 /// Values of all wires, with these values of the bits, which need not be 0 or 1, and this much more
@@ -274,30 +279,51 @@ fn forgery(
 /// A row of a part: its number, and A, B and C over wires.
 type PartRow = (u32, [Vec<(Fr, u32)>; 3]);
 
-/// Changes the rows of a part, which is the only one of its type.
-fn edit(made: &mut Parts, part: usize, change: impl FnOnce(&mut Vec<PartRow>)) {
-    let wires = made.parts[part].wires.clone();
-    let kind = made.parts[part].kind as usize;
-    let rows: &Rows = &made.types[kind].rows;
+/// The rows of a part.
+fn decode(made: &Parts, part: usize) -> Vec<PartRow> {
+    let part = &made.parts[part];
+    let rows: &Rows = &made.types[part.kind as usize].rows;
     let term = |[k, local]: &[u32; 2]| {
-        let wire = local.checked_sub(1).map_or(0, |at| wires[at as usize]);
+        let wire = local.checked_sub(1).map_or(0, |at| part.wires[at as usize]);
         (rows.coefficients[*k as usize], wire)
     };
     let sides = rows.iter().map(|sides| sides.map(|side| side.iter().map(term).collect()));
-    let mut list: Vec<PartRow> = made.parts[part].rows.iter().copied().zip(sides).collect();
-    change(&mut list);
+    part.rows.iter().copied().zip(sides).collect()
+}
+
+/// Gives a part, which is the only one of its type, these rows.
+fn encode(made: &mut Parts, part: usize, list: &[PartRow]) {
+    let part = &mut made.parts[part];
     let mut rows = Rows::default();
-    for (_, sides) in &list {
+    for (_, sides) in list {
         rows.lengths.push(sides.each_ref().map(|side| side.len() as u32));
         for (coefficient, wire) in sides.iter().flatten() {
-            let local = wires.iter().position(|w| w == wire).map_or(0, |at| at as u32 + 1);
+            let local = part.wires.iter().position(|w| w == wire).map_or(0, |at| at as u32 + 1);
             assert_eq!(local == 0, *wire == 0, "wire {wire} is not in the part");
             rows.terms.push([rows.coefficients.len() as u32, local]);
             rows.coefficients.push(*coefficient);
         }
     }
-    made.types[kind].rows = rows;
-    made.parts[part].rows = list.into_iter().map(|(number, _)| number).collect();
+    made.types[part.kind as usize].rows = rows;
+    part.rows = list.iter().map(|(number, _)| *number).collect();
+}
+
+fn edit(made: &mut Parts, part: usize, change: impl FnOnce(&mut Vec<PartRow>)) {
+    let mut rows = decode(made, part);
+    change(&mut rows);
+    encode(made, part, &rows);
+}
+
+/// Takes the slot of a wire, and its rows, from a part.
+fn without_slot(made: &mut Parts, part: usize, wire: u32) {
+    let mut rows = decode(made, part);
+    rows.retain(|(_, sides)| sides.iter().flatten().all(|(_, of)| *of != wire));
+    let at = slot(made, part, wire);
+    made.parts[part].wires.remove(at);
+    made.parts[part].access.remove(at);
+    let kind = made.parts[part].kind as usize;
+    made.types[kind].slots -= 1;
+    encode(made, part, &rows);
 }
 
 /// The place of a row.
@@ -603,21 +629,32 @@ fn a_pack_without_bit_rows_in_the_writer_is_refused() {
 /// Rows that are said to make a wire a bit, and do not.
 #[test]
 fn rows_that_make_no_bits_are_refused() {
-    for spoil in 0..4 {
+    for spoil in 0..5 {
         let found = problem(|made| {
             edit_row(made, 1, RowKind::Bit(BITS), |(_, [a, b, c])| match spoil {
-                // w * 2 w = w, and 0 = 0, and a row of another wire, and w (w - 1) = 1.
+                // w * 2 w = w, and 0 = 0, and a row of another wire, and another wire that is a bit, and
+                // w (w - 1) = 1.
                 0 => {
                     *b = vec![(Fr::from(2u64), BITS)];
                     c.push((Fr::ONE, BITS));
                 }
                 1 => a[0].0 = Fr::ZERO,
                 2 => a[0].1 = BITS + 1,
+                3 => {
+                    a[0].1 = BITS + 1;
+                    b.iter_mut().filter(|(_, w)| *w == BITS).for_each(|(_, w)| *w = BITS + 1);
+                }
                 _ => c.push((Fr::ONE, 0)),
             });
         });
         assert_eq!(found, PartProblem::NoBit { row: 11, wire: BITS }, "{spoil}");
     }
+    // Twice.
+    let found = problem(|made| {
+        let row = remove(made, 1, RowKind::Bit(BITS));
+        edit(made, 1, |rows| rows.extend([row.clone(), row]));
+    });
+    assert!(matches!(found, PartProblem::NoBit { wire: BITS, .. }), "{found}");
     // A bit for wire p_0, which is one, but the source does not say so: a witness could be refused.
     let found = problem(|made| {
         let number = made.derived.number(RowKind::Bit(P));
@@ -627,44 +664,64 @@ fn rows_that_make_no_bits_are_refused() {
     assert!(matches!(found, PartProblem::NoBit { wire: P, .. }), "{found}");
 }
 
-/// A row for a bit of the source, written with a sum in its place, says nothing of the local bit.
-#[test]
-fn bit_rows_count_before_sums_are_replaced() {
-    // Wire 2 is a bit by its row 2 (2 - 1) = 0, here with y = 2 + 3 and then - 3: no bit row of 2.
-    let found = problem(|made| {
-        let coefficients = vec![Fr::ONE];
-        let definitions =
-            vec![Definition::Sum(vec![[0, X], [0, X + 1]]), Definition::Pack((BITS..X).collect())];
-        made.derived = Derived::new(22, WIRES, coefficients, definitions).unwrap();
-        edit_row(made, 0, RowKind::Source(0), |(_, [a, _, _])| *a = vec![(Fr::ONE, Y)]);
-    });
-    assert!(matches!(found, PartProblem::OtherRow { number: 0, .. }), "{found}");
-}
-
 /// Sums of sums that would have 2^60 terms are refused before they are written out.
 #[test]
 fn sums_that_explode_are_refused() {
     let found = problem(|made| {
         redefine(made, |definitions| {
-            let before = definitions.len() as u32;
-            let mut last = [Y, BITS];
-            for step in 0..60 {
+            let mut last = [BITS, Y];
+            for _ in 0..60 {
                 // Two of the same: their sum has twice the terms.
-                let mut terms = vec![[0, last[0]], [0, last[1]]];
-                terms.sort_unstable_by_key(|[_, wire]| *wire);
-                let sum = Definition::Sum(terms);
+                let next = WIRES + definitions.len() as u32;
+                let sum = Definition::Sum(last.map(|wire| [0, wire]).to_vec());
                 definitions.extend([sum.clone(), sum]);
-                last = [WIRES + before + 2 * step, WIRES + before + 2 * step + 1];
+                last = [next, next + 1];
             }
         });
+        // The reader has the last one as a wire of its own, in place of y.
         let last = made.derived.wires() - 1;
-        // The part has it as one of its wires, in place of y.
-        let slot = slot(made, 1, Y);
-        made.parts[1].wires[slot] = last;
-        let slot = self::slot(made, 0, Y);
-        made.parts[0].wires[slot] = last;
+        made.parts[1].wires.push(last);
+        let kind = made.parts[1].kind as usize;
+        made.types[kind].own += 1;
+        edit_row(made, 1, RowKind::Source(20), |(_, [a, _, _])| {
+            a.iter_mut().filter(|(_, wire)| *wire == Y).for_each(|(_, wire)| *wire = last);
+        });
     });
-    assert!(matches!(found, PartProblem::OtherDefinition { .. }), "{found}");
+    assert!(matches!(found, PartProblem::OtherRow { number: 20, .. }), "{found}");
+}
+
+/// A part with the bits of a pack, and without the pack, has bits of its own.
+#[test]
+fn bits_without_their_pack_are_refused() {
+    let found = problem(|made| {
+        for i in 0..8 {
+            remove(made, 1, RowKind::Bit(BITS + i));
+        }
+        without_slot(made, 1, V);
+        // It was written for one reader.
+        let slot = slot(made, 0, V);
+        made.parts[0].access[slot] = Access::Unused;
+    });
+    assert_eq!(found, PartProblem::NotShared(BITS));
+}
+
+/// (w + 5 q) (w - 1) = 0 does not say that w is a bit, although the coefficients of w are those.
+#[test]
+fn rows_of_two_wires_make_no_bits() {
+    let (_, mut made) = made();
+    let mut rows = rows_of_pieces();
+    rows[0] = [vec![(BITS, 1), (X, 5)], vec![(BITS, 1), (0, -1)], vec![]];
+    let changed = system(WIRES, 1, &rows);
+    edit_row(&mut made, 0, RowKind::Source(0), |(_, [a, b, _])| {
+        *a = vec![(Fr::ONE, BITS), (Fr::from(5u64), X)];
+        *b = vec![(-Fr::ONE, 0), (Fr::ONE, BITS)];
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let found = checked(&changed, &made, &folder.path().join("circuit"));
+    let Err(ImportError::Partition(PartitionError::Part { part: 0, why })) = found else {
+        panic!("{found:?}")
+    };
+    assert_eq!(why, PartProblem::FreeBit { pack: V, bit: BITS });
 }
 
 /// Another witness gives the same sums and packs only if it is the same there.
@@ -804,6 +861,30 @@ proptest! {
         z[spoiled as usize] += Fr::from(by);
         prop_assert_eq!(holds(&path, &z), system.false_row(&z).is_none());
     }
+}
+
+/// Public wires in no row go to the emptiest part, which can be another one with the rows of a pack.
+#[test]
+fn derived_parts_fit() {
+    // The second part has two rows less, and eight bits of the first.
+    let mut rows: Vec<Row> = Vec::new();
+    let bit = |i: u32| 20 + i;
+    for i in 0..8 {
+        rows.push([vec![(bit(i), 1)], vec![(bit(i), 1), (0, -1)], vec![]]);
+        rows.push([vec![(bit(i), 1)], vec![(bit((i + 1) % 8), 1)], vec![(40 + i, 1)]]);
+    }
+    for i in 0..7 {
+        rows.push([vec![(bit(i), 1)], vec![(bit(i + 1), 2)], vec![(60 + i, 1)]]);
+        rows.push([vec![(bit(i), 1)], vec![(bit(i + 1), 3)], vec![(70 + i, 1)]]);
+    }
+    // Wires 1 to 15 are public, and in no row.
+    let system = system(80, 15, &rows);
+    let part_of = (0..rows.len()).map(|row| u32::from(row >= 16)).collect();
+    let cut = Cut { part_of, parts: 2 };
+    let occurrences = Occurrences::new(&system);
+    let most = cut.cost(&system, &occurrences).largest();
+    let made = derived_parts(&system, &occurrences, &cut, Order::Source, most);
+    assert!(made.largest() <= most, "{} of {most}", made.largest());
 }
 
 /// Equal pieces are one type with their sums and packs, too.

@@ -479,6 +479,48 @@ fn what_the_memory_check_sees_is_checked() {
     assert_eq!(seen_.problem(), PartProblem::NoStar(4));
 }
 
+/// A wire of four parts whose slots are two stars, each good by itself: it has two values.
+#[test]
+fn a_wire_with_two_addresses_is_refused() {
+    let rows: Vec<Row> =
+        (0..4).map(|i| [vec![(1, 1)], vec![(1, i64::from(i) + 1)], vec![(2 + i, 1)]]).collect();
+    let system = system(6, 0, &rows);
+    let cut = Cut { part_of: vec![0, 1, 2, 3], parts: 4 };
+    let made = parts(&system, &Occurrences::new(&system), &cut, Order::Source, 1 << 20);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("circuit");
+    checked(&system, &made, &path).unwrap();
+    let imported = Imported::open(&path).unwrap();
+    let mut wiring = PreparedCircuit::new(&imported).unwrap().layout().wiring(Masking::Unmasked);
+    let monolith = monolith(&system);
+    let directory = imported.directory();
+    let rows = |kind: usize| {
+        let rows = directory.rows(kind)?;
+        let term = |[k, v]: &[u32; 2]| (rows.coefficients[*k as usize], *v as usize);
+        Ok(rows.iter().map(|sides| sides.map(|side| side.iter().map(term).collect())).collect())
+    };
+    check_partition(monolith.system(), directory, &wiring, rows).unwrap();
+    let address = wiring.slots[0].address;
+    for (slot, (address, multiplicity)) in wiring.slots.iter_mut().zip([
+        (address, 1),
+        (address, -1),
+        (address + 1, 1),
+        (address + 1, -1),
+    ]) {
+        *slot = SlotAccess { address, multiplicity };
+    }
+    let found = check_partition(monolith.system(), directory, &wiring, rows).unwrap_err();
+    let PartitionError::Part { part: 2, why } = found else { panic!("{found}") };
+    assert_eq!(why, PartProblem::NotShared(1));
+    // Slots or types that are not there.
+    wiring.slots.pop();
+    let found = check_partition(monolith.system(), directory, &wiring, rows).unwrap_err();
+    assert!(matches!(found, PartitionError::Layout("slots")), "{found}");
+    wiring.type_of[0] = 9;
+    let found = check_partition(monolith.system(), directory, &wiring, rows).unwrap_err();
+    assert!(matches!(found, PartitionError::Layout("types")), "{found}");
+}
+
 #[test]
 fn the_verifiers_wires_are_those_of_the_source() {
     // In another order.

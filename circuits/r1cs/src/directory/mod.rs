@@ -389,6 +389,7 @@ fn check_layout(
             "it has another number of slots, or of parts of a type, than circuit.json".into()
         );
     }
+    let mut next = HEAD as u64;
     for (number, part) in parts.iter().enumerate() {
         let wrong = |why: &str| Err(format!("part {number}: {why}"));
         let Some(kind) = summary.types.get(part.kind as usize) else {
@@ -403,10 +404,71 @@ fn check_layout(
         if part.access.iter().any(|code| Access::from_code(*code).is_none()) {
             return wrong("a slot is neither written nor read nor unused");
         }
-        let end = part.start.checked_add(part.length);
-        if part.start < HEAD as u64 || end.is_none_or(|end| end > wires) {
-            return wrong("its wires are beyond the end of their file");
-        }
+        // Entries that several parts have would be read again and again.
+        let end = part.start.checked_add(part.length).filter(|end| *end <= wires);
+        let Some(end) = end.filter(|_| part.start == next) else {
+            return wrong("its wires are not after those of the previous part, or beyond the end");
+        };
+        next = end;
     }
-    Ok(())
+    match next == wires {
+        true => Ok(()),
+        false => Err("the file with wires has more than parts".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, length: u64) -> PartSlots {
+        PartSlots { kind: 0, wires: vec![1], access: vec![1], start, length }
+    }
+
+    /// The entries of parts follow each other and fill the file: none is read for several parts.
+    #[test]
+    fn entries_of_parts_do_not_overlap() {
+        let source = Source {
+            name: String::new(),
+            digest: String::new(),
+            rows: u64::MAX,
+            wires: 4,
+            outputs: 1,
+            inputs: 0,
+            without_wires: Vec::new(),
+        };
+        let text = String::new;
+        let kind =
+            TypeSummary { name: "t0".into(), rows: 1, slots: 1, own: 2, parts: 2, digest: text() };
+        let derived = Derived::new(source.rows, 4, Vec::new(), Vec::new()).unwrap();
+        let summary = Summary {
+            format: text(),
+            version: VERSION,
+            source,
+            most: 10,
+            parts: 2,
+            slots: 2,
+            sums: 0,
+            packs: 0,
+            types: vec![kind],
+            layout: text(),
+            wires: text(),
+            symbols: None,
+            written_by: text(),
+        };
+        let check = |parts: [PartSlots; 2], length| {
+            check_layout(&summary, &[Vec::new()], &parts, &derived, length)
+        };
+        assert_eq!(check([part(12, 5), part(17, 3)], 20), Ok(()));
+        let wrong =
+            [(12, 5, 12, 5, 17), (12, 5, 16, 4, 20), (12, 5, 18, 2, 20), (12, 5, 17, 4, 20)];
+        for (a, b, c, d, length) in wrong {
+            assert!(check([part(a, b), part(c, d)], length).is_err(), "{a} {b} {c} {d} {length}");
+        }
+        assert!(check([part(12, 5), part(17, 3)], 21).is_err(), "bytes of no part");
+        assert!(check([part(13, 4), part(17, 3)], 20).is_err(), "bytes of no part");
+        // So many constraints leave no numbers for derived rows.
+        let pack = crate::derived::Definition::Pack(vec![2]);
+        assert!(Derived::new(u64::MAX, 4, Vec::new(), vec![pack]).is_err());
+    }
 }

@@ -2,7 +2,6 @@
 //! [`Derived`](crate::Derived)).
 
 use super::moves::Counts;
-use super::occurrences::wires_of;
 use super::parts::parts_in;
 use super::{Cut, FIXED_ROWS, Occurrences, Order, Parts};
 use crate::derived::{Definitions, MOST_BITS, RowKind, powers_of_two};
@@ -67,9 +66,20 @@ impl Constants {
     }
 }
 
+/// Whether rows have the numbers from 0 on, so that those after them are free.
+fn has_room_for_numbers(system: &System) -> bool {
+    let rows = system.rows() + system.without_wires().len();
+    let last = (0..system.rows()).map(|row| system.number(row)).max();
+    last.is_none_or(|last| (last as usize) < rows)
+}
+
 /// Rewrites combinations of more terms than a part can have as sums of sums: the sums are rows of
-/// their own, which any part may have. `None` if all are short.
-pub(super) fn split_long(system: &System) -> Option<System> {
+/// their own, which any part may have. `None` if all are short, or one part has room for everything.
+pub(super) fn split_long(system: &System, most: u64) -> Option<System> {
+    let all = system.rows() as u64 + u64::from(system.public()) + FIXED_ROWS;
+    if all <= most || !has_room_for_numbers(system) {
+        return None;
+    }
     let is_long = |row: &usize| system.row(*row).iter().any(|side| side.len() > MOST_TERMS);
     (0..system.rows()).find(is_long)?;
     let constants = Constants::new(system);
@@ -145,7 +155,6 @@ pub(super) fn derive(
     let sizes = cost.rows.iter().zip(&cost.slots).map(|(rows, slots)| rows + slots + FIXED_ROWS);
     let mut search = Search {
         system,
-        occurrences,
         cut,
         counts: Counts::new(cut, system, occurrences),
         sizes: sizes.map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect(),
@@ -153,8 +162,10 @@ pub(super) fn derive(
         definitions: Definitions::new(system.coefficients(), system.derived()),
         shorter: HashMap::new(),
         sums: HashMap::new(),
+        owners: HashMap::new(),
     };
-    if search.counts.shared.len() < LEAST_SAVED {
+    let is_source = system.derived().is_empty();
+    if search.counts.shared.len() < LEAST_SAVED || (is_source && !has_room_for_numbers(system)) {
         return None;
     }
     rows.iter().for_each(|row| search.sums_of(*row));
@@ -186,7 +197,6 @@ pub fn derived_parts(
 
 struct Search<'a> {
     system: &'a System,
-    occurrences: &'a Occurrences,
     cut: &'a Cut,
     counts: Counts<'a>,
     /// The rows of each part, slots and the fixed ones included.
@@ -197,6 +207,8 @@ struct Search<'a> {
     shorter: HashMap<u32, Vec<(usize, u32, Vec<Term>)>>,
     /// The sums that are made for a row.
     sums: HashMap<u32, Vec<Sum>>,
+    /// The parts that say that a shared wire is a bit.
+    owners: HashMap<u32, Vec<u32>>,
 }
 
 impl Search<'_> {
@@ -231,7 +243,7 @@ impl Search<'_> {
                 let Some(maker) = self.maker(&candidates, part) else { break };
                 let is_known = |term: &&Term| self.counts.get(self.cut, term.wire, maker) > 0;
                 let terms: Vec<Term> = candidates.iter().filter(is_known).copied().collect();
-                candidates.retain(|term| !terms.contains(term));
+                candidates.retain(|term| !contains(&terms, term));
                 self.make(row, at, part, maker, terms);
             }
         }
@@ -284,12 +296,19 @@ impl Search<'_> {
     /// Packs of bits that the same parts share.
     fn packs(&mut self) -> Vec<Pack> {
         let public = self.system.public();
+        for row in 0..self.system.rows() {
+            if let Some(wire) = bit_of_row(self.system, row)
+                && self.counts.shared.contains_key(&wire)
+            {
+                self.owners.entry(wire).or_default().push(self.cut.part_of[row]);
+            }
+        }
         let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
         let mut wires: Vec<u32> = self.counts.shared.keys().copied().collect();
         wires.sort_unstable();
         for wire in wires.into_iter().filter(|wire| *wire > public) {
             let parts: Vec<u32> = self.counts.shared[&wire].iter().map(|(part, _)| *part).collect();
-            if parts.len() <= MANY && !self.owners(wire).is_empty() {
+            if parts.len() <= MANY && self.owners.contains_key(&wire) {
                 groups.entry(parts).or_default().push(wire);
             }
         }
@@ -306,18 +325,16 @@ impl Search<'_> {
         packs
     }
 
-    /// The parts that say that a wire is a bit.
-    fn owners(&self, wire: u32) -> Vec<u32> {
-        let rows = self.occurrences.rows(wire).iter();
-        let own = rows.filter(|row| is_bit_row(self.system, **row as usize, wire));
-        own.map(|row| self.cut.part_of[*row as usize]).collect()
+    /// Whether a part says itself that a wire is a bit.
+    fn owns(&self, part: u32, wire: u32) -> bool {
+        self.owners.get(&wire).is_some_and(|parts| parts.contains(&part))
     }
 
     /// Packs bits, if that leaves room in all parts.
     fn pack(&mut self, parts: &[u32], bits: &[u32], packs: &mut Vec<Pack>) {
         let mut grow = Vec::with_capacity(parts.len());
         for part in parts {
-            let missing = bits.iter().filter(|bit| !self.owners(**bit).contains(part)).count();
+            let missing = bits.iter().filter(|bit| !self.owns(*part, **bit)).count();
             // The row of the pack, its slot, and bits; slots go.
             let grows = 2 + i64::try_from(missing).unwrap_or(i64::MAX)
                 - i64::try_from(bits.len()).unwrap_or(i64::MAX);
@@ -338,7 +355,7 @@ impl Search<'_> {
         let mut bit_rows: Vec<Vec<u32>> = Vec::new();
         for Pack { bits, parts, .. } in packs {
             for part in parts {
-                let missing = bits.iter().filter(|bit| !self.owners(**bit).contains(part));
+                let missing = bits.iter().filter(|bit| !self.owns(*part, **bit));
                 bit_rows.push(missing.copied().collect());
             }
         }
@@ -393,27 +410,37 @@ fn shortened(
 ) -> [Vec<Term>; 3] {
     let mut sides = sides.map(<[Term]>::to_vec);
     for (at, wire, terms) in sums {
-        sides[*at].retain(|term| !terms.contains(term));
+        sides[*at].retain(|term| !contains(terms, term));
         // Sums have larger numbers than all wires, and ascend.
         sides[*at].push(constants.term(Fr::ONE, *wire));
     }
     sides
 }
 
-/// Whether a row says that a wire is 0 or 1, and nothing else: (a w + a') (b w + b') - (c w + c') is
-/// a multiple of w (w - 1).
-fn is_bit_row(system: &System, row: usize, wire: u32) -> bool {
-    let mut wires = Vec::new();
-    wires_of(system, row, &mut wires);
-    if wires != [wire] {
-        return false;
+/// Whether terms in ascending order of wires contain one.
+fn contains(terms: &[Term], term: &Term) -> bool {
+    terms.binary_search_by_key(&term.wire, |other| other.wire).is_ok()
+}
+
+/// The wire of which a row says that it is 0 or 1, and nothing else: (a w + a') (b w + b') - (c w + c')
+/// is a multiple of w (w - 1).
+fn bit_of_row(system: &System, row: usize) -> Option<u32> {
+    let sides = system.row(row);
+    if sides.iter().any(|side| side.len() > 2) {
+        return None;
+    }
+    let mut terms = sides.into_iter().flatten().filter(|term| term.wire != 0);
+    let wire = terms.next()?.wire;
+    if terms.any(|term| term.wire != wire) {
+        return None;
     }
     let value = |side: &[Term], of: u32| {
         let term = side.iter().find(|term| term.wire == of);
         term.map_or(Fr::zero(), |term| system.coefficients()[term.coefficient as usize])
     };
-    let [a, b, c] = system.row(row).map(|side| [value(side, 0), value(side, wire)]);
+    let [a, b, c] = sides.map(|side| [value(side, 0), value(side, wire)]);
     let square = a[1] * b[1];
     let linear = a[0] * b[1] + a[1] * b[0] - c[1];
-    !square.is_zero() && linear == -square && a[0] * b[0] == c[0]
+    let is_bit = !square.is_zero() && linear == -square && a[0] * b[0] == c[0];
+    is_bit.then_some(wire)
 }

@@ -72,61 +72,46 @@ pub fn default_size(rows: usize, provers: usize) -> u64 {
     sizes.find(|size| (rows as u64).div_ceil(*size) >= parts).unwrap_or(1 << SIZES.start())
 }
 
-/// A cut, perhaps with derived wires, before parts are made of it.
-struct Candidate {
-    cut: Cut,
-    derivation: Option<Derivation>,
-    moved: bool,
-    /// About how much longer than its constraints it takes to prove, in tenths of a row.
-    burden: u64,
-}
-
 /// What proving takes for slots and for other rows, in tenths of a row of small values: a slot's row
 /// has values of full size.
 fn burden(slots: u64, rows: u64) -> u64 {
     36 * slots + 10 * rows
 }
 
-/// The lighter one of two candidates, the first if they are equal.
-fn lighter(a: Candidate, b: Candidate) -> Candidate {
-    if b.burden < a.burden { b } else { a }
-}
-
-/// What candidates are of.
+/// What plans are of.
 struct Cutter<'a> {
     system: &'a System,
     occurrences: &'a Occurrences,
     order: Order,
     rows: Vec<u32>,
     most: u64,
+    source_rows: u64,
 }
 
 impl Cutter<'_> {
-    fn candidate(&self, cut: Cut, moved: bool) -> Candidate {
-        let plain = cut.cost(self.system, self.occurrences);
-        let plain = burden(plain.occurrences(), plain.rows.iter().sum());
-        let derivation = derive(self.system, self.occurrences, &cut, &self.rows, self.most);
-        let cost = |found: &Derivation| {
+    /// The derived wires that make a cut lighter, if there are any, and about what proving it takes.
+    fn lightest(&self, cut: &Cut) -> (Option<Derivation>, u64) {
+        let of = |cost: &Cost| burden(cost.occurrences(), cost.rows.iter().sum());
+        let plain = of(&cut.cost(self.system, self.occurrences));
+        let found = derive(self.system, self.occurrences, cut, &self.rows, self.most);
+        let with_burden = found.and_then(|found| {
             let cost = found.cut.cost(&found.system, &found.occurrences);
-            (cost.largest() <= self.most)
-                .then(|| burden(cost.occurrences(), cost.rows.iter().sum()))
-        };
-        let found = derivation.as_ref().and_then(cost).filter(|burden| *burden < plain);
-        let derivation = derivation.filter(|_| found.is_some());
-        Candidate { cut, derivation, moved, burden: found.unwrap_or(plain) }
+            (cost.largest() <= self.most && of(&cost) < plain).then(|| (Some(found), of(&cost)))
+        });
+        with_burden.unwrap_or((None, plain))
     }
 
-    fn plan(&self, candidate: &Candidate) -> Plan {
-        let (most, order, moved) = (self.most, self.order, candidate.moved);
-        let source_rows = self.system.rows() as u64;
-        let (parts, cost) = match &candidate.derivation {
+    /// The parts of a cut, with derived wires if they make it lighter.
+    fn plan(&self, cut: &Cut, moved: bool) -> Plan {
+        let Self { most, order, source_rows, .. } = *self;
+        let (found, _) = self.lightest(cut);
+        let (parts, cost) = match found {
             Some(found) => {
-                let Derivation { system, occurrences, cut } = found;
+                let Derivation { system, occurrences, cut } = &found;
                 let parts = parts_in(system, occurrences, cut, &found.rows(), most);
                 (parts, cut.cost(system, occurrences))
             }
             None => {
-                let Candidate { cut, .. } = candidate;
                 let parts = parts_in(self.system, self.occurrences, cut, &self.rows, most);
                 (parts, cut.cost(self.system, self.occurrences))
             }
@@ -147,7 +132,7 @@ impl Plan {
         mut step: impl FnMut(Step),
     ) -> Result<Self, DoesNotFit> {
         let source_rows = system.rows() as u64;
-        let split = split_long(system).map(|system| (Occurrences::new(&system), system));
+        let split = split_long(system, most).map(|system| (Occurrences::new(&system), system));
         let (occurrences, system) = match &split {
             Some((occurrences, system)) => (occurrences, system),
             None => (occurrences, system),
@@ -157,9 +142,10 @@ impl Plan {
         let room = most.saturating_sub(FIXED_ROWS).max(1);
         let count = u32::try_from(rows.div_ceil(room)).unwrap_or(u32::MAX);
         let order = order(system, occurrences, count);
-        let cutter = Cutter { system, occurrences, order, rows: order.rows(system), most };
+        let in_order = order.rows(system);
+        let cutter = Cutter { system, occurrences, order, rows: in_order, most, source_rows };
         step(Step::Cut);
-        let cut = contiguous(system, occurrences, order, most)?;
+        let still = contiguous(system, occurrences, order, most)?;
         step(Step::Moves);
         // Derived wires are tried before and after moves, which can take their chance away.
         let improved = |cut: &Cut| {
@@ -168,44 +154,40 @@ impl Plan {
             cut.drop_empty();
             cut
         };
-        let moved = improved(&cut);
-        let pays = pays(&moved.cost(system, occurrences));
-        let still = cutter.candidate(cut, false);
-        let mut best = cutter.candidate(moved, true);
-        if pays {
+        let mut best = (improved(&still), true);
+        let mut lightest = cutter.lightest(&best.0).1;
+        if pays(&best.0.cost(system, occurrences)) {
             step(Step::Graph);
             if let Some(cut) = graph(system, occurrences, &cutter.rows, most) {
-                let moved = cutter.candidate(improved(&cut), true);
-                let found = [cutter.candidate(cut, false), moved];
-                best = found.into_iter().fold(best, lighter);
+                for found in [(improved(&cut), true), (cut, false)] {
+                    let burden = cutter.lightest(&found.0).1;
+                    if burden < lightest {
+                        (best, lightest) = (found, burden);
+                    }
+                }
             }
         }
-        // Equal parts share a key; rows that moved make them unequal.
-        step(Step::Repeats);
-        let repeating = repeating(system, occurrences, order, most);
-        let others = repeating.into_iter().map(|cut| cutter.candidate(cut, false));
-        let others: Vec<Plan> =
-            others.chain([still]).map(|candidate| cutter.plan(&candidate)).collect();
         step(Step::Types);
-        let mut plans = vec![cutter.plan(&best)];
-        plans.extend(others);
-        plans.iter_mut().for_each(|plan| plan.source_rows = source_rows);
-        let best = plans.remove(0);
-        // A type has a key, which is made, stored and read.
+        let mut best = cutter.plan(&best.0, best.1);
+        // Equal parts share a key, and rows that moved make them unequal. A type has a key, which is
+        // made, stored and read.
+        step(Step::Repeats);
+        let first = (best.more_rows(), best.parts.types.len());
         let is_cheap = |other: &Self| {
-            let more = other.more_rows().saturating_sub(best.more_rows());
-            let few = 4 * other.parts.types.len() <= best.parts.types.len();
+            let more = other.more_rows().saturating_sub(first.0);
+            let few = 4 * other.parts.types.len() <= first.1;
             let [part, of] = if few { FOR_FEW_TYPES } else { FOR_FEWER_TYPES };
             more * of <= rows * part
         };
-        let others =
-            plans.into_iter().filter(|other| is_cheap(other) && other.parts.largest() <= most);
-        let weight = |plan: &Self| burden(plan.slots(), plan.parts.rows());
-        // Another plan of no more types is taken only if it is lighter.
-        let fewest = others.min_by_key(|plan| (plan.parts.types.len(), weight(plan)));
-        let key = |plan: &Self| (plan.parts.types.len(), weight(plan));
-        let fewer = fewest.filter(|other| key(other) < key(&best));
-        Ok(fewer.unwrap_or(best))
+        let key = |plan: &Self| (plan.parts.types.len(), burden(plan.slots(), plan.parts.rows()));
+        for cut in repeating(system, occurrences, order, most).into_iter().chain([still]) {
+            let other = cutter.plan(&cut, false);
+            let is_better = key(&other) < key(&best);
+            if is_better && is_cheap(&other) && other.parts.largest() <= most {
+                best = other;
+            }
+        }
+        Ok(best)
     }
 
     /// The number of slots of all parts, unused ones included.
