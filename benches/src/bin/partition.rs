@@ -5,7 +5,8 @@
 //! The circuit is any of circom's; without one, an arkworks circuit in one piece is imported.
 //! `circuits/r1cs/circom/sha256_chain.circom` is what the committed figures are of. Rivals: the hand-made
 //! `merkle` subcircuit and ark-groth16 in this process; snarkjs as a child process, where `--snarkjs`
-//! and `--zkey` say where it is.
+//! and `--zkey` say where it is; and gnark on SHA-256 of its own, where `--gnark` has the program of
+//! `paper-results/peers/gnark`.
 #![allow(clippy::print_stderr)]
 
 use ark_bls12_381::Bls12_381;
@@ -61,6 +62,15 @@ struct Options {
     /// snarkjs' key of the circuit.
     #[arg(long)]
     zkey: Option<PathBuf>,
+    /// The program of `paper-results/peers/gnark`.
+    #[arg(long, requires = "blocks")]
+    gnark: Option<PathBuf>,
+    /// Where that program keeps its keys; the first run takes minutes.
+    #[arg(long, default_value = ".")]
+    gnark_keys: PathBuf,
+    /// The number of SHA-256 blocks in the circuit, for a comparison with gnark.
+    #[arg(long)]
+    blocks: Option<u32>,
 }
 
 fn main() -> Result<(), Error> {
@@ -290,6 +300,10 @@ fn whole_run(
         Line { ours: cpu(a), theirs: cpu(b), unit: "CPU s", ..line }.print(options.run.json);
     };
     print(line, a, b);
+    match (&options.gnark, options.blocks) {
+        (Some(program), Some(blocks)) => gnark(options, program, f64::from(blocks), a, line)?,
+        _ => eprintln!("skipped: gnark, without --gnark and --blocks"),
+    }
     let (Some(snarkjs), Some(zkey)) = (&options.snarkjs, &options.zkey) else {
         eprintln!("skipped: snarkjs, without --snarkjs and --zkey");
         return Ok(());
@@ -308,5 +322,36 @@ fn whole_run(
     let wall = b.wall.as_secs_f64();
     Line { ours: a.wall.as_secs_f64(), rival: "snarkjs", theirs: wall, ..line }
         .print(options.run.json);
+    Ok(())
+}
+
+/// SHA-256 blocks per second of CPU time, and per second, against gnark's own circuit for as many
+/// blocks as its keys are quickly made for. Its constraints are others, with look-ups.
+fn gnark(
+    options: &Options,
+    program: &Path,
+    blocks: f64,
+    ours: Times,
+    line: Line<'_>,
+) -> Result<(), Error> {
+    const BLOCKS: &str = "8";
+    let output = Command::new(program)
+        .args(["--blocks", BLOCKS, "--cores", &options.threads.to_string()])
+        .args(["--repetitions", &options.run.repetitions.to_string(), "--keys"])
+        .arg(&options.gnark_keys)
+        .stderr(Stdio::inherit())
+        .output()?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let number = |name: &str| found[name].as_f64().ok_or_else(|| format!("gnark: no {name}"));
+    let theirs = number("blocks")?;
+    let line =
+        Line { bench: "whole run, SHA-256", rival: "gnark 0.16", larger_is_better: true, ..line };
+    for (unit, time, rival) in [
+        ("blocks a second", ours.wall, number("seconds")?),
+        ("blocks a CPU-second", ours.cpu, number("cpu_seconds")?),
+    ] {
+        Line { ours: blocks / time.as_secs_f64(), theirs: theirs / rival, unit, ..line }
+            .print(options.run.json);
+    }
     Ok(())
 }
