@@ -4,7 +4,7 @@
 //! every coefficient of every expanded combination into a hash table, and expands also those that
 //! no constraint uses; for circuits with long rows that is most of the time that synthesis takes.
 
-use crate::r1cs::{Row, make_canonical};
+use crate::matrix::{Matrices, MatrixBuilder, Row, TooLarge, make_canonical};
 use ark_ff::One;
 use ark_relations::gr1cs::{ConstraintSystem, R1CS_PREDICATE_LABEL, Variable};
 use hekaton_arith::Fr;
@@ -41,21 +41,25 @@ struct Combinations<'a> {
 /// Returns the matrices A, B and C as canonical rows: variables in ascending order, each once, with
 /// coefficients that are not zero. `None` if the system has no R1CS predicate, or a combination
 /// refers to one that was made after it.
-pub(crate) fn matrices(cs: &ConstraintSystem<Fr>) -> Option<[Vec<Row>; 3]> {
+pub(crate) fn matrices(cs: &ConstraintSystem<Fr>) -> Option<Result<Matrices, TooLarge>> {
     let constraints = cs.predicate_constraint_systems.get(R1CS_PREDICATE_LABEL)?.get_constraints();
     let mut combinations = Combinations::new(cs, constraints);
-    // All of them before the first row: what is allocated in between would keep the memory of rows
-    // from the operating system after the rows are dropped.
-    (0..combinations.uses.len()).try_for_each(|index| combinations.expand(index))?;
-    let rows = constraints.first()?.len();
-    let mut matrices = [const { Vec::new() }; 3];
-    matrices.iter_mut().for_each(|matrix| matrix.reserve_exact(rows));
-    for row in 0..rows {
-        for (matrix, variables) in matrices.iter_mut().zip(constraints) {
-            matrix.push(combinations.row(*variables.get(row)?)?);
+    let [a, b, c] = constraints.as_slice() else { return None };
+    let mut builder = MatrixBuilder::new();
+    let mut expanded = 0;
+    for row in 0..a.len() {
+        for (side, variables) in [a, b, c].into_iter().enumerate() {
+            let variable = *variables.get(row)?;
+            // No more than the row requires, so that few are in memory at a time.
+            let required = variable.get_lc_index().map_or(0, |index| index + 1);
+            (expanded..required).try_for_each(|index| combinations.expand(index))?;
+            expanded = expanded.max(required);
+            if let Err(error) = combinations.push(variable, side, &mut builder)? {
+                return Some(Err(error));
+            }
         }
     }
-    (constraints.len() == 3).then_some(matrices)
+    Some(Ok(builder.finish()))
 }
 
 impl<'a> Combinations<'a> {
@@ -86,18 +90,24 @@ impl<'a> Combinations<'a> {
         }
     }
 
-    /// The row of one side of a constraint.
-    fn row(&mut self, variable: Variable) -> Option<Row> {
+    /// Adds the row of one side of a constraint.
+    fn push(
+        &mut self,
+        variable: Variable,
+        side: usize,
+        builder: &mut MatrixBuilder,
+    ) -> Option<Result<(), TooLarge>> {
         let Some(index) = variable.get_lc_index() else {
-            return match variable.is_zero() {
-                true => Some(Row::new()),
-                false => Some(vec![(Fr::one(), variable.get_variable_index(self.instance)?)]),
+            let single = match variable.is_zero() {
+                true => None,
+                false => Some((Fr::one(), variable.get_variable_index(self.instance)?)),
             };
+            return Some(builder.push(side, single.into_iter()));
         };
         self.uses.get(index)?;
-        let row = self.terms(index).to_vec();
+        let pushed = builder.push(side, self.terms(index).iter().copied());
         self.used(index);
-        Some(row)
+        Some(pushed)
     }
 
     /// The terms of an expanded combination.
@@ -166,7 +176,6 @@ impl<'a> Combinations<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::r1cs::canonical_row;
     use ark_ff::Zero;
     use ark_relations::gr1cs::{LinearCombination, SynthesisMode};
 
@@ -204,18 +213,18 @@ mod tests {
     fn the_matrices_are_those_of_arkworks() {
         for seed in 0..50 {
             let mut cs = system(seed);
-            let ours = matrices(&cs).unwrap();
+            let ours = matrices(&cs).unwrap().unwrap();
             cs.finalize();
             let theirs = &cs.to_matrices().unwrap()[R1CS_PREDICATE_LABEL];
-            for (ours, theirs) in ours.iter().zip(theirs) {
-                let theirs: Vec<_> = theirs.iter().map(|row| canonical_row(row).to_vec()).collect();
-                assert_eq!(*ours, theirs, "seed {seed}");
+            for (ours, theirs) in ours.all().iter().zip(theirs) {
+                assert_eq!(ours.rows(), theirs.len(), "seed {seed}");
+                for (row, theirs) in theirs.iter().enumerate() {
+                    let mut theirs = theirs.clone();
+                    make_canonical(&mut theirs);
+                    assert_eq!(ours.terms(row).collect::<Row>(), theirs, "seed {seed}");
+                    assert!(ours.is_canonical(row), "seed {seed}");
+                }
             }
-            assert!(
-                ours.iter()
-                    .flatten()
-                    .all(|row| matches!(canonical_row(row), std::borrow::Cow::Borrowed(_)))
-            );
         }
     }
 }

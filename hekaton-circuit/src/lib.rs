@@ -58,6 +58,8 @@ mod layout_builder;
 #[cfg(feature = "synthesis")]
 mod layout_error;
 #[cfg(feature = "synthesis")]
+mod matrix;
+#[cfg(feature = "synthesis")]
 mod mutation;
 #[cfg(feature = "synthesis")]
 pub mod named;

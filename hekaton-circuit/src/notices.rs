@@ -98,8 +98,8 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
         let of_type = of_type.map(|((_, slot), instances)| (*slot, instances));
         for (slot, instances) in of_type.filter(|(slot, _)| !unconstrained.contains(slot)) {
             let uses = |row: &usize| {
-                let terms = r1cs.rows.iter().flat_map(|m| &m[*row]);
-                terms.into_iter().any(|(_, variable)| r1cs.layout.slot_of(*variable) == Some(slot))
+                let mut terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(*row));
+                terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(slot))
             };
             let rows = r1cs.layout.author_rows(r1cs.constraints());
             if let Some(first) = instances.first()

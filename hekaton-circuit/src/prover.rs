@@ -1,7 +1,7 @@
 //! What a proof system needs from a circuit: the order of the variables, the wiring, the matrices
 //! and the witnesses. Circuit authors never use this module.
 
+pub use crate::matrix::{Matrices, Matrix, Rows, TooLarge};
 pub use crate::prefix::{Pole, Prefix};
-pub use crate::r1cs::canonical_row;
 pub use crate::variables::VariableLayout;
 pub use crate::wiring::{Wiring, WiringType};

@@ -1,16 +1,13 @@
 //! The R1CS of a type: its digest, and where two of them differ. Keys are bound to the digests of
 //! their types (spec: verifier#type-digests).
 
+use crate::matrix::{Matrices, Matrix};
 use crate::variables::VariableLayout;
 use ark_ff::Zero;
-use hekaton_arith::{Fr, fr_to_bytes};
-use std::borrow::Cow;
-
-/// A row of a matrix: coefficients and variables.
-pub(crate) type Row = Vec<(Fr, usize)>;
+use hekaton_arith::fr_to_bytes;
 
 /// The R1CS of a type: three sparse matrices over the variables of a [`VariableLayout`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct R1cs {
     /// The name of the type.
     pub name: String,
@@ -18,8 +15,8 @@ pub struct R1cs {
     pub layout: VariableLayout,
     /// The number of variables, the author's included.
     pub variables: usize,
-    /// The matrices A, B and C, each a list of rows of (coefficient, variable).
-    pub rows: [Vec<Row>; 3],
+    /// The matrices A, B and C.
+    pub matrices: Matrices,
 }
 
 /// The number of bytes of rows that are collected before they are hashed.
@@ -49,39 +46,15 @@ impl std::fmt::Display for R1csDifference {
     }
 }
 
-/// Sorts a row by variable, adds up repeated variables, and leaves out zeros, so that equal linear
-/// combinations are equal lists.
-pub fn canonical_row(row: &[(Fr, usize)]) -> Cow<'_, [(Fr, usize)]> {
-    let ordered = row.windows(2).all(|pair| pair[0].1 < pair[1].1);
-    // Rows of arkworks are canonical already.
-    if ordered && !row.iter().any(|(coefficient, _)| coefficient.is_zero()) {
-        return Cow::Borrowed(row);
-    }
-    let mut row = row.to_vec();
-    make_canonical(&mut row);
-    Cow::Owned(row)
-}
-
-/// [`canonical_row`] in place.
-pub(crate) fn make_canonical(row: &mut Row) {
-    if !row.is_sorted_by(|left, right| left.1 < right.1) {
-        // A stable sort merges ascending runs, of which a sum of linear combinations consists.
-        row.sort_by_key(|(_, variable)| *variable);
-        row.dedup_by(|next, kept| {
-            let same = next.1 == kept.1;
-            if same {
-                kept.0 += next.0;
-            }
-            same
-        });
-    }
-    row.retain(|(coefficient, _)| !coefficient.is_zero());
-}
-
 impl R1cs {
     /// The number of constraints.
     pub fn constraints(&self) -> usize {
-        self.rows[0].len()
+        self.side(0).rows()
+    }
+
+    /// One of the matrices: 0 for A to 2 for C.
+    pub fn side(&self, side: usize) -> Matrix<'_> {
+        self.matrices.side(side)
     }
 
     /// The digest of the matrices, in canonical form: of every row the variables in ascending order
@@ -95,18 +68,34 @@ impl R1cs {
         count(self.layout.mask_slots());
         count(self.variables);
         count(self.constraints());
+        let coefficients: Vec<[u8; 32]> =
+            self.matrices.coefficients.iter().map(fr_to_bytes).collect();
         let mut bytes = Vec::new();
-        for row in self.rows.iter().flatten() {
-            let row = canonical_row(row);
-            bytes.extend_from_slice(&(row.len() as u64).to_le_bytes());
-            for (coefficient, variable) in row.iter() {
-                bytes.extend_from_slice(&(*variable as u64).to_le_bytes());
-                bytes.extend_from_slice(&fr_to_bytes(coefficient));
-            }
-            // BLAKE3 hashes many kilobytes in parallel lanes, but a row at a time in one.
-            if bytes.len() >= HASHED_AT_ONCE {
-                hasher.update(&bytes);
-                bytes.clear();
+        let term = |bytes: &mut Vec<u8>, variable: u64, coefficient: &[u8; 32]| {
+            bytes.extend_from_slice(&variable.to_le_bytes());
+            bytes.extend_from_slice(coefficient);
+        };
+        for matrix in self.matrices.all() {
+            for row in 0..matrix.rows() {
+                // Rows of circuits in code are canonical already.
+                if matrix.is_canonical(row) {
+                    let entries = matrix.entries_of(row);
+                    bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+                    for [variable, k] in entries {
+                        term(&mut bytes, u64::from(*variable), &coefficients[*k as usize]);
+                    }
+                } else {
+                    let row = matrix.canonical(row);
+                    bytes.extend_from_slice(&(row.len() as u64).to_le_bytes());
+                    for (coefficient, variable) in row {
+                        term(&mut bytes, variable as u64, &fr_to_bytes(&coefficient));
+                    }
+                }
+                // BLAKE3 hashes many kilobytes in parallel lanes, but a row at a time in one.
+                if bytes.len() >= HASHED_AT_ONCE {
+                    hasher.update(&bytes);
+                    bytes.clear();
+                }
             }
         }
         hasher.update(&bytes);
@@ -120,11 +109,11 @@ impl R1cs {
             return Some(R1csDifference::Slots(mine, theirs));
         }
         let rows = self.constraints().max(found.constraints());
-        let same_side = |m: usize, i: usize| match (self.rows[m].get(i), found.rows[m].get(i)) {
-            (Some(a), Some(b)) => a == b || canonical_row(a) == canonical_row(b),
-            (a, b) => a.is_none() && b.is_none(),
+        let (mine, theirs) = (self.matrices.all(), found.matrices.all());
+        let same_side = |(a, b): (&Matrix<'_>, &Matrix<'_>), i: usize| {
+            i < a.rows() && i < b.rows() && a.is_same(i, b, i)
         };
-        let same = |i: usize| (0..3).all(|m| same_side(m, i));
+        let same = |i: usize| mine.iter().zip(&theirs).all(|sides| same_side(sides, i));
         match (0..rows).find(|i| !same(*i)) {
             Some(i) => Some(R1csDifference::Row(i)),
             None if self.variables != found.variables => {
@@ -136,7 +125,7 @@ impl R1cs {
 
     /// The slots of the author that none of the author's constraints uses.
     pub fn unconstrained_slots(&self) -> Vec<usize> {
-        let layout = &self.layout;
+        let (layout, matrices) = (&self.layout, self.matrices.all());
         let (mut used, mut left) = (vec![false; layout.author_slots()], layout.author_slots());
         let rows = layout.author_rows(self.constraints());
         // From both ends: gadgets begin with what a subcircuit reads and end with what it writes, so
@@ -146,10 +135,10 @@ impl R1cs {
             if left == 0 {
                 break;
             }
-            for matrix in &self.rows {
-                let both = matrix[row].iter().chain(&matrix[last - from_start]);
+            for matrix in &matrices {
+                let both = matrix.terms(row).chain(matrix.terms(last - from_start));
                 for (_, variable) in both.filter(|(coefficient, _)| !coefficient.is_zero()) {
-                    let slot = layout.slot_of(*variable);
+                    let slot = layout.slot_of(variable);
                     if let Some(used) = slot.and_then(|slot| used.get_mut(slot)).filter(|u| !**u) {
                         *used = true;
                         left -= 1;
@@ -164,11 +153,14 @@ impl R1cs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::Row;
     use crate::memory::Masking;
+    use hekaton_arith::Fr;
 
-    fn r1cs(rows: [Vec<Row>; 3]) -> R1cs {
+    fn r1cs([a, b, c]: [Vec<Row>; 3]) -> R1cs {
         let layout = VariableLayout::new(0, Masking::Unmasked);
-        R1cs { name: "t".into(), layout, variables: 6, rows }
+        let matrices = Matrices::new([&a, &b, &c]).unwrap();
+        R1cs { name: "t".into(), layout, variables: 6, matrices }
     }
 
     #[test]
@@ -182,12 +174,14 @@ mod tests {
         ]);
         assert_eq!(a.digest(), same.digest());
         assert_eq!(a.first_difference(&same), None);
-        let mut other = a.clone();
-        other.rows[0][0][1].0 = Fr::from(5u64);
+        let mut other = a.matrices.to_rows();
+        other[0][0][1].0 = Fr::from(5u64);
+        let other = r1cs(other);
         assert_ne!(a.digest(), other.digest());
         assert_eq!(a.first_difference(&other), Some(R1csDifference::Row(0)));
-        let mut longer = a.clone();
-        longer.rows.iter_mut().for_each(|m| m.push(vec![one(1, 0)]));
+        let mut longer = a.matrices.to_rows();
+        longer.iter_mut().for_each(|m| m.push(vec![one(1, 0)]));
+        let longer = r1cs(longer);
         assert_ne!(a.digest(), longer.digest());
         assert_eq!(a.first_difference(&longer), Some(R1csDifference::Row(1)));
         assert_eq!(longer.first_difference(&a), Some(R1csDifference::Row(1)));

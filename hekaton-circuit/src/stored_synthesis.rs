@@ -3,11 +3,12 @@
 use crate::circuit_error::CircuitError;
 use crate::execution::PrivateInput;
 use crate::ids::{InstanceId, TypeId};
+use crate::matrix::{MatrixBuilder, TooLarge};
 use crate::memory::Masking;
 use crate::panics::Failure;
 use crate::prefix::Prefix;
 use crate::prepared::PreparedCircuit;
-use crate::r1cs::{R1cs, Row};
+use crate::r1cs::R1cs;
 use crate::stored::Stored;
 use crate::synthesis::SynthesizeError;
 use crate::variables::VariableLayout;
@@ -35,29 +36,28 @@ impl PreparedCircuit<'_> {
         let slots = self.layout().slots(kind);
         let layout = VariableLayout::new(slots + masking.slots(), masking);
         let (variables, last) = (layout.len() + stored.own(kind), slots + stored.own(kind));
-        let mut rows = memory_rows(&layout);
+        let mut builder = MatrixBuilder::new();
+        let mut pushed = push_memory_rows(&layout, &mut builder);
         let mut outside = None;
-        let local = |row: &[(Fr, usize)], outside: &mut Option<usize>| -> Row {
-            let term = |(coefficient, variable): &(Fr, usize)| {
-                if *variable > last {
-                    outside.get_or_insert(*variable);
-                }
-                (*coefficient, variable_of(&layout, slots, *variable))
-            };
-            row.iter().map(term).collect()
-        };
         let read = stored.rows(kind, &mut |sides| {
-            for (matrix, side) in rows.iter_mut().zip(sides) {
-                matrix.push(local(side, &mut outside));
+            for (side, row) in sides.into_iter().enumerate() {
+                let terms = row.iter().map(|(coefficient, variable)| {
+                    if *variable > last {
+                        outside.get_or_insert(*variable);
+                    }
+                    (*coefficient, variable_of(&layout, slots, *variable))
+                });
+                pushed = pushed.and_then(|()| builder.push(side, terms));
             }
         });
         read.map_err(|failure| self.stored_error(kind, failure))?;
+        pushed.map_err(|error| SynthesizeError::TooLarge { kind: name.clone(), error })?;
         // Variables beyond the type's own would be those of nobody (spec: memory-check#variables).
         if let Some(variable) = outside {
             let why = format!("a constraint has variable {variable}, the last one is {last}");
             return Err(SynthesizeError::Stored { kind: name, why });
         }
-        Ok(R1cs { name, layout, variables, rows })
+        Ok(R1cs { name, layout, variables, matrices: builder.finish() })
     }
 
     /// The full assignment of an instance whose own values are stored.
@@ -118,18 +118,18 @@ fn variable_of(layout: &VariableLayout, slots: usize, local: usize) -> usize {
     }
 }
 
-/// The rows of the memory check (spec: memory-check#rows).
-fn memory_rows(layout: &VariableLayout) -> [Vec<Row>; 3] {
-    let one = |variable| (Fr::one(), variable);
-    let mut a = vec![layout.inverses().map(one).collect()];
-    let mut b = vec![vec![one(VariableLayout::ONE)]];
-    let mut c = vec![vec![one(layout.sum())]];
+/// Adds the rows of the memory check (spec: memory-check#rows).
+fn push_memory_rows(layout: &VariableLayout, builder: &mut MatrixBuilder) -> Result<(), TooLarge> {
+    let mut push = |a: &[usize], b: &[usize], c: usize| {
+        [a, b, &[c]].into_iter().enumerate().try_for_each(|(side, variables)| {
+            builder.push(side, variables.iter().map(|variable| (Fr::one(), *variable)))
+        })
+    };
+    let inverses: Vec<usize> = layout.inverses().collect();
+    push(&inverses, &[VariableLayout::ONE], layout.sum())?;
     let slots = layout.addresses().zip(layout.multiplicities());
-    let slots = slots.zip(layout.committed()).zip(layout.inverses());
-    for (((address, multiplicity), value), inverse) in slots {
-        a.push(vec![one(inverse)]);
-        b.push(vec![one(layout.g()), one(address), one(value)]);
-        c.push(vec![one(multiplicity)]);
-    }
-    [a, b, c]
+    let mut slots = slots.zip(layout.committed()).zip(inverses);
+    slots.try_for_each(|(((address, multiplicity), value), inverse)| {
+        push(&[inverse], &[layout.g(), address, value], multiplicity)
+    })
 }

@@ -4,6 +4,7 @@
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
 use crate::inlining;
+use crate::matrix::TooLarge;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::panics::{CircuitPanic, Failure};
 use crate::prefix::Prefix;
@@ -47,6 +48,14 @@ pub enum SynthesizeError {
         slots: usize,
         /// The slot.
         slot: usize,
+    },
+    /// The constraints of a type do not fit keys.
+    #[error("type '{kind}' is too large: {error}; divide it into smaller types")]
+    TooLarge {
+        /// The type.
+        kind: String,
+        /// What keys cannot count.
+        error: TooLarge,
     },
     /// The author's `synthesize` panicked.
     #[error("type '{kind}': {panic}")]
@@ -223,10 +232,12 @@ impl Synthesis<'_> {
 
     /// The matrices of a constraint system that [`Self::run`] has made.
     pub(crate) fn matrices(&self, cs: &ConstraintSystemRef<Fr>) -> Result<R1cs, SynthesizeError> {
-        let rows = cs.borrow().and_then(|cs| inlining::matrices(&cs));
-        let rows = rows.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
+        let matrices = cs.borrow().and_then(|cs| inlining::matrices(&cs));
+        let matrices = matrices.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
+        let too_large = |error| SynthesizeError::TooLarge { kind: self.name(), error };
+        let matrices = matrices.map_err(too_large)?;
         let variables = cs.num_instance_variables() + cs.num_witness_variables();
-        Ok(R1cs { name: self.name(), layout: self.variables, variables, rows })
+        Ok(R1cs { name: self.name(), layout: self.variables, variables, matrices })
     }
 }
 

@@ -4,7 +4,6 @@ use crate::ids::{InstanceId, WireName};
 use crate::layout::Layout;
 use crate::r1cs::R1cs;
 use crate::text::show;
-use ark_ff::One;
 use hekaton_arith::Fr;
 
 /// The label of the rows of the memory check.
@@ -53,9 +52,7 @@ pub(crate) struct Found {
 
 /// The sides of a constraint: `<A, z>`, `<B, z>` and `<C, z>`.
 pub(crate) fn sides(r1cs: &R1cs, constraint: usize, z: &[Fr]) -> [Fr; 3] {
-    // Most coefficients of most circuits are 1.
-    let term = |(k, i): &(Fr, usize)| if k.is_one() { z[*i] } else { *k * z[*i] };
-    [0, 1, 2].map(|m| r1cs.rows[m][constraint].iter().map(term).sum())
+    r1cs.matrices.all().map(|matrix| matrix.row(constraint, z))
 }
 
 /// Evaluates all constraints of an instance, and describes at most `limit` that do not hold,
@@ -96,9 +93,9 @@ fn wires_in(
     constraint: usize,
     z: &[Fr],
 ) -> Vec<(WireName, Fr)> {
-    let terms = r1cs.rows.iter().flat_map(|m| &m[constraint]);
+    let terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(constraint));
     let slot_of = |variable| r1cs.layout.slot_of(variable);
-    let mut slots: Vec<usize> = terms.filter_map(|(_, i)| slot_of(*i)).collect();
+    let mut slots: Vec<usize> = terms.filter_map(|(_, i)| slot_of(i)).collect();
     slots.sort_unstable();
     slots.dedup();
     let wires: Vec<_> = layout.wires_of(instance).collect();

@@ -8,12 +8,11 @@
 use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
-use hekaton_circuit::prover::{Prefix, Wiring};
+use hekaton_circuit::prover::{Matrices, Prefix, Wiring};
 use hekaton_circuit::{
     CheckError, Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit,
     R1cs, TypeId,
 };
-use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
 use hekaton_core::system::Clock;
 use hekaton_core::{Pool, Proof};
 
@@ -347,9 +346,7 @@ impl Sample<'_> {
         std::hint::black_box(r1cs.digest());
         let match_seconds = start.elapsed().cpu_seconds;
         let members = self.wiring.type_of.iter().filter(|k| **k == index).count() as u64;
-        let mut table = CoefficientTable::new();
-        let matrices = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
-        let size = TypeSize::of_r1cs(&r1cs, table.values.len(), members);
+        let size = TypeSize::of_r1cs(&r1cs, members);
         let Some(first) = self.wiring.type_of.iter().position(|k| *k == index) else {
             return Ok(TypeEstimate {
                 size,
@@ -364,7 +361,7 @@ impl Sample<'_> {
         // Takes the faster of two runs, because the first one fills caches and page tables.
         let ((z, a), (_, b)) =
             (self.witness(first, &r1cs, &values)?, self.witness(first, &r1cs, &values)?);
-        let rows = time_rows(&matrices, &table.values, &z);
+        let rows = time_rows(&r1cs.matrices, &z);
         let (committed, kernels) = (Scalars::new(&values).work(), Kernels::of(&r1cs, &z, &size));
         let commit = |units: &Units| Units::msm(units.g1, committed) + 100.0 * units.g1[0];
         let prove = |units: &Units, witness: f64| witness + rows + kernels.seconds(units);
@@ -428,11 +425,10 @@ impl Sample<'_> {
 }
 
 /// Times the three sparse products, computed as a prover does.
-fn time_rows(matrices: &[OwnedMatrix; 3], coefficients: &[Fr], z: &[Fr]) -> f64 {
+fn time_rows(matrices: &Matrices, z: &[Fr]) -> f64 {
     let start = Clock::start();
-    for owned in matrices {
-        let matrix = Matrix { starts: &owned.starts, entries: &owned.entries, coefficients };
-        let sum = (0..owned.starts.len() - 1).fold(Fr::zero(), |sum, row| sum + matrix.row(row, z));
+    for matrix in matrices.all() {
+        let sum = (0..matrix.rows()).fold(Fr::zero(), |sum, row| sum + matrix.row(row, z));
         std::hint::black_box(sum);
     }
     start.elapsed().cpu_seconds
@@ -454,7 +450,7 @@ impl Kernels {
         let auxiliary = r1cs.layout.auxiliary(z.len());
         let used = |m: usize, end: usize| -> MsmWork {
             let mut used = vec![false; z.len()];
-            r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
+            r1cs.matrices.sides[m].entries.iter().for_each(|[v, _]| used[*v as usize] = true);
             let list: Vec<u32> = (0..end).filter(|j| used[*j]).map(|j| j as u32).collect();
             Scalars::select(z, &list).work()
         };

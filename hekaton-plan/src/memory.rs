@@ -20,8 +20,8 @@ const TABLES: u64 = 72;
 /// Bytes of the section `shape` of a proving key: four numbers.
 const SHAPE: u64 = 32;
 /// Bytes per entry and per row of the matrices while keys are compared with their circuit's code.
-const MATCH_ENTRY: u64 = 64;
-const MATCH_ROW: u64 = 200;
+const MATCH_ENTRY: u64 = 24;
+const MATCH_ROW: u64 = 300;
 /// Bytes of the program, stacks and allocator.
 const PROCESS: u64 = 16 << 20;
 /// Bytes per slot of each subcircuit: value, address, multiplicity, and the entries of the layout.
@@ -70,19 +70,20 @@ impl TypeSize {
     }
 
     /// Counts from the constraints what setup would write.
-    pub(crate) fn of_r1cs(r1cs: &R1cs, coefficients: usize, instances: u64) -> Self {
+    pub(crate) fn of_r1cs(r1cs: &R1cs, instances: u64) -> Self {
         let (layout, variables) = (&r1cs.layout, r1cs.variables as u64);
         let slots = layout.slots() as u64;
         let constraints = r1cs.constraints() as u64;
         let domain = Domain::size_for(r1cs.constraints()) as u64;
         let columns = |m: usize| {
             let mut used = vec![false; r1cs.variables];
-            r1cs.rows[m].iter().flatten().for_each(|(_, variable)| used[*variable] = true);
+            r1cs.matrices.sides[m].entries.iter().for_each(|[v, _]| used[*v as usize] = true);
             used
         };
         let count = |used: &[bool]| used.iter().filter(|u| **u).count() as u64;
         let [a, b, c] = [0, 1, 2].map(columns);
-        let entries: u64 = r1cs.rows.iter().flatten().map(|row| row.len() as u64).sum();
+        let entries: u64 = r1cs.matrices.sides.iter().map(|m| m.entries.len() as u64).sum();
+        let coefficients = r1cs.matrices.coefficients.len();
         let matrices = 8 * entries + 3 * 4 * (constraints + 1) + 32 * coefficients as u64;
         // The sizes in a key file: two coordinates of 48 bytes per point of G1, four per point of
         // G2, and indices of 4 bytes (spec: mirage#queries).
@@ -217,7 +218,6 @@ mod tests {
     #[test]
     fn key_sizes_are_exact() {
         use hekaton_circuit::{Masking, PreparedCircuit};
-        use hekaton_core::mirage::{CoefficientTable, OwnedMatrix};
         let engine = LocalEngine::new(None).unwrap();
         for zero_knowledge in [true, false] {
             let circuit = Squares::new(&[0, 1, 1, 0, 1]);
@@ -230,9 +230,7 @@ mod tests {
             let circuit = PreparedCircuit::new(&circuit).unwrap();
             for (kind, size) in circuit.layout().type_ids().zip(type_sizes(&keys).unwrap()) {
                 let r1cs = circuit.r1cs(kind, Masking::new(zero_knowledge)).unwrap();
-                let mut table = CoefficientTable::new();
-                r1cs.rows.iter().for_each(|rows| drop(OwnedMatrix::new(rows, &mut table)));
-                assert_eq!(TypeSize::of_r1cs(&r1cs, table.values.len(), size.instances), size);
+                assert_eq!(TypeSize::of_r1cs(&r1cs, size.instances), size);
             }
         }
     }

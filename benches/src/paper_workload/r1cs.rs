@@ -16,7 +16,7 @@ use ark_relations::gr1cs::{
     SynthesisMode, Variable,
 };
 use hekaton_arith::{Fr, batch_invert, powers};
-use hekaton_core::mirage::{CoefficientTable, Matrix, OwnedMatrix};
+use hekaton_circuit::prover::{Matrices, Matrix};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -283,8 +283,7 @@ pub struct System {
     pub public: Range<usize>,
     /// The committed variables.
     pub committed: Range<usize>,
-    matrices: [OwnedMatrix; 3],
-    coefficients: Vec<Fr>,
+    matrices: Matrices,
 }
 
 impl System {
@@ -301,8 +300,6 @@ impl System {
         let [a, b, c] = matrices.values().next().map(Vec::as_slice).unwrap_or_default() else {
             return Err("expected three matrices".into());
         };
-        let mut table = CoefficientTable::new();
-        let owned = [a, b, c].map(|rows| OwnedMatrix::new(rows, &mut table));
         let public = 0..cs.num_instance_variables();
         let variables = public.end + cs.num_witness_variables();
         let out = Self {
@@ -311,8 +308,7 @@ impl System {
             variables,
             public,
             committed,
-            matrices: owned,
-            coefficients: table.values,
+            matrices: Matrices::new([a, b, c])?,
         };
         match out.unsatisfied(&shape.witness(trace, request)?) {
             Some(row) => Err(format!("the witness does not satisfy row {row}").into()),
@@ -322,11 +318,7 @@ impl System {
 
     /// The matrices A, B and C.
     pub fn matrices(&self) -> [Matrix<'_>; 3] {
-        self.matrices.each_ref().map(|m| Matrix {
-            starts: &m.starts,
-            entries: &m.entries,
-            coefficients: &self.coefficients,
-        })
+        self.matrices.all()
     }
 
     /// The first row that an assignment does not satisfy.
@@ -339,7 +331,7 @@ impl System {
     #[allow(clippy::cast_possible_truncation, reason = "entries hold variables in 32 bits")]
     pub fn occurring(&self, matrices: Range<usize>) -> Vec<u32> {
         let mut used = vec![false; self.variables];
-        for [variable, _] in self.matrices[matrices].iter().flat_map(|m| &m.entries) {
+        for [variable, _] in self.matrices.sides[matrices].iter().flat_map(|m| &m.entries) {
             used[*variable as usize] = true;
         }
         (0..self.variables).filter(|j| used[*j]).map(|j| j as u32).collect()

@@ -6,7 +6,7 @@ use crate::keys::{KeyFileError, ProverKeys};
 use crate::mirage::{ProvingKey, TypeError};
 use crate::pool::Pool;
 use crate::verifier::verifying_key::KeyType;
-use hekaton_circuit::prover::{Wiring, canonical_row};
+use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{Masking, PreparedCircuit, R1cs, R1csDifference, SynthesizeError, TypeId};
 
 /// The keys do not belong to the circuit.
@@ -154,12 +154,8 @@ pub(crate) fn keys_match(
 fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifference>, KeyFileError> {
     let matrices = key.matrices()?;
     let (rows, found) = (key.constraints(), r1cs.constraints());
-    let same = |row: &usize| {
-        let side = |m: usize| {
-            canonical_row(&matrices[m].entries_of(*row)) == canonical_row(&r1cs.rows[m][*row])
-        };
-        (0..3).all(side)
-    };
+    let sides: Vec<_> = matrices.iter().zip(r1cs.matrices.all()).collect();
+    let same = |row: &usize| sides.iter().all(|(m, code)| m.is_same(*row, code, *row));
     let differs = (0..rows.min(found)).find(|row| !same(row));
     let differs = differs.or_else(|| (rows != found).then(|| rows.min(found)));
     key.matrices_used();

@@ -2,7 +2,7 @@
 
 use crate::keys::{CircuitMismatch, ProverKeys};
 use crate::mirage::{ProvingKey, check_type};
-use hekaton_circuit::prover::VariableLayout;
+use hekaton_circuit::prover::{Matrices, Matrix, Rows, VariableLayout};
 use hekaton_circuit::{Fr, Masking, R1cs};
 
 /// A constraint over local variables: 0 is the constant 1, 1 to s are the slots without masks, own
@@ -30,8 +30,8 @@ pub fn stored_constraints(
         return Err(CircuitMismatch::Digest { kind: r1cs.name });
     }
     let layout = &r1cs.layout;
-    let local = |(coefficient, variable): &(Fr, usize)| {
-        let local = match *variable {
+    let local = |(coefficient, variable): (Fr, usize)| {
+        let local = match variable {
             VariableLayout::ONE => 0,
             // `check_type` leaves nothing else: slots without masks, and own variables.
             variable => match layout.slot_of(variable) {
@@ -39,10 +39,10 @@ pub fn stored_constraints(
                 None => 1 + layout.author_slots() + (variable - layout.len()),
             },
         };
-        (*coefficient, local)
+        (coefficient, local)
     };
     let rows = layout.author_rows(r1cs.constraints());
-    let side = |matrix: usize, row: usize| r1cs.rows[matrix][row].iter().map(local).collect();
+    let side = |matrix: usize, row: usize| r1cs.side(matrix).terms(row).map(local).collect();
     Ok(rows.map(|row| [0, 1, 2].map(|matrix| side(matrix, row))).collect())
 }
 
@@ -53,10 +53,9 @@ fn r1cs_of(key: &ProvingKey, masking: Masking) -> Result<R1cs, CircuitMismatch> 
         return Err(CircuitMismatch::Types);
     }
     let layout = VariableLayout::new(key.slots(), masking);
-    let matrices = key.matrices()?;
-    let rows = [0, 1, 2].map(|matrix: usize| {
-        (0..key.constraints()).map(|row| matrices[matrix].entries_of(row)).collect()
-    });
+    let [a, b, c] = key.matrices()?;
+    let owned = |m: Matrix<'_>| Rows { starts: m.starts.to_vec(), entries: m.entries.to_vec() };
+    let matrices = Matrices { coefficients: a.coefficients.to_vec(), sides: [a, b, c].map(owned) };
     key.matrices_used();
-    Ok(R1cs { name, layout, variables: key.variables(), rows })
+    Ok(R1cs { name, layout, variables: key.variables(), matrices })
 }

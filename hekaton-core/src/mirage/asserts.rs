@@ -3,7 +3,7 @@
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
 use hekaton_circuit::R1cs;
-use hekaton_circuit::prover::VariableLayout;
+use hekaton_circuit::prover::{Matrix, VariableLayout};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -110,8 +110,6 @@ impl VariablePartition {
     }
 }
 
-type Row = Vec<(Fr, usize)>;
-
 /// Index of the matrix, and row.
 type Place = (usize, usize);
 
@@ -119,26 +117,26 @@ type Place = (usize, usize);
 type Column = BTreeMap<Place, Fr>;
 
 /// Whether a row has exactly the expected variables, each with the coefficient 1.
-fn same_row(found: &Row, expected: &[usize]) -> bool {
-    let mut variables: Vec<usize> = found.iter().map(|(_, i)| *i).collect();
+fn same_row(matrix: &Matrix<'_>, row: usize, expected: &[usize]) -> bool {
+    let mut variables: Vec<usize> = matrix.terms(row).map(|(_, i)| i).collect();
     variables.sort_unstable();
     let mut expected = expected.to_vec();
     expected.sort_unstable();
-    variables == expected && found.iter().all(|(k, _)| *k == Fr::ONE)
+    variables == expected && matrix.terms(row).all(|(k, _)| k == Fr::ONE)
 }
 
 /// Checks that the rows of the memory check are there, in order, and exactly as required (spec:
 /// memory-check#rows, memory-check#asserts).
 fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
     let layout = &r1cs.layout;
-    let [a, b, c] = &r1cs.rows;
+    let [a, b, c] = &r1cs.matrices.all();
     let u: Vec<usize> = layout.inverses().collect();
     let (one, sum, row) = (VariableLayout::ONE, layout.sum(), VariableLayout::SUM_ROW);
     // Row 0, also for s = 0: without it e would be a free variable (spec: memory-check#rows).
     if r1cs.constraints() <= row
-        || !same_row(&a[row], &u)
-        || !same_row(&b[row], &[one])
-        || !same_row(&c[row], &[sum])
+        || !same_row(a, row, &u)
+        || !same_row(b, row, &[one])
+        || !same_row(c, row, &[sum])
     {
         return Err(TypeError::Row { kind: r1cs.name.clone(), row, expected: "(sum u) 1 = e" });
     }
@@ -149,9 +147,9 @@ fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
         let row = layout.fingerprint_row(slot);
         let fingerprint = [layout.g(), x, v];
         let holds = r1cs.constraints() > row
-            && same_row(&a[row], &[*u])
-            && same_row(&b[row], &fingerprint)
-            && same_row(&c[row], &[mu]);
+            && same_row(a, row, &[*u])
+            && same_row(b, row, &fingerprint)
+            && same_row(c, row, &[mu]);
         if !holds {
             return Err(TypeError::Row {
                 kind: r1cs.name.clone(),
@@ -169,9 +167,11 @@ fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
 fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
     let layout = &r1cs.layout;
     let sum = layout.sum();
-    for (row, terms) in r1cs.rows.iter().flat_map(|m| m.iter().enumerate().skip(layout.rows())) {
-        for (_, variable) in terms {
-            let wire = match variable {
+    let rows = layout.author_rows(r1cs.constraints());
+    let places = r1cs.matrices.all().into_iter().flat_map(|m| rows.clone().map(move |r| (m, r)));
+    for (matrix, row) in places {
+        for (_, variable) in matrix.terms(row) {
+            let wire = match &variable {
                 v if *v == sum => "the sum e",
                 v if layout.preprocessed().contains(v) => "a preprocessed wire",
                 v if layout.masks().contains(v) => "a mask",
@@ -188,10 +188,8 @@ fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
 pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
-    let entries =
-        r1cs.rows.iter().map(|m| m.iter().map(Vec::len).sum::<usize>()).max().unwrap_or(0);
     // Indices of the key files are u32, and the domain must stay below the 2-adicity of r - 1.
-    if constraints > 1 << 28 || variables > 1 << 28 || entries > u32::MAX as usize {
+    if constraints > 1 << 28 || variables > 1 << 28 {
         return Err(TypeError::Size { kind: kind(), constraints, variables });
     }
     check_memory_rows(r1cs)?;
@@ -207,10 +205,10 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
     let committed = r1cs.layout.committed();
     // One column per committed variable: (matrix, row) -> coefficient.
     let mut columns: Vec<Column> = vec![BTreeMap::new(); committed.len()];
-    for (m, rows) in r1cs.rows.iter().enumerate() {
-        for (row, terms) in rows.iter().enumerate() {
-            for (k, variable) in terms {
-                if committed.contains(variable) {
+    for (m, matrix) in r1cs.matrices.all().iter().enumerate() {
+        for row in 0..matrix.rows() {
+            for (k, variable) in matrix.terms(row) {
+                if committed.contains(&variable) {
                     *columns[variable - committed.start].entry((m, row)).or_default() += k;
                 }
             }

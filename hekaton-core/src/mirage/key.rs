@@ -1,12 +1,11 @@
 //! The proving key of one type (spec: mirage#queries): queries and matrices, in memory or in place
 //! in a mapped file.
 
-use super::matrix::Matrix;
 use crate::keys::{KeyFileError, Sections};
 use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, Scalars, fr_from_bytes};
 use hekaton_circuit::Masking;
-use hekaton_circuit::prover::VariableLayout;
+use hekaton_circuit::prover::{Matrix, VariableLayout};
 use std::ops::Range;
 
 /// Sizes of a type, in the section `shape`.

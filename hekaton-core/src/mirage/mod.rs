@@ -7,7 +7,6 @@
 
 mod asserts;
 mod key;
-mod matrix;
 mod prover;
 mod setup;
 mod verifier;
@@ -20,6 +19,5 @@ pub use verifier::{MirageInstance, MirageVerifier};
 #[cfg(test)]
 pub(crate) use asserts::{VariablePartition, check_rank};
 pub(crate) use asserts::{check_secrets, check_type};
-pub use matrix::{CoefficientTable, Matrix, OwnedMatrix};
 pub(crate) use prover::{Blinding, ProverError, commit, prove};
 pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type, wipe_stack};

@@ -2,7 +2,6 @@
 
 use super::asserts::{TypeError, VariablePartition};
 use super::key::{Elements, Shape};
-use super::matrix::{CoefficientTable, OwnedMatrix};
 use crate::keys::Sections;
 use ark_ff::{Field, One, Zero};
 use hekaton_arith::{
@@ -10,6 +9,7 @@ use hekaton_arith::{
     powers,
 };
 use hekaton_circuit::R1cs;
+use hekaton_circuit::prover::{Matrices, Matrix};
 use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -93,11 +93,11 @@ fn lagrange(domain: &Domain, tau: Fr, shift: Fr) -> Vec<Fr> {
 }
 
 /// Returns the column polynomials of a matrix at tau.
-fn columns(rows: &[Vec<(Fr, usize)>], lagrange: &[Fr], variables: usize) -> Vec<Fr> {
+fn columns(matrix: &Matrix<'_>, lagrange: &[Fr], variables: usize) -> Vec<Fr> {
     let mut out = vec![Fr::zero(); variables];
-    for (row, l) in rows.iter().zip(lagrange) {
-        for (k, variable) in row {
-            out[*variable] += if k.is_one() { *l } else { *k * l };
+    for (row, l) in (0..matrix.rows()).zip(lagrange) {
+        for (k, variable) in matrix.terms(row) {
+            out[variable] += if k.is_one() { *l } else { k * l };
         }
     }
     out
@@ -140,13 +140,10 @@ fn check_theta(bases: &Bases, kappa: Fr, p_e: Fr, theta_2: G2Point) -> Result<()
 }
 
 /// Adds the three matrices and the table of their coefficients.
-fn push_matrices(sections: &mut Sections, r1cs: &R1cs) {
-    let mut table = CoefficientTable::new();
-    let [ma, mb, mc] = [0, 1, 2].map(|m| OwnedMatrix::new(&r1cs.rows[m], &mut table));
-    sections.push("coefficients", table.values.iter().map(fr_to_bytes).collect());
-    for (rows, entries, matrix) in
-        [("ma_rows", "ma", ma), ("mb_rows", "mb", mb), ("mc_rows", "mc", mc)]
-    {
+fn push_matrices(sections: &mut Sections, matrices: Matrices) {
+    sections.push("coefficients", matrices.coefficients.iter().map(fr_to_bytes).collect());
+    let names = [("ma_rows", "ma"), ("mb_rows", "mb"), ("mc_rows", "mc")];
+    for ((rows, entries), matrix) in names.into_iter().zip(matrices.sides) {
         sections.push(rows, matrix.starts);
         sections.push(entries, matrix.entries);
     }
@@ -182,7 +179,7 @@ pub(crate) fn wipe_stack() {
 /// afterwards.
 #[inline(never)]
 pub(crate) fn setup_type(
-    r1cs: &R1cs,
+    r1cs: R1cs,
     shared: &SharedSecrets,
     secrets: &TypeSecrets,
     bases: &Bases,
@@ -202,11 +199,11 @@ pub(crate) fn setup_type(
 
     // Column polynomials at tau: a_j, b_j, c_j and p_j = beta a_j + alpha b_j + c_j.
     let l = Zeroizing::new(lagrange(&domain, tau, Fr::ONE));
-    let [a, b, c] = [0, 1, 2].map(|m| Zeroizing::new(columns(&r1cs.rows[m], &l, r1cs.variables)));
+    let [a, b, c] = [0, 1, 2].map(|m| Zeroizing::new(columns(&r1cs.side(m), &l, r1cs.variables)));
     let p: Zeroizing<Vec<Fr>> =
         Zeroizing::new((0..r1cs.variables).map(|j| beta * a[j] + alpha * b[j] + c[j]).collect());
     // Each variable is in one part, so e has no query that C could shift (spec: mirage#parts).
-    let parts = VariablePartition::new(r1cs);
+    let parts = VariablePartition::new(&r1cs);
     parts.check(&r1cs.name, r1cs.variables)?;
 
     let half_t = half * t;
@@ -252,7 +249,7 @@ pub(crate) fn setup_type(
             delta_2: bases.one_g2(secrets.delta),
         }],
     );
-    push_matrices(&mut sections, r1cs);
+    push_matrices(&mut sections, r1cs.matrices);
     sections.push("d", bases.g1(&d));
     sections.push("a_variables", a_variables);
     sections.push("a", bases.g1(&a));

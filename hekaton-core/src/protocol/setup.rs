@@ -307,12 +307,13 @@ fn setup_types<E>(
         // (spec: memory-check#asserts, memory-check#rank).
         check_type(&r1cs)?;
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
-        let output = setup_type(&r1cs, &secrets.shared, kind, bases)?;
+        let digest = r1cs.digest();
+        let output = setup_type(r1cs, &secrets.shared, kind, bases)?;
         // The proving key lives as long as its user wants.
         wipe_stack();
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
-        logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: r1cs.digest() });
+        logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: digest });
     }
     Ok((logs, elements))
 }

@@ -7,7 +7,7 @@ use crate::protocol::{Secrets, SetupError, SetupOptions, setup, setup_wiring};
 use crate::verifier::verifying_key::VerifyingKey;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
-use hekaton_circuit::prover::{VariableLayout, Wiring};
+use hekaton_circuit::prover::{Matrices, VariableLayout, Wiring};
 use hekaton_circuit::{
     Circuit, InstanceId, Layout, LayoutBuilder, LayoutError, Masking, PreparedCircuit, PublicWire,
     R1cs, SlotAccess, WireName, Writer,
@@ -199,6 +199,14 @@ fn layout_errors_name_wire_and_instances() {
     assert_eq!(error, LayoutError::UnusedWire(WireName("w", 3)));
 }
 
+/// The rows of A, B and C, written out.
+type Lists = [Vec<Vec<(Fr, usize)>>; 3];
+
+/// An R1CS with other matrices.
+fn with_rows(r1cs: &R1cs, [a, b, c]: Lists) -> R1cs {
+    R1cs { matrices: Matrices::new([&a, &b, &c]).unwrap(), ..r1cs.clone() }
+}
+
 /// Adversarial test 11: a committed wire in no constraint; two equal committed columns; one a
 /// combination of two others.
 #[test]
@@ -207,9 +215,9 @@ fn a11_unbound_committed_wires() {
     assert_eq!(check_type(&good), Ok(()));
     let v = good.layout.committed().start;
     // Without their fingerprint rows the wires are bound only by what the author wrote.
-    let bare = |rows: Vec<Vec<(Fr, usize)>>| R1cs {
-        rows: [rows.clone(), vec![vec![]; rows.len()], vec![vec![]; rows.len()]],
-        ..good.clone()
+    let bare = |rows: Vec<Vec<(Fr, usize)>>| {
+        let empty = vec![vec![]; rows.len()];
+        with_rows(&good, [rows, empty.clone(), empty])
     };
     let one = Fr::ONE;
     let two = Fr::from(2u64);
@@ -247,36 +255,32 @@ fn rows_of_the_memory_check() {
     let good = r1cs();
     let layout = good.layout;
     let (e, v, last) = (layout.sum(), layout.committed().start, good.constraints() - 1);
-    let refuse = |change: &dyn Fn(&mut R1cs)| {
-        let mut bad = good.clone();
+    let refuse = |change: &dyn Fn(&mut Lists)| {
+        let mut bad = good.matrices.to_rows();
         change(&mut bad);
-        check_type(&bad).unwrap_err()
+        check_type(&with_rows(&good, bad)).unwrap_err()
     };
     let one = Fr::ONE;
-    assert!(matches!(refuse(&|r| r.rows[2][0].push((one, 0))), TypeError::Row { row: 0, .. }));
+    assert!(matches!(refuse(&|r| r[2][0].push((one, 0))), TypeError::Row { row: 0, .. }));
     assert!(matches!(
         refuse(&|r| {
-            r.rows[0][0].pop();
+            r[0][0].pop();
         }),
         TypeError::Row { row: 0, .. }
     ));
-    assert!(matches!(
-        refuse(&|r| r.rows[0][0][0].0 = Fr::from(2u64)),
-        TypeError::Row { row: 0, .. }
-    ));
-    assert!(matches!(refuse(&|r| r.rows[0][2].push((one, v))), TypeError::Row { row: 2, .. }));
-    assert!(matches!(refuse(&|r| r.rows[1][1][0].1 += 1), TypeError::Row { row: 1, .. }));
-    assert!(matches!(refuse(&|r| r.rows[2][3] = vec![]), TypeError::Row { row: 3, .. }));
+    assert!(matches!(refuse(&|r| r[0][0][0].0 = Fr::from(2u64)), TypeError::Row { row: 0, .. }));
+    assert!(matches!(refuse(&|r| r[0][2].push((one, v))), TypeError::Row { row: 2, .. }));
+    assert!(matches!(refuse(&|r| r[1][1][0].1 += 1), TypeError::Row { row: 1, .. }));
+    assert!(matches!(refuse(&|r| r[2][3] = vec![]), TypeError::Row { row: 3, .. }));
     // The fingerprint on the side of A, as it was once.
-    let turned = |r: &mut R1cs| {
-        let [a, b, _] = &mut r.rows;
+    let turned = |[a, b, _]: &mut Lists| {
         std::mem::swap(&mut a[1], &mut b[1]);
     };
     assert!(matches!(refuse(&turned), TypeError::Row { row: 1, .. }));
     // e in another row, in each matrix; and a preprocessed wire in an author's row
     for m in 0..3 {
         assert!(matches!(
-            refuse(&|r| r.rows[m][last].push((one, e))),
+            refuse(&|r| r[m][last].push((one, e))),
             TypeError::ReservedWire { wire: "the sum e", .. }
         ));
         // g, x, mu, masks, u
@@ -293,7 +297,7 @@ fn rows_of_the_memory_check() {
             u.end - 1,
         ] {
             assert!(matches!(
-                refuse(&|r| r.rows[m][last].push((one, wire))),
+                refuse(&|r| r[m][last].push((one, wire))),
                 TypeError::ReservedWire { .. }
             ));
         }
@@ -303,7 +307,7 @@ fn rows_of_the_memory_check() {
         name: "t".into(),
         layout: VariableLayout::new(0, Masking::Unmasked),
         variables: 3,
-        rows: [vec![], vec![], vec![]],
+        matrices: Matrices::new([&[], &[], &[]]).unwrap(),
     };
     assert!(matches!(check_type(&empty), Err(TypeError::Row { row: 0, .. })));
 }
