@@ -40,8 +40,11 @@ struct Combinations<'a> {
 
 /// Returns the matrices A, B and C as canonical rows: variables in ascending order, each once, with
 /// coefficients that are not zero. `None` if the system has no R1CS predicate, or a combination
-/// refers to one that was made after it.
-pub(crate) fn matrices(cs: &ConstraintSystem<Fr>) -> Option<Result<Matrices, TooLarge>> {
+/// refers to one that was made after it. Unlike arkworks' own, it needs no `finalize`.
+///
+/// # Errors
+/// If a matrix has too many entries or variables.
+pub fn matrices_of(cs: &ConstraintSystem<Fr>) -> Option<Result<Matrices, TooLarge>> {
     let constraints = cs.predicate_constraint_systems.get(R1CS_PREDICATE_LABEL)?.get_constraints();
     let mut combinations = Combinations::new(cs, constraints);
     let [a, b, c] = constraints.as_slice() else { return None };
@@ -213,7 +216,7 @@ mod tests {
     fn the_matrices_are_those_of_arkworks() {
         for seed in 0..50 {
             let mut cs = system(seed);
-            let ours = matrices(&cs).unwrap().unwrap();
+            let ours = matrices_of(&cs).unwrap().unwrap();
             cs.finalize();
             let theirs = &cs.to_matrices().unwrap()[R1CS_PREDICATE_LABEL];
             for (ours, theirs) in ours.all().iter().zip(theirs) {

@@ -218,8 +218,8 @@ impl<'a> Matrix<'a> {
         self.starts.len().saturating_sub(1)
     }
 
-    /// The entries of a row.
-    pub(crate) fn entries_of(&self, row: usize) -> &'a [[u32; 2]] {
+    /// The entries of a row: variables and indices of coefficients.
+    pub fn entries_of(&self, row: usize) -> &'a [[u32; 2]] {
         &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]
     }
 

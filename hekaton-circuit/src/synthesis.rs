@@ -3,7 +3,7 @@
 
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
-use crate::inlining;
+use crate::inlining::matrices_of;
 use crate::matrix::TooLarge;
 use crate::memory::{Masking, MemoryChallenges, SlotAccess};
 use crate::panics::{CircuitPanic, Failure};
@@ -232,7 +232,7 @@ impl Synthesis<'_> {
 
     /// The matrices of a constraint system that [`Self::run`] has made.
     pub(crate) fn matrices(&self, cs: &ConstraintSystemRef<Fr>) -> Result<R1cs, SynthesizeError> {
-        let matrices = cs.borrow().and_then(|cs| inlining::matrices(&cs));
+        let matrices = cs.borrow().and_then(|cs| matrices_of(&cs));
         let matrices = matrices.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
         let too_large = |error| SynthesizeError::TooLarge { kind: self.name(), error };
         let matrices = matrices.map_err(too_large)?;

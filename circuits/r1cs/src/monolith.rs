@@ -2,10 +2,11 @@
 
 use crate::system::{RowError, System, SystemBuilder, bytes_of};
 use ark_relations::gr1cs::{
-    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal,
-    R1CS_PREDICATE_LABEL, SynthesisError, SynthesisMode,
+    ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal, SynthesisError,
+    SynthesisMode,
 };
 use hekaton_circuit::Fr;
+use hekaton_circuit::prover::matrices_of;
 
 /// Why an arkworks circuit has no constraint system.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -37,26 +38,24 @@ pub enum MonolithError {
 /// If the synthesis fails, or there are constraints other than R1CS.
 pub fn system_of(circuit: impl ConstraintSynthesizer<Fr>) -> Result<System, MonolithError> {
     let cs = synthesize(circuit, SynthesisMode::Setup)?;
-    let matrices = cs.to_matrices()?;
-    let predicates = matrices.len();
-    let rows = matrices.into_iter().find(|(label, _)| label.as_str() == R1CS_PREDICATE_LABEL);
-    let Some((_, rows)) = rows else { return Err(MonolithError::Predicate) };
-    let [a, b, c] = rows.as_slice() else { return Err(MonolithError::Predicate) };
-    if predicates != 1 {
-        return Err(MonolithError::Predicate);
-    }
     let count = |n: usize| u32::try_from(n).map_err(|_| MonolithError::TooLarge);
     let public = cs.num_instance_variables();
     let wires = count(public + cs.num_witness_variables())?;
+    if cs.num_predicates() != 1 {
+        return Err(MonolithError::Predicate);
+    }
+    let matrices = cs.borrow().and_then(|cs| matrices_of(&cs)).ok_or(MonolithError::Predicate)?;
+    let matrices = matrices.map_err(|_| MonolithError::TooLarge)?;
+    drop(cs);
+    let coefficients: Vec<_> = matrices.coefficients.iter().map(|k| (bytes_of(k), *k)).collect();
     let mut system = SystemBuilder::new(wires, count(public - 1)?);
-    for (number, combinations) in a.iter().zip(b).zip(c).enumerate() {
-        let number = count(number)?;
+    for row in 0..matrices.side(0).rows() {
+        let number = count(row)?;
         let in_row = |error| MonolithError::Row { number, error };
-        let ((a, b), c) = combinations;
-        for combination in [a, b, c] {
-            for (coefficient, wire) in combination {
-                let (wire, value) = (count(*wire)?, || *coefficient);
-                system.term(wire, &bytes_of(coefficient), value).map_err(in_row)?;
+        for side in matrices.all() {
+            for [wire, k] in side.entries_of(row) {
+                let (bytes, value) = &coefficients[*k as usize];
+                system.term(*wire, bytes, || *value).map_err(in_row)?;
             }
             system.end_combination().map_err(in_row)?;
         }
@@ -87,6 +86,5 @@ fn synthesize(
     cs.set_mode(mode);
     cs.set_optimization_goal(OptimizationGoal::None);
     circuit.generate_constraints(cs.clone())?;
-    cs.finalize();
     Ok(cs)
 }

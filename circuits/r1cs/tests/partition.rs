@@ -63,11 +63,14 @@ proptest! {
     #[test]
     fn moves_make_cuts_cheaper(
         rows in any_rows(40),
+        alone in prop::collection::vec(1u32..40, 0..40),
         parts in 1u32..6,
         public in 0u32..4,
-        seed in prop::collection::vec(any::<u32>(), 60),
+        seed in prop::collection::vec(any::<u32>(), 100),
         room in 0u64..20,
     ) {
+        // Rows with one wire move with others.
+        let rows: Vec<_> = rows.into_iter().chain(alone.into_iter().map(|w| vec![w])).collect();
         let system = system(40, public, &rows);
         let occurrences = Occurrences::new(&system);
         prop_assert_eq!(occurrences.count(), rows.iter().map(Vec::len).sum::<usize>());
@@ -147,6 +150,32 @@ fn a_row_in_the_wrong_part_moves() {
     assert_eq!(improve(&mut cut, &system, &occurrences, 100), 1);
     assert_eq!((cut.part_of[4], cut.cost(&system, &occurrences).occurrences()), (0, 2));
     assert_eq!(Cut::whole(&system).cost(&system, &occurrences).occurrences(), 0);
+}
+
+/// The row that adds up bits moves with the rows of the bits, to where the bits are used: none of
+/// these moves gains anything alone.
+#[test]
+fn sums_move_with_their_bits() {
+    let bits = 2..10;
+    let mut rows: Vec<Vec<u32>> = vec![vec![19, 20], vec![1, 20]];
+    rows.extend(bits.clone().map(|bit| vec![bit]));
+    rows.push(std::iter::once(1).chain(bits.clone()).collect());
+    rows.extend(bits.map(|bit| vec![bit, 2 + (bit - 1) % 8]));
+    let system = system(21, 0, &rows);
+    let occurrences = Occurrences::new(&system);
+    let part_of = (0..rows.len()).map(|row| u32::from(row > 10)).collect();
+    let mut cut = Cut { part_of, parts: 2 };
+    let before = cut.clone();
+    assert_eq!(cut.cost(&system, &occurrences).occurrences(), 16);
+    assert_eq!(improve(&mut cut, &system, &occurrences, 100), 1);
+    assert_eq!(cut.cost(&system, &occurrences).occurrences(), 2);
+    assert!(cut.part_of.iter().skip(2).all(|part| *part == 1) && cut.part_of[..2] == [0, 0]);
+    // Without room for all of them none moves: the other part would have 17 rows and a slot.
+    for (most, moves) in [(17 + FIXED_ROWS, 0), (18 + FIXED_ROWS, 1)] {
+        let mut cut = before.clone();
+        assert_eq!(improve(&mut cut, &system, &occurrences, most), moves);
+        assert_eq!(cut == before, moves == 0);
+    }
 }
 
 /// A move that makes a part larger needs room there; of equal parts, the first is taken.

@@ -1,4 +1,4 @@
-//! Moves single rows to other parts where that makes fewer occurrences.
+//! Moves rows to other parts where that makes fewer occurrences.
 
 use super::occurrences::{Occurrences, wires_of};
 use super::{Cut, FIXED_ROWS};
@@ -97,61 +97,139 @@ impl Change {
         let to = has(true, after) - has(is_there, lambda);
         Self { from, to }
     }
+
+    /// Both changes.
+    const fn and(self, other: Self) -> Self {
+        Self { from: self.from + other.from, to: self.to + other.to }
+    }
 }
 
-/// Moves single rows while that makes fewer occurrences of shared wires, in at most ten passes, to
-/// parts in which one of their wires occurs. No part exceeds `most` rows, slots included, that did
-/// not before. Returns how many moves were made.
+/// Moves rows while that makes fewer occurrences of shared wires, in at most ten passes, to parts in
+/// which one of their wires occurs: single rows, and rows with all that say of one of their wires
+/// what it may be, as the rows of bits do for the row that adds them up. No part exceeds `most` rows,
+/// slots included, that did not before. Returns how many moves were made.
 pub fn improve(cut: &mut Cut, system: &System, occurrences: &Occurrences, most: u64) -> usize {
-    let mut counts = Counts::new(cut, system, occurrences);
+    let counts = Counts::new(cut, system, occurrences);
     let cost = cut.cost(system, occurrences);
     let sizes = cost.rows.iter().zip(&cost.slots).map(|(rows, slots)| rows + slots + FIXED_ROWS);
-    let mut sizes: Vec<i64> = sizes.map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect();
+    let sizes = sizes.map(|size| i64::try_from(size).unwrap_or(i64::MAX)).collect();
     let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut moves = Moves { cut, counts, sizes, most, public: system.public() };
+    let alone = rows_alone(system);
     let mut moved = 0;
-    let (mut wires, mut targets) = (Vec::new(), Vec::new());
+    let (mut wires, mut unit, mut targets) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PASSES {
         let before = moved;
         for row in 0..system.rows() {
-            let from = cut.part_of[row];
             wires_of(system, row, &mut wires);
-            parts_nearby(&wires, &counts, &mut targets);
-            let change = |to: u32| {
-                let all = wires.iter().map(|wire| {
-                    let only_here = counts.get(cut, *wire, from) == 1;
-                    let is_there = counts.get(cut, *wire, to) > 0;
-                    let is_public = *wire <= system.public();
-                    Change::of_wire(is_public, counts.lambda(*wire), only_here, is_there)
-                });
-                all.fold(Change::default(), |sum, change| Change {
-                    from: sum.from + change.from,
-                    to: sum.to + change.to,
-                })
-            };
-            // The part with the largest gain that has room; of several, the first.
-            let mut best: Option<(Change, u32)> = None;
-            for to in targets.iter().copied().filter(|to| *to != from) {
-                let change = change(to);
-                let gain = |change: &Change| -change.from - change.to;
-                let grows = |part: u32, by: i64| by <= 0 || sizes[part as usize] + by <= most;
-                let fits = grows(to, change.to + 1) && grows(from, change.from - 1);
-                let is_better = best.is_none_or(|(other, _)| gain(&change) > gain(&other));
-                if fits && gain(&change) > 0 && is_better {
-                    best = Some((change, to));
-                }
+            parts_nearby(&wires, &moves.counts, &mut targets);
+            if targets.is_empty() {
+                continue;
             }
-            let Some((change, to)) = best else { continue };
-            wires.iter().for_each(|wire| counts.moved(cut, *wire, from, to));
-            sizes[from as usize] += change.from - 1;
-            sizes[to as usize] += change.to + 1;
-            cut.part_of[row] = to;
-            moved += 1;
+            unit.clear();
+            unit.extend(wires.iter().map(|wire| (*wire, None)));
+            moved += usize::from(moves.try_move(row, &unit, &targets));
+            let from = moves.cut.part_of[row];
+            for (wire, with) in &mut unit {
+                let other = alone[*wire as usize] as usize;
+                let is_here = moves.cut.part_of.get(other).is_some_and(|part| *part == from);
+                *with = (other != row && is_here).then_some(other);
+            }
+            if unit.iter().any(|(_, with)| with.is_some()) {
+                moved += usize::from(moves.try_move(row, &unit, &targets));
+            }
         }
         if moved == before {
             break;
         }
     }
     moved
+}
+
+/// For each wire the first row that has no other wire; `u32::MAX` if there is none.
+fn rows_alone(system: &System) -> Vec<u32> {
+    let mut alone = vec![u32::MAX; system.wires() as usize];
+    let mut wires = Vec::new();
+    for (row, number) in (0..system.rows()).zip(0u32..) {
+        wires_of(system, row, &mut wires);
+        if let [wire] = wires[..] {
+            let first = &mut alone[wire as usize];
+            *first = number.min(*first);
+        }
+    }
+    alone
+}
+
+/// A cut that is being improved.
+struct Moves<'a> {
+    cut: &'a mut Cut,
+    counts: Counts<'a>,
+    /// The rows of each part, slots included.
+    sizes: Vec<i64>,
+    most: i64,
+    /// The number of public wires.
+    public: u32,
+}
+
+impl Moves<'_> {
+    /// Moves a row to the one of these parts where that gains most, if it gains. `unit` are its wires,
+    /// and rows of the same part that have no wire but this one and move with it. Returns whether it
+    /// moved.
+    fn try_move(&mut self, row: usize, unit: &[(u32, Option<usize>)], targets: &[u32]) -> bool {
+        let Self { cut, counts, sizes, most, public } = self;
+        let from = cut.part_of[row];
+        // Wires that are in this part only cost the same wherever the row goes.
+        let mut local = Change::default();
+        let mut shared = Vec::with_capacity(unit.len());
+        for (wire, with) in unit {
+            let (is_public, moving) = (wire <= public, 1 + usize::from(with.is_some()));
+            match counts.shared.get(wire) {
+                Some(parts) => {
+                    let here = parts.iter().find(|(part, _)| *part == from);
+                    let only_here = here.is_some_and(|(_, rows)| *rows as usize == moving);
+                    shared.push((is_public, only_here, parts));
+                }
+                None => {
+                    let only_here = counts.occurrences.rows(*wire).len() == moving;
+                    local = local.and(Change::of_wire(is_public, 1, only_here, false));
+                }
+            }
+        }
+        let change = |to: u32| {
+            let all = shared.iter().map(|(is_public, only_here, parts)| {
+                let is_there = parts.iter().any(|(part, _)| *part == to);
+                Change::of_wire(*is_public, parts.len(), *only_here, is_there)
+            });
+            all.fold(local, Change::and)
+        };
+        let rows = 1 + unit.iter().filter(|(_, with)| with.is_some()).count();
+        let by = i64::try_from(rows).unwrap_or(i64::MAX);
+        // The part with the largest gain that has room; of several, the first.
+        let mut best: Option<(Change, u32)> = None;
+        for to in targets.iter().copied().filter(|to| *to != from) {
+            let change = change(to);
+            let gain = |change: &Change| -change.from - change.to;
+            let grows = |part: u32, by: i64| by <= 0 || sizes[part as usize] + by <= *most;
+            let fits = grows(to, change.to + by) && grows(from, change.from - by);
+            let is_better = best.is_none_or(|(other, _)| gain(&change) > gain(&other));
+            if fits && gain(&change) > 0 && is_better {
+                best = Some((change, to));
+            }
+        }
+        let Some((change, to)) = best else { return false };
+        for (wire, with) in unit {
+            counts.moved(cut, *wire, from, to);
+            if with.is_some() {
+                counts.moved(cut, *wire, from, to);
+            }
+        }
+        let others = unit.iter().filter_map(|(_, with)| *with);
+        others.for_each(|other| cut.part_of[other] = to);
+        sizes[from as usize] += change.from - by;
+        sizes[to as usize] += change.to + by;
+        cut.part_of[row] = to;
+        true
+    }
 }
 
 /// The parts that have one of these wires, if it is shared: others cannot gain. In ascending order.

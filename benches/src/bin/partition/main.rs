@@ -4,9 +4,8 @@
 //!
 //! The circuit is any of circom's; without one, an arkworks circuit in one piece is imported.
 //! `circuits/r1cs/circom/sha256_chain.circom` is what the committed figures are of. Rivals: the hand-made
-//! `merkle` subcircuit and ark-groth16 in this process; snarkjs as a child process, where `--snarkjs`
-//! and `--zkey` say where it is; and gnark on SHA-256 of its own, where `--gnark` has the program of
-//! `paper-results/peers/gnark`.
+//! `merkle` subcircuit and ark-groth16 in this process; and as child processes, where options say where
+//! they are, Mt-KaHyPar, legogroth16 and snarkjs, and gnark on SHA-256 of its own.
 #![allow(clippy::print_stderr)]
 
 use ark_bls12_381::Bls12_381;
@@ -17,8 +16,9 @@ use ark_relations::gr1cs::{
 };
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use benches::{Line, Run, Times, alternate_times, peak_memory, private_memory, times};
+use benches::{Line, Run, Times, alternate_times, peak_memory, private_memory, time, times};
 use clap::Parser;
+use ecdsa::Ecdsa;
 use hekaton_circuit::{Circuit, Masking, MemoryChallenges, PreparedCircuit};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::messages::ProveRound;
@@ -30,10 +30,13 @@ use hekaton_core::{
 use hekaton_examples::monolith::Steps;
 use hekaton_r1cs::{Imported, Monolith, R1csFile, System, WitnessFile, system_of, witness_of};
 use hekaton_standard::Merkle;
+use rivals::WholeRun;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
+
+mod ecdsa;
+mod rivals;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 type Ark = Groth16<Bls12_381, LibsnarkReduction>;
@@ -50,12 +53,25 @@ struct Options {
     /// A witness of it.
     #[arg(long, requires = "r1cs")]
     wtns: Option<PathBuf>,
+    /// Cut the verification of an ECDSA signature, 4 million constraints of arkworks' emulated
+    /// fields, and do nothing else; takes minutes and 16 GiB.
+    #[arg(long, conflicts_with = "r1cs")]
+    ecdsa: bool,
+    /// Cut the circuit, and do nothing else.
+    #[arg(long)]
+    cut: bool,
     /// log2 of the rows of a part.
     #[arg(long, default_value_t = 17)]
     log_rows: u32,
     /// Number of threads of whole runs.
     #[arg(long, default_value = "2")]
     threads: NonZeroUsize,
+    /// A Python that has Mt-KaHyPar (`benches/rivals/cut_with_mtkahypar.py`).
+    #[arg(long)]
+    mtkahypar: Option<PathBuf>,
+    /// The program of `benches/rivals/legogroth16`.
+    #[arg(long)]
+    legogroth16: Option<PathBuf>,
     /// The command line of snarkjs (`build/cli.cjs` of the npm package), run by node.
     #[arg(long, requires = "zkey")]
     snarkjs: Option<PathBuf>,
@@ -75,11 +91,19 @@ struct Options {
 
 fn main() -> Result<(), Error> {
     let options = Options::parse();
+    if options.ecdsa {
+        let circuit = Ecdsa::signed().ok_or("no signature")?;
+        let monolith = Monolith::of_system("ecdsa", [0; 32], system_of(circuit)?)?;
+        return cut(&options, &monolith);
+    }
     let folder = tempfile::tempdir()?;
     let (source, witness) = match (&options.r1cs, &options.wtns) {
         (Some(r1cs), Some(wtns)) => (r1cs.clone(), wtns.clone()),
         _ => arkworks(folder.path(), 3 << options.log_rows)?,
     };
+    if options.cut {
+        return cut(&options, &Monolith::read(&source, None, |_, _| {})?);
+    }
     let directory = folder.path().join("circuit");
     import(&options, &source, &directory)?;
     let imported = Imported::open(&directory)?;
@@ -87,7 +111,7 @@ fn main() -> Result<(), Error> {
     let one = LocalEngine::new(NonZeroUsize::new(1))?;
     worker(&options, &imported, &witness_file, &one)?;
     let system = R1csFile::open(&source)?.read(|_| {})?;
-    whole_run(&options, &imported, &witness_file, &witness, &system)
+    whole_run(&options, &imported, &witness_file, [&source, &witness], &system)
 }
 
 /// The files of an arkworks circuit with about this number of constraints.
@@ -99,6 +123,32 @@ fn arkworks(folder: &Path, rows: u64) -> Result<(PathBuf, PathBuf), Error> {
     Ok((r1cs, wtns))
 }
 
+/// What the cut of a circuit costs, against a limit and Mt-KaHyPar.
+fn cut(options: &Options, monolith: &Monolith) -> Result<(), Error> {
+    let (elapsed, plan) = time(|| monolith.cut(1 << options.log_rows, |_| {}));
+    let plan = plan?;
+    let line = Line {
+        bench: "rows added by the cut",
+        size: monolith.system().rows(),
+        threads: 1,
+        ours: 100.0 * plan.added(),
+        rival: "limit",
+        theirs: 1.0,
+        unit: "%",
+        larger_is_better: false,
+    };
+    let print = |line: Line<'_>| line.print(options.run.json);
+    print(line);
+    let types = plan.parts.types.len() as f64;
+    print(Line { bench: "types", ours: types, theirs: 8.0, unit: "types", ..line });
+    let alone = Line { rival: "", theirs: f64::NAN, ..line };
+    let parts = plan.parts.parts.len() as f64;
+    print(Line { bench: "parts", ours: parts, unit: "parts", ..alone });
+    let bytes = plan.key_bytes() as f64;
+    print(Line { bench: "proving keys", ours: bytes, unit: "bytes", ..alone });
+    rivals::mtkahypar(options, monolith.system(), line, elapsed)
+}
+
 /// Imports the circuit: time and memory on one thread, and what its cut costs.
 fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Error> {
     let before = private_memory();
@@ -107,40 +157,30 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
             let monolith = Monolith::read(source, None, |_, _| {})?;
             let plan = monolith.cut(1 << options.log_rows, |_| {})?;
             monolith.write(&plan, directory)?;
-            Ok((plan.added(), plan.parts.types.len(), plan.parts.parts.len(), plan.key_bytes()))
+            Ok(())
         })
     });
     let (elapsed, result) = result;
-    let (added, types, parts, key_bytes) = result?;
-    let rows = usize::try_from(Imported::open(directory)?.directory().summary().source.rows)?;
+    result?;
+    let monolith = Monolith::read(source, None, |_, _| {})?;
+    cut(options, &monolith)?;
+    let rows = monolith.system().rows();
+    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
     let line = Line {
-        bench: "rows added by the cut",
+        bench: "import",
         size: rows,
         threads: 1,
-        ours: 100.0 * added,
+        ours: per_million(elapsed.cpu),
         rival: "limit",
-        theirs: 1.0,
-        unit: "%",
+        theirs: 6.0,
+        unit: "CPU s a million rows",
         larger_is_better: false,
     };
-    let print = |line: Line<'_>| line.print(options.run.json);
-    print(line);
-    print(Line { bench: "types", ours: types as f64, theirs: 8.0, unit: "types", ..line });
-    let alone = Line { rival: "", theirs: f64::NAN, ..line };
-    print(Line { bench: "parts", ours: parts as f64, unit: "parts", ..alone });
-    print(Line { bench: "proving keys", ours: key_bytes as f64, unit: "bytes", ..alone });
-    let per_million = |t: Duration| t.as_secs_f64() * 1e6 / rows as f64;
-    let import = Line { bench: "import", theirs: 6.0, ..line };
-    print(Line { ours: per_million(elapsed.cpu), unit: "CPU s a million rows", ..import });
-    print(Line { ours: per_million(elapsed.wall), unit: "s a million rows", ..import });
-    let bytes = bytes as f64 / rows as f64;
-    print(Line {
-        bench: "import, memory",
-        ours: bytes,
-        theirs: 700.0,
-        unit: "bytes a row",
-        ..line
-    });
+    line.print(options.run.json);
+    Line { ours: per_million(elapsed.wall), unit: "s a million rows", ..line }
+        .print(options.run.json);
+    let (bench, bytes) = ("import, memory", bytes as f64 / rows as f64);
+    Line { bench, ours: bytes, theirs: 700.0, unit: "bytes a row", ..line }.print(options.run.json);
     Ok(())
 }
 
@@ -264,7 +304,7 @@ fn whole_run(
     options: &Options,
     imported: &Imported,
     witness: &WitnessFile,
-    wtns: &Path,
+    [source, wtns]: [&Path; 2],
     system: &System,
 ) -> Result<(), Error> {
     let engine = LocalEngine::new(Some(options.threads))?;
@@ -300,58 +340,5 @@ fn whole_run(
         Line { ours: cpu(a), theirs: cpu(b), unit: "CPU s", ..line }.print(options.run.json);
     };
     print(line, a, b);
-    match (&options.gnark, options.blocks) {
-        (Some(program), Some(blocks)) => gnark(options, program, f64::from(blocks), a, line)?,
-        _ => eprintln!("skipped: gnark, without --gnark and --blocks"),
-    }
-    let (Some(snarkjs), Some(zkey)) = (&options.snarkjs, &options.zkey) else {
-        eprintln!("skipped: snarkjs, without --snarkjs and --zkey");
-        return Ok(());
-    };
-    let folder = tempfile::tempdir()?;
-    let theirs = || {
-        let mut command = Command::new("node");
-        command.arg(snarkjs).args(["groth16", "prove"]).arg(zkey).arg(wtns);
-        command.arg(folder.path().join("proof")).arg(folder.path().join("public"));
-        let status = command.stdout(Stdio::null()).status();
-        let succeeded = status.unwrap_or_else(|e| panic!("node: {e}")).success();
-        assert!(succeeded, "snarkjs failed");
-    };
-    let (a, b) = alternate_times(options.run.repetitions, ours, theirs);
-    // The processor time of a child is not that of this process.
-    let wall = b.wall.as_secs_f64();
-    Line { ours: a.wall.as_secs_f64(), rival: "snarkjs", theirs: wall, ..line }
-        .print(options.run.json);
-    Ok(())
-}
-
-/// SHA-256 blocks per second of CPU time, and per second, against gnark's own circuit for as many
-/// blocks as its keys are quickly made for. Its constraints are others, with look-ups.
-fn gnark(
-    options: &Options,
-    program: &Path,
-    blocks: f64,
-    ours: Times,
-    line: Line<'_>,
-) -> Result<(), Error> {
-    const BLOCKS: &str = "8";
-    let output = Command::new(program)
-        .args(["--blocks", BLOCKS, "--cores", &options.threads.to_string()])
-        .args(["--repetitions", &options.run.repetitions.to_string(), "--keys"])
-        .arg(&options.gnark_keys)
-        .stderr(Stdio::inherit())
-        .output()?;
-    let found: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let number = |name: &str| found[name].as_f64().ok_or_else(|| format!("gnark: no {name}"));
-    let theirs = number("blocks")?;
-    let line =
-        Line { bench: "whole run, SHA-256", rival: "gnark 0.16", larger_is_better: true, ..line };
-    for (unit, time, rival) in [
-        ("blocks a second", ours.wall, number("seconds")?),
-        ("blocks a CPU-second", ours.cpu, number("cpu_seconds")?),
-    ] {
-        Line { ours: blocks / time.as_secs_f64(), theirs: theirs / rival, unit, ..line }
-            .print(options.run.json);
-    }
-    Ok(())
+    WholeRun { options, source, witness: wtns, ours: a, line }.against_all(&mut ours)
 }
