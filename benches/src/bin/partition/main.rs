@@ -54,7 +54,7 @@ struct Options {
     #[arg(long, requires = "r1cs")]
     wtns: Option<PathBuf>,
     /// Cut the verification of an ECDSA signature, 4 million constraints of arkworks' emulated
-    /// fields, and do nothing else; takes minutes and 16 GiB.
+    /// fields, and do nothing else; takes minutes and 10 GiB.
     #[arg(long, conflicts_with = "r1cs")]
     ecdsa: bool,
     /// Cut the circuit, and do nothing else.
