@@ -38,10 +38,7 @@ impl<'a> Counts<'a> {
     /// The number of rows of a wire in a part.
     pub(super) fn get(&self, cut: &Cut, wire: u32, part: u32) -> u32 {
         match self.shared.get(&wire) {
-            Some(parts) => {
-                let at = parts.binary_search_by_key(&part, |(part, _)| *part);
-                at.map_or(0, |at| parts[at].1)
-            }
+            Some(parts) => rows_in(parts, part).unwrap_or(0),
             None => {
                 let rows = self.occurrences.rows(wire);
                 let is_there = rows.first().is_some_and(|row| cut.part_of[*row as usize] == part);
@@ -75,6 +72,12 @@ impl<'a> Counts<'a> {
             self.shared.insert(wire, parts);
         }
     }
+}
+
+/// The number of rows in a part, if there are any.
+fn rows_in(parts: &[(u32, u32)], part: u32) -> Option<u32> {
+    let at = parts.binary_search_by_key(&part, |(part, _)| *part).ok()?;
+    Some(parts[at].1)
 }
 
 /// What moving a row changes: the number of slots of the part that it leaves, and of the one that it
@@ -185,8 +188,8 @@ impl Moves<'_> {
             let (is_public, moving) = (wire <= public, 1 + usize::from(with.is_some()));
             match counts.shared.get(wire) {
                 Some(parts) => {
-                    let here = parts.iter().find(|(part, _)| *part == from);
-                    let only_here = here.is_some_and(|(_, rows)| *rows as usize == moving);
+                    let rows = rows_in(parts, from);
+                    let only_here = rows.is_some_and(|rows| rows as usize == moving);
                     shared.push((is_public, only_here, parts));
                 }
                 None => {
@@ -197,7 +200,7 @@ impl Moves<'_> {
         }
         let change = |to: u32| {
             let all = shared.iter().map(|(is_public, only_here, parts)| {
-                let is_there = parts.iter().any(|(part, _)| *part == to);
+                let is_there = rows_in(parts, to).is_some();
                 Change::of_wire(*is_public, parts.len(), *only_here, is_there)
             });
             all.fold(local, Change::and)
