@@ -232,6 +232,7 @@ fn setup_circuit<E>(
     let masking = Masking::new(options.zero_knowledge);
     let wiring = circuit.layout().wiring(masking);
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
+    wipe_stack();
     let types = circuit.layout().type_ids().map(|kind| Ok(circuit.r1cs(kind, masking)?));
     setup_wiring(&wiring, types, &secrets, options, keep, progress)
 }
@@ -265,6 +266,7 @@ pub(crate) fn setup_wiring<E>(
     let exponents = Exponents::new(wiring, secrets, logs);
     let aggregation = exponents.aggregation_key(elements, &bases)?;
     let verifying = exponents.verifying_key(options, parameters, &bases);
+    wipe_stack();
     // Never write what the reader refuses: too many public wires, or too long a name
     // (spec: verifier#key).
     VerifyingKey::from_bytes(&verifying.to_bytes())?;
@@ -309,10 +311,10 @@ fn setup_types<E>(
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
         let digest = r1cs.digest();
         let output = setup_type(r1cs, &secrets.shared, kind, bases)?;
+        elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
         // The proving key lives as long as its user wants.
         wipe_stack();
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
-        elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
         logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: digest });
     }
     Ok((logs, elements))
