@@ -1,7 +1,7 @@
 //! The container of circom's binary files: a magic word, a version, and sections with their lengths.
 
 use crate::error::{FileError, Place, Problem};
-use ark_ff::{BigInt, BigInteger, PrimeField};
+use ark_ff::{AdditiveGroup, BigInt, BigInteger, Field, PrimeField};
 use hekaton_circuit::Fr;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -314,7 +314,12 @@ pub(crate) fn decode(bytes: &[u8; FIELD]) -> Option<Fr> {
     for (limb, bytes) in limbs.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *limb = u64::from_le_bytes(*bytes);
     }
-    Fr::from_bigint(BigInt::new(limbs))
+    // Most values of most circuits are bits.
+    match limbs {
+        [0, 0, 0, 0] => Some(Fr::ZERO),
+        [1, 0, 0, 0] => Some(Fr::ONE),
+        _ => Fr::from_bigint(BigInt::new(limbs)),
+    }
 }
 
 /// The moduli of the fields that circom knows, other than BLS12-381's, little-endian.

@@ -65,10 +65,13 @@ impl Imported {
     /// The values of wires, derived ones included.
     fn values(&self, input: &WitnessFile, wires: &[u32]) -> Result<Vec<Fr>, CircuitError> {
         let derived = self.directory.derived();
-        if wires.iter().all(|wire| *wire < derived.first()) {
-            return Ok(input.gather(wires)?);
+        let (plain, sums): (Vec<u32>, Vec<u32>) =
+            wires.iter().partition(|wire| **wire < derived.first());
+        let plain = input.gather(&plain)?;
+        if sums.is_empty() {
+            return Ok(plain);
         }
-        let needed = derived.needed(wires);
+        let needed = derived.needed(&sums);
         let from_source = needed.partition_point(|wire| *wire < derived.first());
         let mut values = input.gather(&needed[..from_source])?;
         let place = |wire: u32| needed.binary_search(&wire).ok();
@@ -77,7 +80,11 @@ impl Imported {
             let of = |wire| place(wire).and_then(|at| values.get(at)).copied().unwrap_or_default();
             values.push(derived.value(*wire, of));
         }
-        let value = |wire: &u32| place(*wire).map(|at| values[at]).unwrap_or_default();
+        let mut plain = plain.into_iter();
+        let value = |wire: &u32| match *wire < derived.first() {
+            true => plain.next().unwrap_or_default(),
+            false => place(*wire).map(|at| values[at]).unwrap_or_default(),
+        };
         Ok(wires.iter().map(value).collect())
     }
 

@@ -1,7 +1,7 @@
 //! A constraint system in memory: canonical rows with a table of coefficients.
 
 use crate::derived::Derived;
-use ark_ff::{BigInteger, PrimeField, Zero};
+use ark_ff::{One, PrimeField, Zero};
 use hekaton_circuit::Fr;
 use std::collections::HashMap;
 
@@ -351,6 +351,13 @@ impl SystemBuilder {
 /// The canonical bytes of a number.
 pub(crate) fn bytes_of(value: &Fr) -> [u8; 32] {
     let mut out = [0; 32];
-    out.copy_from_slice(&value.into_bigint().to_bytes_le());
+    // Most values of most circuits are bits.
+    if value.is_one() {
+        out[0] = 1;
+    } else if !value.is_zero() {
+        for (bytes, limb) in out.as_chunks_mut::<8>().0.iter_mut().zip(value.into_bigint().0) {
+            *bytes = limb.to_le_bytes();
+        }
+    }
     out
 }

@@ -22,7 +22,8 @@ impl fmt::Debug for Values {
 impl Values {
     /// Encodes values.
     pub fn encode(values: impl IntoIterator<Item = Fr>) -> Self {
-        let mut out = Vec::new();
+        let values = values.into_iter();
+        let mut out = Vec::with_capacity(2 * values.size_hint().0);
         for value in values {
             let bytes = bytes_of(&value);
             let length = FIELD - bytes.iter().rev().take_while(|byte| **byte == 0).count();

@@ -119,12 +119,13 @@ impl WitnessFile {
         let mut bytes = vec![0; FIELD * wires.len()];
         let start = self.values.start + FIELD as u64 * u64::from(wires.start);
         self.container.read_at(start, &mut bytes, "the values")?;
-        let numbers = wires.zip(bytes.as_chunks::<FIELD>().0);
-        let value = |(wire, bytes): (u32, &[u8; FIELD])| {
+        let mut values = Vec::with_capacity(wires.len());
+        for (wire, bytes) in wires.zip(bytes.as_chunks::<FIELD>().0) {
             let what = "a value";
-            decode(bytes).ok_or_else(|| self.error(wire, Problem::NotCanonical { what }))
-        };
-        numbers.map(value).collect()
+            let value = decode(bytes);
+            values.push(value.ok_or_else(|| self.error(wire, Problem::NotCanonical { what }))?);
+        }
+        Ok(values)
     }
 
     /// The values of wires in any order. Neighbors are read together.

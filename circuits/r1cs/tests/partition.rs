@@ -244,3 +244,55 @@ fn components_are_found_without_order() {
     let text = format!("{} slots in {} parts, {by_order}", plan.slots(), plan.parts.parts.len());
     assert!(plan.slots() < 100 && 3 * plan.slots() < by_order, "{text}");
 }
+
+/// Rows in an order that only depends on the seed.
+fn shuffled<T>(mut rows: Vec<T>, mut state: u64) -> Vec<T> {
+    for at in (1..rows.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        rows.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    rows
+}
+
+/// `count` words of 32 bits: each bit's row, the sum, and the next word from the bits.
+fn words(count: u32) -> Vec<Vec<u32>> {
+    let mut rows = Vec::new();
+    for word in 0..count {
+        let first = 1 + 33 * word;
+        let bits = first + 1..first + 33;
+        rows.extend(bits.clone().map(|bit| vec![bit]));
+        rows.push(std::iter::once(first).chain(bits.clone()).collect());
+        rows.extend(bits.zip((0..32).rev()).map(|(bit, i)| vec![bit, first + 1 + i, first + 33]));
+    }
+    rows
+}
+
+/// The cuts of five small circuits, as they are today: a change here changes every circuit directory
+/// and its keys, and is worth a line in the changelog (design: PARTITION 9).
+#[test]
+fn cuts_of_small_circuits_are_pinned() {
+    let chain = (1..1001).map(|i| vec![i, i + 1, i + 2]).collect::<Vec<_>>();
+    let products = (0..300).map(|i| vec![3 * i + 1, 3 * i + 2, 3 * i + 3]);
+    let linear = (0..300).map(|i| vec![3 * i + 3, 3 * i + 4]);
+    let tree = (1..512).map(|node| vec![node, 2 * node, 2 * node + 1]).collect::<Vec<_>>();
+    let grid = (0..900).filter(|at| at % 30 != 29);
+    let grid = grid.map(|at| vec![at + 1, at + 2, (at + 30) % 900 + 1]).collect::<Vec<_>>();
+    // Name, wires, public wires, rows, most rows of a part; then parts, types, slots, more rows.
+    let circuits = [
+        ("chain", 1003, 2, chain, 200, [6, 2, 24, 24]),
+        ("products, then sums", 902, 1, products.chain(linear).collect(), 200, [4, 1, 8, 8]),
+        ("tree without order", 1024, 1, shuffled(tree, 1), 150, [4, 3, 7, 7]),
+        ("grid without order", 901, 0, shuffled(grid, 2), 300, [4, 4, 178, 178]),
+        ("words of bits", 33 * 20 + 2, 1, words(20), 300, [5, 1, 10, 10]),
+    ];
+    let mut found = Vec::new();
+    for (name, wires, public, rows, most, _) in &circuits {
+        let system = system(*wires, *public, rows);
+        let plan = Plan::new(&system, &Occurrences::new(&system), *most, |_| {}).unwrap();
+        assert!(plan.parts.largest() <= *most, "{name}");
+        let [parts, types] = [plan.parts.parts.len(), plan.parts.types.len()].map(|n| n as u64);
+        found.push((*name, [parts, types, plan.slots(), plan.more_rows()]));
+    }
+    let pinned: Vec<_> = circuits.iter().map(|circuit| (circuit.0, circuit.5)).collect();
+    assert_eq!(found, pinned);
+}

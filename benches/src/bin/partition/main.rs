@@ -19,6 +19,7 @@ use ark_std::rand::rngs::StdRng;
 use benches::{Line, Run, Times, alternate_times, peak_memory, private_memory, time, times};
 use clap::Parser;
 use ecdsa::Ecdsa;
+use hekaton_circuit::prover::Prefix;
 use hekaton_circuit::{Circuit, Masking, MemoryChallenges, PreparedCircuit};
 use hekaton_core::protocol::coordinator::Coordinator;
 use hekaton_core::protocol::messages::ProveRound;
@@ -109,9 +110,9 @@ fn main() -> Result<(), Error> {
     let imported = Imported::open(&directory)?;
     let witness_file = WitnessFile::open(&witness)?;
     let one = LocalEngine::new(NonZeroUsize::new(1))?;
-    worker(&options, &imported, &witness_file, &one)?;
+    let worker = worker(&options, &imported, &witness_file, &one)?;
     let system = R1csFile::open(&source)?.read(|_| {})?;
-    whole_run(&options, &imported, &witness_file, [&source, &witness], &system)
+    whole_run(&options, &imported, &witness_file, [&source, &witness], &system, worker)
 }
 
 /// The files of an arkworks circuit with about this number of constraints.
@@ -184,6 +185,39 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
     Ok(())
 }
 
+/// Challenges of full size.
+fn memory() -> MemoryChallenges {
+    let g = Fr::from(u128::MAX);
+    MemoryChallenges { g, b: g - Fr::from(4u64) }
+}
+
+/// The rate of the worker on one thread, in constraints a second.
+#[derive(Clone, Copy)]
+struct WorkerRate {
+    wall: f64,
+    cpu: f64,
+}
+
+impl WorkerRate {
+    /// Prints it beside the rate of a rival that proved a circuit on one thread.
+    fn against(self, options: &Options, rival: &str, constraints: usize, theirs: Times) {
+        let rate = |t: Duration| (constraints as f64 / t.as_secs_f64()).round();
+        let line = Line {
+            bench: "worker on an imported part",
+            size: constraints,
+            threads: 1,
+            ours: self.wall,
+            rival,
+            theirs: rate(theirs.wall),
+            unit: "constraints a core-second",
+            larger_is_better: true,
+        };
+        line.print(options.run.json);
+        let unit = "constraints a CPU-second";
+        Line { ours: self.cpu, theirs: rate(theirs.cpu), unit, ..line }.print(options.run.json);
+    }
+}
+
 /// A subcircuit of a circuit on its input, with keys.
 struct Part<'a> {
     keys: ProverKeys,
@@ -209,8 +243,7 @@ impl<'a> Part<'a> {
         let instance = coordinator.order()[0];
         let keys = &self.keys.types;
         let worker = Worker::new(&self.prepared, keys, Masking::Masked, WitnessCheck::Check);
-        let g = Fr::from(u128::MAX);
-        let round = ProveRound { memory: MemoryChallenges { g, b: g - Fr::from(4u64) } };
+        let round = ProveRound { memory: memory() };
         let job = coordinator.prove_job(instance, &self.randomness);
         let proven = job.map_err(Error::from).and_then(|job| {
             let (committed, _) = worker.commit(job)?;
@@ -219,15 +252,28 @@ impl<'a> Part<'a> {
         proven.unwrap_or_else(|e| panic!("{e}"));
         coordinator.constraints(instance)
     }
+
+    /// Makes the witness of the subcircuit that [`Self::prove`] proves.
+    fn witness(&self, coordinator: &Coordinator<'_>) -> Result<(), Error> {
+        let job = coordinator.prove_job(coordinator.order()[0], &self.randomness)?;
+        let prefix = Prefix::new(&job.slots, &job.values, &memory()).map_err(|_| "a pole")?;
+        let layout = self.prepared.layout();
+        let kind = layout.type_ids().nth(job.kind).ok_or("no type")?;
+        let private = job.private.as_ref().ok_or("no private input")?;
+        let variables = self.keys.types[job.kind].variables();
+        self.prepared.witness(kind, Masking::Masked, &prefix, private, variables)?;
+        Ok(())
+    }
 }
 
-/// The worker on an imported part against the worker on the hand-made SHA-256 subcircuit, one thread.
+/// The worker on an imported part against the worker on the hand-made SHA-256 subcircuit, one thread;
+/// and what of its time the witness takes.
 fn worker(
     options: &Options,
     imported: &Imported,
     witness: &WitnessFile,
     one: &LocalEngine,
-) -> Result<(), Error> {
+) -> Result<WorkerRate, Error> {
     let blocks = ((1usize << options.log_rows) - 1000) / 26_300;
     let leaf_bytes = 64 * blocks.max(1) - 10;
     let merkle = Merkle { leaves: 1, leaf_bytes, iterations: 1, extra_wires: 0 };
@@ -247,22 +293,28 @@ fn worker(
             theirs.prove(&coordinators[1]);
         },
     );
-    let rate = |rows: usize, t: Duration| (rows as f64 / t.as_secs_f64()).round();
+    let rate = |t: Duration| (rows[0] as f64 / t.as_secs_f64()).round();
+    let worker = WorkerRate { wall: rate(a.wall), cpu: rate(a.cpu) };
+    worker.against(options, "worker on the merkle subcircuit", rows[1], b);
+    let (proven, witness) = alternate_times(
+        options.run.repetitions,
+        || {
+            ours.prove(&coordinators[0]);
+        },
+        || ours.witness(&coordinators[0]).unwrap_or_else(|e| panic!("{e}")),
+    );
     let line = Line {
-        bench: "worker on an imported part",
+        bench: "witness of a part, of its proving time",
         size: rows[0],
         threads: 1,
-        ours: rate(rows[0], a.wall),
-        rival: "worker on the merkle subcircuit",
-        theirs: rate(rows[1], b.wall),
-        unit: "constraints a core-second",
-        larger_is_better: true,
+        ours: 100.0 * witness.cpu.as_secs_f64() / proven.cpu.as_secs_f64(),
+        rival: "limit",
+        theirs: 2.0,
+        unit: "%",
+        larger_is_better: false,
     };
     line.print(options.run.json);
-    let unit = "constraints a CPU-second";
-    let cpu = Line { ours: rate(rows[0], a.cpu), theirs: rate(rows[1], b.cpu), unit, ..line };
-    cpu.print(options.run.json);
-    Ok(())
+    Ok(worker)
 }
 
 /// A circuit in one piece for arkworks.
@@ -306,6 +358,7 @@ fn whole_run(
     witness: &WitnessFile,
     [source, wtns]: [&Path; 2],
     system: &System,
+    worker: WorkerRate,
 ) -> Result<(), Error> {
     let engine = LocalEngine::new(Some(options.threads))?;
     let part = Part::new(imported, witness, &engine)?;
@@ -340,5 +393,7 @@ fn whole_run(
         Line { ours: cpu(a), theirs: cpu(b), unit: "CPU s", ..line }.print(options.run.json);
     };
     print(line, a, b);
-    WholeRun { options, source, witness: wtns, ours: a, line }.against_all(&mut ours)
+    // arkworks proves on one thread.
+    worker.against(options, RIVAL, system.rows(), b);
+    WholeRun { options, source, witness: wtns, ours: a, line, worker }.against_all(&mut ours)
 }

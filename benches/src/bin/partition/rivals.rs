@@ -1,6 +1,6 @@
 //! Rivals that are other programs. Each is skipped, with a word, where it is not at hand.
 
-use crate::{Error, Options};
+use crate::{Error, Options, WorkerRate};
 use benches::{Line, Times, alternate_times, time};
 use hekaton_r1cs::System;
 use std::io::Write;
@@ -16,6 +16,7 @@ pub(crate) struct WholeRun<'a> {
     pub(crate) ours: Times,
     /// In seconds.
     pub(crate) line: Line<'a>,
+    pub(crate) worker: WorkerRate,
 }
 
 impl WholeRun<'_> {
@@ -31,14 +32,23 @@ impl WholeRun<'_> {
             eprintln!("skipped: legogroth16, without --legogroth16");
             return Ok(());
         };
-        let mut command = Command::new(program);
-        command.arg(self.source).arg(self.witness).arg(self.options.threads.to_string());
-        let found = json_of(command.arg(self.options.run.repetitions.to_string()))?;
-        let line = Line { rival: "legogroth16 0.18", ..self.line };
-        let theirs = number(&found, "seconds")?;
-        Line { ours: self.ours.wall.as_secs_f64(), theirs, ..line }.print(self.options.run.json);
-        let (ours, theirs) = (self.ours.cpu.as_secs_f64(), number(&found, "cpu_seconds")?);
-        Line { ours, theirs, unit: "CPU s", ..line }.print(self.options.run.json);
+        let repetitions = self.options.run.repetitions.to_string();
+        let on_threads = |threads: usize| {
+            let mut command = Command::new(program);
+            command.arg(self.source).arg(self.witness).arg(threads.to_string()).arg(&repetitions);
+            let found = json_of(&mut command)?;
+            let time = |name| Ok::<_, Error>(Duration::from_secs_f64(number(&found, name)?));
+            Ok::<_, Error>(Times { wall: time("seconds")?, cpu: time("cpu_seconds")? })
+        };
+        const RIVAL: &str = "legogroth16 0.18";
+        let theirs = on_threads(self.options.threads.get())?;
+        for (unit, ours, theirs) in
+            [("s", self.ours.wall, theirs.wall), ("CPU s", self.ours.cpu, theirs.cpu)]
+        {
+            let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
+            Line { rival: RIVAL, ours, theirs, unit, ..self.line }.print(self.options.run.json);
+        }
+        self.worker.against(self.options, RIVAL, self.line.size, on_threads(1)?);
         Ok(())
     }
 
