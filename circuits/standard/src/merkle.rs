@@ -32,7 +32,8 @@
 //! single instance, which supplies the 32 zero bytes and the number of bytes in a full leaf. A
 //! digest is two shared wires of 128 bits, the more significant half first. Each leaf reads how
 //! many bytes of the file it has: the last one from the root, the others from the padding
-//! subcircuit. The public values are the two halves of the root. With `extra-wires` = x, each
+//! subcircuit. How many bytes precede the last leaf is a constant of the layout, so that all types
+//! are the same for files of every length: one setup serves all of them. The public values are the two halves of the root. With `extra-wires` = x, each
 //! subcircuit but the last writes x additional wires that the next one reads, for scaling
 //! experiments.
 
@@ -42,7 +43,7 @@ use hekaton_circuit::parts::{Wire, WiredCircuit, Wires};
 use hekaton_circuit::{CircuitError, Fr, LayoutError};
 use parts::{
     Leaf, LeafBytes, LeafReads, NodeWrites, Padding, PaddingWrites, Parent, ParentReads, Root,
-    RootWrites,
+    RootReads, RootWrites,
 };
 
 mod hash;
@@ -180,13 +181,13 @@ impl WiredCircuit for Merkle {
             .map(|i| [0, 1].map(|half| c.declare("digest", 2 * i as u64 + half)))
             .collect();
         let empty = [0, 1].map(|half| c.promise("empty", half, |_| Ok(Fr::default())));
-        let several = self.leaves > 1;
-        let full_bytes = if several { self.leaf_bytes as u64 } else { 0 };
+        let full_bytes = self.leaf_bytes as u64;
         let full = c.promise("bytes of a full leaf", 0, move |_| Ok(Fr::from(full_bytes)));
         let rest = c.promise("bytes of the last leaf", 0, move |file| {
             circuit.check_length(file.len() as u64)?;
             Ok(Fr::from(circuit.leaf(file, circuit.leaves - 1).used as u64))
         });
+        let before_last = c.constant(self.before_last());
         // The first subcircuit reads no additional wires, and nobody reads those of the last.
         let mut extra: Vec<Vec<Wire>> = vec![vec![c.unused(); self.extra_wires]];
         for i in 0..nodes.len() + 1 {
@@ -200,7 +201,7 @@ impl WiredCircuit for Merkle {
                 let Self { leaf_bytes, iterations, .. } = circuit;
                 let bytes = if i + 1 < self.leaves { full } else { rest };
                 c.add_into(
-                    &Leaf { leaf_bytes, iterations, several, extra },
+                    &Leaf { leaf_bytes, iterations, extra },
                     LeafReads { bytes, extra: read(i) },
                     NodeWrites { digest, extra: written(i) },
                     move |file| Ok(circuit.leaf(file, i)),
@@ -210,7 +211,7 @@ impl WiredCircuit for Merkle {
             let right = right.map_or(empty, |right| digests[right]);
             let reads = ParentReads { left: digests[left], right, extra: read(i) };
             if node.kind == Kind::Root {
-                let root = Root { before_last: self.before_last(), extra };
+                let (root, reads) = (Root { extra }, RootReads { children: reads, before_last });
                 let writes = RootWrites { digest, rest, extra: written(i) };
                 c.add_into(&root, reads, writes, |file| Ok(file.len() as u64));
                 (0..2).for_each(|half| c.output_at("root", half, digest[usize::from(half == 1)]));
@@ -219,7 +220,7 @@ impl WiredCircuit for Merkle {
                 c.add_into(&Parent { kind: node.kind, extra }, reads, writes, |_| Ok(()));
             }
         }
-        let padding = Padding { full: several.then_some(full_bytes), extra: self.extra_wires };
+        let padding = Padding { full: full_bytes, extra: self.extra_wires };
         let writes = PaddingWrites { empty, full, extra: written(nodes.len()) };
         c.add_into(&padding, read(nodes.len()), writes, |_| Ok(()));
         Ok(())

@@ -421,8 +421,8 @@ impl Message {
     }
 
     /// Constrains a message of witness bytes to be data padded with zeros, where the wire `used`
-    /// holds the number of bytes of data and `value` is its value. With `some`, there must be at
-    /// least one byte of data. Costs three rows per byte and one or two more.
+    /// holds the number of bytes of data and `value` is its value. Costs three rows per byte and one
+    /// more.
     ///
     /// # Errors
     /// If a value is required but absent.
@@ -431,7 +431,6 @@ impl Message {
         cs: &Cs,
         used: Variable,
         value: Option<usize>,
-        some: bool,
     ) -> Result<(), SynthesisError> {
         let _span = tracing::info_span!(target: "gr1cs", "enforce_filling").entered();
         // Flag j is 1 if byte j is data. Flags are boolean and never rise, so their sum is the
@@ -461,16 +460,11 @@ impl Message {
             flags.push(flag);
         }
         let sum = || combination(&flags.iter().map(|f| (1, *f)).collect::<Vec<_>>());
-        cs.enforce_r1cs_constraint(sum, || Variable::One.into(), || used.into())?;
-        if let Some(first) = flags.first().filter(|_| some) {
-            let first = || combination(&[(1, *first)]);
-            cs.enforce_r1cs_constraint(first, || Variable::One.into(), || Variable::One.into())?;
-        }
-        Ok(())
+        cs.enforce_r1cs_constraint(sum, || Variable::One.into(), || used.into())
     }
 
-    /// Constrains the last `len` bytes, as a big-endian number, to equal `offset` plus the value of
-    /// a wire: one row.
+    /// Constrains the last `len` bytes, as a big-endian number, to equal the sum of the values of two
+    /// wires: one row.
     ///
     /// # Errors
     /// If the message is shorter than `len` bytes.
@@ -478,15 +472,14 @@ impl Message {
         &self,
         cs: &Cs,
         len: usize,
-        offset: u64,
-        wire: Variable,
+        wires: [Variable; 2],
     ) -> Result<(), SynthesisError> {
         let start = self.bits.len().checked_sub(8 * len).ok_or(SynthesisError::Unsatisfiable)?;
         let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
         let number = || {
             let mut lc = Vec::with_capacity(bits.len() + 2);
             add_word(&mut lc, &bits, Fr::ONE);
-            lc.extend([(-Fr::from(offset), Variable::One), (-Fr::ONE, wire)]);
+            lc.extend(wires.map(|wire| (-Fr::ONE, wire)));
             LinearCombination(lc)
         };
         cs.enforce_r1cs_constraint(number, || Variable::One.into(), LinearCombination::zero)

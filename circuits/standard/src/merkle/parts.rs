@@ -54,8 +54,6 @@ pub(super) struct NodeWrites<W> {
 pub(super) struct Leaf {
     pub(super) leaf_bytes: usize,
     pub(super) iterations: usize,
-    /// Whether there are several leaves: then none is empty.
-    pub(super) several: bool,
     pub(super) extra: usize,
 }
 
@@ -111,8 +109,7 @@ impl Part for Leaf {
     ) -> Synthesized {
         let data = Message::new().witness(&cs, self.leaf_bytes, leaf.map(|l| &l.bytes[..]))?;
         // Ties the number of bytes to the padding, so that the length in the root is the file's.
-        // With several leaves none is empty: that file would have fewer leaves.
-        data.enforce_filling(&cs, variable(&reads.bytes)?, leaf.map(|l| l.used), self.several)?;
+        data.enforce_filling(&cs, variable(&reads.bytes)?, leaf.map(|l| l.used))?;
         let mut digest = data.constant(&[Kind::Leaf.tag()]).sha256(&cs)?;
         for _ in 1..self.iterations {
             digest = Message::new().digest(&digest).constant(&[ITERATION_TAG]).sha256(&cs)?;
@@ -218,9 +215,15 @@ impl Part for Parent {
 /// The root, which also hashes the length of the file; the length is its private input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Root {
-    /// The number of bytes in the leaves before the last.
-    pub(super) before_last: u64,
     pub(super) extra: usize,
+}
+
+#[derive(Clone, Debug, Slots)]
+pub(super) struct RootReads<W> {
+    pub(super) children: ParentReads<W>,
+    /// The number of bytes in the leaves before the last: a constant of the layout, so that the root
+    /// has the same constraints in trees of all sizes.
+    pub(super) before_last: W,
 }
 
 #[derive(Clone, Debug, Slots)]
@@ -233,12 +236,12 @@ pub(super) struct RootWrites<W> {
 
 impl Part for Root {
     const NAME: &'static str = "root";
-    type Reads<W: SlotLeaf> = ParentReads<W>;
+    type Reads<W: SlotLeaf> = RootReads<W>;
     type Writes<W: SlotLeaf> = RootWrites<W>;
     type Private = u64;
 
-    fn reads(&self) -> ParentReads<Slot> {
-        ParentReads::slots(self.extra)
+    fn reads(&self) -> RootReads<Slot> {
+        RootReads { children: ParentReads::slots(self.extra), before_last: Slot }
     }
 
     fn writes(&self) -> RootWrites<Slot> {
@@ -246,41 +249,58 @@ impl Part for Root {
     }
 
     fn order(&self, _: usize, _: usize) -> Vec<Access> {
-        order(&[WRITE, WRITE, READ, READ, READ, READ, WRITE], self.extra)
+        // The additional wires of a parent come before the constant among what it reads.
+        let own = [WRITE, WRITE, READ, READ, READ, READ, WRITE];
+        [order(&own, self.extra), vec![READ]].concat()
     }
 
     fn unconstrained(&self) -> Vec<usize> {
         extra_slots(7, self.extra)
     }
 
-    fn run(&self, reads: &ParentReads<Fr>, length: &u64) -> Result<RootWrites<Fr>, CircuitError> {
-        let [left, right] = reads.children()?;
+    fn run(&self, reads: &RootReads<Fr>, length: &u64) -> Result<RootWrites<Fr>, CircuitError> {
+        let [left, right] = reads.children.children()?;
         let digest = digest_halves(&node_digest(Kind::Root, &left, &right, Some(*length)));
-        let rest = Fr::from(*length) - Fr::from(self.before_last);
-        Ok(RootWrites { digest, rest, extra: extra_values(&reads.extra) })
+        let rest = Fr::from(*length) - reads.before_last;
+        Ok(RootWrites { digest, rest, extra: extra_values(&reads.children.extra) })
     }
 
     fn synthesize(
         &self,
         cs: Cs,
-        reads: &ParentReads<Var>,
+        reads: &RootReads<Var>,
         writes: &RootWrites<Var>,
         length: Option<&u64>,
     ) -> Synthesized {
         let length = length.map(|length| length.to_be_bytes());
-        let message = reads.message(&cs)?.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
+        let message = reads.children.message(&cs)?;
+        let message = message.witness(&cs, 8, length.as_ref().map(|l| &l[..]))?;
         // The hashed length is that of the full leaves plus what the last leaf has.
-        message.enforce_number(&cs, 8, self.before_last, variable(&writes.rest)?)?;
+        let (before_last, rest) = (variable(&reads.before_last)?, variable(&writes.rest)?);
+        message.enforce_number(&cs, 8, [before_last, rest])?;
+        enforce_not_empty(&cs, &reads.before_last, &writes.rest)?;
         let digest = message.constant(&[Kind::Root.tag()]).sha256(&cs)?;
         enforce_digest(&cs, &digest, &writes.digest)
     }
 }
 
+/// After other leaves the last one is not empty: that file would have fewer leaves. The row is
+/// `rest * ratio = before_last`, so with bytes before the last leaf, `rest` is not zero.
+fn enforce_not_empty(cs: &Cs, before_last: &Var, rest: &Var) -> Synthesized {
+    let _span = tracing::info_span!(target: "gr1cs", "enforce_not_empty").entered();
+    let ratio = cs.new_witness_variable(|| {
+        // No ratio fits an empty leaf after others: then the row fails.
+        Ok(rest.value()?.inverse().unwrap_or_default() * before_last.value()?)
+    })?;
+    let [before_last, rest] = [variable(before_last)?, variable(rest)?];
+    cs.enforce_r1cs_constraint(|| rest.into(), || ratio.into(), || before_last.into())
+}
+
 /// The only writer of the constants, so no prover can choose them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Padding {
-    /// The number of bytes in a full leaf, if there are leaves before the last.
-    pub(super) full: Option<u64>,
+    /// The number of bytes in a full leaf.
+    pub(super) full: u64,
     pub(super) extra: usize,
 }
 
@@ -310,14 +330,11 @@ impl Part for Padding {
     }
 
     fn unconstrained(&self) -> Vec<usize> {
-        let mut slots = extra_slots(3, self.extra);
-        // Without leaves before the last, nobody reads the number.
-        slots.extend(self.full.is_none().then_some(2));
-        slots
+        extra_slots(3, self.extra)
     }
 
     fn run(&self, extra: &Vec<Fr>, (): &()) -> Result<PaddingWrites<Fr>, CircuitError> {
-        let full = Fr::from(self.full.unwrap_or_default());
+        let full = Fr::from(self.full);
         Ok(PaddingWrites { empty: [Fr::default(); 2], full, extra: extra_values(extra) })
     }
 
@@ -335,11 +352,8 @@ impl Part for Padding {
                 LinearCombination::zero,
             )?;
         }
-        if let Some(full) = self.full {
-            let (full, slot) = (Fr::from(full), variable(&writes.full)?);
-            let constant = || LinearCombination(vec![(full, Variable::One)]);
-            cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), constant)?;
-        }
-        Ok(())
+        let (full, slot) = (Fr::from(self.full), variable(&writes.full)?);
+        let constant = || LinearCombination(vec![(full, Variable::One)]);
+        cs.enforce_r1cs_constraint(|| slot.into(), || Variable::One.into(), constant)
     }
 }

@@ -90,10 +90,10 @@ fn constraint_counts_are_pinned() {
     let found = constraints(&circuit);
     let pairs: Vec<(&str, usize)> = found.iter().map(|(n, c)| (n.as_str(), *c)).collect();
     let expected = [
-        ("leaf", 26_391),
+        ("leaf", 26_390),
         ("first-parent", 45_805),
         ("inner-parent", 45_805),
-        ("root", 52_109),
+        ("root", 52_111),
         ("padding", 7),
     ];
     assert_eq!(pairs, expected);
@@ -224,7 +224,7 @@ fn lies_are_found_and_named() {
     assert_ne!(a * b, c, "the values of the sides show why");
     let length = private(10, &|_| PartInput::encode(&91u64).unwrap());
     assert_eq!((length.instance, length.kind.as_str()), (10, "root"));
-    assert_eq!(names(&length), ["bytes of the last leaf[0]"]);
+    assert_eq!(names(&length), ["bytes of the last leaf[0]", "constant[0]"]);
     assert!(length.to_string().contains("instance 10 (type 'root'), constraint"));
     assert!(length.to_string().contains("bytes of the last leaf[0] = 10"), "{length}");
     // a leaf that claims to have fewer or more bytes than it has
@@ -290,17 +290,16 @@ fn parameters_are_completed() {
     assert!(error.contains("has no parameter 'leafs'"), "{error}");
 }
 
-/// The layout is the one that was written slot by slot before typed parts: the digest of format 1
-/// was recorded then.
+/// Layouts do not change by accident: keys depend on them.
 #[test]
-fn the_layout_is_that_of_slots_by_hand() {
+fn layouts_are_pinned() {
     for (leaves, leaf_bytes, extra_wires, expected) in [
-        (1, 8, 0, "3c21528ca7ea1ca9d3e7bafce4738457f75c421adf774d77558bfba88a0371b9"),
-        (2, 8, 0, "745de40afe02e329db7662adaf15a101233d51649cf84c1d4affedc80c88811e"),
-        (3, 20, 2, "6b64e954425fffa691bf84b5592d706251829bf568cd32eaaa06a3ee7fb4c0cd"),
-        (5, 54, 0, "d4120558355f58ca3d0e69067d0c7a6caa5c70d9df75422bdf9e3b1603b34357"),
-        (6, 8, 3, "d6da4501121e415f2f8dfcdb0fb20e3838a30b547dc6743362a2bc81c40ad0d3"),
-        (11, 20, 1, "9167a9af0f8a2d640ca6a50efbab3d913bb6c70cec23b9a08251777d668b8570"),
+        (1, 8, 0, "90cd37e99e3f6a9c8e13c2633d42f774159894714716c884edd796fbf09f3000"),
+        (2, 8, 0, "fb9f9152e1cf2343875360ab02725255140335e43c0049ada10a8fc1d6dfc6fd"),
+        (3, 20, 2, "8d47518dbbbeb8675846e77872a3f1abda81a84ec4a8785738d8320854cefe0d"),
+        (5, 54, 0, "824c60b8b122fc212584ef2d87226faac74dc485947a7bd1eaeb5a0359cbac5c"),
+        (6, 8, 3, "733745a0381385295c30abb73b78a73b421cd128f896389438ff261cc4374517"),
+        (11, 20, 1, "d613334daaa714db77f006cabe26e28b4dd54691d2e494acb4e6946b0fcd0e15"),
     ] {
         let circuit = Merkle { leaves, leaf_bytes, iterations: 1, extra_wires };
         assert_eq!(crate::layout_digest_of_format_1(&circuit), expected, "{leaves} leaves");
@@ -367,13 +366,35 @@ fn made_up_lengths_are_refused() {
     };
     let file: Vec<u8> = (1..=100).collect();
     assert_eq!(violations(&file, 100), (false, false));
-    for length in [90, 80, 79, 101, 0, u64::MAX] {
+    for length in [90, 79, 101, 0, u64::MAX] {
         let (root, last_leaf) = violations(&file, length);
         assert!(!root, "the root itself is consistent with {length}");
         assert!(last_leaf, "{length}");
     }
-    // an empty last leaf is refused: a file of 80 bytes has one leaf less
+    // an empty last leaf is refused by the root: a file of 80 bytes has one leaf less
+    assert_eq!(violations(&file, 80), (true, true));
     let zeros: Vec<u8> = (1..=80).chain(std::iter::repeat_n(0, 20)).collect();
     assert_eq!(violations(&zeros, 81), (false, false));
-    assert_eq!(violations(&zeros, 80), (false, true));
+    assert_eq!(violations(&zeros, 80), (true, false));
+}
+
+/// The types are the same for files of every length: one setup serves all of them.
+#[test]
+fn types_do_not_depend_on_the_number_of_leaves() {
+    let types = |leaves| {
+        let circuit = Merkle { leaves, leaf_bytes: 20, iterations: 2, extra_wires: 1 };
+        let prepared = PreparedCircuit::new(&circuit).unwrap();
+        let digest = |kind| {
+            let r1cs = prepared.r1cs(kind, hekaton_circuit::Masking::Masked).unwrap();
+            (r1cs.name.clone(), r1cs.digest())
+        };
+        prepared.layout().type_ids().map(digest).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let all = types(5);
+    assert_eq!(all.len(), 5);
+    for (leaves, count) in [(1, 3), (2, 3), (3, 4), (4, 4), (6, 5), (9, 5)] {
+        let found = types(leaves);
+        assert_eq!(found.len(), count, "{leaves} leaves");
+        assert!(found.iter().all(|(name, digest)| all[name] == *digest), "{leaves} leaves");
+    }
 }
