@@ -152,11 +152,12 @@ pub mod system;
 
 #[cfg(feature = "prover")]
 pub use {
-    keys::ProverKeys,
+    keys::{FamilyKey, ProverKeys},
     pool::{LocalEngine, Pool},
     protocol::{
-        Cancellation, KeySink, ProveError, ProveOptions, ProvenRun, SetupError, SetupOptions,
-        WitnessCheck, prove, prove_prepared, setup, setup_into, setup_prepared,
+        Cancellation, DeriveError, KeySink, ProveError, ProveOptions, ProvenRun, SetupError,
+        SetupOptions, WitnessCheck, derive, prove, prove_prepared, setup, setup_family, setup_into,
+        setup_prepared,
     },
     randomness::Randomness,
 };

@@ -10,6 +10,7 @@ pub mod coordinator;
 pub mod engine;
 mod error;
 pub(crate) mod executed;
+mod family;
 pub mod journal;
 mod key_sink;
 pub mod messages;
@@ -21,6 +22,7 @@ pub mod worker;
 
 pub use crate::mirage::WitnessCheck;
 pub use error::ProveError;
+pub use family::{DeriveError, derive, setup_family};
 pub use key_sink::KeySink;
 pub use options::{Cancellation, ProveOptions};
 pub use prove::{ProvenRun, prove, prove_prepared};
@@ -28,6 +30,7 @@ pub use setup::{SetupError, SetupOptions, setup, setup_into, setup_prepared};
 
 #[cfg(test)]
 pub(crate) use {
+    family::derive_wiring,
     prove::prove_with,
     setup::{Secrets, setup_wiring},
 };

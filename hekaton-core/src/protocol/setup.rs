@@ -63,6 +63,16 @@ impl SetupOptions {
     }
 }
 
+impl SetupOptions {
+    /// The party that keys made with these options make their users trust.
+    pub(super) fn trust(&self) -> Trust {
+        match self.insecure_seed {
+            Some(_) => Trust::InsecureSeed,
+            None => Trust::SingleParty,
+        }
+    }
+}
+
 /// The error of a setup. `E` is the error of the [`KeySink`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -147,7 +157,7 @@ impl Secrets {
     }
 
     /// Checks that no trapdoor is zero and that no delta or eta is shared (spec: mirage#asserts).
-    fn check(&self) -> Result<(), TypeError> {
+    pub(crate) fn check(&self) -> Result<(), TypeError> {
         let s = &self.shared;
         let delta_eta: Zeroizing<Vec<Fr>> =
             Zeroizing::new(self.types.iter().flat_map(|t| [t.delta, t.eta]).collect());
@@ -221,7 +231,7 @@ pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
 }
 
 /// Takes the proving key of a type, and the number of its instances.
-type Keep<'a, E> = dyn FnMut(ProvingKey, usize) -> Result<(), SetupError<E>> + 'a;
+pub(super) type Keep<'a, E> = dyn FnMut(ProvingKey, usize) -> Result<(), SetupError<E>> + 'a;
 
 fn setup_circuit<E>(
     circuit: &PreparedCircuit<'_>,
@@ -275,20 +285,20 @@ pub(crate) fn setup_wiring<E>(
 
 /// What the verifying key needs of a type: discrete logarithms, which are trapdoors and are wiped on
 /// drop, and the digest of its R1CS.
-struct TypeLogs {
+pub(super) struct TypeLogs {
     /// The discrete logarithms of IC by variable.
-    ic: Zeroizing<Vec<Fr>>,
+    pub(super) ic: Zeroizing<Vec<Fr>>,
     /// The discrete logarithm of Theta, which is as good as one of tau (spec: mirage#queries).
     theta: Zeroizing<Fr>,
-    r1cs: [u8; 32],
+    pub(super) r1cs: [u8; 32],
 }
 
 /// The logarithms of all types, and delta, eta and Theta of each type in G2.
-type TypeOutputs = (Vec<TypeLogs>, Vec<[G2Point; 3]>);
+pub(super) type TypeOutputs = (Vec<TypeLogs>, Vec<[G2Point; 3]>);
 
 /// Computes the proving keys and passes each on before the next one, so that memory is bounded by
 /// the largest type.
-fn setup_types<E>(
+pub(super) fn setup_types<E>(
     wiring: &Wiring,
     types: impl Iterator<Item = Result<R1cs, SetupError<E>>>,
     secrets: &Secrets,
@@ -409,11 +419,7 @@ impl<'a> Exponents<'a> {
         VerifyingKey {
             circuit: options.circuit.clone(),
             parameters,
-            trust: if options.insecure_seed.is_some() {
-                Trust::InsecureSeed
-            } else {
-                Trust::SingleParty
-            },
+            trust: options.trust(),
             zero_knowledge: wiring.masking.is_masked(),
             instances: n as u64,
             types: (wiring.types.iter().zip(logs))
@@ -421,6 +427,7 @@ impl<'a> Exponents<'a> {
                 .collect(),
             type_map: wiring.type_map_digest(),
             layout: wiring.digest(),
+            family: None,
             public: wiring.public.clone(),
             constants: wiring.constants.clone(),
             cm_st: commit(&v, &|i| st[i]),

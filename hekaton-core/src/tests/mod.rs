@@ -10,6 +10,7 @@ pub(crate) mod bench;
 pub(crate) mod binding;
 mod completeness;
 mod constants;
+mod family;
 mod memory;
 mod mirage;
 mod parsing;

@@ -7,7 +7,10 @@ use hekaton_circuit::{ConstantWire, PublicWire, is_public_name, is_type_name};
 use std::collections::HashSet;
 
 const MAGIC: &[u8; 8] = b"HEKATNVK";
+/// The version of keys that a setup made for one layout.
 const VERSION: u16 = 2;
+/// The version of keys that were derived from those of a family (spec: key-family).
+const DERIVED_VERSION: u16 = 3;
 /// Maximum number of public wires, and of constants, of a key.
 const MAX_PUBLIC: u32 = 1 << 24;
 /// Maximum number of types of a key.
@@ -27,7 +30,7 @@ pub enum VerifyingKeyError {
     /// Written by another version of the software.
     #[error(
         "the verifying key has format version {found}, but this program reads \
-         version {VERSION}: use the program that made it, or run setup again"
+         versions {VERSION} and {DERIVED_VERSION}: use the program that made it, or run setup again"
     )]
     Version {
         /// The version in the file.
@@ -48,6 +51,14 @@ pub enum Trust {
 }
 
 impl Trust {
+    /// Its encoding in keys.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::SingleParty => 1,
+            Self::InsecureSeed => 2,
+        }
+    }
+
     /// Returns one sentence about the trust, for people.
     ///
     /// Manifests store this sentence and opening a key store compares it, so its bytes are part of
@@ -95,6 +106,9 @@ pub struct VerifyingKey {
     pub type_map: [u8; 32],
     /// Digest of the whole wiring.
     pub layout: [u8; 32],
+    /// The digest of the key family that the key was derived from; none for keys that a setup made
+    /// for this layout only (spec: key-family).
+    pub family: Option<[u8; 32]>,
     /// The public wires, in the order of the public values.
     pub public: Vec<PublicWire>,
     /// The wires whose values the key fixes.
@@ -185,11 +199,9 @@ impl VerifyingKey {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.push(match self.trust {
-            Trust::SingleParty => 1,
-            Trust::InsecureSeed => 2,
-        });
+        let version = if self.family.is_some() { DERIVED_VERSION } else { VERSION };
+        out.extend_from_slice(&version.to_le_bytes());
+        out.push(self.trust.code());
         out.push(u8::from(self.zero_knowledge));
         put_string(&mut out, &self.circuit);
         put_string(&mut out, &self.parameters);
@@ -201,6 +213,7 @@ impl VerifyingKey {
         }
         out.extend_from_slice(&self.type_map);
         out.extend_from_slice(&self.layout);
+        out.extend_from_slice(self.family.as_ref().map_or(&[][..], |digest| digest));
         out.extend_from_slice(&(self.public.len() as u32).to_le_bytes());
         for wire in &self.public {
             out.extend_from_slice(&wire.address.to_le_bytes());
@@ -236,32 +249,54 @@ impl VerifyingKey {
             return Err(VerifyingKeyError::Magic);
         }
         let found = reader.u16("format version")?;
-        if found != VERSION {
-            return Err(VerifyingKeyError::Version { found });
+        match found {
+            VERSION | DERIVED_VERSION => Ok(Self::read_body(reader, bytes, found)?),
+            found => Err(VerifyingKeyError::Version { found }),
         }
-        Ok(Self::read_body(reader, bytes)?)
     }
 
-    /// Reads the trust and whether proofs are zero-knowledge.
-    fn read_modes(reader: &mut Reader<'_>) -> Result<(Trust, bool), DecodeError> {
-        let trust = match reader.array::<1>("trust")? {
-            [1] => Trust::SingleParty,
-            [2] => Trust::InsecureSeed,
-            [other] => {
-                return Err(reader.invalid("trust", 1, format_args!("unknown value {other}")));
-            }
-        };
-        let zero_knowledge = match reader.array::<1>("zero-knowledge flag")? {
-            [flag @ (0 | 1)] => flag == 1,
-            [other] => {
-                return Err(reader.invalid(
-                    "zero-knowledge flag",
-                    1,
-                    format_args!("{other}, expected 0 or 1"),
-                ));
-            }
-        };
-        Ok((trust, zero_knowledge))
+    /// Reads the trust.
+    pub(crate) fn read_trust(reader: &mut Reader<'_>) -> Result<Trust, DecodeError> {
+        match reader.array::<1>("trust")? {
+            [1] => Ok(Trust::SingleParty),
+            [2] => Ok(Trust::InsecureSeed),
+            [other] => Err(reader.invalid("trust", 1, format_args!("unknown value {other}"))),
+        }
+    }
+
+    /// Reads whether proofs are zero-knowledge.
+    pub(crate) fn read_zero_knowledge(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
+        let what = "zero-knowledge flag";
+        match reader.array::<1>(what)? {
+            [flag @ (0 | 1)] => Ok(flag == 1),
+            [other] => Err(reader.invalid(what, 1, format_args!("{other}, expected 0 or 1"))),
+        }
+    }
+
+    /// Reads the name of the circuit and its parameters.
+    pub(crate) fn read_texts(reader: &mut Reader<'_>) -> Result<(String, String), DecodeError> {
+        let circuit = reader.string(MAX_TEXT, "circuit name")?;
+        Ok((circuit, reader.string(MAX_TEXT, "circuit parameters")?))
+    }
+
+    /// Reads K, `[psi]_1` and `[phi]_2`.
+    pub(crate) fn read_bases(
+        reader: &mut Reader<'_>,
+    ) -> Result<(G1Point, G1Point, G2Point), DecodeError> {
+        let (k, psi_1): (G1Point, G1Point) = (reader.point("K")?, reader.point("[psi]_1")?);
+        let phi_2: G2Point = reader.point("[phi]_2")?;
+        // K = 0 would remove the ledger sum from the equations, psi = 0 or phi = 0 would make keys
+        // trivial; the generators would make kappa, psi or phi 1.
+        let (g, h) = (G1Point::generator(), G2Point::generator());
+        let weak = |point: &G1Point| point.is_identity() || *point == g;
+        if weak(&k) || weak(&psi_1) || phi_2.is_identity() || phi_2 == h {
+            return Err(reader.invalid(
+                "K, [psi]_1, [phi]_2",
+                192,
+                "the point at infinity and the generators are not allowed",
+            ));
+        }
+        Ok((k, psi_1, phi_2))
     }
 
     /// Reads the number of items of a list.
@@ -277,8 +312,13 @@ impl VerifyingKey {
         Ok(count)
     }
 
-    /// Reads the types.
-    fn read_types(reader: &mut Reader<'_>, instances: u64) -> Result<Vec<KeyType>, DecodeError> {
+    /// Reads the types, of which there are at most as many as instances. `then` reads what follows
+    /// each of them.
+    pub(crate) fn read_types<'r>(
+        reader: &mut Reader<'r>,
+        instances: u64,
+        mut then: impl FnMut(&mut Reader<'r>, KeyType) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         let what = "number of types";
         let count = Self::read_count(reader, MAX_TYPES, what)?;
         // Every type has an instance.
@@ -289,7 +329,7 @@ impl VerifyingKey {
                 format_args!("{count}, expected 1 to {instances}"),
             ));
         }
-        let (mut types, mut names) = (Vec::new(), HashSet::new());
+        let mut names = HashSet::new();
         for _ in 0..count {
             let name = reader.string(MAX_NAME, "name of a type")?;
             // Names become file names.
@@ -297,9 +337,10 @@ impl VerifyingKey {
                 let why = "expected a name of its own, from a-z, 0-9, _ and -";
                 return Err(reader.invalid("name of a type", name.len(), why));
             }
-            types.push(KeyType { name, r1cs: reader.array("digest of a type")? });
+            let kind = KeyType { name, r1cs: reader.array("digest of a type")? };
+            then(reader, kind)?;
         }
-        Ok(types)
+        Ok(())
     }
 
     /// Reads the address and multiplicity of a wire. Addresses must increase, so that each has one
@@ -367,10 +408,10 @@ impl VerifyingKey {
     }
 
     /// Reads everything after magic bytes and version.
-    fn read_body(mut reader: Reader<'_>, bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (trust, zero_knowledge) = Self::read_modes(&mut reader)?;
-        let circuit = reader.string(MAX_TEXT, "circuit name")?;
-        let parameters = reader.string(MAX_TEXT, "circuit parameters")?;
+    fn read_body(mut reader: Reader<'_>, bytes: &[u8], version: u16) -> Result<Self, DecodeError> {
+        let trust = Self::read_trust(&mut reader)?;
+        let zero_knowledge = Self::read_zero_knowledge(&mut reader)?;
+        let (circuit, parameters) = Self::read_texts(&mut reader)?;
         let instances = reader.u64("number of subcircuits")?;
         // The upper bound keeps the padded number from overflowing, and the number of rounds at 40.
         if instances == 0 || instances > 1 << 40 {
@@ -380,9 +421,17 @@ impl VerifyingKey {
                 format_args!("{instances}, expected 1 to 2^40"),
             ));
         }
-        let types = Self::read_types(&mut reader, instances)?;
+        let mut types = Vec::new();
+        Self::read_types(&mut reader, instances, |_, kind| {
+            types.push(kind);
+            Ok(())
+        })?;
         let type_map = reader.array("digest of the type map")?;
         let layout = reader.array("digest of the layout")?;
+        let family = match version {
+            VERSION => None,
+            _ => Some(reader.array("digest of the family")?),
+        };
         let public = Self::read_public(&mut reader)?;
         let constants = Self::read_constants(&mut reader, &public)?;
         let mut codes = [[0; Gt::COMPRESSED]; 8];
@@ -392,25 +441,13 @@ impl VerifyingKey {
         let gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
             reader.invalid("target group element", (8 - i) * Gt::COMPRESSED, e)
         })?;
-        let (k, psi_1): (G1Point, G1Point) = (reader.point("K")?, reader.point("[psi]_1")?);
-        let phi_2: G2Point = reader.point("[phi]_2")?;
         // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
         // would remove a term from the equations.
         if gt[3..].iter().any(Gt::is_identity) {
             let what = "cm_gamma, cm_delta, cm_eta, cm_Theta, e(alpha, beta)";
             return Err(reader.invalid(what, 192, "the neutral element is not allowed"));
         }
-        // K = 0 would remove the ledger sum from the equations, psi = 0 or phi = 0 would make keys
-        // trivial; the generators would make kappa, psi or phi 1.
-        let (g, h) = (G1Point::generator(), G2Point::generator());
-        let weak = |point: &G1Point| point.is_identity() || *point == g;
-        if weak(&k) || weak(&psi_1) || phi_2.is_identity() || phi_2 == h {
-            return Err(reader.invalid(
-                "K, [psi]_1, [phi]_2",
-                192,
-                "the point at infinity and the generators are not allowed",
-            ));
-        }
+        let (k, psi_1, phi_2) = Self::read_bases(&mut reader)?;
         let content = bytes.len() - reader.left();
         let checksum: [u8; 32] = reader.array("checksum")?;
         if checksum != *blake3::hash(&bytes[..content]).as_bytes() {
@@ -426,6 +463,7 @@ impl VerifyingKey {
             types,
             type_map,
             layout,
+            family,
             public,
             constants,
             cm_st: gt[0],

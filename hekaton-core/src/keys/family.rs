@@ -1,0 +1,280 @@
+//! The key of a family: what one setup publishes so that anybody can derive the keys of every layout
+//! over its types (spec: key-family).
+
+use super::sections::{KeyFileError, Sections};
+use crate::encoding::{DecodeError, Encode, Reader, put_string};
+use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey};
+use hekaton_arith::{G1Point, G2Point, Gt};
+use hekaton_circuit::Masking;
+use hekaton_circuit::prover::VariableLayout;
+use std::ops::Range;
+
+/// The maximum number of subcircuits of a family: the powers for more would not fit any machine.
+const MAX_INSTANCES: u64 = 1 << 32;
+/// The maximum number of slots of a type.
+const MAX_SLOTS: u64 = 1 << 28;
+
+/// A subcircuit type of a family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyType {
+    /// Its name, and the digest of its R1CS.
+    pub kind: KeyType,
+    /// Its number of slots, mask slots included.
+    pub slots: usize,
+}
+
+/// What a family key says in addition to its vectors of points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyHeader {
+    /// Name of the circuit, as claimed by the party that made the key; nothing checks it.
+    pub circuit: String,
+    /// The parameters that all circuits of the family share, as JSON, claimed by the same party.
+    pub parameters: String,
+    /// The party that is trusted.
+    pub trust: Trust,
+    /// Whether proofs are zero-knowledge (spec: zero-knowledge#masks).
+    pub zero_knowledge: bool,
+    /// The maximum number of subcircuits of a layout, N_max.
+    pub instances: usize,
+    /// The types.
+    pub types: Vec<FamilyType>,
+    /// The pairing `e(alpha, beta)`.
+    pub(crate) alpha_beta: Gt,
+    /// The base K of the terms of the ledger sum (spec: mirage#kappa).
+    pub(crate) k: G1Point,
+    /// The point `[psi]_1`.
+    pub(crate) psi_1: G1Point,
+    /// The point `[phi]_2`.
+    pub(crate) phi_2: G2Point,
+}
+
+impl FamilyHeader {
+    fn masking(&self) -> Masking {
+        Masking::new(self.zero_knowledge)
+    }
+
+    /// Everything that keys of the family depend on: modes, types and shared points.
+    #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
+    fn encode_shared(&self) -> Vec<u8> {
+        let mut out = vec![u8::from(self.zero_knowledge)];
+        out.extend_from_slice(&(self.types.len() as u32).to_le_bytes());
+        for FamilyType { kind, slots } in &self.types {
+            put_string(&mut out, &kind.name);
+            out.extend_from_slice(&kind.r1cs);
+            out.extend_from_slice(&(*slots as u64).to_le_bytes());
+        }
+        out.extend_from_slice(&self.alpha_beta.compress());
+        out.extend(self.k.encode());
+        out.extend(self.psi_1.encode());
+        out.extend(self.phi_2.encode());
+        out
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![self.trust.code()];
+        put_string(&mut out, &self.circuit);
+        put_string(&mut out, &self.parameters);
+        out.extend_from_slice(&(self.instances as u64).to_le_bytes());
+        out.extend(self.encode_shared());
+        out
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "bounded before")]
+    fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let trust = VerifyingKey::read_trust(&mut reader)?;
+        let (circuit, parameters) = VerifyingKey::read_texts(&mut reader)?;
+        let bounded = |reader: &mut Reader<'_>, what, range: Range<u64>| {
+            let found = reader.u64(what)?;
+            match range.contains(&found) {
+                true => Ok(found as usize),
+                false => Err(reader.invalid(what, 8, format_args!("{found} is out of range"))),
+            }
+        };
+        let instances = bounded(&mut reader, "number of subcircuits", 1..MAX_INSTANCES + 1)?;
+        let zero_knowledge = VerifyingKey::read_zero_knowledge(&mut reader)?;
+        let mut types = Vec::new();
+        VerifyingKey::read_types(&mut reader, u64::MAX, |reader, kind| {
+            let masks = Masking::new(zero_knowledge).slots() as u64;
+            let slots = bounded(reader, "number of slots", masks..MAX_SLOTS)?;
+            types.push(FamilyType { kind, slots });
+            Ok(())
+        })?;
+        let code = reader.array("e(alpha, beta)")?;
+        let alpha_beta = Gt::decompress(&code)
+            .map_err(|e| reader.invalid("e(alpha, beta)", Gt::COMPRESSED, e))?;
+        if alpha_beta.is_identity() {
+            let why = "the neutral element is not allowed";
+            return Err(reader.invalid("e(alpha, beta)", Gt::COMPRESSED, why));
+        }
+        let (k, psi_1, phi_2) = VerifyingKey::read_bases(&mut reader)?;
+        reader.finish()?;
+        Ok(Self {
+            circuit,
+            parameters,
+            trust,
+            zero_knowledge,
+            instances,
+            types,
+            alpha_beta,
+            k,
+            psi_1,
+            phi_2,
+        })
+    }
+}
+
+/// The key of a family: 576 N_max bytes of powers, N_max rounded up to a power of two, and for each
+/// type 192 bytes a slot.
+#[derive(Debug)]
+pub struct FamilyKey {
+    sections: Sections,
+    header: FamilyHeader,
+    /// Where the IC points of each type are in their section.
+    ranges: Vec<Range<usize>>,
+}
+
+impl FamilyKey {
+    /// The kind of key file.
+    pub const KIND: &'static str = "key family";
+
+    /// Creates a key from its sections.
+    ///
+    /// # Errors
+    /// When a section is missing, has the wrong length, or the header cannot be decoded.
+    pub fn new(sections: Sections) -> Result<Self, KeyFileError> {
+        let bytes = sections.get::<u8>("header")?;
+        let header = FamilyHeader::from_bytes(bytes)
+            .map_err(|e| sections.damaged("header", e.to_string()))?;
+        let mut ranges = Vec::new();
+        let mut end = 0;
+        for kind in &header.types {
+            let start = end;
+            end += VariableLayout::new(kind.slots, header.masking()).public().len();
+            ranges.push(start..end);
+        }
+        let powers = 2 * header.instances.next_power_of_two() - 1;
+        let key = Self { sections, header, ranges };
+        let types = key.header.types.len();
+        let lengths = [
+            ("phi", key.phi()?.len(), powers),
+            ("psi", key.psi()?.len(), powers),
+            ("ic", key.sections.get::<G1Point>("ic")?.len(), end),
+            ("gamma", key.sections.get::<G2Point>("gamma")?.len(), 1),
+            ("elements", key.elements()?.len(), types),
+        ];
+        for (section, found, expected) in lengths {
+            if found != expected {
+                let why = format!("{found} elements, expected {expected}");
+                return Err(key.sections.damaged(section, why));
+            }
+        }
+        Ok(key)
+    }
+
+    /// The sections of a key, for [`Self::new`].
+    pub(crate) fn sections_of(
+        header: &FamilyHeader,
+        [phi, ic]: [Vec<G1Point>; 2],
+        psi: Vec<G2Point>,
+        gamma: G2Point,
+        elements: Vec<[G2Point; 3]>,
+    ) -> Sections {
+        let mut sections = Sections::new(Self::KIND);
+        sections.push("header", header.to_bytes());
+        sections.push("phi", phi);
+        sections.push("psi", psi);
+        sections.push("ic", ic);
+        sections.push("gamma", vec![gamma]);
+        sections.push("elements", elements);
+        sections
+    }
+
+    /// Returns what the key says in addition to its points.
+    pub fn header(&self) -> &FamilyHeader {
+        &self.header
+    }
+
+    /// Returns the sections of the key file.
+    pub fn sections(&self) -> &Sections {
+        &self.sections
+    }
+
+    /// Test double: access to the sections, to replace their contents.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn sections_mut(&mut self) -> &mut Sections {
+        &mut self.sections
+    }
+
+    /// Returns the total length of all sections in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.sections.bytes()
+    }
+
+    /// Returns the powers `[phi^i]_1` for i = 0..=2N-2, N = N_max rounded up to a power of two.
+    ///
+    /// # Errors
+    /// When the section is missing or damaged.
+    pub fn phi(&self) -> Result<&[G1Point], KeyFileError> {
+        self.sections.get("phi")
+    }
+
+    /// Returns the powers `[psi^i]_2` for the same i.
+    ///
+    /// # Errors
+    /// When the section is missing or damaged.
+    pub fn psi(&self) -> Result<&[G2Point], KeyFileError> {
+        self.sections.get("psi")
+    }
+
+    /// Returns IC_j of a type, one point for each public variable.
+    ///
+    /// # Errors
+    /// When the section is missing or damaged.
+    ///
+    /// # Panics
+    /// If there is no such type.
+    pub fn ic(&self, kind: usize) -> Result<&[G1Point], KeyFileError> {
+        Ok(&self.sections.get("ic")?[self.ranges[kind].clone()])
+    }
+
+    /// Returns the point `[gamma]_2`.
+    ///
+    /// # Errors
+    /// When the section is missing or damaged.
+    pub fn gamma(&self) -> Result<&G2Point, KeyFileError> {
+        self.sections.one("gamma")
+    }
+
+    /// Returns delta, eta and Theta of each type.
+    ///
+    /// # Errors
+    /// When the section is missing or damaged.
+    pub fn elements(&self) -> Result<&[[G2Point; 3]], KeyFileError> {
+        self.sections.get("elements")
+    }
+
+    /// The number of a type, by its name.
+    pub fn type_named(&self, name: &str) -> Option<usize> {
+        self.header.types.iter().position(|kind| kind.kind.name == name)
+    }
+
+    /// Returns the digest of everything that derived keys depend on, except powers above the first:
+    /// these follow from `[psi]_1` and `[phi]_2`. The name of the circuit, its parameters, the trust
+    /// and N_max are not in it; derived keys have all of them but N_max themselves.
+    ///
+    /// # Errors
+    /// When a section is missing or damaged.
+    pub fn digest(&self) -> Result<[u8; 32], KeyFileError> {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 key family");
+        hasher.update(&self.header.encode_shared());
+        hasher.update(&self.gamma()?.encode());
+        for point in self.elements()?.iter().flatten() {
+            hasher.update(&point.encode());
+        }
+        for point in self.sections.get::<G1Point>("ic")? {
+            hasher.update(&point.encode());
+        }
+        Ok(*hasher.finalize().as_bytes())
+    }
+}

@@ -1,0 +1,346 @@
+//! Key families: one setup for all layouts over its types (spec: key-family).
+
+use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
+use crate::keys::{AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, Sections};
+use crate::mirage::{Bases, ProvingKey, wipe_stack};
+use crate::pool::LocalEngine;
+use crate::verifier::verifying_key::{KeyType, VerifyingKey, VerifyingKeyError};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing, powers};
+use hekaton_circuit::prover::{VariableLayout, Wiring};
+use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess, StarError};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+/// Why no key can be derived.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeriveError {
+    /// The layout has more subcircuits than the family has powers for.
+    #[error(
+        "the circuit has {found} subcircuits, but the keys of this family are for at most {most}: \
+         use keys of a larger family"
+    )]
+    TooMany {
+        /// The number of subcircuits.
+        found: usize,
+        /// The number that the family allows.
+        most: usize,
+    },
+    /// The circuit has a type that the family does not have.
+    #[error("the family has no type '{kind}': its types are {known}")]
+    NoType {
+        /// The type.
+        kind: String,
+        /// The types of the family.
+        known: String,
+    },
+    /// The circuit has a type of another shape.
+    #[error(
+        "type '{kind}' has {found} slots with masks, but {expected} in the family: it was made for \
+         other parameters or other code"
+    )]
+    Slots {
+        /// The type.
+        kind: String,
+        /// The slots of the circuit's type.
+        found: usize,
+        /// The slots of the family's type.
+        expected: usize,
+    },
+    /// The wiring is not a set of stars: one writer and its readers per address.
+    #[error("wiring: {0}")]
+    Star(#[from] StarError),
+    /// The verifying key would be refused when it is read.
+    #[error("cannot write the verifying key: {0}")]
+    VerifyingKey(#[from] VerifyingKeyError),
+    /// The family key is damaged.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+}
+
+/// Runs the setup of a family on the engine's threads: of all types of a circuit, for layouts with up
+/// to `instances` subcircuits. The layout of `circuit` itself does not matter, but its types do: it
+/// must have all that circuits of the family use. Passes each proving key to `keep` as soon as it is
+/// made, and returns what [`derive`] needs.
+///
+/// It draws the trapdoors itself and wipes them, but its operator could keep them and forge proofs
+/// under all derived keys. The keys record that (spec: soundness#trusted).
+///
+/// # Errors
+/// When a type violates a rule that soundness depends on, or `keep` fails.
+pub fn setup_family<E: Send>(
+    circuit: &PreparedCircuit<'_>,
+    instances: usize,
+    engine: &LocalEngine,
+    options: &SetupOptions,
+    mut keep: impl FnMut(ProvingKey) -> Result<(), E> + Send,
+    mut progress: impl FnMut(&str) + Send,
+) -> Result<FamilyKey, SetupError<E>> {
+    engine.install(|| {
+        let mut keep = |key, _| keep(key).map_err(SetupError::Sink);
+        setup_in_pool(circuit, instances, options, &mut keep, &mut progress)
+    })
+}
+
+fn setup_in_pool<E>(
+    circuit: &PreparedCircuit<'_>,
+    instances: usize,
+    options: &SetupOptions,
+    keep: &mut Keep<'_, E>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<FamilyKey, SetupError<E>> {
+    let parameters = options.parameters.clone().map_err(SetupError::Parameters)?;
+    let masking = Masking::new(options.zero_knowledge);
+    let wiring = circuit.layout().wiring_without_slots(masking);
+    let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
+    wipe_stack();
+    // One shared delta or eta breaks soundness completely (spec: mirage#asserts).
+    secrets.check()?;
+    let bases = Bases::new(1 << 17);
+    let types = circuit.layout().type_ids().map(|kind| Ok(circuit.r1cs(kind, masking)?));
+    let (logs, elements) = setup_types(&wiring, types, &secrets, &bases, keep, progress)?;
+    progress(&format!("family key for up to {instances} subcircuits"));
+    let types = (wiring.types.iter().zip(&logs)).map(|(spec, logs)| FamilyType {
+        kind: KeyType { name: spec.name.clone(), r1cs: logs.r1cs },
+        slots: spec.slots,
+    });
+    let (one_1, one_2) = (G1Point::generator(), G2Point::generator());
+    let shared = &secrets.shared;
+    let header = FamilyHeader {
+        circuit: options.circuit.clone(),
+        parameters,
+        trust: options.trust(),
+        zero_knowledge: options.zero_knowledge,
+        instances,
+        types: types.collect(),
+        alpha_beta: pairing(&one_1, &one_2).mul(&(shared.alpha * shared.beta)),
+        k: bases.one_g1(shared.kappa),
+        psi_1: bases.one_g1(*secrets.psi),
+        phi_2: bases.one_g2(*secrets.phi),
+    };
+    // Powers of phi in G1 and of psi in G2, and of each in the other group the first only: binding of
+    // the commitments rests on it (spec: key-family#powers).
+    let count = 2 * instances.next_power_of_two() - 1;
+    let powers = |base: &Fr| Zeroizing::new(powers(*base, count));
+    let (phi, psi) = (bases.g1(&powers(&secrets.phi)), bases.g2(&powers(&secrets.psi)));
+    let ic = logs.iter().flat_map(|logs| bases.g1(&logs.ic)).collect();
+    let gamma = bases.one_g2(shared.gamma);
+    let key = FamilyKey::new(FamilyKey::sections_of(&header, [phi, ic], psi, gamma, elements));
+    wipe_stack();
+    Ok(key?)
+}
+
+/// Derives the keys of a circuit's layout from those of a family, on the engine's threads, without any
+/// secret. The result depends on nothing but the family, the layout and `parameters`, the circuit's
+/// parameters as JSON; it is what a setup with the same trapdoors makes (spec: key-family).
+///
+/// Whether the constraints of the circuit are those of the family is not checked here, but where keys
+/// meet their circuit: [`check_circuit`](crate::keys::check_circuit), which proving does by itself.
+///
+/// # Errors
+/// When the layout does not fit the family.
+pub fn derive(
+    family: &FamilyKey,
+    circuit: &PreparedCircuit<'_>,
+    parameters: &str,
+    engine: &LocalEngine,
+) -> Result<(AggregationKey, VerifyingKey), DeriveError> {
+    // Bounded before anything is computed from it (spec: key-family#bounds).
+    let (found, most) = (circuit.layout().instances(), family.header().instances);
+    if found > most {
+        return Err(DeriveError::TooMany { found, most });
+    }
+    let wiring = circuit.layout().wiring(Masking::new(family.header().zero_knowledge));
+    engine.install(|| derive_wiring(family, &wiring, parameters))
+}
+
+/// [`derive`] of a wiring.
+pub(crate) fn derive_wiring(
+    family: &FamilyKey,
+    wiring: &Wiring,
+    parameters: &str,
+) -> Result<(AggregationKey, VerifyingKey), DeriveError> {
+    let (found, most) = (wiring.instances(), family.header().instances);
+    if found > most {
+        return Err(DeriveError::TooMany { found, most });
+    }
+    let types = types_of(family, wiring)?;
+    // No zero-sum proper subset at an address, or two values could live there
+    // (spec: memory-check#stars).
+    wiring.check_stars()?;
+    let derivation = Derivation::new(family, wiring, &types)?;
+    let verifying = derivation.verifying_key(parameters)?;
+    let aggregation = derivation.aggregation_key()?;
+    VerifyingKey::from_bytes(&verifying.to_bytes())?;
+    Ok((aggregation, verifying))
+}
+
+/// The number in the family of each type of a wiring.
+fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveError> {
+    let header = family.header();
+    let find = |kind: &hekaton_circuit::prover::WiringType| {
+        let number = family.type_named(&kind.name).ok_or_else(|| DeriveError::NoType {
+            kind: kind.name.clone(),
+            known: header.types.iter().map(|t| t.kind.name.as_str()).collect::<Vec<_>>().join(", "),
+        })?;
+        let (found, expected) = (kind.slots, header.types[number].slots);
+        match found == expected {
+            true => Ok(number),
+            false => Err(DeriveError::Slots { kind: kind.name.clone(), found, expected }),
+        }
+    };
+    wiring.types.iter().map(find).collect()
+}
+
+/// Number of instances that one thread computes at a time.
+const CHUNK: usize = 64;
+
+/// The elements of derived keys, as points.
+struct Derivation<'a> {
+    family: &'a FamilyKey,
+    wiring: &'a Wiring,
+    types: &'a [usize],
+    st: Vec<G1Point>,
+    sb: Vec<G1Point>,
+    sg: Vec<G1Point>,
+    elements: Vec<[G2Point; 3]>,
+}
+
+impl<'a> Derivation<'a> {
+    fn new(
+        family: &'a FamilyKey,
+        wiring: &'a Wiring,
+        types: &'a [usize],
+    ) -> Result<Self, KeyFileError> {
+        let ic = types.iter().map(|kind| family.ic(*kind)).collect::<Result<Vec<_>, _>>()?;
+        let instances: Vec<(u32, &[SlotAccess])> = wiring.by_instance().collect();
+        let fixed = |(kind, slots): &(u32, &[SlotAccess])| {
+            let (ic, layout) = (ic[*kind as usize], wiring.variables(*kind));
+            (st_of(ic, &layout, slots), sb_of(ic, &layout, slots))
+        };
+        let chunks = instances.par_chunks(CHUNK).flat_map_iter(|chunk| chunk.iter().map(fixed));
+        let (st, sb) = chunks.unzip();
+        let g = |(ic, kind): (&&[G1Point], u32)| ic[wiring.variables(kind).g()];
+        let sg = ic.iter().zip(0..).map(g).collect();
+        let all = family.elements()?;
+        let elements = types.iter().map(|kind| all[*kind]).collect();
+        Ok(Self { family, wiring, types, st, sb, sg, elements })
+    }
+
+    fn aggregation_key(&self) -> Result<AggregationKey, KeyFileError> {
+        let powers = 2 * self.wiring.instances().next_power_of_two() - 1;
+        let mut sections = Sections::new(AggregationKey::KIND);
+        sections.push("phi", self.family.phi()?[..powers].to_vec());
+        sections.push("psi", self.family.psi()?[..powers].to_vec());
+        sections.push("st", self.st.clone());
+        sections.push("sb", self.sb.clone());
+        sections.push("sg", self.sg.clone());
+        sections.push("type_of", self.wiring.type_of.clone());
+        sections.push("gamma", vec![*self.family.gamma()?]);
+        sections.push("elements", self.elements.clone());
+        AggregationKey::new(sections, self.wiring.instances(), self.wiring.types.len())
+    }
+
+    /// The verifying key, whose commitments are sums of pairings. Pads contribute nothing
+    /// (spec: aggregation#padding).
+    fn verifying_key(&self, parameters: &str) -> Result<VerifyingKey, KeyFileError> {
+        let Self { family, wiring, st, sb, .. } = self;
+        let (header, n) = (family.header(), wiring.instances());
+        // v_i = psi^2i and w_i = phi^2i, over n and not N (spec: aggregation#srs).
+        let v: Vec<G2Point> = family.psi()?.iter().step_by(2).take(n).copied().collect();
+        let w: Vec<G1Point> = family.phi()?.iter().step_by(2).take(n).copied().collect();
+        let starts: Vec<usize> = (0..n).step_by(CHUNK).collect();
+        let parts: Vec<[MillerLoop; 2]> = starts
+            .par_iter()
+            .map(|start| {
+                let chunk = *start..(start + CHUNK).min(n);
+                MillerLoop::many([list_of(st, &v, &chunk), list_of(sb, &v, &chunk)])
+            })
+            .collect();
+        let product = |at: usize| MillerLoop::product(parts.iter().map(|part| part[at]));
+        // What all instances of a type share is paired once, with the sum of their keys.
+        let mut of_type = vec![(Vec::new(), Vec::new()); self.types.len()];
+        for (kind, (w, v)) in wiring.type_of.iter().zip(w.iter().zip(&v)) {
+            of_type[*kind as usize].0.push(*w);
+            of_type[*kind as usize].1.push(*v);
+        }
+        let sums = of_type.iter().map(|(w, v)| (G1Point::sum(w), G2Point::sum(v)));
+        let (w_sums, v_sums): (Vec<G1Point>, Vec<G2Point>) = sums.unzip();
+        let element = |j: usize| {
+            let column: Vec<G2Point> = self.elements.iter().map(|e| e[j]).collect();
+            MillerLoop::new(&w_sums, &column)
+        };
+        let gamma = MillerLoop::new(&[G1Point::sum(&w_sums)], &[*family.gamma()?]);
+        let sg = MillerLoop::new(&self.sg, &v_sums);
+        let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta] = MillerLoop::finish_all([
+            product(0),
+            sg,
+            product(1),
+            gamma,
+            element(0),
+            element(1),
+            element(2),
+        ]);
+        Ok(VerifyingKey {
+            circuit: header.circuit.clone(),
+            parameters: parameters.to_owned(),
+            trust: header.trust,
+            zero_knowledge: header.zero_knowledge,
+            instances: n as u64,
+            types: self.types.iter().map(|kind| header.types[*kind].kind.clone()).collect(),
+            type_map: wiring.type_map_digest(),
+            layout: wiring.digest(),
+            family: Some(family.digest()?),
+            public: wiring.public.clone(),
+            constants: wiring.constants.clone(),
+            cm_st,
+            cm_sg,
+            cm_sb,
+            cm_gamma,
+            cm_delta,
+            cm_eta,
+            cm_theta,
+            alpha_beta: header.alpha_beta,
+            k: header.k,
+            psi_1: header.psi_1,
+            phi_2: header.phi_2,
+        })
+    }
+}
+
+/// `St_i = IC_one + sum mu_ij IC_mu_j`. Readers have multiplicity -1, which would be a scalar of full
+/// size: their points are subtracted.
+fn st_of(ic: &[G1Point], layout: &VariableLayout, slots: &[SlotAccess]) -> G1Point {
+    let mut once = vec![ic[VariableLayout::ONE]];
+    let (mut points, mut scalars) = (Vec::new(), Vec::new());
+    for (slot, point) in slots.iter().zip(&ic[layout.multiplicities()]) {
+        match slot.multiplicity {
+            0 => {}
+            1 => once.push(*point),
+            -1 => once.push(point.neg()),
+            other => {
+                points.push(*point);
+                scalars.push(Fr::from(other));
+            }
+        }
+    }
+    if !points.is_empty() {
+        once.push(G1Point::msm(&points, &scalars));
+    }
+    G1Point::sum(&once)
+}
+
+/// `Sb_i = sum a_ij IC_x_j`.
+fn sb_of(ic: &[G1Point], layout: &VariableLayout, slots: &[SlotAccess]) -> G1Point {
+    let addresses: Vec<Fr> = slots.iter().map(|slot| Fr::from(slot.address)).collect();
+    G1Point::msm(&ic[layout.addresses()], &addresses)
+}
+
+/// Pairs of the points of some instances with their keys.
+fn list_of<'a>(
+    points: &'a [G1Point],
+    keys: &'a [G2Point],
+    range: &std::ops::Range<usize>,
+) -> Vec<(&'a G1Point, &'a G2Point)> {
+    points[range.clone()].iter().zip(&keys[range.clone()]).collect()
+}

@@ -1,0 +1,262 @@
+//! Adversarial tests 79, 80, 82, 83 and 85: key families.
+
+use super::bench::{Bench, Cheater, Squares, failing, field_of, record, with_field};
+use crate::encoding::Encode;
+use crate::keys::{FamilyKey, ProverKeys};
+use crate::mirage::ProvingKey;
+use crate::pool::LocalEngine;
+use crate::protocol::{DeriveError, SetupOptions, derive, derive_wiring, setup, setup_family};
+use crate::verifier::proof::Field as ProofField;
+use crate::verifier::transcript::Merlin;
+use crate::verifier::verify::Equation::{KeyW, T, U, Z};
+use crate::verifier::verify::{VerifyError, verify_with_test_keys};
+use crate::verifier::{Proof, ProofError, VerifyingKey};
+use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, pairing};
+use hekaton_circuit::prover::Wiring;
+use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess};
+use std::convert::Infallible;
+
+fn engine() -> LocalEngine {
+    LocalEngine::new(None).unwrap()
+}
+
+fn options(seed: u64, zero_knowledge: bool) -> SetupOptions {
+    SetupOptions::new("test").insecure_seed(seed).zero_knowledge(zero_knowledge)
+}
+
+/// The keys of a family with the types of a circuit.
+fn family(
+    circuit: &Squares,
+    instances: usize,
+    options: &SetupOptions,
+) -> (FamilyKey, Vec<ProvingKey>) {
+    let prepared = PreparedCircuit::new(circuit).unwrap();
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
+    let key = setup_family(&prepared, instances, &engine(), options, keep, |_| {}).unwrap();
+    (key, types)
+}
+
+/// A circuit with derived keys; it has all types of the family.
+fn derived(circuit: Squares, family: &FamilyKey, types: Vec<ProvingKey>) -> Bench<Squares> {
+    let prepared = PreparedCircuit::new(&circuit).unwrap();
+    let (aggregation, verifying) = derive(family, &prepared, "{}", &engine()).unwrap();
+    let layout = prepared.layout().clone();
+    let wiring = layout.wiring(Masking::new(family.header().zero_knowledge));
+    drop(prepared);
+    let keys = ProverKeys { verifying, aggregation, types };
+    Bench { circuit, keys, layout, wiring, engine: engine() }
+}
+
+/// Adversarial test 79: derived keys are those of a setup with the same trapdoors, byte for byte, for
+/// every number of subcircuits, with and without masks, types without shared wires, and public ends;
+/// they do not depend on the family's bound.
+#[test]
+fn a79_derived_keys_are_those_of_a_setup() {
+    let lonely = Squares { lonely: true, ..Squares::new(&[1, 0]) };
+    let closed = Squares { public: false, ..Squares::new(&[0, 1, 0]) };
+    let circuits = [Squares::new(&[0, 1]), Squares::new(&[0, 1, 1, 0, 1]), lonely, closed];
+    for zero_knowledge in [true, false] {
+        for circuit in circuits.iter().chain([&Squares::new(&[0])]) {
+            let options = options(3, zero_knowledge);
+            let made = setup(circuit, &engine(), &options).unwrap();
+            let n = made.aggregation.instances();
+            let mut digests = Vec::new();
+            for most in [n, n + 1, 17] {
+                let (family, types) = family(circuit, most, &options);
+                let prepared = PreparedCircuit::new(circuit).unwrap();
+                let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine()).unwrap();
+                digests.push(family.digest().unwrap());
+                assert_eq!(verifying.family, digests.last().copied());
+                let without_family = VerifyingKey { family: None, ..verifying.clone() };
+                assert_eq!(without_family.to_bytes(), made.verifying.to_bytes());
+                assert_eq!(VerifyingKey::from_bytes(&verifying.to_bytes()), Ok(verifying));
+                let bytes = |key: &crate::keys::AggregationKey| {
+                    let points = [key.phi(), key.st(), key.sb(), key.sg()].map(|p| p.unwrap());
+                    let of_types = key.elements().unwrap().iter().flatten().copied();
+                    let twos = key.psi().unwrap().iter().copied().chain(of_types);
+                    let twos: Vec<_> = twos.chain([*key.gamma().unwrap()]).collect();
+                    (points.map(<[_]>::to_vec), twos, key.type_of().unwrap().to_vec())
+                };
+                assert_eq!(bytes(&aggregation), bytes(&made.aggregation));
+                for (a, b) in types.iter().zip(&made.types) {
+                    assert_eq!(a.elements().alpha_1, b.elements().alpha_1);
+                    assert_eq!(a.l_query().unwrap(), b.l_query().unwrap());
+                }
+            }
+            assert!(digests.iter().all(|digest| *digest == digests[0]), "the bound is not in it");
+        }
+    }
+}
+
+/// Proofs under derived keys are accepted, for several layouts over the same types.
+#[test]
+fn one_family_serves_many_layouts() {
+    let (family, mut types) = family(&Squares::new(&[0, 1]), 8, &options(4, true));
+    for kinds in [&[0, 1][..], &[1, 0, 1], &[0, 1, 1, 0, 1], &[1, 0, 0, 0, 1, 0, 1, 1]] {
+        let bench = derived(Squares::new(kinds), &family, types);
+        let cheater = Cheater::new(&bench, &Fr::from(5u64));
+        assert_eq!(bench.verify(&cheater.public, &cheater.finish()), Ok(()), "{kinds:?}");
+        drop(cheater);
+        types = bench.keys.types;
+    }
+}
+
+/// A wiring like that of the circuit, in which the last reader of w_1 does not read it.
+fn one_reader_less(wiring: &Wiring) -> Wiring {
+    let mut other = wiring.clone();
+    let writer = other.slots.iter().position(|slot| slot.multiplicity > 1).unwrap();
+    let address = other.slots[writer].address;
+    let reader = other.slots.iter().rposition(|slot| slot.address == address).unwrap();
+    assert!(reader > writer);
+    other.slots[writer].multiplicity -= 1;
+    other.slots[reader] = SlotAccess::UNUSED;
+    other.check_stars().unwrap();
+    other
+}
+
+/// Adversarial test 80: a proof under the key of another number of subcircuits, another wiring or
+/// another family. Guards: the digest of the key; the commitments to S in the derived key.
+#[test]
+fn a80_proofs_belong_to_one_derived_key() {
+    let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+    let (first, types) = family(&circuit, 8, &options(5, true));
+    let (second, _) = family(&circuit, 8, &options(6, true));
+    let mut bench = derived(circuit.clone(), &first, types);
+    let cheater = Cheater::new(&bench, &Fr::from(5u64));
+    let (proof, public) = (cheater.finish(), cheater.public.clone());
+    drop(cheater);
+    let other_wiring = one_reader_less(&bench.wiring);
+    let key = |family: &FamilyKey, wiring: &Wiring| derive_wiring(family, wiring, "{}").unwrap();
+    let longer = PreparedCircuit::new(&Squares::new(&[0, 1, 1, 0, 1, 0]))
+        .unwrap()
+        .layout()
+        .wiring(Masking::Masked);
+    for wiring_and_family in [(&first, &longer), (&first, &other_wiring), (&second, &bench.wiring)]
+    {
+        let (_, verifying) = key(wiring_and_family.0, wiring_and_family.1);
+        let verdict = verify_with_test_keys(&verifying, &public, &proof);
+        assert!(
+            matches!(verdict, Err(VerifyError::Proof(ProofError::ForeignKey { .. }))),
+            "{verdict:?}"
+        );
+        // The digest is not the only guard: with it changed, the equations fail.
+        if verifying.instances == bench.keys.verifying.instances {
+            let mut moved = proof.clone();
+            moved[..42].copy_from_slice(&Proof::begin(&verifying.digest()).as_bytes()[..42]);
+            let verdict = verify_with_test_keys(&verifying, &public, &moved);
+            assert!(matches!(verdict, Err(VerifyError::Equations { .. })), "{verdict:?}");
+        }
+    }
+    // Instance proofs of this wiring, aggregated under the key of the other one.
+    let (aggregation, verifying) = key(&first, &other_wiring);
+    let own = std::mem::replace(&mut bench.keys.verifying, verifying);
+    let own_aggregation = std::mem::replace(&mut bench.keys.aggregation, aggregation);
+    let cheater = Cheater::new(&bench, &Fr::from(5u64));
+    cheater.assert_fails(&cheater.finish(), &[Z]);
+    drop(cheater);
+    // The same with the points S of this wiring: the other key does not commit to them.
+    bench.keys.aggregation = own_aggregation;
+    let cheater = Cheater::new(&bench, &Fr::from(5u64));
+    cheater.assert_fails(&cheater.finish(), &[T]);
+    drop(cheater);
+    // Control: with its own key it is accepted.
+    bench.keys.verifying = own;
+    assert_eq!(bench.verify(&public, &proof), Ok(()));
+}
+
+/// Adversarial test 82: a family has more powers than a layout uses; a component of a commitment at
+/// the first unused one. Guards: the folded keys are polynomials of the layout's degree.
+#[test]
+fn a82_components_at_unused_powers() {
+    let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+    let (family, types) = family(&circuit, 32, &options(7, true));
+    let (psi, phi) = (family.psi().unwrap()[2 * 8], family.phi().unwrap()[2 * 8]);
+    let in_v = pairing(&G1Point::generator(), &psi);
+    let in_w = pairing(&phi, &G2Point::generator());
+    let bench = derived(circuit, &family, types);
+    let cheater = Cheater::new(&bench, &Fr::from(5u64));
+    let add = |code: &[u8], extra: &Gt| {
+        Gt::decompress(code.try_into().unwrap()).unwrap().add(extra).encode()
+    };
+    for (field, extra, equation) in
+        [(ProofField::CmA, in_v, T), (ProofField::CmC, in_v, T), (ProofField::CmB, in_w, U)]
+    {
+        let proof = cheater.finish_tampered(Box::new(move |sent, code| match sent == field {
+            true => add(&code, &extra),
+            false => code,
+        }));
+        cheater.assert_fails(&proof, &[equation]);
+    }
+    // cm_D comes before the challenges of the memory check: with those of the honest proof.
+    let proof = cheater.finish();
+    let log = record(&bench, &cheater.public, &proof);
+    let code = add(field_of(&bench, &proof, ProofField::CmD), &in_v);
+    let forged = with_field(&bench, &proof, ProofField::CmD, &code);
+    let vk = &bench.keys.verifying;
+    assert_eq!(failing(log.frozen(), vk, &cheater.public, &forged), [T]);
+    assert!(bench.verify(&cheater.public, &forged).is_err());
+}
+
+/// Adversarial test 83: the ledger key of one subcircuit more or fewer, and an e at a pad, under a
+/// derived key for a number that is no power of two.
+#[test]
+fn a83_ledger_keys_of_derived_keys() {
+    let circuit = Squares::new(&[0, 1, 1, 0, 1]);
+    let (family, types) = family(&circuit, 32, &options(8, true));
+    let bench = derived(circuit, &family, types);
+    let cheater = Cheater::new(&bench, &Fr::from(5u64));
+    for (ledger, equations) in [(6, &[KeyW][..]), (4, &[Z, KeyW])] {
+        let mut shared = cheater.shared();
+        shared.other_ledger = Some(ledger);
+        let committing = cheater.begin(&shared, Merlin::new(), &cheater.commitments());
+        let vectors = cheater.proofs(&committing.memory());
+        cheater.assert_fails(committing.finish(&vectors).unwrap().as_bytes(), equations);
+    }
+    // A pad that is filled with a proof of its own.
+    let proof = cheater.finish_with(|_, v| (v.a[6], v.b[6]) = (v.a[0], v.b[0]));
+    cheater.assert_fails(&proof, &[Z]);
+}
+
+/// Adversarial test 85: counts at and over the bound, and circuits of other types.
+#[test]
+fn a85_bounds_of_families() {
+    let refused = |family: &FamilyKey, circuit: &Squares| {
+        let prepared = PreparedCircuit::new(circuit).unwrap();
+        derive(family, &prepared, "{}", &engine()).map(drop).unwrap_err()
+    };
+    for most in [1, 2, 3, 4] {
+        let (family, _) = family(&Squares::new(&[0, 1]), most, &options(9, true));
+        assert_eq!(family.phi().unwrap().len(), 2 * most.next_power_of_two() - 1);
+        for n in 1..=most {
+            let circuit = Squares::new(&vec![0; n]);
+            let prepared = PreparedCircuit::new(&circuit).unwrap();
+            let (_, verifying) = derive(&family, &prepared, "{}", &engine()).unwrap();
+            assert_eq!(verifying.instances, n as u64);
+            // Only the types that occur are in the key.
+            assert_eq!(verifying.types.len(), 1);
+        }
+        let error = refused(&family, &Squares::new(&vec![0; most + 1]));
+        assert!(matches!(error, DeriveError::TooMany { found, .. } if found == most + 1));
+        let text = error.to_string();
+        assert!(text.contains(&format!("{} subcircuits", most + 1)), "{text}");
+    }
+    let (family, _) = family(&Squares::new(&[0, 1]), 4, &options(9, true));
+    let error = refused(&family, &Squares::new(&[0, 1, 2]));
+    assert!(matches!(&error, DeriveError::NoType { kind, .. } if kind == "squares-2"), "{error}");
+    // A type of the same name with other slots, and a wiring that is no star.
+    let circuit = Squares::new(&[0, 1]);
+    let wiring = PreparedCircuit::new(&circuit).unwrap().layout().wiring(Masking::Masked);
+    let mut other = wiring.clone();
+    other.types[0].slots += 1;
+    other.slots.insert(0, SlotAccess::UNUSED);
+    let error = derive_wiring(&family, &other, "{}").map(drop).unwrap_err();
+    assert!(matches!(error, DeriveError::Slots { found: 6, expected: 5, .. }), "{error}");
+    let mut other = wiring;
+    other.slots[1].multiplicity += 1;
+    let error = derive_wiring(&family, &other, "{}").map(drop).unwrap_err();
+    assert!(matches!(error, DeriveError::Star(_)), "{error}");
+}
