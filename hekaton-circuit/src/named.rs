@@ -66,6 +66,23 @@ pub enum ParameterError {
         /// What is wrong.
         why: String,
     },
+    /// The circuit has no families.
+    #[error(
+        "circuit '{circuit}' has other types for each length of the input: its keys are for one \
+         length, which --for FILE or its parameters say"
+    )]
+    NoFamily {
+        /// The circuit.
+        circuit: &'static str,
+    },
+    /// A parameter that a family leaves open was given.
+    #[error("keys of a family of circuit '{circuit}' serve every value of '{name}': leave it out")]
+    Open {
+        /// The circuit.
+        circuit: &'static str,
+        /// The parameter.
+        name: &'static str,
+    },
     /// A parameter is out of range.
     #[error("parameter '{name}' of circuit '{circuit}' is {value}: it must be {range}")]
     Range {
@@ -182,6 +199,18 @@ impl InputFile {
     }
 }
 
+/// A family of circuits: those with the same types, for inputs of all lengths up to a bound. One setup
+/// serves all of them (spec: key-family).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family<C> {
+    /// A circuit with all types that circuits of the family have.
+    pub circuit: C,
+    /// The largest number of subcircuits of a circuit of the family.
+    pub instances: usize,
+    /// The names of the parameters in which circuits of the family differ.
+    pub open: &'static [&'static str],
+}
+
 /// A circuit that a program offers by name.
 pub trait NamedCircuit: Circuit + Sized + 'static {
     /// The name of the circuit.
@@ -214,6 +243,17 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
         Ok(())
     }
 
+    /// The family of circuits with these parameters for inputs of up to `bytes` bytes; `None`, which
+    /// is the default, for circuits whose types depend on the input's length. Parameters that are
+    /// open may be missing.
+    ///
+    /// # Errors
+    /// If a parameter is out of range.
+    fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
+        let _ = (parameters, bytes);
+        Ok(None)
+    }
+
     /// Opens an input file.
     ///
     /// # Errors
@@ -241,6 +281,39 @@ pub fn parameter_value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
+/// The given parameters, whose names are checked, and the defaults of others.
+fn with_defaults<C: NamedCircuit>(given: &ParameterMap) -> Result<ParameterMap, ParameterError> {
+    let known = || C::PARAMETERS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = given.keys().find(|name| C::PARAMETERS.iter().all(|p| p.name != *name)) {
+        let (circuit, name, known) = (C::NAME, name.clone(), known());
+        return Err(ParameterError::NoSuchParameter { circuit, name, known });
+    }
+    let mut all = given.clone();
+    for p in C::PARAMETERS {
+        if let Some(default) = p.default {
+            all.entry(p.name.to_owned()).or_insert_with(|| parameter_value(default));
+        }
+    }
+    Ok(all)
+}
+
+/// The family of a circuit for inputs of up to `bytes` bytes, with the given parameters and the
+/// defaults of others. Returns the parameters that its circuits share, too.
+///
+/// # Errors
+/// If the circuit has no families, a name is unknown or open, or a value is not usable.
+pub fn create_family<C: NamedCircuit>(
+    given: &ParameterMap,
+    bytes: u64,
+) -> Result<(Family<C>, ParameterMap), CircuitError> {
+    let all = with_defaults::<C>(given)?;
+    let family = C::family(&all, bytes)?.ok_or(ParameterError::NoFamily { circuit: C::NAME })?;
+    match family.open.iter().find(|name| all.contains_key(**name)) {
+        None => Ok((family, all)),
+        Some(name) => Err(ParameterError::Open { circuit: C::NAME, name }.into()),
+    }
+}
+
 /// Completes the given parameters of a circuit with defaults and those derived from the input, and
 /// creates the circuit. Returns all parameters, too.
 ///
@@ -250,17 +323,7 @@ pub fn create<C: NamedCircuit>(
     given: &ParameterMap,
     input: Option<&InputFile>,
 ) -> Result<(C, ParameterMap), CircuitError> {
-    let known = || C::PARAMETERS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-    if let Some(name) = given.keys().find(|name| C::PARAMETERS.iter().all(|p| p.name != *name)) {
-        let (circuit, name, known) = (C::NAME, name.clone(), known());
-        return Err(ParameterError::NoSuchParameter { circuit, name, known }.into());
-    }
-    let mut all = given.clone();
-    for p in C::PARAMETERS {
-        if let Some(default) = p.default {
-            all.entry(p.name.to_owned()).or_insert_with(|| parameter_value(default));
-        }
-    }
+    let mut all = with_defaults::<C>(given)?;
     if let Some(input) = input {
         C::fit(&mut all, input)?;
     }

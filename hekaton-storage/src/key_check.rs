@@ -15,7 +15,7 @@ use hekaton_circuit::Masking;
 use hekaton_circuit::prover::Wiring;
 use hekaton_core::keys::KeyFileError;
 use hekaton_core::mirage::ProvingKey;
-use hekaton_core::{Pool, ProverKeys};
+use hekaton_core::{FamilyKey, Pool, ProverKeys};
 
 /// Why keys are rejected.
 #[derive(Debug, thiserror::Error)]
@@ -68,25 +68,87 @@ pub fn check_keys(
     let mut check = Checker { pool, report: KeyCheckReport::default(), key: String::new() };
     step("aggregation key: points");
     check.aggregation_points(keys)?;
+    let (key, vk) = (&keys.aggregation, keys.verifying.fixed_elements());
+    let shared = Shared {
+        phi: key.phi()?,
+        psi: key.psi()?,
+        gamma: key.gamma()?,
+        elements: key.elements()?,
+        alpha_beta: vk.alpha_beta,
+        k: vk.k,
+        psi_1: vk.psi_1,
+        phi_2: vk.phi_2,
+        types: &keys.types,
+    };
     step("aggregation key: powers");
-    check.powers(keys)?;
+    check.powers(&shared)?;
     step("aggregation key: commitments of the verifying key");
     check.commitments(keys)?;
+    check.distinct(&shared)?;
     step("types: points and relations");
-    let types = pool.map((0..keys.types.len()).collect(), |kind: usize| {
-        let mut check = Checker { pool, report: KeyCheckReport::default(), key: String::new() };
-        let key = &keys.types[kind];
-        check.type_points(key)?;
-        check.elements(keys, kind, key)?;
-        check.queries(keys, kind, key)?;
-        Ok::<_, KeyCheckError>(check.report)
-    });
-    for report in types {
-        let report = report?;
-        check.report.points += report.points;
-        check.report.relations += report.relations;
-    }
+    check.types(&shared, |_, _, _| Ok(()))?;
     Ok(check.report)
+}
+
+/// Checks all points and relations of the keys of a family, whose proving keys are `types`. `step`
+/// receives the name of each step before it starts.
+///
+/// # Errors
+/// The first point or relation that is wrong.
+pub fn check_family(
+    family: &FamilyKey,
+    types: &[ProvingKey],
+    pool: &impl Pool,
+    mut step: impl FnMut(&str),
+) -> Result<KeyCheckReport, KeyCheckError> {
+    let name = "family key";
+    let report = KeyCheckReport::default();
+    let mut check = Checker { pool, report, key: name.to_owned() };
+    step("family key: points");
+    let points = family.header().shared_points();
+    let shared = Shared {
+        phi: family.phi()?,
+        psi: family.psi()?,
+        gamma: family.gamma()?,
+        elements: family.elements()?,
+        alpha_beta: points.alpha_beta,
+        k: points.k,
+        psi_1: points.psi_1,
+        phi_2: points.phi_2,
+        types,
+    };
+    let same = family.header().types.iter().map(|kind| (kind.kind.name.as_str(), kind.slots));
+    check.relation(
+        same.eq(types.iter().map(|key| (key.name(), key.slots()))),
+        "the proving keys are those of the family's types",
+    )?;
+    check.points("phi", shared.phi)?;
+    check.points("psi", shared.psi)?;
+    check.points("gamma", std::slice::from_ref(shared.gamma))?;
+    check.points("elements", shared.elements.as_flattened())?;
+    for kind in 0..types.len() {
+        check.points("ic", family.ic(kind)?)?;
+    }
+    step("family key: powers");
+    check.powers(&shared)?;
+    check.distinct(&shared)?;
+    step("types: points and relations");
+    check.types(&shared, |check, kind, key| check.public(&shared, family.ic(kind)?, key))?;
+    Ok(check.report)
+}
+
+/// What the types of a setup share, from the aggregation key and the verifying key, or from the key
+/// of a family.
+struct Shared<'a> {
+    phi: &'a [G1Point],
+    psi: &'a [G2Point],
+    gamma: &'a G2Point,
+    elements: &'a [[G2Point; 3]],
+    alpha_beta: Gt,
+    k: G1Point,
+    psi_1: G1Point,
+    phi_2: G2Point,
+    types: &'a [ProvingKey],
 }
 
 /// Checks one key and counts what it has checked.
@@ -179,6 +241,55 @@ impl<P: Pool> Checker<'_, P> {
         self.points("elements", key.elements()?.as_flattened())
     }
 
+    /// Checks the proving keys of all types, each with `more`.
+    fn types(
+        &mut self,
+        keys: &Shared<'_>,
+        more: impl Fn(&mut Self, usize, &ProvingKey) -> Result<(), KeyCheckError> + Sync + Send,
+    ) -> Result<(), KeyCheckError> {
+        let pool = self.pool;
+        let reports = pool.map((0..keys.types.len()).collect(), |kind: usize| {
+            let report = KeyCheckReport::default();
+            let (mut check, key) =
+                (Checker { pool, report, key: String::new() }, &keys.types[kind]);
+            check.type_points(key)?;
+            check.elements(keys, kind, key)?;
+            check.queries(keys, kind, key)?;
+            more(&mut check, kind, key)?;
+            Ok::<_, KeyCheckError>(check.report)
+        });
+        for report in reports {
+            let report = report?;
+            self.report.points += report.points;
+            self.report.relations += report.relations;
+        }
+        Ok(())
+    }
+
+    /// Checks IC where the C column is zero: `gamma IC_j = beta a_j + alpha b_j`. That is all public
+    /// variables but multiplicities and the constant 1 (spec: key-family#check).
+    fn public(
+        &mut self,
+        keys: &Shared<'_>,
+        ic: &[G1Point],
+        key: &ProvingKey,
+    ) -> Result<(), KeyCheckError> {
+        let [_, _, mc] = key.matrices()?;
+        let mut of_public = randoms(ic.len())?;
+        for [variable, _] in mc.entries {
+            if let Some(r) = of_public.get_mut(*variable as usize) {
+                *r = Fr::zero();
+            }
+        }
+        let left = G1Point::msm(ic, &of_public);
+        let mut of_all = of_public;
+        of_all.resize(key.variables(), Fr::zero());
+        let (a, b) = (key.a_query()?.evaluate(&of_all), key.b_query()?.evaluate(&of_all));
+        let e = key.elements();
+        let right = [(a, e.beta_2), (e.alpha_1, b)];
+        self.equal(&[(left, *keys.gamma)], &right, "gamma IC_j = beta a_j + alpha b_j")
+    }
+
     /// Checks the points of a proving key.
     fn type_points(&mut self, key: &ProvingKey) -> Result<(), KeyCheckError> {
         self.key = format!("key of type '{}'", key.name());
@@ -200,25 +311,17 @@ impl<P: Pool> Checker<'_, P> {
 
     /// Checks that `[phi^i]_1` and `[psi^i]_2` are powers of the phi and psi of the verifying key
     /// (spec: aggregation#srs).
-    fn powers(&mut self, keys: &ProverKeys) -> Result<(), KeyCheckError> {
+    fn powers(&mut self, keys: &Shared<'_>) -> Result<(), KeyCheckError> {
         let (g, h) = (G1Point::generator(), G2Point::generator());
-        let (phi, psi) = (keys.aggregation.phi()?, keys.aggregation.psi()?);
+        let (phi, psi) = (keys.phi, keys.psi);
         self.relation(phi[0] == g && psi[0] == h, "the powers start with the generators")?;
         // One random combination each: shifting the vector by one place multiplies it by phi or
         // psi.
         let r = randoms(phi.len() - 1)?;
         let (low, high) = (G1Point::msm(&phi[..r.len()], &r), G1Point::msm(&phi[1..], &r));
-        self.equal(
-            &[(high, h)],
-            &[(low, keys.verifying.fixed_elements().phi_2)],
-            "[phi^(i+1)]_1 = phi [phi^i]_1",
-        )?;
+        self.equal(&[(high, h)], &[(low, keys.phi_2)], "[phi^(i+1)]_1 = phi [phi^i]_1")?;
         let (low, high) = (G2Point::msm(&psi[..r.len()], &r), G2Point::msm(&psi[1..], &r));
-        self.equal(
-            &[(g, high)],
-            &[(keys.verifying.fixed_elements().psi_1, low)],
-            "[psi^(i+1)]_2 = psi [psi^i]_2",
-        )
+        self.equal(&[(g, high)], &[(keys.psi_1, low)], "[psi^(i+1)]_2 = psi [psi^i]_2")
     }
 
     /// Checks that the verifying key commits to the elements of the aggregation key
@@ -271,22 +374,26 @@ impl<P: Pool> Checker<'_, P> {
                 format!("cm_{name} commits to {name}"),
             )?;
         }
+        Ok(())
+    }
+
+    /// Checks that the elements of types differ, and that none is zero or a generator.
+    fn distinct(&mut self, keys: &Shared<'_>) -> Result<(), KeyCheckError> {
         // If two of delta, eta and gamma were equal, over all types, anyone could forge proofs
         // (spec: mirage#asserts).
         let mut all: Vec<Vec<u8>> =
-            key.elements()?.iter().flat_map(|e| [e[0], e[1]]).map(|p| p.to_compressed()).collect();
-        all.push(key.gamma()?.to_compressed());
+            keys.elements.iter().flat_map(|e| [e[0], e[1]]).map(|p| p.to_compressed()).collect();
+        all.push(keys.gamma.to_compressed());
         all.sort();
         self.relation(
             all.windows(2).all(|w| w[0] != w[1]),
             "delta, eta and gamma of all types are distinct",
         )?;
-        let proper =
-            key.elements()?.iter().flatten().chain([key.gamma()?]).all(|p| !p.is_identity());
+        let proper = keys.elements.iter().flatten().chain([keys.gamma]).all(|p| !p.is_identity());
         self.relation(proper, "no delta, eta, Theta or gamma is zero")?;
         let (g, h) = (G1Point::generator(), G2Point::generator());
         self.relation(
-            vk.k != g && vk.psi_1 != g && vk.phi_2 != h,
+            keys.k != g && keys.psi_1 != g && keys.phi_2 != h,
             "K, psi and phi are not the generators",
         )
     }
@@ -295,19 +402,19 @@ impl<P: Pool> Checker<'_, P> {
     /// (spec: mirage#setup).
     fn elements(
         &mut self,
-        keys: &ProverKeys,
+        keys: &Shared<'_>,
         kind: usize,
         key: &ProvingKey,
     ) -> Result<(), KeyCheckError> {
         let (g, h) = (G1Point::generator(), G2Point::generator());
         let e = key.elements();
-        let [delta, eta, _] = keys.aggregation.elements()?[kind];
+        let [delta, eta, _] = keys.elements[kind];
         self.relation(
             !e.alpha_1.is_identity() && !e.beta_2.is_identity(),
             "alpha and beta are not zero",
         )?;
         self.relation(
-            pairing(&e.alpha_1, &e.beta_2) == keys.verifying.fixed_elements().alpha_beta,
+            pairing(&e.alpha_1, &e.beta_2) == keys.alpha_beta,
             "e(alpha, beta) is that of the verifying key",
         )?;
         let first = keys.types[0].elements();
@@ -323,7 +430,7 @@ impl<P: Pool> Checker<'_, P> {
     /// Checks the queries against each other and against the matrices (spec: mirage#queries).
     fn queries(
         &mut self,
-        keys: &ProverKeys,
+        keys: &Shared<'_>,
         kind: usize,
         key: &ProvingKey,
     ) -> Result<(), KeyCheckError> {
@@ -372,7 +479,7 @@ impl<P: Pool> Checker<'_, P> {
         // Where c_j = 0: delta LQ_j = beta a_j + alpha b_j, and the same for DQ with eta
         // (spec: mirage#queries). Elsewhere this cannot be checked, since the powers of
         // tau are not published.
-        let [delta, eta, _] = keys.aggregation.elements()?[kind];
+        let [delta, eta, _] = keys.elements[kind];
         let (committed, aux) = (layout.committed(), layout.auxiliary(variables));
         for (range, points, element, name) in [
             (committed, key.d_query()?, eta, "eta DQ_j"),

@@ -1,6 +1,8 @@
 //! The key store: a directory with `manifest.json`, `verifying.key`, `aggregation.key` and one
 //! `types/NAME.pk` per type (docs/formats.md).
 
+use crate::family_store::FamilyStore;
+use crate::new_directory::{NewDirectory, Refused};
 use hekaton_core::files::write_file;
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The version of the manifest.
 const FORMAT_VERSION: u32 = 2;
-const CURVE: &str = "BLS12-381";
+pub(crate) const CURVE: &str = "BLS12-381";
 
 /// The entry of a type in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,61 @@ pub struct TypeEntry {
     pub digest: String,
     /// The digest of the R1CS, which can be recomputed from the circuit's source.
     pub r1cs_digest: String,
+}
+
+/// A digest in a manifest.
+pub(crate) fn parse_digest(text: &str, manifest: &Path) -> Result<[u8; 32], KeyStoreError> {
+    let bytes = hex::decode(text).ok().and_then(|b| b.try_into().ok());
+    bytes.ok_or_else(|| KeyStoreError::Manifest {
+        path: manifest.to_owned(),
+        why: format!("'{text}' is not a digest of 64 hexadecimal digits"),
+    })
+}
+
+impl TypeEntry {
+    /// The entry of a key that was written to a file with this digest.
+    pub(crate) fn new(key: &ProvingKey, instances: usize, digest: [u8; 32]) -> Self {
+        Self {
+            name: key.name().to_owned(),
+            slots: key.slots(),
+            constraints: key.constraints(),
+            instances,
+            bytes: key.bytes(),
+            digest: hex::encode(digest),
+            // Known when the verifying key is.
+            r1cs_digest: String::new(),
+        }
+    }
+
+    /// The file of the type's proving key in a directory of keys.
+    pub(crate) fn file(&self, keys: &Path) -> PathBuf {
+        keys.join("types").join(format!("{}.pk", self.name))
+    }
+
+    /// Opens the type's proving key.
+    pub(crate) fn open(&self, keys: &Path, manifest: &Path) -> Result<ProvingKey, KeyStoreError> {
+        let digest = parse_digest(&self.digest, manifest)?;
+        let sections = Sections::open(&self.file(keys), ProvingKey::KIND, digest)?;
+        let key = ProvingKey::new(&self.name, sections)?;
+        if (self.slots, self.constraints, self.bytes)
+            != (key.slots(), key.constraints(), key.bytes())
+        {
+            let why = format!("the sizes of type '{}' do not match its key", self.name);
+            return Err(KeyStoreError::Manifest { path: manifest.to_owned(), why });
+        }
+        Ok(key)
+    }
+
+    /// Whether the name can be that of a file, and leads to no other directory.
+    pub(crate) fn check_name(&self, manifest: &Path) -> Result<(), KeyStoreError> {
+        match self.name.is_empty() || self.name.contains(['/', '\\', '.']) {
+            false => Ok(()),
+            true => {
+                let why = format!("'{}' cannot name a type", self.name);
+                Err(KeyStoreError::Manifest { path: manifest.to_owned(), why })
+            }
+        }
+    }
 }
 
 /// The contents of `manifest.json`: what the keys in a directory are for, and their digests.
@@ -88,6 +145,15 @@ pub enum KeyStoreError {
         path: PathBuf,
         /// The reason.
         why: &'static str,
+    },
+    /// The path is a key family, where the keys of one layout are needed.
+    #[error(
+        "{path} holds the keys of a family of circuits, and this needs those of one circuit: derive \
+         them first"
+    )]
+    Family {
+        /// The given path.
+        path: PathBuf,
     },
     /// The directory for new keys is not empty.
     #[error("{path} {what}: use a new or empty directory")]
@@ -154,11 +220,19 @@ pub struct KeyStore {
     /// The proving keys that a setup has written so far.
     types: Vec<TypeEntry>,
     /// The temporary directory, while a setup writes.
-    building: Option<tempfile::TempDir>,
+    building: Option<NewDirectory>,
 }
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyStoreError + '_ {
+pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> KeyStoreError + '_ {
     move |source| KeyStoreError::Io { path: path.to_owned(), source }
+}
+
+/// The error for a directory that cannot be created.
+pub(crate) fn refused(path: &Path) -> impl FnOnce(Refused) -> KeyStoreError + '_ {
+    |refused| match refused {
+        Refused::Io(path, source) => KeyStoreError::Io { path, source },
+        Refused::Occupied(what) => KeyStoreError::Occupied { path: path.to_owned(), what },
+    }
 }
 
 impl KeyStore {
@@ -167,34 +241,18 @@ impl KeyStore {
     /// # Errors
     /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        // A link or "." is resolved, because the directory itself is replaced in the end.
-        let resolved =
-            if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
-        let path = resolved.as_path();
-        if path.exists() {
-            let mut entries = std::fs::read_dir(path).map_err(io(path))?;
-            if let Some(entry) = entries.next() {
-                let name = entry.map_err(io(path))?.file_name();
-                let what = match path.join("manifest.json").exists() {
-                    true => "already holds keys".to_owned(),
-                    false => format!("is not empty (it contains '{}')", name.to_string_lossy()),
-                };
-                return Err(KeyStoreError::Occupied { path: path.to_owned(), what });
-            }
-        }
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent).map_err(io(parent))?;
-        let building = tempfile::Builder::new()
-            .prefix(".hekaton-setup-")
-            .tempdir_in(parent)
-            .map_err(io(parent))?;
-        std::fs::create_dir(building.path().join("types")).map_err(io(parent))?;
+        let keys = |path: &Path| {
+            (path.join("manifest.json").exists() || FamilyStore::is_one(path)).then_some("keys")
+        };
+        let building = NewDirectory::create(path, keys).map_err(refused(path))?;
+        let types = building.building().join("types");
+        std::fs::create_dir(&types).map_err(io(&types))?;
         Ok(Self { path: path.to_owned(), types: Vec::new(), building: Some(building) })
     }
 
     /// The temporary directory that a setup writes to. A program that exits early must remove it.
     pub fn unfinished_path(&self) -> Option<PathBuf> {
-        self.building.as_ref().map(|dir| dir.path().to_owned())
+        self.building.as_ref().map(|dir| dir.building().to_owned())
     }
 
     /// Reads the manifest of a key store.
@@ -210,6 +268,9 @@ impl KeyStore {
             return Err(not("it is a file"));
         }
         let file = path.join("manifest.json");
+        if FamilyStore::is_one(path) {
+            return Err(KeyStoreError::Family { path: path.to_owned() });
+        }
         if !file.exists() {
             return Err(not("it has no manifest.json"));
         }
@@ -224,13 +285,7 @@ impl KeyStore {
     pub fn open(path: &Path) -> Result<(Manifest, ProverKeys), KeyStoreError> {
         let manifest = Self::manifest(path)?;
         let manifest_path = path.join("manifest.json");
-        let digest = |text: &str| -> Result<[u8; 32], KeyStoreError> {
-            let bytes = hex::decode(text).ok().and_then(|b| b.try_into().ok());
-            bytes.ok_or_else(|| KeyStoreError::Manifest {
-                path: manifest_path.clone(),
-                why: format!("'{text}' is not a digest of 64 hexadecimal digits"),
-            })
-        };
+        let digest = |text: &str| parse_digest(text, &manifest_path);
         let verifying = Self::read_verifying_key(&path.join("verifying.key"))?;
         let found = hex::encode(verifying.digest());
         if found != manifest.verifying_key_digest {
@@ -247,16 +302,7 @@ impl KeyStore {
         }
         let mut types = Vec::with_capacity(manifest.types.len());
         for entry in &manifest.types {
-            let file = path.join("types").join(format!("{}.pk", entry.name));
-            let sections = Sections::open(&file, ProvingKey::KIND, digest(&entry.digest)?)?;
-            let key = ProvingKey::new(&entry.name, sections)?;
-            if (entry.slots, entry.constraints, entry.bytes)
-                != (key.slots(), key.constraints(), key.bytes())
-            {
-                let why = format!("the sizes of type '{}' do not match its key", entry.name);
-                return Err(KeyStoreError::Manifest { path: manifest_path, why });
-            }
-            types.push(key);
+            types.push(entry.open(path, &manifest_path)?);
         }
         let file = path.join("aggregation.key");
         let sections =
@@ -288,8 +334,19 @@ impl KeyStore {
             .map_err(|source| KeyStoreError::VerifyingKey { path: path.to_owned(), source })
     }
 
+    /// Adds a proving key that another directory has: as a link if the file system allows it, else as
+    /// a copy.
+    pub(crate) fn link(&mut self, from: &Path, entry: TypeEntry) -> Result<(), KeyStoreError> {
+        let to = entry.file(self.building());
+        if std::fs::hard_link(from, &to).is_err() {
+            std::fs::copy(from, &to).map_err(io(&to))?;
+        }
+        self.types.push(entry);
+        Ok(())
+    }
+
     fn building(&self) -> &Path {
-        self.building.as_ref().map_or(&self.path, |dir| dir.path())
+        self.building.as_ref().map_or(&self.path, |dir| dir.building())
     }
 }
 
@@ -299,16 +356,7 @@ impl KeySink for KeyStore {
     fn proving_key(&mut self, key: ProvingKey, instances: usize) -> Result<(), KeyStoreError> {
         let file = self.building().join("types").join(format!("{}.pk", key.name()));
         let digest = key.sections().write(&file)?;
-        self.types.push(TypeEntry {
-            name: key.name().to_owned(),
-            slots: key.slots(),
-            constraints: key.constraints(),
-            instances,
-            bytes: key.bytes(),
-            digest: hex::encode(digest),
-            // Known when the verifying key is.
-            r1cs_digest: String::new(),
-        });
+        self.types.push(TypeEntry::new(&key, instances, digest));
         Ok(())
     }
 
@@ -329,23 +377,10 @@ impl KeySink for KeyStore {
             KeyStoreError::Manifest { path: dir.join("manifest.json"), why: e.to_string() }
         })?;
         write_file(&dir.join("manifest.json"), (text + "\n").as_bytes()).map_err(io(&dir))?;
-        // Renaming the complete directory is the only step that makes the keys visible. An empty
-        // directory may be in the way; `remove_dir` removes nothing else.
-        if self.path.exists() {
-            std::fs::remove_dir(&self.path).map_err(io(&self.path))?;
+        match self.building.take() {
+            Some(building) => building.publish().map_err(|(path, e)| io(&path)(e)),
+            None => Ok(()),
         }
-        std::fs::rename(&dir, &self.path).map_err(io(&self.path))?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            std::fs::set_permissions(&self.path, std::fs::Permissions::from_mode(0o755))
-                .map_err(io(&self.path))?;
-        }
-        if let Some(building) = self.building.take() {
-            // It has the final name now, so there is nothing to remove on drop.
-            let _ = building.keep();
-        }
-        Ok(())
     }
 }
 
@@ -367,17 +402,8 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
         // Names become file names, so they must not lead to another directory.
-        match manifest
-            .types
-            .iter()
-            .find(|entry| entry.name.is_empty() || entry.name.contains(['/', '\\', '.']))
-        {
-            None => Ok(manifest),
-            Some(entry) => {
-                let why = format!("'{}' cannot name a type", entry.name);
-                Err(KeyStoreError::Manifest { path: path.to_owned(), why })
-            }
-        }
+        manifest.types.iter().try_for_each(|entry| entry.check_name(path))?;
+        Ok(manifest)
     }
 
     /// Whether the manifest repeats what the verifying key contains. That key is authoritative; an

@@ -112,6 +112,19 @@ impl Merkle {
         }
     }
 
+    /// The number of subcircuits: one for each node, and the padding.
+    fn instances(&self) -> usize {
+        let (mut count, mut level) = (self.leaves + 1, self.leaves);
+        loop {
+            let parents = level.div_ceil(2);
+            count += parents;
+            if level <= 2 {
+                return count;
+            }
+            level = parents;
+        }
+    }
+
     /// The bytes of a leaf, padded, and how many of them belong to the file.
     fn leaf(&self, file: &[u8], i: usize) -> LeafBytes {
         let start = (i * self.leaf_bytes).min(file.len());

@@ -38,17 +38,33 @@ pub struct FamilyHeader {
     pub instances: usize,
     /// The types.
     pub types: Vec<FamilyType>,
-    /// The pairing `e(alpha, beta)`.
     pub(crate) alpha_beta: Gt,
-    /// The base K of the terms of the ledger sum (spec: mirage#kappa).
     pub(crate) k: G1Point,
-    /// The point `[psi]_1`.
     pub(crate) psi_1: G1Point,
-    /// The point `[phi]_2`.
     pub(crate) phi_2: G2Point,
 }
 
+/// The points that all keys of a family share, for a closer look at keys.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SharedPoints {
+    /// The pairing `e(alpha, beta)`.
+    pub alpha_beta: Gt,
+    /// The base K of the terms of the ledger sum (spec: mirage#kappa).
+    pub k: G1Point,
+    /// The point `[psi]_1`.
+    pub psi_1: G1Point,
+    /// The point `[phi]_2`.
+    pub phi_2: G2Point,
+}
+
 impl FamilyHeader {
+    /// Copies of the shared points. They cannot be changed in a key, which has checked them.
+    pub fn shared_points(&self) -> SharedPoints {
+        let Self { alpha_beta, k, psi_1, phi_2, .. } = *self;
+        SharedPoints { alpha_beta, k, psi_1, phi_2 }
+    }
+
     fn masking(&self) -> Masking {
         Masking::new(self.zero_knowledge)
     }

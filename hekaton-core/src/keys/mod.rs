@@ -12,7 +12,7 @@ mod stored_rows;
 pub use aggregation::AggregationKey;
 pub use circuit_match::{CircuitMismatch, check_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
-pub use family::{FamilyHeader, FamilyKey, FamilyType};
+pub use family::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
 pub use prover_keys::ProverKeys;
 pub use sections::{KeyFileError, SectionInfo, Sections, inspect_sections};
 pub use stored_rows::{StoredConstraint, stored_constraints};

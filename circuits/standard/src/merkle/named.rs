@@ -3,8 +3,11 @@
 use super::Merkle;
 use super::hash::join_halves;
 use crate::sha256::{DIGEST, digest_halves};
-use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap};
+use hekaton_circuit::named::{
+    Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap,
+};
 use hekaton_circuit::{CircuitError, Fr};
+use serde_json::Value;
 
 impl NamedCircuit for Merkle {
     const NAME: &'static str = "merkle";
@@ -69,6 +72,24 @@ impl NamedCircuit for Merkle {
         let leaves = input.length()?.div_ceil(leaf_bytes.unwrap_or(1).max(1)).max(1);
         parameters.entry("leaves".to_owned()).or_insert_with(|| leaves.into());
         Ok(())
+    }
+
+    fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
+        let mut all = parameters.clone();
+        let leaf_bytes = all.get("leaf-bytes").and_then(Value::as_u64).unwrap_or(1).max(1);
+        let largest = bytes.div_ceil(leaf_bytes).max(1);
+        let mut with_leaves =
+            |leaves: u64| -> Result<Self, CircuitError> {
+                all.insert("leaves".to_owned(), leaves.into());
+                let parameters = serde_json::from_value(Value::Object(all.clone()));
+                Self::with(parameters.map_err(|e| ParameterError::Invalid {
+                    circuit: Self::NAME,
+                    why: e.to_string(),
+                })?)
+            };
+        let instances = with_leaves(largest)?.instances();
+        // A tree of five leaves has all types.
+        Ok(Some(Family { circuit: with_leaves(5)?, instances, open: &["leaves"] }))
     }
 
     fn open(&self, input: &InputFile) -> Result<Vec<u8>, CircuitError> {

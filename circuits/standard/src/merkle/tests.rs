@@ -3,7 +3,7 @@ use super::*;
 use crate::sha256::digest_halves;
 use ark_ff::Field;
 use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
-use hekaton_circuit::named::{InputFile, NamedCircuit, create};
+use hekaton_circuit::named::{InputFile, NamedCircuit, create, create_family};
 use hekaton_circuit::parts::{PartInput, WiredPlan};
 use hekaton_circuit::{
     Circuit, InstanceId, Layout, LayoutBuilder, PreparedCircuit, Subcircuit, WireValues, check,
@@ -105,6 +105,32 @@ fn constraint_counts_are_pinned() {
     // an additional iteration is an additional block
     let twice = Merkle { iterations: 2, ..circuit };
     assert_eq!(constraints(&twice)[0].1 - found[0].1, 25_468);
+}
+
+/// A family leaves the number of leaves open, and has room for the largest file.
+#[test]
+fn families_serve_all_lengths() {
+    let map = |pairs: &[(&str, u64)]| -> serde_json::Map<String, serde_json::Value> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
+    };
+    for (bytes, instances) in [(0, 3), (20, 3), (41, 7), (100, 12), (101, 13), (20_000, 2002)] {
+        let (family, shared) = create_family::<Merkle>(&map(&[("leaf-bytes", 20)]), bytes).unwrap();
+        assert_eq!((family.instances, family.open), (instances, &["leaves"][..]), "{bytes}");
+        assert_eq!(shared, map(&[("leaf-bytes", 20), ("iterations", 1), ("extra-wires", 0)]));
+        assert_eq!(PreparedCircuit::new(&family.circuit).unwrap().layout().type_ids().count(), 5);
+        for length in [0, bytes / 2, bytes] {
+            let circuit = Merkle::for_length(length as usize, 20);
+            assert_eq!(circuit.nodes().len() + 1, circuit.instances());
+            assert!(circuit.instances() <= family.instances, "{length} of {bytes}");
+        }
+    }
+    let refusal =
+        |pairs: &[_], bytes| create_family::<Merkle>(&map(pairs), bytes).unwrap_err().to_string();
+    assert!(refusal(&[("leaves", 3)], 100).contains("leave it out"));
+    assert!(refusal(&[("leaf-bytes", 1)], 1 << 25).contains("leaves"));
+    assert!(refusal(&[("leafs", 1)], 1).contains("no parameter 'leafs'"));
+    let error = create_family::<crate::Chain>(&map(&[]), 100).unwrap_err().to_string();
+    assert!(error.contains("for each length"), "{error}");
 }
 
 #[test]

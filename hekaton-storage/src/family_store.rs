@@ -1,0 +1,261 @@
+//! The keys of a family on disk: a directory with `family.json`, `family.key` and one
+//! `types/NAME.pk` per type (docs/formats.md).
+
+use crate::key_store::{
+    CURVE, KeyStore, KeyStoreError, Manifest, TypeEntry, io, parse_digest, refused,
+};
+use crate::new_directory::NewDirectory;
+use hekaton_circuit::PreparedCircuit;
+use hekaton_core::files::write_file;
+use hekaton_core::keys::Sections;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{
+    DeriveError, FamilyKey, KeySink, LocalEngine, ProverKeys, VerifyingKey, derive,
+};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The version of `family.json`.
+const FORMAT_VERSION: u32 = 1;
+const MANIFEST: &str = "family.json";
+
+/// The contents of `family.json`: what the keys of a family are for, and their digests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FamilyManifest {
+    /// The version of the format.
+    pub format_version: u32,
+    /// The name of the curve.
+    pub curve: String,
+    /// The name of the circuit.
+    pub circuit: String,
+    /// The parameters that all circuits of the family share.
+    pub parameters: serde_json::Value,
+    /// The maximum number of subcircuits.
+    pub max_instances: usize,
+    /// Whether proofs are zero-knowledge.
+    pub zero_knowledge: bool,
+    /// The digest that all derived verifying keys have.
+    pub family_digest: String,
+    /// The digest of `family.key`.
+    pub family_key_digest: String,
+    /// All types; the numbers of instances are 0.
+    pub types: Vec<TypeEntry>,
+    /// Who must be trusted for the keys to be sound.
+    pub trust: String,
+    /// The program that wrote the directory.
+    pub written_by: String,
+}
+
+/// Why no keys can be derived from those on disk.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FamilyError {
+    /// The keys cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] KeyStoreError),
+    /// The circuit does not fit the family.
+    #[error(transparent)]
+    Derive(#[from] DeriveError),
+}
+
+/// The keys of a family on disk. A setup writes to a temporary directory next to it, as for a
+/// [`KeyStore`].
+#[derive(Debug)]
+pub struct FamilyStore {
+    types: Vec<TypeEntry>,
+    building: NewDirectory,
+}
+
+impl FamilyStore {
+    /// Whether a directory holds a family.
+    pub fn is_one(path: &Path) -> bool {
+        path.join(MANIFEST).is_file()
+    }
+
+    /// Creates a directory for a setup to write. It must be empty or not exist.
+    ///
+    /// # Errors
+    /// If the directory is not empty or cannot be created.
+    pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
+        let keys = |path: &Path| {
+            (path.join("manifest.json").exists() || Self::is_one(path)).then_some("keys")
+        };
+        let building = NewDirectory::create(path, keys).map_err(refused(path))?;
+        let types = building.building().join("types");
+        std::fs::create_dir(&types).map_err(io(&types))?;
+        Ok(Self { types: Vec::new(), building })
+    }
+
+    /// The temporary directory that a setup writes to. A program that exits early must remove it.
+    pub fn unfinished_path(&self) -> PathBuf {
+        self.building.building().to_owned()
+    }
+
+    /// Writes the proving key of a type. Types arrive in the order of the family.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn proving_key(&mut self, key: &ProvingKey) -> Result<(), KeyStoreError> {
+        let file = self.building.building().join("types").join(format!("{}.pk", key.name()));
+        let digest = key.sections().write(&file)?;
+        self.types.push(TypeEntry::new(key, 0, digest));
+        Ok(())
+    }
+
+    /// Writes the family key and the manifest, and makes the directory visible.
+    ///
+    /// # Errors
+    /// If something cannot be written.
+    pub fn finish(mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
+        let (header, directory) = (family.header(), self.building.building().to_owned());
+        for (entry, kind) in self.types.iter_mut().zip(&header.types) {
+            entry.r1cs_digest = hex::encode(kind.kind.r1cs);
+        }
+        let digest = family.sections().write(&directory.join("family.key"))?;
+        let manifest = FamilyManifest {
+            format_version: FORMAT_VERSION,
+            curve: CURVE.to_owned(),
+            circuit: header.circuit.clone(),
+            parameters: serde_json::from_str(&header.parameters).unwrap_or_default(),
+            max_instances: header.instances,
+            zero_knowledge: header.zero_knowledge,
+            family_digest: hex::encode(family.digest()?),
+            family_key_digest: hex::encode(digest),
+            types: self.types,
+            trust: header.trust.statement().to_owned(),
+            written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
+        };
+        let file = directory.join(MANIFEST);
+        let text = serde_json::to_string_pretty(&manifest)
+            .map_err(|e| KeyStoreError::Manifest { path: file.clone(), why: e.to_string() })?;
+        write_file(&file, (text + "\n").as_bytes()).map_err(io(&file))?;
+        self.building.publish().map_err(|(path, e)| io(&path)(e))?;
+        Ok(manifest)
+    }
+
+    /// Reads the manifest of a family.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged or of another version.
+    pub fn manifest(path: &Path) -> Result<FamilyManifest, KeyStoreError> {
+        let file = path.join(MANIFEST);
+        let bytes = std::fs::read(&file).map_err(io(&file))?;
+        let damaged = |why: String| KeyStoreError::Manifest { path: file.clone(), why };
+        #[derive(Deserialize)]
+        struct OnlyVersion {
+            format_version: u32,
+        }
+        let version: OnlyVersion =
+            serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        if version.format_version != FORMAT_VERSION {
+            let why = format!(
+                "it has format version {}, but this program reads version {FORMAT_VERSION}",
+                version.format_version
+            );
+            return Err(damaged(why));
+        }
+        let manifest: FamilyManifest =
+            serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        manifest.types.iter().try_for_each(|entry| entry.check_name(&file))?;
+        Ok(manifest)
+    }
+
+    /// Opens the family key, which is all that a verifier needs: `family.json` and `family.key`.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or the manifest misstates what is in the key.
+    pub fn open(path: &Path) -> Result<(FamilyManifest, FamilyKey), KeyStoreError> {
+        let (manifest, file) = (Self::manifest(path)?, path.join(MANIFEST));
+        let digest = parse_digest(&manifest.family_key_digest, &file)?;
+        let sections = Sections::open(&path.join("family.key"), FamilyKey::KIND, digest)?;
+        let family = FamilyKey::new(sections)?;
+        let header = family.header();
+        let types = manifest.types.iter().map(|t| (&t.name, t.slots, t.r1cs_digest.clone()));
+        let in_key = header.types.iter();
+        let in_key = in_key.map(|t| (&t.kind.name, t.slots, hex::encode(t.kind.r1cs)));
+        let parameters: serde_json::Value =
+            serde_json::from_str(&header.parameters).unwrap_or_default();
+        let agrees = types.eq(in_key)
+            && manifest.circuit == header.circuit
+            && manifest.parameters == parameters
+            && manifest.max_instances == header.instances
+            && manifest.zero_knowledge == header.zero_knowledge
+            && manifest.curve == CURVE
+            && manifest.family_digest == hex::encode(family.digest()?)
+            && manifest.trust == header.trust.statement();
+        match agrees {
+            true => Ok((manifest, family)),
+            false => {
+                let why = "its contents contradict family.key".to_owned();
+                Err(KeyStoreError::Manifest { path: file, why })
+            }
+        }
+    }
+
+    /// Derives the verifying key of a circuit; `parameters` are all of the circuit's, as JSON.
+    ///
+    /// # Errors
+    /// If the circuit does not fit the family, or its keys cannot be read.
+    pub fn derive_verifying_key(
+        path: &Path,
+        circuit: &PreparedCircuit<'_>,
+        parameters: &str,
+        engine: &LocalEngine,
+    ) -> Result<VerifyingKey, FamilyError> {
+        let (_, family) = Self::open(path)?;
+        Ok(derive(&family, circuit, parameters, engine)?.1)
+    }
+
+    /// Derives all keys of a circuit, in memory; the proving keys of types stay mapped from the
+    /// family. The manifest is that of a key store in which aggregation.key has no digest.
+    ///
+    /// # Errors
+    /// If the circuit does not fit the family, or its keys cannot be read.
+    pub fn derive(
+        path: &Path,
+        circuit: &PreparedCircuit<'_>,
+        parameters: &str,
+        engine: &LocalEngine,
+    ) -> Result<(Manifest, ProverKeys), FamilyError> {
+        let (of_family, family) = Self::open(path)?;
+        let (aggregation, verifying) = derive(&family, circuit, parameters, engine)?;
+        let (mut types, mut entries) = (Vec::new(), Vec::new());
+        for kind in &verifying.types {
+            let Some(entry) = of_family.types.iter().find(|entry| entry.name == kind.name) else {
+                continue;
+            };
+            types.push(entry.open(path, &path.join(MANIFEST))?);
+            entries.push(entry.clone());
+        }
+        for kind in aggregation.type_of().map_err(KeyStoreError::from)? {
+            if let Some(entry) = entries.get_mut(*kind as usize) {
+                entry.instances += 1;
+            }
+        }
+        let manifest = Manifest::new(&verifying, entries);
+        Ok((manifest, ProverKeys { verifying, aggregation, types }))
+    }
+
+    /// Derives the keys of a circuit and writes them as a key store, whose proving keys are links to
+    /// those of the family where the file system allows that, else copies.
+    ///
+    /// # Errors
+    /// If the circuit does not fit the family, or keys cannot be read or written.
+    pub fn derive_into(
+        path: &Path,
+        circuit: &PreparedCircuit<'_>,
+        parameters: &str,
+        engine: &LocalEngine,
+        mut store: KeyStore,
+    ) -> Result<VerifyingKey, FamilyError> {
+        let (manifest, keys) = Self::derive(path, circuit, parameters, engine)?;
+        let ProverKeys { verifying, aggregation, types } = keys;
+        // Mappings of the keys are not needed any more.
+        drop(types);
+        for entry in manifest.types {
+            store.link(&entry.file(path), entry)?;
+        }
+        store.finish(aggregation, &verifying)?;
+        Ok(verifying)
+    }
+}

@@ -1,0 +1,79 @@
+//! A directory that becomes visible when it is complete, or not at all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A directory under construction. It is written under a temporary name beside its place.
+#[derive(Debug)]
+pub(crate) struct NewDirectory {
+    path: PathBuf,
+    building: tempfile::TempDir,
+}
+
+/// Why a directory cannot be created.
+pub(crate) enum Refused {
+    /// An error of the operating system.
+    Io(PathBuf, io::Error),
+    /// The place is taken.
+    Occupied(String),
+}
+
+impl NewDirectory {
+    /// Begins a directory, whose place must be empty or not exist. `holds` says what is there if
+    /// there is something that this program knows.
+    pub(crate) fn create(
+        path: &Path,
+        holds: impl FnOnce(&Path) -> Option<&'static str>,
+    ) -> Result<Self, Refused> {
+        fn io(path: &Path) -> impl FnOnce(io::Error) -> Refused + '_ {
+            |e| Refused::Io(path.to_owned(), e)
+        }
+        // A link or "." is resolved, because the directory itself is replaced in the end.
+        let resolved =
+            if path.exists() { path.canonicalize().map_err(io(path))? } else { path.to_owned() };
+        let path = resolved.as_path();
+        if path.exists() {
+            let mut entries = std::fs::read_dir(path).map_err(io(path))?;
+            if let Some(entry) = entries.next() {
+                let name = entry.map_err(io(path))?.file_name();
+                return Err(Refused::Occupied(match holds(path) {
+                    Some(what) => format!("already holds {what}"),
+                    None => format!("is not empty (it contains '{}')", name.to_string_lossy()),
+                }));
+            }
+        }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent).map_err(io(parent))?;
+        let building = tempfile::Builder::new()
+            .prefix(".hekaton-setup-")
+            .tempdir_in(parent)
+            .map_err(io(parent))?;
+        Ok(Self { path: path.to_owned(), building })
+    }
+
+    /// Where to write.
+    pub(crate) fn building(&self) -> &Path {
+        self.building.path()
+    }
+
+    /// Gives the directory its final name.
+    pub(crate) fn publish(self) -> Result<(), (PathBuf, io::Error)> {
+        let Self { path, building } = self;
+        let failed = |e| (path.clone(), e);
+        // Renaming the complete directory is the only step that makes it visible. An empty directory
+        // may be in the way; `remove_dir` removes nothing else.
+        if path.exists() {
+            std::fs::remove_dir(&path).map_err(failed)?;
+        }
+        std::fs::rename(building.path(), &path).map_err(failed)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+                .map_err(failed)?;
+        }
+        // It has the final name now, so there is nothing to remove on drop.
+        let _ = building.keep();
+        Ok(())
+    }
+}

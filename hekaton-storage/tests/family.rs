@@ -1,0 +1,198 @@
+//! Families on disk: what is derived from them, and what is refused (adversarial test 84).
+
+use hekaton_arith::{G1Point, G2Point, Group};
+use hekaton_circuit::PreparedCircuit;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{
+    FamilyKey, Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_family,
+    verify_with_test_keys,
+};
+use hekaton_storage::{
+    FamilyError, FamilyStore, KeyStore, KeyStoreError, check_family, check_keys,
+};
+use hekaton_testing::Squares;
+use std::convert::Infallible;
+use std::path::Path;
+
+fn engine() -> LocalEngine {
+    LocalEngine::new(None).unwrap()
+}
+
+fn options() -> SetupOptions {
+    SetupOptions::new("squares").insecure_seed(1)
+}
+
+/// A family of chains with up to 6 subcircuits, on disk.
+fn write(path: &Path) -> hekaton_storage::FamilyManifest {
+    let circuit = Squares::new(&[0, 1]);
+    let prepared = PreparedCircuit::new(&circuit).unwrap();
+    let mut store = FamilyStore::create(path).unwrap();
+    let keep = |key: ProvingKey| store.proving_key(&key);
+    let family = setup_family(&prepared, 6, &engine(), &options(), keep, |_| {}).unwrap();
+    store.finish(&family).unwrap()
+}
+
+#[test]
+fn keys_are_derived_in_memory_and_on_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family");
+    let manifest = write(&path);
+    assert_eq!(FamilyStore::manifest(&path).unwrap(), manifest);
+    assert_eq!((manifest.max_instances, manifest.types.len()), (6, 2));
+    for kinds in [&[0, 1, 1, 0, 1][..], &[1, 0], &[0]] {
+        let circuit = Squares::new(kinds);
+        let prepared = PreparedCircuit::new(&circuit).unwrap();
+        let (manifest, keys) =
+            FamilyStore::derive(&path, &prepared, "{\"n\":1}", &engine()).unwrap();
+        assert_eq!(manifest.types.iter().map(|t| t.instances).sum::<usize>(), kinds.len());
+        let input = Fr::from(5u64);
+        let run = prove(&circuit, &input, &keys, &engine(), &ProveOptions::new()).unwrap();
+        let only = FamilyStore::derive_verifying_key(&path, &prepared, "{\"n\":1}", &engine());
+        let vk = only.unwrap();
+        assert_eq!(vk.to_bytes(), keys.verifying.to_bytes());
+        let verdict = verify_with_test_keys(&vk, &run.public_values, run.proof.as_bytes());
+        assert_eq!(verdict, Ok(()));
+        // The same as a key store of their own, which passes every check of one.
+        let out = folder.path().join(format!("derived-{}", kinds.len()));
+        let store = KeyStore::create(&out).unwrap();
+        let written =
+            FamilyStore::derive_into(&path, &prepared, "{\"n\":1}", &engine(), store).unwrap();
+        let (on_disk, keys) = KeyStore::open(&out).unwrap();
+        assert_eq!((&keys.verifying, written.to_bytes()), (&vk, vk.to_bytes()));
+        assert_eq!(on_disk.verifying_key_digest, manifest.verifying_key_digest);
+        assert_eq!(on_disk.parameters, serde_json::json!({ "n": 1 }));
+        check_keys(&keys, &engine(), |_| {}).unwrap();
+    }
+    // It is not the keys of one circuit, and is not overwritten.
+    let error = KeyStore::open(&path).map(drop).unwrap_err();
+    assert!(matches!(error, KeyStoreError::Family { .. }), "{error}");
+    for error in [
+        FamilyStore::create(&path).map(drop).unwrap_err(),
+        KeyStore::create(&path).map(drop).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("already holds keys"), "{error}");
+    }
+}
+
+#[test]
+fn damaged_families_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("family");
+    write(&path);
+    let circuit = Squares::new(&[0, 1]);
+    let refusal = || {
+        let prepared = PreparedCircuit::new(&circuit).unwrap();
+        match FamilyStore::derive(&path, &prepared, "{}", &engine()).map(drop) {
+            Err(FamilyError::Store(error)) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    // Each claim of the manifest.
+    let manifest = path.join("family.json");
+    let good = std::fs::read_to_string(&manifest).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&good).unwrap();
+    let changes = [
+        ("format_version", serde_json::json!(2), "format version 2"),
+        ("curve", "BN254".into(), "contradict"),
+        ("circuit", "other".into(), "contradict"),
+        ("parameters", serde_json::json!({ "a": 1 }), "contradict"),
+        ("max_instances", 7.into(), "contradict"),
+        ("zero_knowledge", false.into(), "contradict"),
+        ("family_digest", "00".into(), "contradict"),
+        ("family_key_digest", "00".into(), "not a digest"),
+        ("types", serde_json::json!([]), "contradict"),
+        ("trust", "everybody".into(), "contradict"),
+    ];
+    for (name, value, expected) in changes {
+        let mut changed = found.clone();
+        changed[name] = value;
+        std::fs::write(&manifest, changed.to_string()).unwrap();
+        let why = refusal();
+        assert!(why.contains(expected), "{name}: {why}");
+    }
+    let mut changed = found.clone();
+    changed["types"][0]["name"] = "../squares-0".into();
+    std::fs::write(&manifest, changed.to_string()).unwrap();
+    assert!(refusal().contains("cannot name a type"));
+    std::fs::write(&manifest, &good[..good.len() / 2]).unwrap();
+    assert!(refusal().contains("is damaged"));
+    std::fs::write(&manifest, &good).unwrap();
+    // One byte in each section, and in a proving key.
+    for name in ["family.key", "types/squares-1.pk"] {
+        let file = path.join(name);
+        let bytes = std::fs::read(&file).unwrap();
+        for section in hekaton_core::keys::inspect_sections(&file).unwrap().2 {
+            let mut changed = bytes.clone();
+            changed[usize::try_from(section.offset).unwrap()] ^= 1;
+            std::fs::write(&file, &changed).unwrap();
+            let why = refusal();
+            assert!(why.contains("does not match the table"), "{name} {}: {why}", section.name);
+        }
+        std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(refusal().contains("is damaged"), "{name}");
+        std::fs::write(&file, &bytes).unwrap();
+    }
+    std::fs::remove_file(path.join("types/squares-0.pk")).unwrap();
+    assert!(refusal().contains("squares-0.pk"));
+}
+
+/// The keys of a family in memory.
+fn family() -> (FamilyKey, Vec<ProvingKey>) {
+    let circuit = Squares::new(&[0, 1]);
+    let prepared = PreparedCircuit::new(&circuit).unwrap();
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
+    (setup_family(&prepared, 6, &engine(), &options(), keep, |_| {}).unwrap(), types)
+}
+
+/// Adversarial test 84: a changed point of each section of a family. Guards: the relations of
+/// `keys verify`.
+#[test]
+fn a84_changed_points_are_found() {
+    let (key, types) = family();
+    let report = check_family(&key, &types, &engine(), |_| {}).unwrap();
+    assert!(report.points > 100 && report.relations > 25, "{report:?}");
+    let says = |(key, types): &(FamilyKey, Vec<ProvingKey>)| {
+        check_family(key, types, &engine(), |_| {}).unwrap_err().to_string()
+    };
+    // IC of the challenge g, and of a scaled address: variables 1 and 2.
+    for (section, at, expected) in
+        [("phi", 3, "phi^"), ("ic", 1, "gamma IC_j"), ("ic", 2, "gamma IC_j")]
+    {
+        let mut keys = family();
+        let mut points = keys.0.sections().get::<G1Point>(section).unwrap().to_vec();
+        points[at] = points[at].add(&G1Point::generator());
+        keys.0.sections_mut().replace(section, points);
+        let why = says(&keys);
+        assert!(why.contains(expected), "{section}: {why}");
+    }
+    let mut keys = family();
+    let mut points = keys.0.psi().unwrap().to_vec();
+    points[5] = points[5].add(&G2Point::generator());
+    keys.0.sections_mut().replace("psi", points);
+    assert!(says(&keys).contains("psi^"));
+    let mut keys = family();
+    let gamma = keys.0.gamma().unwrap().add(&G2Point::generator());
+    keys.0.sections_mut().replace("gamma", vec![gamma]);
+    assert!(says(&keys).contains("gamma IC_j"));
+    for (element, expected) in [(0, "delta is that of"), (1, "eta is the same")] {
+        let mut keys = family();
+        let mut elements = keys.0.elements().unwrap().to_vec();
+        elements[1][element] = elements[1][element].add(&G2Point::generator());
+        keys.0.sections_mut().replace("elements", elements);
+        let why = says(&keys);
+        assert!(why.contains(expected), "{why}");
+    }
+    // One delta for two types, and the proving keys of other types.
+    let mut keys = family();
+    let mut elements = keys.0.elements().unwrap().to_vec();
+    elements[1][0] = elements[0][0];
+    keys.0.sections_mut().replace("elements", elements);
+    assert!(says(&keys).contains("are distinct"));
+    let mut keys = family();
+    keys.1.reverse();
+    assert!(says(&keys).contains("those of the family's types"));
+}
