@@ -1,7 +1,7 @@
 //! Circuits behind one object-safe interface, so that commands work with any of them.
 
 use hekaton_circuit::named::{
-    Description, InputFile, NamedCircuit, ParameterMap, create, describe,
+    Description, Family, InputFile, NamedCircuit, ParameterMap, create, create_family, describe,
 };
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
 use std::borrow::Borrow;
@@ -20,11 +20,27 @@ pub(crate) trait Application: Sync {
         input: Option<&InputFile>,
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError>;
 
+    /// The family of circuits with these parameters for inputs of up to `bytes` bytes, and the
+    /// parameters that all of them share.
+    fn family(
+        &self,
+        given: &ParameterMap,
+        bytes: u64,
+    ) -> Result<(OpenFamily, ParameterMap), CircuitError>;
+
     /// Formats public values in the circuit's own text form, if it has one.
     fn show_public(&self, values: &[Fr]) -> Option<String>;
 
     /// Parses the circuit's own text form of public values, if it has one.
     fn read_public(&self, text: &str) -> Option<Result<Vec<Fr>, CircuitError>>;
+}
+
+/// A family of circuits.
+pub(crate) struct OpenFamily {
+    /// A circuit with all of its types.
+    pub(crate) circuit: Box<dyn OpenCircuit>,
+    /// The largest number of subcircuits.
+    pub(crate) instances: usize,
 }
 
 /// A circuit with its parameters.
@@ -79,6 +95,15 @@ impl<C: NamedCircuit> Application for OfType<C> {
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
         let (circuit, all) = create::<C>(given, input)?;
         Ok((Box::new(Opened(circuit)), all))
+    }
+
+    fn family(
+        &self,
+        given: &ParameterMap,
+        bytes: u64,
+    ) -> Result<(OpenFamily, ParameterMap), CircuitError> {
+        let (Family { circuit, instances, .. }, shared) = create_family::<C>(given, bytes)?;
+        Ok((OpenFamily { circuit: Box::new(Opened(circuit)), instances }, shared))
     }
 
     fn show_public(&self, values: &[Fr]) -> Option<String> {

@@ -77,6 +77,7 @@ fn of_mpi(_: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_key_store(error: &KeyStoreError) -> Option<&'static str> {
     match error {
         KeyStoreError::NotAKeyStore { .. } => Some("`hekaton setup` writes one"),
+        KeyStoreError::Family { .. } => Some("`hekaton keys derive DIR --for FILE --out DIR` does"),
         KeyStoreError::KeyFile(error) => of_key_file(error),
         _ => None,
     }
@@ -90,8 +91,8 @@ fn of_parameter(error: &ParameterError) -> Option<&'static str> {
     match error {
         ParameterError::NoSuchCircuit { .. } => Some("`hekaton circuits` describes them"),
         ParameterError::Missing { .. } => Some(
-            "pass it with -p NAME=VALUE, or let `setup` and `estimate` derive it from \
-                 --for FILE",
+            "pass it with -p NAME=VALUE, let --for FILE say it, or make keys for every value with \
+             `hekaton setup --up-to SIZE`",
         ),
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! Imported circuits, which are directories and have no name in the program.
 
-use crate::application::{Application, OpenCircuit};
+use crate::application::{Application, OpenCircuit, OpenFamily};
 use crate::exit::{self, Failure, OrFail};
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
@@ -45,6 +45,10 @@ impl Application for ImportedCircuits {
         _: Option<&InputFile>,
     ) -> Result<(Box<dyn OpenCircuit>, ParameterMap), CircuitError> {
         Err("an imported circuit is named by its directory, for example ./sha.hk".into())
+    }
+
+    fn family(&self, _: &ParameterMap, _: u64) -> Result<(OpenFamily, ParameterMap), CircuitError> {
+        Err("an imported circuit has one size, and its keys are for that".into())
     }
 
     fn show_public(&self, values: &[Fr]) -> Option<String> {

@@ -16,6 +16,7 @@ mod command_line;
 mod commands;
 mod event_files;
 mod exit;
+mod family;
 mod hints;
 mod imported;
 mod opened_keys;

@@ -2,14 +2,15 @@
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
+use crate::family::FamilyCircuit;
 use crate::hints::explain;
 use crate::imported;
 use crate::program::Program;
 use crate::terminal::output;
-use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, type_sizes};
-use hekaton_storage::{KeyStore, Manifest};
+use hekaton_storage::{FamilyStore, KeyStore, Manifest};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,20 +25,36 @@ pub(crate) struct OpenedKeys {
     pub(crate) keys: ProverKeys,
     pub(crate) engine: Arc<LocalEngine>,
     pub(crate) plan: MemoryPlan,
+    /// What `verify --key` takes.
+    pub(crate) key: String,
 }
 
 impl OpenedKeys {
-    /// Opens a key store for a run on this number of threads, within this memory limit.
+    /// Opens a key store for a run on this number of threads, within this memory limit; or derives
+    /// the keys for an input from those of a family.
     pub(crate) fn open(
         program: &Program,
         path: &Path,
         threads: Option<NonZeroUsize>,
         limit: Option<u64>,
+        input: Option<&InputFile>,
     ) -> Result<Self, Failure> {
-        let (manifest, mut keys) =
-            KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        let circuit = circuit_of(program, path, &manifest)?;
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
+        let (manifest, mut keys, circuit, key) = match input {
+            Some(input) if FamilyStore::is_one(path) => {
+                let circuit =
+                    FamilyCircuit::open(program, path, &ParameterMap::new(), Some(input))?;
+                let (manifest, keys) = circuit.derive(path, &engine)?;
+                let key = format!("{}{}", path.display(), circuit.options);
+                (manifest, keys, circuit.circuit, key)
+            }
+            _ => {
+                let opened = KeyStore::open(path).map_err(|e| explain(&e));
+                let (manifest, keys) = opened.or_fail(exit::BAD_FILE)?;
+                let circuit = circuit_of(program, path, &manifest)?;
+                (manifest, keys, circuit, path.join("verifying.key").display().to_string())
+            }
+        };
         let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
         let plan =
             MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
@@ -45,7 +62,7 @@ impl OpenedKeys {
             keys.release_after_use();
         }
         let digest = digest(&manifest);
-        Ok(Self { circuit, name: manifest.circuit, digest, keys, engine, plan })
+        Ok(Self { circuit, name: manifest.circuit, digest, keys, engine, plan, key })
     }
 }
 

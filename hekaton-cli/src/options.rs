@@ -216,7 +216,8 @@ pub(crate) struct Threads {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  hekaton setup merkle --for FILE --keys FILE.keys
+  hekaton setup merkle --up-to 1M --keys merkle.keys     # for every file of up to 1 MiB
+  hekaton setup merkle --for FILE --keys FILE.keys       # for files like this one
   hekaton setup merkle -p leaves=1024 -p leaf-bytes=512 --keys merkle.keys
 
 Setup draws secret trapdoors and deletes them. Anyone who runs it could keep
@@ -228,6 +229,10 @@ pub(crate) struct Setup {
     /// Derive missing parameters from this file (for merkle: the number of leaves)
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Make the keys of a family, which serve every input of up to this size, for example 16M (of
+    /// 2^20 bytes): `prove` and `verify` derive from them what they need
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["file", "r1cs"])]
+    pub(crate) up_to: Option<u64>,
     /// The key store to write; the directory must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
@@ -255,7 +260,7 @@ pub(crate) struct Setup {
 pub(crate) struct Prove {
     /// The input; `hekaton circuits` describes it for each circuit
     pub(crate) file: PathBuf,
-    /// The key store, written by `hekaton setup`
+    /// The key store or key family, written by `hekaton setup`. On many ranks: a key store
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
     /// Where to write the proof [default: FILE.proof, or DIR/proof with --run DIR]
@@ -393,6 +398,7 @@ pub(crate) enum ScheduleOption {
     "Example:
   hekaton verify FILE.proof --key FILE.keys/verifying.key \\
       --public $(hekaton hash FILE --keys FILE.keys)
+  hekaton verify FILE.proof --key merkle.keys -p leaves=17 --public ROOT   # a key family
 
 The proof may come from anyone. The verifying key must come from a setup that you
 trust: those who ran it could forge proofs under it.",
@@ -400,14 +406,21 @@ trust: those who ran it could forge proofs under it.",
 pub(crate) struct Verify {
     /// The proof
     pub(crate) proof: PathBuf,
-    /// The verifying key, verifying.key in the key store
+    /// The verifying key, verifying.key in the key store; or a key family (of which verifiers need
+    /// family.json and family.key), with the parameters that it leaves open
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
+    /// With a key family: take open parameters from this input
+    #[arg(long = "for", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
     /// The public values: as `hash` prints them, as a JSON object with a value for each name or a JSON array, or
     /// @FILE to read either from a file
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
-    /// Refuse every verifying key but the one with this digest, as setup printed it. The circuit name
+    /// Refuse every verifying key but the one with this digest, as setup printed it; with a key
+    /// family, every family but the one with this digest. The circuit name
     /// and parameters in a key are unverified: the digest is what to compare
     #[arg(long, value_name = "HEX", value_parser = key_digest)]
     pub(crate) key_digest: Option<[u8; 32]>,
@@ -477,9 +490,17 @@ pub(crate) struct Report {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
+  hekaton keys family merkle --up-to 16M --keys merkle.keys
+  hekaton keys derive merkle.keys --for FILE --out FILE.keys
   hekaton keys verify FILE.keys
   hekaton keys list DIR")]
 pub(crate) enum Keys {
+    /// Generate the keys of a family, which serve every input up to a size: the same as `setup
+    /// --up-to`
+    Family(Box<Setup>),
+    /// Derive the keys of one circuit from those of a family. This needs no secret, and its result
+    /// depends on the family and the circuit only
+    Derive(KeysDerive),
     /// Check keys from elsewhere: every digest, every point, and every pairing relation that can be
     /// checked without the trapdoors
     Verify(KeysVerify),
@@ -495,11 +516,36 @@ This does not show that the trapdoors were deleted: those who ran the setup may
 still be able to forge proofs.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysVerify {
-    /// The key store
+    /// The key store or key family
     pub(crate) keys: PathBuf,
     /// For keys of an imported circuit: also check that they are those of this source
     #[arg(long, value_name = "FILE")]
     pub(crate) r1cs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton keys derive merkle.keys --for FILE --out FILE.keys
+  hekaton keys derive merkle.keys -p leaves=17 --out leaves-17.keys
+
+`prove`, `hash` and `verify` derive keys by themselves. Keys that are derived once
+are for provers on many ranks, and for verifiers who want the small file
+verifying.key. Proving keys are links to those of the family where the file
+system allows it.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct KeysDerive {
+    /// The key family
+    pub(crate) family: PathBuf,
+    #[command(flatten)]
+    pub(crate) parameters: Parameters,
+    /// Take open parameters from this input (for merkle: the number of leaves)
+    #[arg(long = "for", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The key store to write; the directory must be new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) threads: Threads,
 }

@@ -1,6 +1,7 @@
 //! The program: its name, and the circuits that it offers.
 
-use crate::application::{Application, OfType, OpenCircuit};
+use crate::application::{Application, OfType, OpenCircuit, OpenFamily};
+use crate::commands::family::refuse_imported;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
@@ -93,17 +94,41 @@ impl Program {
             let directory = Some(PathBuf::from(path));
             return Ok(Chosen { name: imported::NAME.to_owned(), circuit, parameters, directory });
         }
-        let name = match (&options.circuit, &self.applications[..]) {
-            (Some(name), _) => name.clone(),
-            (None, [only]) => only.description().name.to_owned(),
-            (None, _) => {
-                let why = format!("name the circuit; this program has {}", self.known());
-                return Err(Failure::new(exit::USAGE, why));
-            }
-        };
+        let name = self.name_of(options)?;
         let opened = self.open(&name, &options.parameters.map(), input);
         let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
         Ok(Chosen { name, circuit, parameters, directory: None })
+    }
+
+    /// The name of the circuit that a command works with.
+    fn name_of(&self, options: &options::Circuit) -> Result<String, Failure> {
+        match (&options.circuit, &self.applications[..]) {
+            (Some(name), _) => Ok(name.clone()),
+            (None, [only]) => Ok(only.description().name.to_owned()),
+            (None, _) => {
+                let why = format!("name the circuit; this program has {}", self.known());
+                Err(Failure::new(exit::USAGE, why))
+            }
+        }
+    }
+
+    /// The family of a command's circuit for inputs of up to `bytes` bytes, with the name of the
+    /// circuit and the parameters that all circuits of the family share.
+    pub(crate) fn family(
+        &self,
+        options: &options::Circuit,
+        bytes: u64,
+    ) -> Result<(String, OpenFamily, ParameterMap), Failure> {
+        let name = self.name_of(options)?;
+        refuse_imported(&name)?;
+        let application = self.get(&name).ok_or_else(|| ParameterError::NoSuchCircuit {
+            name: name.clone(),
+            known: self.known(),
+        });
+        let application = application.map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
+        let family = application.family(&options.parameters.map(), bytes);
+        let (family, shared) = family.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+        Ok((name, family, shared))
     }
 
     /// A circuit by name, with its parameters. Parameters that are not given have their defaults or

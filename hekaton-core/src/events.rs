@@ -232,7 +232,8 @@ pub enum Event {
         bytes: u64,
         /// The public values as text, in the form that the verifying program reads.
         public: String,
-        /// The verifying key's file.
+        /// What the verifying program takes as its key: the verifying key's file, or a key family
+        /// and the parameters that it leaves open, as options of the command.
         key: String,
     },
     /// The process ends.

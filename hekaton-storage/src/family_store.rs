@@ -192,6 +192,17 @@ impl FamilyStore {
         }
     }
 
+    /// Opens the proving keys of all types.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn proving_keys(
+        path: &Path,
+        manifest: &FamilyManifest,
+    ) -> Result<Vec<ProvingKey>, KeyStoreError> {
+        manifest.types.iter().map(|entry| entry.open(path, &path.join(MANIFEST))).collect()
+    }
+
     /// Derives the verifying key of a circuit; `parameters` are all of the circuit's, as JSON.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
+use crate::family::FamilyCircuit;
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
@@ -10,7 +11,7 @@ use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_circuit::{ExecutionError, Masking};
 use hekaton_core::verifier::values_to_json;
-use hekaton_storage::KeyStore;
+use hekaton_storage::{FamilyStore, KeyStore};
 use serde_json::json;
 use std::path::Path;
 
@@ -55,6 +56,11 @@ fn open(
                 return Ok((imported::NAME.to_owned(), circuit, parameters));
             }
             (name, command.parameters.map())
+        }
+        Some(keys) if FamilyStore::is_one(keys) => {
+            let FamilyCircuit { manifest, circuit, parameters, .. } =
+                FamilyCircuit::open(program, keys, &ParameterMap::new(), Some(input))?;
+            return Ok((manifest.circuit, circuit, parameters));
         }
         Some(keys) => {
             let manifest = KeyStore::manifest(keys);

@@ -1,5 +1,6 @@
 //! `hekaton inspect`: shows what any Hekaton file contains.
 
+use crate::commands::family;
 use crate::exit::{self, BAD_FILE, Failure, OrFail};
 use crate::hints::explain;
 use crate::options::Inspect;
@@ -8,7 +9,7 @@ use crate::terminal::output;
 use hekaton_core::keys::inspect_sections;
 use hekaton_core::{Proof, VerifyingKey, VerifyingKeyError};
 use hekaton_r1cs::Directory;
-use hekaton_storage::KeyStore;
+use hekaton_storage::{FamilyStore, KeyStore};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -28,6 +29,9 @@ fn directory(path: &Path) -> Result<(Value, String), Failure> {
     }
     if path.join("circuit.json").is_file() {
         return circuit(path);
+    }
+    if FamilyStore::is_one(path) {
+        return family::inspect(path);
     }
     // reads all files and compares them with the manifest, so what is shown is true of the keys
     let (manifest, _) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(BAD_FILE)?;
@@ -92,7 +96,7 @@ fn file(path: &Path, program: &Program) -> Result<(Value, String), Failure> {
             open.map_err(|e| Failure::new(BAD_FILE, format!("{}: {e}", path.display())))?;
         let _ = file.read(&mut head).or_fail(BAD_FILE)?;
     }
-    if path.file_name().is_some_and(|name| name == "manifest.json") {
+    if path.file_name().is_some_and(|name| name == "manifest.json" || name == "family.json") {
         return directory(
             path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         );
@@ -163,7 +167,7 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
         .collect();
     let lines = format!(
         "verifying key of {}\ndigest          {digest}\ncircuit         {} {}{}\n\
-         subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n\
+         subcircuits     {} of {} types\npublic values   {}\nlayout          {}\n{}\
          zero knowledge  {}\n{}circuit and parameters are unchecked claims of the key's author: \
          compare the digest\ntrust: {}",
         output::bytes(bytes.len() as u64),
@@ -174,6 +178,7 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
         key.types.len(),
         key.public.len(),
         hex::encode(key.layout),
+        key.family.map(|f| format!("family          {}\n", hex::encode(f))).unwrap_or_default(),
         if key.zero_knowledge { "yes" } else { "NO" },
         digests,
         key.trust.statement(),
@@ -185,7 +190,8 @@ fn verifying_key(path: &Path, program: &Program) -> Result<(Value, String), Fail
         "ok": true, "kind": "verifying key", "bytes": bytes.len(), "digest": digest,
         "circuit": key.circuit, "parameters": crate::commands::verify::parameters(&key),
         "subcircuits": key.instances, "types": types, "public_values": key.public_names(), "constants": key.constants.len(),
-        "layout": hex::encode(key.layout), "zero_knowledge": key.zero_knowledge,
+        "layout": hex::encode(key.layout), "family": key.family.map(hex::encode),
+        "zero_knowledge": key.zero_knowledge,
         "trust": key.trust.statement(),
     });
     Ok((object, lines))

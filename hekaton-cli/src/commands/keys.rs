@@ -1,5 +1,6 @@
 //! `hekaton keys`: verifies and lists key stores.
 
+use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
@@ -13,13 +14,21 @@ use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::keys::{check_circuit, stored_constraints};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_r1cs::{Imported, Monolith, PartitionError, check_partition};
-use hekaton_storage::{KeyCheckError, KeyStore, Manifest, check_keys};
+use hekaton_storage::{FamilyStore, KeyCheckError, KeyStore, Manifest, check_keys};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) fn run(command: &Keys, program: &Program, json: bool) -> Result<(), Failure> {
     match command {
+        Keys::Family(command) => match command.up_to {
+            Some(bytes) => family::setup(command, bytes, program, json),
+            None => {
+                let why = "a family needs --up-to SIZE, the largest input that its keys serve";
+                Err(Failure::new(exit::USAGE, why))
+            }
+        },
+        Keys::Derive(command) => family::derive(command, program, json),
         Keys::Verify(command) => verify(command, program, json),
         Keys::List(command) => list(command, json),
     }
@@ -28,6 +37,14 @@ pub(crate) fn run(command: &Keys, program: &Program, json: bool) -> Result<(), F
 fn verify(command: &KeysVerify, program: &Program, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let path = &command.keys;
+    if FamilyStore::is_one(path) {
+        if command.r1cs.is_some() {
+            let why = "--r1cs is for keys of imported circuits; these are of a family";
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+        return family::verify(path, &engine, program, json);
+    }
     let display = Display::new();
     display.line("checking digests of all files and sections");
     let (manifest, keys) = KeyStore::open(path).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
@@ -136,14 +153,15 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
     let mut found = Vec::new();
     for path in &command.paths {
         let before = found.len();
-        if path.join("manifest.json").is_file() {
+        let is_store = |p: &Path| p.join("manifest.json").is_file() || FamilyStore::is_one(p);
+        if is_store(path) {
             found.push(path.clone());
         } else {
             let entries = std::fs::read_dir(path);
             let entries = entries
                 .map_err(|e| Failure::new(exit::BAD_FILE, format!("{}: {e}", path.display())))?;
             let mut below: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-            below.retain(|p| p.join("manifest.json").is_file());
+            below.retain(|p| is_store(p));
             below.sort();
             found.extend(below);
         }
@@ -158,6 +176,33 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
     let mut damaged = false;
     let mut objects = Vec::new();
     for path in &found {
+        if FamilyStore::is_one(path) {
+            match FamilyStore::manifest(path) {
+                Ok(manifest) => {
+                    let most = output::count(manifest.max_instances as u64);
+                    let bytes = manifest.types.iter().map(|t| t.bytes).sum();
+                    lines += &format!(
+                        "\n{:>11} {:>14} {:>12}  {}: {} {}{}",
+                        format!("to {most}"),
+                        "family",
+                        output::bytes(bytes),
+                        path.display(),
+                        manifest.circuit,
+                        manifest.parameters,
+                        marks(&manifest.trust),
+                    );
+                    objects.push(json!({
+                        "path": path, "family": manifest, "proving_key_bytes": bytes,
+                    }));
+                }
+                Err(e) => {
+                    lines += &format!("\n{:>39}  {}: {e}", "DAMAGED", path.display());
+                    damaged = true;
+                    objects.push(json!({ "path": path, "error": e.to_string() }));
+                }
+            }
+            continue;
+        }
         match KeyStore::manifest(path) {
             Ok(manifest) => {
                 lines += &line(path, &manifest);
@@ -187,14 +232,19 @@ fn bytes(manifest: &Manifest) -> u64 {
 }
 
 fn line(path: &Path, manifest: &Manifest) -> String {
-    let marks = if manifest.trust.contains("TEST KEYS") { " (TEST KEYS)" } else { "" };
     format!(
-        "\n{:>11} {:>14} {:>12}  {}: {} {}{marks}",
+        "\n{:>11} {:>14} {:>12}  {}: {} {}{}",
         output::count(manifest.instances as u64),
         output::count(manifest.total_constraints()),
         output::bytes(bytes(manifest)),
         path.display(),
         manifest.circuit,
-        manifest.parameters
+        manifest.parameters,
+        marks(&manifest.trust),
     )
+}
+
+/// Marks keys that are for tests.
+fn marks(trust: &str) -> &'static str {
+    if trust.contains("TEST KEYS") { " (TEST KEYS)" } else { "" }
 }

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod circuits;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
+pub(crate) mod family;
 pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod inspect;

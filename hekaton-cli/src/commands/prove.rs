@@ -12,6 +12,7 @@ use crate::report::{self, Summary};
 use crate::terminal::output::{self, Inputs};
 use crate::terminal::progress::Display;
 use crate::terminal::signals;
+use hekaton_circuit::named::InputFile;
 use hekaton_circuit::{InstanceId, Masking, PreparedCircuit};
 use hekaton_core::distributed::{RankEngine, RankError};
 use hekaton_core::events::{Event, Phase, Recorder};
@@ -79,8 +80,8 @@ pub(crate) fn on_worker(
         json: false,
     }
     .start()?;
-    let opened =
-        OpenedKeys::open(program, keys, NonZeroUsize::new(place.provers), command.memory_limit)?;
+    let provers = NonZeroUsize::new(place.provers);
+    let opened = OpenedKeys::open(program, keys, provers, command.memory_limit, None)?;
     place.provers = opened.plan.provers;
     ranks::work(&place, command, &opened)
 }
@@ -146,7 +147,7 @@ impl Session<'_> {
         let command = self.command;
         let input = exit::input(&command.file)?;
         let proof = self.proof_path()?;
-        let opened = self.open(place.as_ref())?;
+        let opened = self.open(place.as_ref(), &input)?;
         // The input is checked before a run directory is touched, so that a wrong file leaves no
         // run behind.
         let run = opened.circuit.on_input(&input, |circuit| {
@@ -195,14 +196,17 @@ impl Session<'_> {
     }
 
     /// Opens the keys.
-    fn open(&self, place: Option<&Place>) -> Result<OpenedKeys, Failure> {
+    fn open(&self, place: Option<&Place>, input: &InputFile) -> Result<OpenedKeys, Failure> {
         let command = self.command;
         let since = self.recorder.phase_start(Phase::LoadKeys, 1, 0);
         let threads = match place {
             Some(place) => NonZeroUsize::new(place.provers),
             None => command.threads.threads,
         };
-        let opened = OpenedKeys::open(self.program, self.keys, threads, command.memory_limit)?;
+        // Other ranks may be unable to read the input, so they cannot derive keys for it.
+        let input = Some(input).filter(|_| place.is_none());
+        let limit = command.memory_limit;
+        let opened = OpenedKeys::open(self.program, self.keys, threads, limit, input)?;
         self.recorder.phase_end(Phase::LoadKeys, since, opened.keys.bytes());
         if command.insecure_seed.is_some() {
             output::say(
@@ -305,7 +309,7 @@ impl Session<'_> {
             path: path.display().to_string(),
             bytes: run.proof.as_bytes().len() as u64,
             public: public.unwrap_or_default(),
-            key: self.command.keys.join("verifying.key").display().to_string(),
+            key: opened.key.clone(),
         });
         Ok(())
     }

@@ -1,18 +1,22 @@
 //! `hekaton setup`.
 
+use crate::commands::family;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Setup;
 use crate::program::{Chosen, Program};
+use crate::terminal::output;
 use crate::terminal::progress::Display;
-use crate::terminal::{output, signals};
 use hekaton_core::{LocalEngine, SetupError, SetupOptions, setup_prepared};
 use hekaton_storage::{KeyStore, KeyStoreError};
 use serde_json::json;
 use std::time::Instant;
 
 pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), Failure> {
+    if let Some(bytes) = command.up_to {
+        return family::setup(command, bytes, program, json);
+    }
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let Chosen { name, circuit, parameters, directory } =
@@ -28,10 +32,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         SetupOptions::new(&name).parameters(&parameters).zero_knowledge(!command.no_zero_knowledge);
     if let Some(seed) = command.insecure_seed {
         options = options.insecure_seed(seed);
-        output::say(
-            "WARNING: trapdoors derived from a seed: anyone can forge proofs under these keys; for \
-             tests only",
-        );
+        family::warn_of_seed();
     }
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     match (&directory, &command.r1cs) {
@@ -51,12 +52,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
     }
     let mut store = KeyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
-        // Ctrl-C leaves nothing behind. Once the unfinished directory is gone, the keys are
-        // complete under their final name, and there is nothing left to interrupt.
-        let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
-        let ended = "interrupted: no keys were written";
-        signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
-            .start()?;
+        family::remove_on_interrupt(unfinished, json)?;
     }
     if let Some(directory) = &directory {
         imported::copy_into(&store, directory)?;

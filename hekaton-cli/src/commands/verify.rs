@@ -1,18 +1,21 @@
 //! `hekaton verify`.
 
 use crate::exit::{self, Failure, OrFail};
+use crate::family::FamilyCircuit;
 use crate::hints::explain;
 use crate::options::Verify;
 use crate::program::Program;
 use crate::terminal::output;
-use hekaton_core::{Fr, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys};
+use hekaton_core::{
+    Fr, LocalEngine, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
+};
+use hekaton_storage::FamilyStore;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
 pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(), Failure> {
-    let key = read_key(&command.key)?;
-    check_digest(command, &key)?;
+    let key = read_key(command, program)?;
     if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
         let message = format!(
             "{}: {}; a proof under these keys proves nothing",
@@ -53,6 +56,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         "public": shown, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
         "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned,
+        "family": key.family.map(hex::encode),
         "seconds": elapsed.as_secs_f64(),
     });
     let lines = format!(
@@ -74,16 +78,38 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
     output::result(json, &object, &lines)
 }
 
-/// Refuses another key than the one that was asked for.
-fn check_digest(command: &Verify, key: &VerifyingKey) -> Result<(), Failure> {
+/// Refuses other keys than those that were asked for.
+fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
     match command.key_digest {
-        Some(expected) if expected != key.digest() => {
-            let (expected, found) = (hex::encode(expected), hex::encode(key.digest()));
+        Some(expected) if expected != found => {
+            let (expected, found) = (hex::encode(expected), hex::encode(found));
             let why = format!("its digest is {found}, but --key-digest requires {expected}");
             Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.key.display())))
         }
         _ => Ok(()),
     }
+}
+
+/// The verifying key: of a file, or derived from a family. `--key-digest` is the digest of the key or
+/// of the family: what a key says of its family is a claim, so only a key that was derived here can be
+/// pinned by it.
+fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure> {
+    if FamilyStore::is_one(&command.key) {
+        let input = command.file.as_deref().map(exit::input).transpose()?;
+        let given = command.parameters.map();
+        let circuit = FamilyCircuit::open(program, &command.key, &given, input.as_ref())?;
+        let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+        let key = circuit.derive_verifying_key(&command.key, &engine)?;
+        check_digest(command, key.family.unwrap_or_default())?;
+        return Ok(key);
+    }
+    if command.file.is_some() || !command.parameters.parameters.is_empty() {
+        let why = "-p and --for are for key families; a verifying key is for one circuit";
+        return Err(Failure::new(exit::USAGE, why));
+    }
+    let key = read_key_file(&command.key)?;
+    check_digest(command, key.digest())?;
+    Ok(key)
 }
 
 /// The public values: a JSON object by name, or the text form of the key's circuit.
@@ -116,7 +142,7 @@ fn wrong_public(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(exit::USAGE, format!("--public: {error}; {hint}"))
 }
 
-fn read_key(path: &std::path::Path) -> Result<VerifyingKey, Failure> {
+fn read_key_file(path: &Path) -> Result<VerifyingKey, Failure> {
     if path.is_dir() {
         let message = format!(
             "{} is a directory: --key takes a file, perhaps {}",

@@ -2,7 +2,7 @@
 //! were made before a missing constraint was added would go on proving without it
 //! (spec: verifier#type-digests).
 
-use crate::keys::{KeyFileError, ProverKeys};
+use crate::keys::{FamilyKey, KeyFileError, ProverKeys};
 use crate::mirage::{ProvingKey, TypeError};
 use crate::pool::Pool;
 use crate::verifier::verifying_key::KeyType;
@@ -128,8 +128,51 @@ pub(crate) fn keys_match(
         return Ok(wiring);
     }
     let types = circuit.layout().type_ids().zip(&keys.types).zip(&keys.verifying.types);
-    let types: Vec<_> = types.enumerate().collect();
-    let compare = |((kind, key), in_vk): ((TypeId, &ProvingKey), &KeyType)| {
+    let types = types.map(|((kind, key), in_vk)| (kind, key, in_vk)).collect();
+    same_constraints(circuit, masking, types, pool, at_once)?;
+    Ok(wiring)
+}
+
+/// Checks that the keys of a family belong to what the code of a circuit with all of its types
+/// synthesizes now, row by row, `at_once` types at the same time.
+///
+/// # Errors
+/// The first difference.
+pub fn check_family_circuit(
+    circuit: &PreparedCircuit<'_>,
+    family: &FamilyKey,
+    keys: &[ProvingKey],
+    pool: &impl Pool,
+    at_once: usize,
+) -> Result<(), CircuitMismatch> {
+    let (header, layout) = (family.header(), circuit.layout());
+    let masking = Masking::new(header.zero_knowledge);
+    if keys.len() != header.types.len() {
+        return Err(CircuitMismatch::Types);
+    }
+    let mut types = Vec::with_capacity(keys.len());
+    for (key, in_family) in keys.iter().zip(&header.types) {
+        let same = |kind: &TypeId| layout.type_name(*kind) == in_family.kind.name;
+        let kind = layout.type_ids().find(same).ok_or(CircuitMismatch::Types)?;
+        let slots = layout.slots(kind) + masking.slots();
+        if (key.name(), key.slots(), in_family.slots) != (&in_family.kind.name, slots, slots) {
+            return Err(CircuitMismatch::Types);
+        }
+        types.push((kind, key, &in_family.kind));
+    }
+    same_constraints(circuit, masking, types, pool, at_once)
+}
+
+/// Compares keys of types with the constraints that the circuit's code has for them.
+fn same_constraints(
+    circuit: &PreparedCircuit<'_>,
+    masking: Masking,
+    types: Vec<(TypeId, &ProvingKey, &KeyType)>,
+    pool: &impl Pool,
+    at_once: usize,
+) -> Result<(), CircuitMismatch> {
+    let types: Vec<_> = types.into_iter().enumerate().collect();
+    let compare = |(kind, key, in_vk): (TypeId, &ProvingKey, &KeyType)| {
         let r1cs = circuit.r1cs(kind, masking)?;
         let kind = || r1cs.name.clone();
         match first_difference(key, &r1cs)? {
@@ -145,8 +188,7 @@ pub(crate) fn keys_match(
         mine.map(|(index, kind)| (*index, compare(*kind))).find(|(_, result)| result.is_err())
     });
     let first = found.into_iter().flatten().min_by_key(|(index, _)| *index);
-    first.map_or(Ok(()), |(_, result)| result)?;
-    Ok(wiring)
+    first.map_or(Ok(()), |(_, result)| result)
 }
 
 /// The first difference between the matrices of a key and an R1CS. The key's rows are read one by

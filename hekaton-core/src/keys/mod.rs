@@ -10,7 +10,7 @@ mod sections;
 mod stored_rows;
 
 pub use aggregation::AggregationKey;
-pub use circuit_match::{CircuitMismatch, check_circuit};
+pub use circuit_match::{CircuitMismatch, check_circuit, check_family_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
 pub use family::{FamilyHeader, FamilyKey, FamilyType, SharedPoints};
 pub use prover_keys::ProverKeys;

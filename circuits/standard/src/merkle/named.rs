@@ -4,10 +4,9 @@ use super::Merkle;
 use super::hash::join_halves;
 use crate::sha256::{DIGEST, digest_halves};
 use hekaton_circuit::named::{
-    Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap,
+    Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
 };
 use hekaton_circuit::{CircuitError, Fr};
-use serde_json::Value;
 
 impl NamedCircuit for Merkle {
     const NAME: &'static str = "merkle";
@@ -76,17 +75,12 @@ impl NamedCircuit for Merkle {
 
     fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
         let mut all = parameters.clone();
-        let leaf_bytes = all.get("leaf-bytes").and_then(Value::as_u64).unwrap_or(1).max(1);
-        let largest = bytes.div_ceil(leaf_bytes).max(1);
-        let mut with_leaves =
-            |leaves: u64| -> Result<Self, CircuitError> {
-                all.insert("leaves".to_owned(), leaves.into());
-                let parameters = serde_json::from_value(Value::Object(all.clone()));
-                Self::with(parameters.map_err(|e| ParameterError::Invalid {
-                    circuit: Self::NAME,
-                    why: e.to_string(),
-                })?)
-            };
+        let leaf_bytes = all.get("leaf-bytes").and_then(|value| value.as_u64());
+        let largest = bytes.div_ceil(leaf_bytes.unwrap_or(1).max(1)).max(1);
+        let mut with_leaves = |leaves: u64| {
+            all.insert("leaves".to_owned(), leaves.into());
+            create::<Self>(&all, None).map(|(circuit, _)| circuit)
+        };
         let instances = with_leaves(largest)?.instances();
         // A tree of five leaves has all types.
         Ok(Some(Family { circuit: with_leaves(5)?, instances, open: &["leaves"] }))

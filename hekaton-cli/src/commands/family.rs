@@ -1,0 +1,218 @@
+//! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::family::{FamilyCircuit, shared_parameters};
+use crate::hints::explain;
+use crate::imported;
+use crate::options::{KeysDerive, Setup};
+use crate::program::Program;
+use crate::terminal::progress::Display;
+use crate::terminal::{output, signals};
+use hekaton_core::keys::check_family_circuit;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
+use hekaton_storage::{
+    FamilyManifest, FamilyStore, KeyCheckError, KeyStore, KeyStoreError, check_family,
+};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Removes an unfinished directory on Ctrl-C.
+pub(crate) fn remove_on_interrupt(unfinished: PathBuf, json: bool) -> Result<(), Failure> {
+    // Once the unfinished directory is gone, the keys are complete under their final name, and there
+    // is nothing left to interrupt.
+    let last = move || unfinished.exists() && std::fs::remove_dir_all(&unfinished).is_ok();
+    let ended = "interrupted: no keys were written";
+    signals::Handling { cancellation: None, quiet: false, last: Box::new(last), ended, json }
+        .start()
+}
+
+/// Says that keys with trapdoors from a seed are for tests.
+pub(crate) fn warn_of_seed() {
+    output::say(
+        "WARNING: trapdoors derived from a seed: anyone can forge proofs under these keys; for tests \
+         only",
+    );
+}
+
+/// The setup of a family, for inputs of up to `bytes` bytes.
+pub(crate) fn setup(
+    command: &Setup,
+    bytes: u64,
+    program: &Program,
+    json: bool,
+) -> Result<(), Failure> {
+    let start = Instant::now();
+    let (name, family, parameters) = program.family(&command.circuit, bytes)?;
+    let prepared = family.circuit.prepared().map_err(|e| format!("layout: {e}"));
+    let prepared = prepared.or_fail(exit::USAGE)?;
+    let mut options =
+        SetupOptions::new(&name).parameters(&parameters).zero_knowledge(!command.no_zero_knowledge);
+    if let Some(seed) = command.insecure_seed {
+        options = options.insecure_seed(seed);
+        warn_of_seed();
+    }
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let mut store = FamilyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    remove_on_interrupt(store.unfinished_path(), json)?;
+    let display = Display::new();
+    let failed = |e: SetupError<KeyStoreError>| match &e {
+        SetupError::Keys(_) | SetupError::Sink(_) => Failure::new(exit::BAD_FILE, explain(&e)),
+        e => Failure::new(exit::FAILED, e),
+    };
+    let keep = |key: ProvingKey| store.proving_key(&key);
+    let key = setup_family(&prepared, family.instances, &engine, &options, keep, |step| {
+        display.line(step);
+    })
+    .map_err(failed)?;
+    display.line("writing the family key");
+    let manifest = store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let bytes_of_types: u64 = manifest.types.iter().map(|t| t.bytes).sum();
+    let lines = format!(
+        "{}keys for every {name} of up to {} subcircuits (inputs of up to {}) in {}: {} of proving \
+         keys, {} for the family, generated in {}\nfamily digest: {}\ntrust: {}",
+        table(&manifest),
+        output::count(manifest.max_instances as u64),
+        output::bytes(bytes),
+        command.keys.display(),
+        output::bytes(bytes_of_types),
+        output::bytes(key.bytes()),
+        output::seconds(start.elapsed()),
+        manifest.family_digest,
+        manifest.trust,
+    );
+    let object = json!({
+        "ok": true, "keys": command.keys, "manifest": manifest,
+        "proving_key_bytes": bytes_of_types, "family_key_bytes": key.bytes(),
+        "seconds": start.elapsed().as_secs_f64(),
+    });
+    output::result(json, &object, &lines)
+}
+
+/// The types of a family.
+fn table(manifest: &FamilyManifest) -> String {
+    let mut lines = format!("{:<16} {:>12} {:>8} {:>10}\n", "type", "constraints", "slots", "key");
+    for t in &manifest.types {
+        let (constraints, bytes) = (output::count(t.constraints as u64), output::bytes(t.bytes));
+        lines += &format!("{:<16} {constraints:>12} {:>8} {bytes:>10}\n", t.name, t.slots);
+    }
+    lines
+}
+
+/// Derives the keys of one circuit.
+pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let input = command.file.as_deref().map(exit::input).transpose()?;
+    let given = command.parameters.map();
+    let circuit = FamilyCircuit::open(program, &command.family, &given, input.as_ref())?;
+    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
+    if let Some(unfinished) = store.unfinished_path() {
+        remove_on_interrupt(unfinished, json)?;
+    }
+    let key = circuit.derive_into(&command.family, &engine, store)?;
+    let digest = hex::encode(key.digest());
+    let lines = format!(
+        "keys for {} subcircuits of {}{} in {}, derived in {}\nverifying key digest: {digest}\n\
+         family digest: {}\ntrust: {}",
+        output::count(key.instances),
+        circuit.manifest.circuit,
+        circuit.options,
+        command.out.display(),
+        output::seconds(start.elapsed()),
+        circuit.manifest.family_digest,
+        key.trust.statement(),
+    );
+    let object = json!({
+        "ok": true, "keys": command.out, "family": command.family,
+        "parameters": circuit.parameters, "instances": key.instances,
+        "verifying_key_digest": digest, "family_digest": circuit.manifest.family_digest,
+        "seconds": start.elapsed().as_secs_f64(), "trust": key.trust.statement(),
+    });
+    output::result(json, &object, &lines)
+}
+
+/// Checks the keys of a family from elsewhere.
+pub(crate) fn verify(
+    path: &Path,
+    engine: &LocalEngine,
+    program: &Program,
+    json: bool,
+) -> Result<(), Failure> {
+    let start = Instant::now();
+    let display = Display::new();
+    display.line("checking digests of all files and sections");
+    let opened = FamilyStore::open(path);
+    let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let types = FamilyStore::proving_keys(path, &manifest);
+    let types = types.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let inside = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let report = check_family(&family, &types, engine, |step| display.line(step));
+    let report = report.map_err(|e| match e {
+        KeyCheckError::Randomness(_) => Failure::new(exit::FAILED, e),
+        e => Failure::new(exit::BAD_FILE, inside(&e)),
+    })?;
+    let code = match program.get(&manifest.circuit) {
+        None => "not compared: this program does not have the circuit",
+        Some(application) => {
+            display.line("comparing with the circuit's code");
+            let template = application.family(&shared_parameters(&manifest)?, 0);
+            let (template, _) = template.map_err(|e| explain(&*e)).or_fail(exit::BAD_FILE)?;
+            let prepared = template.circuit.prepared().or_fail(exit::BAD_FILE)?;
+            check_family_circuit(&prepared, &family, &types, engine, engine.threads())
+                .map_err(|e| inside(&e))
+                .or_fail(exit::BAD_FILE)?;
+            "constraints are those of this program's circuit"
+        }
+    };
+    let bytes = family.bytes() + types.iter().map(ProvingKey::bytes).sum::<u64>();
+    let lines = format!(
+        "{}: all digests, {} points and {} pairing relations are correct ({} in {})\ncode: {code}\n\
+         family digest: {}\ntrust: {}",
+        path.display(),
+        output::count(report.points),
+        report.relations,
+        output::bytes(bytes),
+        output::seconds(start.elapsed()),
+        manifest.family_digest,
+        manifest.trust,
+    );
+    let object = json!({
+        "ok": true, "keys": path, "code": code, "family_digest": manifest.family_digest,
+        "points": report.points, "relations": report.relations, "bytes": bytes,
+        "seconds": start.elapsed().as_secs_f64(), "trust": manifest.trust,
+    });
+    output::result(json, &object, &lines)
+}
+
+/// What is in a family, after a check of `family.key` against the manifest.
+pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
+    let opened = FamilyStore::open(path);
+    let (manifest, family) = opened.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
+    let lines = format!(
+        "key family for circuit {} {}\nsubcircuits     at most {}\nzero knowledge  {}\n\
+         family digest   {}\nfamily key      {}\nwritten by      {}\n{}trust: {}",
+        manifest.circuit,
+        manifest.parameters,
+        output::count(manifest.max_instances as u64),
+        if manifest.zero_knowledge { "yes" } else { "NO" },
+        manifest.family_digest,
+        output::bytes(family.bytes()),
+        manifest.written_by,
+        table(&manifest),
+        manifest.trust,
+    );
+    Ok((json!({ "ok": true, "kind": "key family", "manifest": manifest }), lines))
+}
+
+/// The keys of imported circuits are for one circuit.
+pub(crate) fn refuse_imported(name: &str) -> Result<(), Failure> {
+    match imported::is_path(name) {
+        false => Ok(()),
+        true => {
+            let why = "--up-to is for circuits of this program; an imported circuit has one size";
+            Err(Failure::new(exit::USAGE, why))
+        }
+    }
+}
