@@ -200,7 +200,7 @@ impl InputFile {
 }
 
 /// A family of circuits: those with the same types, for inputs of all lengths up to a bound. One setup
-/// serves all of them (spec: key-family).
+/// serves all of them (spec: key-family#derive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family<C> {
     /// A circuit with all types that circuits of the family have.

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 ///
 /// A first proof of a file's SHA-256 Merkle root, and its verification:
 ///
-///   hekaton setup merkle --for FILE --keys FILE.keys
-///   hekaton prove FILE --keys FILE.keys --proof FILE.proof
-///   hekaton verify FILE.proof --key FILE.keys/verifying.key \
-///       --public $(hekaton hash FILE --keys FILE.keys)
+///   hekaton setup merkle --up-to 1M --keys merkle.keys
+///   hekaton prove FILE --keys merkle.keys --proof FILE.proof
+///   hekaton verify FILE.proof --key merkle.keys --for FILE \
+///       --public $(hekaton hash FILE --keys merkle.keys)
 #[derive(Debug, Parser)]
 #[command(name = "hekaton", version, verbatim_doc_comment, after_help = exit::HELP)]
 pub(crate) struct Options {

@@ -541,3 +541,100 @@ fn public_values_and_pinned_keys() {
         &["check", "chain", &f.path("x"), "-p", "links=many"],
     );
 }
+
+/// Keys of a family: one setup, files of several lengths; and every wrong turn.
+#[test]
+fn one_setup_serves_files_of_all_lengths() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+    let (family, derived) = (path("family"), path("derived"));
+    let setup = ["-p", "leaf-bytes=20", "--up-to", "100", "--keys", &family];
+    let text = ok(&[&["setup", "merkle"], &setup[..]].concat());
+    assert!(text.contains("up to 12 subcircuits") && text.contains("family digest: "), "{text}");
+    fails(3, "already holds keys", &[&["keys", "family", "merkle"], &setup[..]].concat());
+    fails(2, "needs --up-to", &["keys", "family", "merkle", "--keys", &path("other")]);
+    fails(2, "for each length", &["setup", "chain", "--up-to", "1K", "--keys", &path("other")]);
+    let leaves = ["setup", "merkle", "-p", "leaves=3", "--up-to", "1K", "--keys", &path("other")];
+    fails(2, "leave it out", &leaves);
+    fails(
+        2,
+        "cannot be used with",
+        &["setup", "merkle", "--up-to", "1", "--for", "x", "--keys", "y"],
+    );
+
+    for length in [0u8, 20, 93, 100] {
+        let (file, proof) = (path("file"), path("proof"));
+        std::fs::write(&file, (0..length).collect::<Vec<_>>()).unwrap();
+        let text = ok(&["prove", &file, "--keys", &family, "--proof", &proof]);
+        let leaves = usize::from(length).div_ceil(20).max(1);
+        let option = format!("leaves={leaves}");
+        assert!(text.contains(&format!("--key {family} -p {option}")), "{text}");
+        let root = ok(&["hash", &file, "--keys", &family]).trim().to_owned();
+        assert_eq!(ok(&["hash", &file, "-p", "leaf-bytes=20"]).trim(), root);
+        let verify = ["verify", &proof, "--key", &family, "--public", &root];
+        let with = |more: &[&'static str]| [&verify[..], more].concat();
+        let option: &'static str = Box::leak(option.into_boxed_str());
+        let text = ok(&with(&["-p", option]));
+        assert!(text.contains("the proof holds"), "{text}");
+        let for_file: &'static str = Box::leak(file.clone().into_boxed_str());
+        ok(&with(&["--for", for_file]));
+        fails(3, "another verifying key", &with(&["-p", "leaves=4"]));
+        fails(2, "needs the parameter 'leaves'", &verify);
+        fails(2, "all circuits of the family have leaf-bytes=20", &with(&["-p", "leaf-bytes=20"]));
+        fails(4, "for at most 12", &with(&["-p", "leaves=6"]));
+        let mut other = root.into_bytes();
+        other[0] = if other[0] == b'0' { b'1' } else { b'0' };
+        let other = String::from_utf8(other).unwrap();
+        fails(
+            1,
+            "does not hold",
+            &["verify", &proof, "--key", &family, "-p", option, "--public", &other],
+        );
+    }
+
+    // Keys that are derived once: a key store like any other, for the last file.
+    let file = path("file");
+    let text = ok(&["keys", "derive", &family, "--for", &file, "--out", &derived]);
+    assert!(text.contains("12 subcircuits of merkle -p leaves=5"), "{text}");
+    let key = path("derived/verifying.key");
+    let root = ok(&["hash", &file, "--keys", &derived]).trim().to_owned();
+    ok(&["verify", &path("proof"), "--key", &key, "--public", &root]);
+    let wrong = ["verify", &path("proof"), "--key", &key, "-p", "leaves=5", "--public", &root];
+    fails(2, "a verifying key is for one circuit", &wrong);
+    let proof = path("again");
+    ok(&["prove", &file, "--keys", &derived, "--proof", &proof]);
+    let verify = ["verify", &proof, "--key", &family, "-p", "leaves=5", "--public", &root];
+    let object: Value = serde_json::from_str(&ok(&[&verify[..], &["--json"]].concat())).unwrap();
+    let digest = object["family"].as_str().unwrap().to_owned();
+    // A family is pinned by its own digest, not by that of a key, and a key by its own only.
+    ok(&[&verify[..], &["--key-digest", &digest]].concat());
+    let key_digest = object["key_digest"].as_str().unwrap().to_owned();
+    fails(1, "--key-digest requires", &[&verify[..], &["--key-digest", &key_digest]].concat());
+    let by_file = ["verify", &proof, "--key", &key, "--public", &root, "--key-digest"];
+    ok(&[&by_file[..], &[&key_digest]].concat());
+    fails(1, "--key-digest requires", &[&by_file[..], &[&digest]].concat());
+    fails(
+        3,
+        "is not empty",
+        &["keys", "derive", &family, "--for", &file, "--out", dir.path().to_str().unwrap()],
+    );
+
+    let text = ok(&["keys", "verify", &family]);
+    assert!(text.contains("constraints are those of this program's circuit"), "{text}");
+    ok(&["keys", "verify", &derived]);
+    let text = ok(&["keys", "list", dir.path().to_str().unwrap()]);
+    assert!(text.contains("to 12") && text.contains("family: merkle"), "{text}");
+    assert!(ok(&["inspect", &family]).contains("key family for circuit merkle"));
+    assert!(ok(&["inspect", &path("family/family.key")]).contains("key family"));
+    assert!(ok(&["inspect", &key]).contains(&digest));
+    // A file that is too long, and a damaged family.
+    std::fs::write(&file, [0; 101]).unwrap();
+    fails(4, "for at most 12", &["prove", &file, "--keys", &family]);
+    let key = path("family/family.key");
+    let mut bytes = std::fs::read(&key).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&key, bytes).unwrap();
+    fails(3, "is damaged", &["prove", &file, "--keys", &family]);
+    fails(3, "is damaged", &["keys", "verify", &family]);
+}

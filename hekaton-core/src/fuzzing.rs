@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: parsers that are not part of the API. May change at any time.
 
 use crate::distributed::fuzzing;
-use crate::keys::{AggregationKey, KeyFileError, Sections, inspect_sections};
+use crate::keys::{AggregationKey, FamilyKey, KeyFileError, Sections, inspect_sections};
 use crate::mirage::ProvingKey;
 use crate::verifier::proof;
 use std::ops::Range;
@@ -28,6 +28,15 @@ pub fn key_file(path: &Path) -> Result<(), KeyFileError> {
     } else {
         ProvingKey::new("fuzzed", Sections::open(path, ProvingKey::KIND, digest)?).map(drop)
     }
+}
+
+/// Opens a family key, whatever its digest.
+///
+/// # Errors
+/// See [`KeyFileError`].
+pub fn family_key(path: &Path) -> Result<FamilyKey, KeyFileError> {
+    let (_, digest, _) = inspect_sections(path)?;
+    FamilyKey::new(Sections::open(path, FamilyKey::KIND, digest)?)
 }
 
 /// Returns a valid message, or its content, of each kind that ranks exchange.

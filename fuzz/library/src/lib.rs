@@ -12,14 +12,17 @@ pub use circuit_directory::circuit_directory;
 pub use program::Program;
 
 use hekaton_arith::{Fr, G1Point, G2Point, Group};
-use hekaton_circuit::MemoryChallenges;
-use hekaton_core::mirage::MirageProof;
+use hekaton_circuit::{MemoryChallenges, PreparedCircuit};
+use hekaton_core::mirage::{MirageProof, ProvingKey};
 use hekaton_core::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
 use hekaton_core::{
-    LocalEngine, SetupOptions, VerifyingKey, fuzzing, setup_into, verify_with_test_keys,
+    LocalEngine, SetupOptions, VerifyingKey, derive, fuzzing, setup_family, setup_into,
+    verify_with_test_keys,
 };
 use hekaton_r1cs::{R1csFile, Symbols, Term, WitnessFile};
-use hekaton_storage::{KeyStore, fuzzing as storage};
+use hekaton_standard::Chain;
+use hekaton_storage::{FamilyStore, KeyStore, fuzzing as storage};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -237,6 +240,45 @@ pub fn key_file(data: &[u8]) {
     std::fs::write(&path, &bytes).unwrap_or_else(|e| panic!("{e}"));
     let _ = fuzzing::key_file(&path);
     let _ = hekaton_core::keys::inspect_sections(&path);
+}
+
+/// The circuit of [`family_key`].
+const FAMILY: Chain = Chain { links: 2, steps: 3 };
+
+/// A valid family key.
+pub fn family_key_seed() -> &'static [u8] {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let make = || -> Result<Vec<u8>, Box<dyn std::error::Error>> {
+            let (_dir, path) = scratch();
+            let circuit = PreparedCircuit::new(&FAMILY)?;
+            let (engine, options) =
+                (LocalEngine::new(None)?, SetupOptions::new("chain").insecure_seed(1));
+            let mut store = FamilyStore::create(&path)?;
+            let keep = |key: ProvingKey| store.proving_key(&key);
+            let family = setup_family(&circuit, 3, &engine, &options, keep, |_| {})?;
+            store.finish(&family)?;
+            Ok(std::fs::read(path.join("family.key"))?)
+        };
+        make().unwrap_or_else(|e| panic!("{e}"))
+    })
+}
+
+/// Checks a family key, whose digests match its content, and derives keys from one that is accepted:
+/// its points may be any bytes.
+pub fn family_key(data: &[u8]) {
+    let mut bytes = file(data, family_key_seed(), &[]);
+    repair_digests(&mut bytes);
+    with_file(&bytes, |path| {
+        let Ok(family) = fuzzing::family_key(path) else { return };
+        let circuit = PreparedCircuit::new(&FAMILY).unwrap_or_else(|e| panic!("{e}"));
+        let engine = LocalEngine::new(NonZeroUsize::new(1)).unwrap_or_else(|e| panic!("{e}"));
+        let _ = family.digest();
+        if let Ok((aggregation, verifying)) = derive(&family, &circuit, "{}", &engine) {
+            assert_eq!(aggregation.instances() as u64, verifying.instances);
+            assert!(verifying.instances <= family.header().instances as u64);
+        }
+    });
 }
 
 /// Writes the actual digests of the sections into the table, as far as the table makes sense.

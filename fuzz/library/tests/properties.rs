@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 10] = [
+const TARGETS: [(&str, Target); 11] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
     ("run_log", hekaton_fuzzing::run_log),
     ("messages", hekaton_fuzzing::messages),
     ("key_file", hekaton_fuzzing::key_file),
+    ("family_key", hekaton_fuzzing::family_key),
     ("r1cs", hekaton_fuzzing::r1cs),
     ("wtns", hekaton_fuzzing::wtns),
     ("sym", hekaton_fuzzing::sym),
@@ -43,7 +44,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file r1cs wtns sym circuit_directory }
+properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)

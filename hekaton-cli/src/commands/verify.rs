@@ -59,12 +59,17 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         "family": key.family.map(hex::encode),
         "seconds": elapsed.as_secs_f64(),
     });
+    let (what, digest, of_itself) = match key.family {
+        Some(family) if FamilyStore::is_one(&command.key) => {
+            ("family digest", family, "derived for: circuit")
+        }
+        _ => ("key digest", key.digest(), "the key says of itself: circuit"),
+    };
     let lines = format!(
-        "the proof holds ({})\npublic values: {shown}\nkey digest: {}{}\n\
-         the key says of itself: circuit {} {}, {} subcircuits\n\
-         zero knowledge: {}\ntrust: {}",
+        "the proof holds ({})\npublic values: {shown}\n{what}: {}{}\n\
+         {of_itself} {} {}, {} subcircuits\nzero knowledge: {}\ntrust: {}",
         output::seconds(elapsed),
-        hex::encode(key.digest()),
+        hex::encode(digest),
         match pinned {
             true => ", as required",
             false => " (compare it: name and parameters are unverified)",

@@ -1,5 +1,5 @@
 //! The key of a family: what one setup publishes so that anybody can derive the keys of every layout
-//! over its types (spec: key-family).
+//! over its types (spec: key-family#derive).
 
 use super::sections::{KeyFileError, Sections};
 use crate::encoding::{DecodeError, Encode, Reader, put_string};

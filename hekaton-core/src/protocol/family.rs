@@ -1,4 +1,4 @@
-//! Key families: one setup for all layouts over its types (spec: key-family).
+//! Key families: one setup for all layouts over its types (spec: key-family#derive).
 
 use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
 use crate::keys::{AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, Sections};
@@ -132,7 +132,7 @@ fn setup_in_pool<E>(
 
 /// Derives the keys of a circuit's layout from those of a family, on the engine's threads, without any
 /// secret. The result depends on nothing but the family, the layout and `parameters`, the circuit's
-/// parameters as JSON; it is what a setup with the same trapdoors makes (spec: key-family).
+/// parameters as JSON; it is what a setup with the same trapdoors makes (spec: key-family#derive).
 ///
 /// Whether the constraints of the circuit are those of the family is not checked here, but where keys
 /// meet their circuit: [`check_circuit`](crate::keys::check_circuit), which proving does by itself.

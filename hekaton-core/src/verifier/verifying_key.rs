@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const MAGIC: &[u8; 8] = b"HEKATNVK";
 /// The version of keys that a setup made for one layout.
 const VERSION: u16 = 2;
-/// The version of keys that were derived from those of a family (spec: key-family).
+/// The version of keys that were derived from those of a family (spec: key-family#derive).
 const DERIVED_VERSION: u16 = 3;
 /// Maximum number of public wires, and of constants, of a key.
 const MAX_PUBLIC: u32 = 1 << 24;
@@ -107,7 +107,7 @@ pub struct VerifyingKey {
     /// Digest of the whole wiring.
     pub layout: [u8; 32],
     /// The digest of the key family that the key was derived from; none for keys that a setup made
-    /// for this layout only (spec: key-family).
+    /// for this layout only (spec: key-family#derive).
     pub family: Option<[u8; 32]>,
     /// The public wires, in the order of the public values.
     pub public: Vec<PublicWire>,
