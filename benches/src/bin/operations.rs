@@ -1,19 +1,21 @@
-//! What operation costs: events and logs, resuming after an interruption, starting a verifier.
+//! What operation costs: events and logs, resuming after an interruption, starting a verifier, deriving
+//! keys.
 //!
 //! `cargo build --release -p hekaton-cli && cargo run --release -p benches --bin operations -- --json`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
-use benches::{Line, Run, median, time};
+use benches::{Line, Run, alternate_times, median, time};
 use clap::Parser;
-use hekaton_circuit::Circuit;
+use hekaton_circuit::{Circuit, PreparedCircuit};
 use hekaton_core::events::{Event, Phase, Recorder};
 use hekaton_core::{
-    Cancellation, Fr, LocalEngine, ProveError, ProveOptions, ProverKeys, SetupOptions, prove,
-    setup, setup_into,
+    Cancellation, Fr, LocalEngine, Pool, ProveError, ProveOptions, ProverKeys, SetupOptions,
+    derive, prove, setup, setup_family, setup_into,
 };
 use hekaton_standard::{Chain, Merkle};
 use hekaton_storage::{KeyStore, RunDirectoryOptions, RunIdentity};
+use std::convert::Infallible;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -35,11 +37,43 @@ fn main() -> Result<(), Error> {
     let options = Options::parse();
     overhead(&options)?;
     resume(&options)?;
-    verifier(&options)
+    verifier(&options)?;
+    family(&options)
 }
 
 fn keys<C: Circuit>(circuit: &C) -> Result<ProverKeys, Error> {
     Ok(setup(circuit, &LocalEngine::new(None)?, &SetupOptions::new("bench"))?)
+}
+
+/// Keys for 1,024 subcircuits, derived from those of a family, against a setup for this layout.
+fn family(options: &Options) -> Result<(), Error> {
+    let circuit = |leaves| Merkle { leaves, leaf_bytes: 54, iterations: 1, extra_wires: 0 };
+    let (template, circuit) = (circuit(5), circuit(512));
+    let (template, prepared) = (PreparedCircuit::new(&template)?, PreparedCircuit::new(&circuit)?);
+    let (engine, setup_options) = (LocalEngine::new(None)?, SetupOptions::new("bench"));
+    let instances = prepared.layout().instances();
+    let keep = |_| Ok::<_, Infallible>(());
+    let family = setup_family(&template, 2 * instances, &engine, &setup_options, keep, |_| {})?;
+    let (a, b) = alternate_times(
+        options.run.repetitions,
+        || drop(derive(&family, &prepared, "{}", &engine).unwrap_or_else(|e| panic!("{e}"))),
+        || drop(setup(&circuit, &engine, &setup_options).unwrap_or_else(|e| panic!("{e}"))),
+    );
+    let line = Line {
+        bench: "keys for 1,024 subcircuits, derived",
+        size: instances,
+        threads: engine.threads(),
+        ours: a.wall.as_secs_f64(),
+        rival: "setup for this layout",
+        theirs: b.wall.as_secs_f64(),
+        unit: "s",
+        larger_is_better: false,
+    };
+    line.print(options.run.json);
+    Line { rival: "limit", theirs: 0.3, ..line }.print(options.run.json);
+    let (ours, theirs) = (a.cpu.as_secs_f64(), b.cpu.as_secs_f64());
+    Line { ours, theirs, unit: "CPU s", ..line }.print(options.run.json);
+    Ok(())
 }
 
 /// A run of subcircuits with 26 k and 46 k constraints, with and without run directory and events,
