@@ -5,11 +5,13 @@
 //! new files are added next to the old ones: `HEKATON_WRITE_GOLDEN=1 cargo test -p hekaton-core
 //! --test golden`.
 
+use hekaton_core::circuit::PreparedCircuit;
 use hekaton_core::{
-    Fr, LocalEngine, ProveOptions, Randomness, SetupOptions, VerifyingKey, VerifyingKeyError,
-    prove, setup, verify_with_test_keys,
+    Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, VerifyingKey,
+    VerifyingKeyError, derive, prove, setup, setup_family, verify_with_test_keys,
 };
 use hekaton_testing::Squarings;
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 fn golden(name: &str) -> PathBuf {
@@ -40,6 +42,38 @@ fn version_2() {
     // Today's keys and proof from the same seeds must have the same bytes.
     assert_eq!(keys.verifying, old_key);
     assert_eq!(run.proof.as_bytes(), old_proof);
+}
+
+/// Keys that are derived from a family: the same from fixed seeds.
+#[test]
+fn version_3() {
+    let public = [3u64, 81].map(Fr::from);
+    let engine = LocalEngine::new(None).unwrap();
+    let prepared = PreparedCircuit::new(&Squarings).unwrap();
+    let mut types = Vec::new();
+    let keep = |key| Ok::<_, Infallible>(types.push(key));
+    let options = SetupOptions::new("golden").insecure_seed(1);
+    let family = setup_family(&prepared, 9, &engine, &options, keep, |_| {}).unwrap();
+    let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine).unwrap();
+    let keys = ProverKeys { verifying, aggregation, types };
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options).unwrap();
+    assert_eq!(run.public_values, public);
+
+    let (key_file, proof_file) = (golden("v3.key"), golden("v3.proof"));
+    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
+        std::fs::write(&key_file, keys.verifying.to_bytes()).unwrap();
+        std::fs::write(&proof_file, run.proof.as_bytes()).unwrap();
+    }
+    assert_eq!(keys.verifying.to_bytes(), std::fs::read(&key_file).unwrap());
+    let old_proof = std::fs::read(&proof_file).unwrap();
+    assert_eq!(verify_with_test_keys(&keys.verifying, &public, &old_proof), Ok(()));
+    assert_eq!(run.proof.as_bytes(), old_proof);
+    // The key of a setup with the same seed, and the digest of the family.
+    let made = VerifyingKey::from_bytes(&std::fs::read(golden("v2.key")).unwrap()).unwrap();
+    let mut derived = keys.verifying;
+    assert!(derived.family.take().is_some());
+    assert_eq!(derived, made);
 }
 
 /// Proofs of earlier programs verify under their keys: of those whose rows had the inverse on the
