@@ -1,7 +1,6 @@
 //! The program: its name, and the circuits that it offers.
 
 use crate::application::{Application, OfType, OpenCircuit, OpenFamily};
-use crate::commands::family::refuse_imported;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
@@ -120,7 +119,10 @@ impl Program {
         bytes: u64,
     ) -> Result<(String, OpenFamily, ParameterMap), Failure> {
         let name = self.name_of(options)?;
-        refuse_imported(&name)?;
+        if is_path(&name) {
+            let why = "--up-to is for circuits of this program; an imported circuit has one size";
+            return Err(Failure::new(exit::USAGE, why));
+        }
         let application = self.get(&name).ok_or_else(|| ParameterError::NoSuchCircuit {
             name: name.clone(),
             known: self.known(),

@@ -51,7 +51,10 @@ fn version_3() {
     let engine = LocalEngine::new(None).unwrap();
     let prepared = PreparedCircuit::new(&Squarings).unwrap();
     let mut types = Vec::new();
-    let keep = |key| Ok::<_, Infallible>(types.push(key));
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
     let options = SetupOptions::new("golden").insecure_seed(1);
     let family = setup_family(&prepared, 9, &engine, &options, keep, |_| {}).unwrap();
     let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine).unwrap();

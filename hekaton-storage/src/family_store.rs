@@ -4,7 +4,7 @@
 use crate::key_store::{
     CURVE, KeyStore, KeyStoreError, Manifest, TypeEntry, io, parse_digest, refused,
 };
-use crate::new_directory::NewDirectory;
+use crate::new_directory::{FAMILY_MANIFEST, NewDirectory, is_family};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::files::write_file;
 use hekaton_core::keys::Sections;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// The version of `family.json`.
 const FORMAT_VERSION: u32 = 1;
-const MANIFEST: &str = "family.json";
+const MANIFEST: &str = FAMILY_MANIFEST;
 
 /// The contents of `family.json`: what the keys of a family are for, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub struct FamilyStore {
 impl FamilyStore {
     /// Whether a directory holds a family.
     pub fn is_one(path: &Path) -> bool {
-        path.join(MANIFEST).is_file()
+        is_family(path)
     }
 
     /// Creates a directory for a setup to write. It must be empty or not exist.
@@ -77,10 +77,7 @@ impl FamilyStore {
     /// # Errors
     /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        let keys = |path: &Path| {
-            (path.join("manifest.json").exists() || Self::is_one(path)).then_some("keys")
-        };
-        let building = NewDirectory::create(path, keys).map_err(refused(path))?;
+        let building = NewDirectory::create(path).map_err(refused(path))?;
         let types = building.building().join("types");
         std::fs::create_dir(&types).map_err(io(&types))?;
         Ok(Self { types: Vec::new(), building })

@@ -1,8 +1,7 @@
 //! The key store: a directory with `manifest.json`, `verifying.key`, `aggregation.key` and one
 //! `types/NAME.pk` per type (docs/formats.md).
 
-use crate::family_store::FamilyStore;
-use crate::new_directory::{NewDirectory, Refused};
+use crate::new_directory::{NewDirectory, Refused, is_family};
 use hekaton_core::files::write_file;
 use hekaton_core::keys::{AggregationKey, KeyFileError, Sections};
 use hekaton_core::mirage::ProvingKey;
@@ -241,10 +240,7 @@ impl KeyStore {
     /// # Errors
     /// If the directory is not empty or cannot be created.
     pub fn create(path: &Path) -> Result<Self, KeyStoreError> {
-        let keys = |path: &Path| {
-            (path.join("manifest.json").exists() || FamilyStore::is_one(path)).then_some("keys")
-        };
-        let building = NewDirectory::create(path, keys).map_err(refused(path))?;
+        let building = NewDirectory::create(path).map_err(refused(path))?;
         let types = building.building().join("types");
         std::fs::create_dir(&types).map_err(io(&types))?;
         Ok(Self { path: path.to_owned(), types: Vec::new(), building: Some(building) })
@@ -268,7 +264,7 @@ impl KeyStore {
             return Err(not("it is a file"));
         }
         let file = path.join("manifest.json");
-        if FamilyStore::is_one(path) {
+        if is_family(path) {
             return Err(KeyStoreError::Family { path: path.to_owned() });
         }
         if !file.exists() {

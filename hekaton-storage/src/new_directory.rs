@@ -1,7 +1,15 @@
-//! A directory that becomes visible when it is complete, or not at all.
+//! A directory of keys that becomes visible when it is complete, or not at all.
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// The manifest of a family.
+pub(crate) const FAMILY_MANIFEST: &str = "family.json";
+
+/// Whether a directory holds a family.
+pub(crate) fn is_family(path: &Path) -> bool {
+    path.join(FAMILY_MANIFEST).is_file()
+}
 
 /// A directory under construction. It is written under a temporary name beside its place.
 #[derive(Debug)]
@@ -19,12 +27,8 @@ pub(crate) enum Refused {
 }
 
 impl NewDirectory {
-    /// Begins a directory, whose place must be empty or not exist. `holds` says what is there if
-    /// there is something that this program knows.
-    pub(crate) fn create(
-        path: &Path,
-        holds: impl FnOnce(&Path) -> Option<&'static str>,
-    ) -> Result<Self, Refused> {
+    /// Begins a directory, whose place must be empty or not exist.
+    pub(crate) fn create(path: &Path) -> Result<Self, Refused> {
         fn io(path: &Path) -> impl FnOnce(io::Error) -> Refused + '_ {
             |e| Refused::Io(path.to_owned(), e)
         }
@@ -36,9 +40,10 @@ impl NewDirectory {
             let mut entries = std::fs::read_dir(path).map_err(io(path))?;
             if let Some(entry) = entries.next() {
                 let name = entry.map_err(io(path))?.file_name();
-                return Err(Refused::Occupied(match holds(path) {
-                    Some(what) => format!("already holds {what}"),
-                    None => format!("is not empty (it contains '{}')", name.to_string_lossy()),
+                let has_keys = path.join("manifest.json").exists() || is_family(path);
+                return Err(Refused::Occupied(match has_keys {
+                    true => "already holds keys".to_owned(),
+                    false => format!("is not empty (it contains '{}')", name.to_string_lossy()),
                 }));
             }
         }

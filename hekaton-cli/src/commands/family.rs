@@ -3,7 +3,6 @@
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, shared_parameters};
 use crate::hints::explain;
-use crate::imported;
 use crate::options::{KeysDerive, Setup};
 use crate::program::Program;
 use crate::terminal::progress::Display;
@@ -204,15 +203,4 @@ pub(crate) fn inspect(path: &Path) -> Result<(Value, String), Failure> {
         manifest.trust,
     );
     Ok((json!({ "ok": true, "kind": "key family", "manifest": manifest }), lines))
-}
-
-/// The keys of imported circuits are for one circuit.
-pub(crate) fn refuse_imported(name: &str) -> Result<(), Failure> {
-    match imported::is_path(name) {
-        false => Ok(()),
-        true => {
-            let why = "--up-to is for circuits of this program; an imported circuit has one size";
-            Err(Failure::new(exit::USAGE, why))
-        }
-    }
 }

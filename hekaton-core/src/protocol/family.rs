@@ -61,7 +61,7 @@ pub enum DeriveError {
 /// Runs the setup of a family on the engine's threads: of all types of a circuit, for layouts with up
 /// to `instances` subcircuits. The layout of `circuit` itself does not matter, but its types do: it
 /// must have all that circuits of the family use. Passes each proving key to `keep` as soon as it is
-/// made, and returns what [`derive`] needs.
+/// made, and returns what [`derive()`] needs.
 ///
 /// It draws the trapdoors itself and wipes them, but its operator could keep them and forge proofs
 /// under all derived keys. The keys record that (spec: soundness#trusted).
@@ -154,7 +154,7 @@ pub fn derive(
     engine.install(|| derive_wiring(family, &wiring, parameters))
 }
 
-/// [`derive`] of a wiring.
+/// [`derive()`] of a wiring.
 pub(crate) fn derive_wiring(
     family: &FamilyKey,
     wiring: &Wiring,
