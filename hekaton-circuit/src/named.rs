@@ -254,6 +254,12 @@ pub trait NamedCircuit: Circuit + Sized + 'static {
         Ok(None)
     }
 
+    /// The number of subcircuits, if it is known before there is a layout: so that what is too large
+    /// for a family is refused before it is laid out.
+    fn subcircuits(&self) -> Option<usize> {
+        None
+    }
+
     /// Opens an input file.
     ///
     /// # Errors

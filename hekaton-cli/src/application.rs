@@ -48,6 +48,11 @@ pub(crate) trait OpenCircuit: Sync {
     /// The circuit without an input.
     fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError>;
 
+    /// The number of subcircuits, if it is known before there is a layout.
+    fn subcircuits(&self) -> Option<usize> {
+        None
+    }
+
     /// Opens an input, and calls `then` with the circuit on that input.
     fn with_input(
         &self,
@@ -120,6 +125,10 @@ struct Opened<C>(C);
 impl<C: NamedCircuit> OpenCircuit for Opened<C> {
     fn prepared(&self) -> Result<PreparedCircuit<'_>, LayoutError> {
         PreparedCircuit::new(&self.0)
+    }
+
+    fn subcircuits(&self) -> Option<usize> {
+        self.0.subcircuits()
     }
 
     fn with_input(

@@ -5,13 +5,61 @@ use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::program::Program;
 use hekaton_circuit::named::{InputFile, ParameterMap};
-use hekaton_core::{LocalEngine, ProverKeys, VerifyingKey};
+use hekaton_core::{DeriveError, FamilyKey, LocalEngine, ProverKeys, VerifyingKey, derive};
 use hekaton_storage::{FamilyError, FamilyManifest, FamilyStore, KeyStore, Manifest};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// A circuit of a family on disk.
-pub(crate) struct FamilyCircuit {
+/// A family on disk, whose files have been checked against each other.
+pub(crate) struct OpenedFamily {
+    path: PathBuf,
     pub(crate) manifest: FamilyManifest,
+    key: FamilyKey,
+}
+
+impl OpenedFamily {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let opened = FamilyStore::open(path).map_err(|e| explain(&e));
+        let (manifest, key) = opened.or_fail(exit::BAD_FILE)?;
+        Ok(Self { path: path.to_owned(), manifest, key })
+    }
+
+    /// The digest of the whole family key.
+    pub(crate) fn digest(&self) -> Result<[u8; 32], Failure> {
+        self.key.digest().or_fail(exit::BAD_FILE)
+    }
+
+    /// The circuit with these open parameters, or for this input.
+    pub(crate) fn circuit(
+        &self,
+        program: &Program,
+        given: &ParameterMap,
+        input: Option<&InputFile>,
+    ) -> Result<FamilyCircuit<'_>, Failure> {
+        let shared = shared_parameters(&self.manifest)?;
+        if let Some(name) = given.keys().find(|name| shared.contains_key(*name)) {
+            let why = format!("-p {name}: all circuits of the family have {name}={}", shared[name]);
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        let all = shared.clone().into_iter().chain(given.clone()).collect();
+        let opened = program.open(&self.manifest.circuit, &all, input);
+        let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
+        // Before anything is laid out: the parameters may be somebody else's.
+        let most = self.manifest.max_instances;
+        if let Some(found) = circuit.subcircuits().filter(|found| *found > most) {
+            return Err(Failure::new(exit::FAILED, DeriveError::TooMany { found, most }));
+        }
+        if let Some(input) = input {
+            circuit.check_input(input).or_fail(exit::USAGE)?;
+        }
+        let open = parameters.iter().filter(|(name, _)| !shared.contains_key(*name));
+        let options = open.map(|(name, value)| format!(" -p {name}={value}")).collect();
+        Ok(FamilyCircuit { family: self, circuit, parameters, options })
+    }
+}
+
+/// A circuit of a family.
+pub(crate) struct FamilyCircuit<'a> {
+    family: &'a OpenedFamily,
     pub(crate) circuit: Box<dyn OpenCircuit>,
     /// All parameters of the circuit.
     pub(crate) parameters: ParameterMap,
@@ -19,68 +67,41 @@ pub(crate) struct FamilyCircuit {
     pub(crate) options: String,
 }
 
-impl FamilyCircuit {
-    /// The circuit of a family with these open parameters, or for this input.
-    pub(crate) fn open(
-        program: &Program,
-        family: &Path,
-        given: &ParameterMap,
-        input: Option<&InputFile>,
-    ) -> Result<Self, Failure> {
-        let manifest = FamilyStore::manifest(family);
-        let manifest = manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-        let shared = shared_parameters(&manifest)?;
-        if let Some(name) = given.keys().find(|name| shared.contains_key(*name)) {
-            let why = format!("-p {name}: all circuits of the family have {name}={}", shared[name]);
-            return Err(Failure::new(exit::USAGE, why));
-        }
-        let all = shared.clone().into_iter().chain(given.clone()).collect();
-        let opened = program.open(&manifest.circuit, &all, input);
-        let (circuit, parameters) = opened.map_err(|e| explain(&*e)).or_fail(exit::USAGE)?;
-        if let Some(input) = input {
-            circuit.check_input(input).or_fail(exit::USAGE)?;
-        }
-        let open = parameters.iter().filter(|(name, _)| !shared.contains_key(*name));
-        let options = open.map(|(name, value)| format!(" -p {name}={value}")).collect();
-        Ok(Self { manifest, circuit, parameters, options })
-    }
-
+impl FamilyCircuit<'_> {
     fn parameters_json(&self) -> String {
         serde_json::Value::Object(self.parameters.clone()).to_string()
     }
 
     /// Derives all keys, in memory.
-    pub(crate) fn derive(
-        &self,
-        family: &Path,
-        engine: &LocalEngine,
-    ) -> Result<(Manifest, ProverKeys), Failure> {
+    pub(crate) fn derive(&self, engine: &LocalEngine) -> Result<(Manifest, ProverKeys), Failure> {
+        let OpenedFamily { path, manifest, key } = self.family;
         let circuit = self.circuit.prepared().or_fail(exit::USAGE)?;
-        FamilyStore::derive(family, &circuit, &self.parameters_json(), engine)
-            .map_err(|e| failed(&e))
+        let keys =
+            FamilyStore::derive(path, (manifest, key), &circuit, &self.parameters_json(), engine);
+        keys.map_err(|e| failed(&e))
     }
 
     /// Derives the verifying key.
     pub(crate) fn derive_verifying_key(
         &self,
-        family: &Path,
         engine: &LocalEngine,
     ) -> Result<VerifyingKey, Failure> {
         let circuit = self.circuit.prepared().or_fail(exit::USAGE)?;
-        let json = self.parameters_json();
-        FamilyStore::derive_verifying_key(family, &circuit, &json, engine).map_err(|e| failed(&e))
+        let keys = derive(&self.family.key, &circuit, &self.parameters_json(), engine);
+        keys.map(|(_, verifying)| verifying).map_err(|e| failed(&e.into()))
     }
 
     /// Derives all keys and writes them to a key store.
     pub(crate) fn derive_into(
         &self,
-        family: &Path,
         engine: &LocalEngine,
         store: KeyStore,
     ) -> Result<VerifyingKey, Failure> {
+        let OpenedFamily { path, manifest, key } = self.family;
         let circuit = self.circuit.prepared().or_fail(exit::USAGE)?;
-        let json = self.parameters_json();
-        FamilyStore::derive_into(family, &circuit, &json, engine, store).map_err(|e| failed(&e))
+        let (family, json) = ((manifest, key), self.parameters_json());
+        FamilyStore::derive_into(path, family, &circuit, &json, engine, store)
+            .map_err(|e| failed(&e))
     }
 }
 
@@ -93,6 +114,9 @@ pub(crate) fn shared_parameters(manifest: &FamilyManifest) -> Result<ParameterMa
 fn failed(error: &FamilyError) -> Failure {
     match error {
         FamilyError::Store(error) => Failure::new(exit::BAD_FILE, explain(error)),
+        FamilyError::Derive(e @ (DeriveError::Key(_) | DeriveError::VerifyingKey(_))) => {
+            Failure::new(exit::BAD_FILE, e)
+        }
         error => Failure::new(exit::FAILED, error),
     }
 }

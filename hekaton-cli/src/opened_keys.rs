@@ -2,7 +2,7 @@
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
-use crate::family::FamilyCircuit;
+use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::imported;
 use crate::program::Program;
@@ -42,9 +42,9 @@ impl OpenedKeys {
         let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
         let (manifest, mut keys, circuit, key) = match input {
             Some(input) if FamilyStore::is_one(path) => {
-                let circuit =
-                    FamilyCircuit::open(program, path, &ParameterMap::new(), Some(input))?;
-                let (manifest, keys) = circuit.derive(path, &engine)?;
+                let family = OpenedFamily::open(path)?;
+                let circuit = family.circuit(program, &ParameterMap::new(), Some(input))?;
+                let (manifest, keys) = circuit.derive(&engine)?;
                 let key = format!("{}{}", path.display(), circuit.options);
                 (manifest, keys, circuit.circuit, key)
             }

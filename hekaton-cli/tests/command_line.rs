@@ -578,7 +578,7 @@ fn one_setup_serves_files_of_all_lengths() {
         assert!(text.contains("the proof holds"), "{text}");
         let for_file: &'static str = Box::leak(file.clone().into_boxed_str());
         ok(&with(&["--for", for_file]));
-        fails(3, "another verifying key", &with(&["-p", "leaves=4"]));
+        fails(3, "is it for the same parameters", &with(&["-p", "leaves=4"]));
         fails(2, "needs the parameter 'leaves'", &verify);
         fails(2, "all circuits of the family have leaf-bytes=20", &with(&["-p", "leaf-bytes=20"]));
         fails(4, "for at most 12", &with(&["-p", "leaves=6"]));
@@ -606,6 +606,10 @@ fn one_setup_serves_files_of_all_lengths() {
     let verify = ["verify", &proof, "--key", &family, "-p", "leaves=5", "--public", &root];
     let object: Value = serde_json::from_str(&ok(&[&verify[..], &["--json"]].concat())).unwrap();
     let digest = object["family"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (&object["key_digest_pinned"], &object["family_pinned"]),
+        (&false.into(), &false.into())
+    );
     // A family is pinned by its own digest, not by that of a key, and a key by its own only.
     ok(&[&verify[..], &["--key-digest", &digest]].concat());
     let key_digest = object["key_digest"].as_str().unwrap().to_owned();
@@ -619,6 +623,12 @@ fn one_setup_serves_files_of_all_lengths() {
         &["keys", "derive", &family, "--for", &file, "--out", dir.path().to_str().unwrap()],
     );
 
+    let file_of_family = path("family/family.key");
+    fails(
+        3,
+        "takes the directory",
+        &["verify", &proof, "--key", &file_of_family, "--public", &root],
+    );
     let text = ok(&["keys", "verify", &family]);
     assert!(text.contains("constraints are those of this program's circuit"), "{text}");
     ok(&["keys", "verify", &derived]);

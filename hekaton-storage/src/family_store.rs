@@ -13,11 +13,14 @@ use hekaton_core::{
     DeriveError, FamilyKey, KeySink, LocalEngine, ProverKeys, VerifyingKey, derive,
 };
 use serde::{Deserialize, Serialize};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The version of `family.json`.
 const FORMAT_VERSION: u32 = 1;
 const MANIFEST: &str = FAMILY_MANIFEST;
+/// The most bytes of a manifest: 2^20 types would take less.
+const MANIFEST_LIMIT: u64 = 1 << 30;
 
 /// The contents of `family.json`: what the keys of a family are for, and their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +108,8 @@ impl FamilyStore {
     /// If something cannot be written.
     pub fn finish(mut self, family: &FamilyKey) -> Result<FamilyManifest, KeyStoreError> {
         let (header, directory) = (family.header(), self.building.building().to_owned());
+        // A setup that failed may have left keys here: those of this one come last.
+        self.types.drain(..self.types.len().saturating_sub(header.types.len()));
         for (entry, kind) in self.types.iter_mut().zip(&header.types) {
             entry.r1cs_digest = hex::encode(kind.kind.r1cs);
         }
@@ -136,8 +141,13 @@ impl FamilyStore {
     /// If there is none, or it is damaged or of another version.
     pub fn manifest(path: &Path) -> Result<FamilyManifest, KeyStoreError> {
         let file = path.join(MANIFEST);
-        let bytes = std::fs::read(&file).map_err(io(&file))?;
         let damaged = |why: String| KeyStoreError::Manifest { path: file.clone(), why };
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(&file).map_err(io(&file))?;
+        opened.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(io(&file))?;
+        if bytes.len() as u64 > MANIFEST_LIMIT {
+            return Err(damaged(format!("it is longer than {MANIFEST_LIMIT} bytes")));
+        }
         #[derive(Deserialize)]
         struct OnlyVersion {
             format_version: u32,
@@ -154,7 +164,15 @@ impl FamilyStore {
         let manifest: FamilyManifest =
             serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         manifest.types.iter().try_for_each(|entry| entry.check_name(&file))?;
-        Ok(manifest)
+        // A family has types, and no subcircuits yet.
+        if manifest.types.iter().any(|entry| entry.instances != 0) {
+            return Err(damaged("a type has instances".to_owned()));
+        }
+        let texts = [&manifest.circuit, &manifest.trust, &manifest.written_by];
+        match texts.iter().any(|text| text.contains(char::is_control)) {
+            true => Err(damaged("a text has control characters".to_owned())),
+            false => Ok(manifest),
+        }
     }
 
     /// Opens the family key, which is all that a verifier needs: `family.json` and `family.key`.
@@ -200,33 +218,20 @@ impl FamilyStore {
         manifest.types.iter().map(|entry| entry.open(path, &path.join(MANIFEST))).collect()
     }
 
-    /// Derives the verifying key of a circuit; `parameters` are all of the circuit's, as JSON.
-    ///
-    /// # Errors
-    /// If the circuit does not fit the family, or its keys cannot be read.
-    pub fn derive_verifying_key(
-        path: &Path,
-        circuit: &PreparedCircuit<'_>,
-        parameters: &str,
-        engine: &LocalEngine,
-    ) -> Result<VerifyingKey, FamilyError> {
-        let (_, family) = Self::open(path)?;
-        Ok(derive(&family, circuit, parameters, engine)?.1)
-    }
-
-    /// Derives all keys of a circuit, in memory; the proving keys of types stay mapped from the
-    /// family. The manifest is that of a key store in which aggregation.key has no digest.
+    /// Derives all keys of a circuit, in memory, from an [opened](Self::open) family; the proving keys
+    /// of types stay mapped. `parameters` are all of the circuit's, as JSON. The manifest is that of a
+    /// key store in which aggregation.key has no digest.
     ///
     /// # Errors
     /// If the circuit does not fit the family, or its keys cannot be read.
     pub fn derive(
         path: &Path,
+        (of_family, family): (&FamilyManifest, &FamilyKey),
         circuit: &PreparedCircuit<'_>,
         parameters: &str,
         engine: &LocalEngine,
     ) -> Result<(Manifest, ProverKeys), FamilyError> {
-        let (of_family, family) = Self::open(path)?;
-        let (aggregation, verifying) = derive(&family, circuit, parameters, engine)?;
+        let (aggregation, verifying) = derive(family, circuit, parameters, engine)?;
         let (mut types, mut entries) = (Vec::new(), Vec::new());
         for kind in &verifying.types {
             let Some(entry) = of_family.types.iter().find(|entry| entry.name == kind.name) else {
@@ -251,12 +256,13 @@ impl FamilyStore {
     /// If the circuit does not fit the family, or keys cannot be read or written.
     pub fn derive_into(
         path: &Path,
+        family: (&FamilyManifest, &FamilyKey),
         circuit: &PreparedCircuit<'_>,
         parameters: &str,
         engine: &LocalEngine,
         mut store: KeyStore,
     ) -> Result<VerifyingKey, FamilyError> {
-        let (manifest, keys) = Self::derive(path, circuit, parameters, engine)?;
+        let (manifest, keys) = Self::derive(path, family, circuit, parameters, engine)?;
         let ProverKeys { verifying, aggregation, types } = keys;
         // Mappings of the keys are not needed any more.
         drop(types);

@@ -334,8 +334,10 @@ impl KeyStore {
     /// a copy.
     pub(crate) fn link(&mut self, from: &Path, entry: TypeEntry) -> Result<(), KeyStoreError> {
         let to = entry.file(self.building());
-        if std::fs::hard_link(from, &to).is_err() {
-            std::fs::copy(from, &to).map_err(io(&to))?;
+        // The file itself, where `from` is a symbolic link.
+        let from = from.canonicalize().map_err(io(from))?;
+        if std::fs::hard_link(&from, &to).is_err() {
+            std::fs::copy(&from, &to).map_err(io(&from))?;
         }
         self.types.push(entry);
         Ok(())

@@ -4,7 +4,7 @@ use hekaton_arith::{G1Point, G2Point, Group};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{
-    FamilyKey, Fr, LocalEngine, ProveOptions, SetupOptions, prove, setup_family,
+    FamilyKey, Fr, LocalEngine, ProveOptions, SetupOptions, derive, prove, setup_family,
     verify_with_test_keys,
 };
 use hekaton_storage::{
@@ -42,13 +42,14 @@ fn keys_are_derived_in_memory_and_on_disk() {
     for kinds in [&[0, 1, 1, 0, 1][..], &[1, 0], &[0]] {
         let circuit = Squares::new(kinds);
         let prepared = PreparedCircuit::new(&circuit).unwrap();
+        let (of_family, family) = FamilyStore::open(&path).unwrap();
+        let family = (&of_family, &family);
         let (manifest, keys) =
-            FamilyStore::derive(&path, &prepared, "{\"n\":1}", &engine()).unwrap();
+            FamilyStore::derive(&path, family, &prepared, "{\"n\":1}", &engine()).unwrap();
         assert_eq!(manifest.types.iter().map(|t| t.instances).sum::<usize>(), kinds.len());
         let input = Fr::from(5u64);
         let run = prove(&circuit, &input, &keys, &engine(), &ProveOptions::new()).unwrap();
-        let only = FamilyStore::derive_verifying_key(&path, &prepared, "{\"n\":1}", &engine());
-        let vk = only.unwrap();
+        let (_, vk) = derive(family.1, &prepared, "{\"n\":1}", &engine()).unwrap();
         assert_eq!(vk.to_bytes(), keys.verifying.to_bytes());
         let verdict = verify_with_test_keys(&vk, &run.public_values, run.proof.as_bytes());
         assert_eq!(verdict, Ok(()));
@@ -56,7 +57,8 @@ fn keys_are_derived_in_memory_and_on_disk() {
         let out = folder.path().join(format!("derived-{}", kinds.len()));
         let store = KeyStore::create(&out).unwrap();
         let written =
-            FamilyStore::derive_into(&path, &prepared, "{\"n\":1}", &engine(), store).unwrap();
+            FamilyStore::derive_into(&path, family, &prepared, "{\"n\":1}", &engine(), store)
+                .unwrap();
         let (on_disk, keys) = KeyStore::open(&out).unwrap();
         assert_eq!((&keys.verifying, written.to_bytes()), (&vk, vk.to_bytes()));
         assert_eq!(on_disk.verifying_key_digest, manifest.verifying_key_digest);
@@ -82,7 +84,12 @@ fn damaged_families_are_refused() {
     let circuit = Squares::new(&[0, 1]);
     let refusal = || {
         let prepared = PreparedCircuit::new(&circuit).unwrap();
-        match FamilyStore::derive(&path, &prepared, "{}", &engine()).map(drop) {
+        let (manifest, family) = match FamilyStore::open(&path) {
+            Ok(opened) => opened,
+            Err(error) => return error.to_string(),
+        };
+        let opened = (&manifest, &family);
+        match FamilyStore::derive(&path, opened, &prepared, "{}", &engine()).map(drop) {
             Err(FamilyError::Store(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
@@ -102,6 +109,7 @@ fn damaged_families_are_refused() {
         ("family_key_digest", "00".into(), "not a digest"),
         ("types", serde_json::json!([]), "contradict"),
         ("trust", "everybody".into(), "contradict"),
+        ("written_by", "\u{1b}[2J".into(), "control characters"),
     ];
     for (name, value, expected) in changes {
         let mut changed = found.clone();
@@ -114,6 +122,10 @@ fn damaged_families_are_refused() {
     changed["types"][0]["name"] = "../squares-0".into();
     std::fs::write(&manifest, changed.to_string()).unwrap();
     assert!(refusal().contains("cannot name a type"));
+    let mut changed = found.clone();
+    changed["types"][0]["instances"] = 1.into();
+    std::fs::write(&manifest, changed.to_string()).unwrap();
+    assert!(refusal().contains("has instances"));
     std::fs::write(&manifest, &good[..good.len() / 2]).unwrap();
     assert!(refusal().contains("is damaged"));
     std::fs::write(&manifest, &good).unwrap();
@@ -195,4 +207,36 @@ fn a84_changed_points_are_found() {
     let mut keys = family();
     keys.1.reverse();
     assert!(says(&keys).contains("those of the family's types"));
+}
+
+/// Adversarial test 80: families that are consistent in themselves, with one thing changed. Guards: the
+/// digest that a verifier pins.
+#[test]
+fn a80_changed_families_have_another_digest() {
+    let folder = tempfile::tempdir().unwrap();
+    let genuine = write(&folder.path().join("genuine")).family_digest;
+    let changed = |name: &str, change: &dyn Fn(&mut FamilyKey)| {
+        let (mut key, types) = family();
+        change(&mut key);
+        let path = folder.path().join(name);
+        let mut store = FamilyStore::create(&path).unwrap();
+        types.iter().for_each(|key| store.proving_key(key).unwrap());
+        let claimed = store.finish(&key).unwrap().family_digest;
+        let (_, key) = FamilyStore::open(&path).unwrap();
+        assert_eq!(claimed, hex::encode(key.digest().unwrap()), "{name}");
+        claimed
+    };
+    assert_eq!(changed("the same", &|_| {}), genuine);
+    let power = changed("phi", &|key| {
+        let mut points = key.phi().unwrap().to_vec();
+        points[2] = G1Point::sum(&[]);
+        key.sections_mut().replace("phi", points);
+    });
+    assert_ne!(power, genuine);
+    // The digest in the manifest of a genuine family does not make another one pass.
+    let path = folder.path().join("phi/family.json");
+    let text = std::fs::read_to_string(&path).unwrap().replace(&power, &genuine);
+    std::fs::write(&path, text).unwrap();
+    let error = FamilyStore::open(&folder.path().join("phi")).map(drop).unwrap_err();
+    assert!(error.to_string().contains("contradict family.key"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
 use crate::exit::{self, Failure, OrFail};
-use crate::family::{FamilyCircuit, shared_parameters};
+use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
 use crate::options::{KeysDerive, Setup};
 use crate::program::Program;
@@ -67,7 +67,7 @@ pub(crate) fn setup(
     .map_err(failed)?;
     display.line("writing the family key");
     let manifest = store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
-    let bytes_of_types: u64 = manifest.types.iter().map(|t| t.bytes).sum();
+    let bytes_of_types = bytes_of(&manifest);
     let lines = format!(
         "{}keys for every {name} of up to {} subcircuits (inputs of up to {}) in {}: {} of proving \
          keys, {} for the family, generated in {}\nfamily digest: {}\ntrust: {}",
@@ -89,6 +89,11 @@ pub(crate) fn setup(
     output::result(json, &object, &lines)
 }
 
+/// The bytes of all proving keys of a family, as its manifest has them.
+pub(crate) fn bytes_of(manifest: &FamilyManifest) -> u64 {
+    manifest.types.iter().fold(0, |sum, t| sum.saturating_add(t.bytes))
+}
+
 /// The types of a family.
 fn table(manifest: &FamilyManifest) -> String {
     let mut lines = format!("{:<16} {:>12} {:>8} {:>10}\n", "type", "constraints", "slots", "key");
@@ -104,29 +109,30 @@ pub(crate) fn derive(command: &KeysDerive, program: &Program, json: bool) -> Res
     let start = Instant::now();
     let input = command.file.as_deref().map(exit::input).transpose()?;
     let given = command.parameters.map();
-    let circuit = FamilyCircuit::open(program, &command.family, &given, input.as_ref())?;
+    let family = OpenedFamily::open(&command.family)?;
+    let circuit = family.circuit(program, &given, input.as_ref())?;
     let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
     let store = KeyStore::create(&command.out).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         remove_on_interrupt(unfinished, json)?;
     }
-    let key = circuit.derive_into(&command.family, &engine, store)?;
+    let key = circuit.derive_into(&engine, store)?;
     let digest = hex::encode(key.digest());
     let lines = format!(
         "keys for {} subcircuits of {}{} in {}, derived in {}\nverifying key digest: {digest}\n\
          family digest: {}\ntrust: {}",
         output::count(key.instances),
-        circuit.manifest.circuit,
+        family.manifest.circuit,
         circuit.options,
         command.out.display(),
         output::seconds(start.elapsed()),
-        circuit.manifest.family_digest,
+        family.manifest.family_digest,
         key.trust.statement(),
     );
     let object = json!({
         "ok": true, "keys": command.out, "family": command.family,
         "parameters": circuit.parameters, "instances": key.instances,
-        "verifying_key_digest": digest, "family_digest": circuit.manifest.family_digest,
+        "verifying_key_digest": digest, "family_digest": family.manifest.family_digest,
         "seconds": start.elapsed().as_secs_f64(), "trust": key.trust.statement(),
     });
     output::result(json, &object, &lines)

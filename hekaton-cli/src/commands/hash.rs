@@ -2,7 +2,7 @@
 
 use crate::application::OpenCircuit;
 use crate::exit::{self, Failure, OrFail};
-use crate::family::FamilyCircuit;
+use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::hints::explain;
 use crate::imported;
 use crate::options::Hash;
@@ -58,9 +58,10 @@ fn open(
             (name, command.parameters.map())
         }
         Some(keys) if FamilyStore::is_one(keys) => {
-            let FamilyCircuit { manifest, circuit, parameters, .. } =
-                FamilyCircuit::open(program, keys, &ParameterMap::new(), Some(input))?;
-            return Ok((manifest.circuit, circuit, parameters));
+            let family = OpenedFamily::open(keys)?;
+            let FamilyCircuit { circuit, parameters, .. } =
+                family.circuit(program, &ParameterMap::new(), Some(input))?;
+            return Ok((family.manifest.circuit.clone(), circuit, parameters));
         }
         Some(keys) => {
             let manifest = KeyStore::manifest(keys);

@@ -180,7 +180,7 @@ fn list(command: &KeysList, json: bool) -> Result<(), Failure> {
             match FamilyStore::manifest(path) {
                 Ok(manifest) => {
                     let most = output::count(manifest.max_instances as u64);
-                    let bytes = manifest.types.iter().map(|t| t.bytes).sum();
+                    let bytes = family::bytes_of(&manifest);
                     lines += &format!(
                         "\n{:>11} {:>14} {:>12}  {}: {} {}{}",
                         format!("to {most}"),

@@ -1,13 +1,13 @@
 //! `hekaton verify`.
 
 use crate::exit::{self, Failure, OrFail};
-use crate::family::FamilyCircuit;
+use crate::family::OpenedFamily;
 use crate::hints::explain;
 use crate::options::Verify;
 use crate::program::Program;
 use crate::terminal::output;
 use hekaton_core::{
-    Fr, LocalEngine, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
+    Fr, LocalEngine, ProofError, Trust, VerifyError, VerifyingKey, verify, verify_with_test_keys,
 };
 use hekaton_storage::FamilyStore;
 use serde_json::{Value, json};
@@ -43,7 +43,13 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
             }
             _ => Value::Null,
         };
-        let message = format!("{}: {}", command.proof.display(), explain(&e));
+        let hint = match &e {
+            VerifyError::Proof(ProofError::ForeignKey { .. }) if key.family.is_some() => {
+                "; is it for the same parameters, and of the same family?"
+            }
+            _ => "",
+        };
+        let message = format!("{}: {}{hint}", command.proof.display(), explain(&e));
         Failure { code, message, details }
     })?;
     let elapsed = start.elapsed();
@@ -51,18 +57,17 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
     let shown = program.get(&key.circuit).and_then(|a| a.show_public(&public));
     let shown = shown.unwrap_or_else(|| by_name.to_string());
     let pinned = command.key_digest.is_some();
+    let derived = FamilyStore::is_one(&command.key);
     let object = json!({
         "ok": true, "circuit": key.circuit, "parameters": parameters(&key),
         "public": shown, "public_values": by_name, "subcircuits": key.instances,
         "zero_knowledge": key.zero_knowledge, "trust": key.trust.statement(),
-        "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned,
-        "family": key.family.map(hex::encode),
+        "key_digest": hex::encode(key.digest()), "key_digest_pinned": pinned && !derived,
+        "family": key.family.map(hex::encode), "family_pinned": pinned && derived,
         "seconds": elapsed.as_secs_f64(),
     });
     let (what, digest, of_itself) = match key.family {
-        Some(family) if FamilyStore::is_one(&command.key) => {
-            ("family digest", family, "derived for: circuit")
-        }
+        Some(family) if derived => ("family digest", family, "derived for: circuit"),
         _ => ("key digest", key.digest(), "the key says of itself: circuit"),
     };
     let lines = format!(
@@ -101,12 +106,12 @@ fn check_digest(command: &Verify, found: [u8; 32]) -> Result<(), Failure> {
 fn read_key(command: &Verify, program: &Program) -> Result<VerifyingKey, Failure> {
     if FamilyStore::is_one(&command.key) {
         let input = command.file.as_deref().map(exit::input).transpose()?;
-        let given = command.parameters.map();
-        let circuit = FamilyCircuit::open(program, &command.key, &given, input.as_ref())?;
+        let family = OpenedFamily::open(&command.key)?;
+        // First: nothing else in a family is checked by itself.
+        check_digest(command, family.digest()?)?;
+        let circuit = family.circuit(program, &command.parameters.map(), input.as_ref())?;
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
-        let key = circuit.derive_verifying_key(&command.key, &engine)?;
-        check_digest(command, key.family.unwrap_or_default())?;
-        return Ok(key);
+        return circuit.derive_verifying_key(&engine);
     }
     if command.file.is_some() || !command.parameters.parameters.is_empty() {
         let why = "-p and --for are for key families; a verifying key is for one circuit";
@@ -155,6 +160,12 @@ fn read_key_file(path: &Path) -> Result<VerifyingKey, Failure> {
             path.join("verifying.key").display()
         );
         return Err(Failure::new(exit::BAD_FILE, message));
+    }
+    if path.file_name().is_some_and(|name| name == "family.key") {
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new(".")).display();
+        let why = format!("{}: --key takes the directory of a family, {directory}", path.display());
+        return Err(Failure::new(exit::BAD_FILE, why));
     }
     let bytes = exit::read_at_most(path, exit::KEY_LIMIT)?;
     VerifyingKey::from_bytes(&bytes)

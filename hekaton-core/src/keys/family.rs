@@ -10,7 +10,7 @@ use hekaton_circuit::prover::VariableLayout;
 use std::ops::Range;
 
 /// The maximum number of subcircuits of a family: the powers for more would not fit any machine.
-const MAX_INSTANCES: u64 = 1 << 32;
+pub(crate) const MAX_INSTANCES: u64 = 1 << 32;
 /// The maximum number of slots of a type.
 const MAX_SLOTS: u64 = 1 << 28;
 
@@ -69,10 +69,13 @@ impl FamilyHeader {
         Masking::new(self.zero_knowledge)
     }
 
-    /// Everything that keys of the family depend on: modes, types and shared points.
     #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
-    fn encode_shared(&self) -> Vec<u8> {
-        let mut out = vec![u8::from(self.zero_knowledge)];
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![self.trust.code()];
+        put_string(&mut out, &self.circuit);
+        put_string(&mut out, &self.parameters);
+        out.extend_from_slice(&(self.instances as u64).to_le_bytes());
+        out.push(u8::from(self.zero_knowledge));
         out.extend_from_slice(&(self.types.len() as u32).to_le_bytes());
         for FamilyType { kind, slots } in &self.types {
             put_string(&mut out, &kind.name);
@@ -83,15 +86,6 @@ impl FamilyHeader {
         out.extend(self.k.encode());
         out.extend(self.psi_1.encode());
         out.extend(self.phi_2.encode());
-        out
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![self.trust.code()];
-        put_string(&mut out, &self.circuit);
-        put_string(&mut out, &self.parameters);
-        out.extend_from_slice(&(self.instances as u64).to_le_bytes());
-        out.extend(self.encode_shared());
         out
     }
 
@@ -153,6 +147,8 @@ pub struct FamilyKey {
 impl FamilyKey {
     /// The kind of key file.
     pub const KIND: &'static str = "key family";
+    /// All sections, in the order of the digest.
+    const SECTIONS: [&'static str; 6] = ["header", "phi", "psi", "ic", "gamma", "elements"];
 
     /// Creates a key from its sections.
     ///
@@ -275,21 +271,18 @@ impl FamilyKey {
         self.header.types.iter().position(|kind| kind.kind.name == name)
     }
 
-    /// Returns the digest of everything that derived keys depend on, except powers above the first:
-    /// these follow from `[psi]_1` and `[phi]_2`. The name of the circuit, its parameters, the trust
-    /// and N_max are not in it; derived keys have all of them but N_max themselves.
+    /// Returns the digest of the whole key, byte for byte. Whoever pins it pins every derived key:
+    /// derivation reads nothing else, and checks no point. A digest without the higher powers, which
+    /// follow from the first ones in an honest key, would pin nothing: one of them at infinity makes
+    /// the elements of a subcircuit vanish (spec: key-family#digest).
     ///
     /// # Errors
     /// When a section is missing or damaged.
     pub fn digest(&self) -> Result<[u8; 32], KeyFileError> {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 key family");
-        hasher.update(&self.header.encode_shared());
-        hasher.update(&self.gamma()?.encode());
-        for point in self.elements()?.iter().flatten() {
-            hasher.update(&point.encode());
-        }
-        for point in self.sections.get::<G1Point>("ic")? {
-            hasher.update(&point.encode());
+        for section in Self::SECTIONS {
+            let bytes = self.sections.get::<u8>(section)?;
+            hasher.update(blake3::hash(bytes).as_bytes());
         }
         Ok(*hasher.finalize().as_bytes())
     }

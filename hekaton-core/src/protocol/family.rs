@@ -1,13 +1,15 @@
 //! Key families: one setup for all layouts over its types (spec: key-family#derive).
 
 use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
-use crate::keys::{AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, Sections};
+use crate::keys::{
+    AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, MAX_INSTANCES, Sections,
+};
 use crate::mirage::{Bases, ProvingKey, wipe_stack};
 use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::{KeyType, VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing, powers};
 use hekaton_circuit::prover::{VariableLayout, Wiring};
-use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess, StarError};
+use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess, StarError, SynthesizeError};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -47,6 +49,18 @@ pub enum DeriveError {
         /// The slots of the family's type.
         expected: usize,
     },
+    /// The circuit has other constraints than the family.
+    #[error(
+        "type '{kind}' has other constraints than in the family: it was made for other parameters \
+         or other code"
+    )]
+    Constraints {
+        /// The type.
+        kind: String,
+    },
+    /// The synthesis of a type failed.
+    #[error(transparent)]
+    Synthesize(#[from] SynthesizeError),
     /// The wiring is not a set of stars: one writer and its readers per address.
     #[error("wiring: {0}")]
     Star(#[from] StarError),
@@ -76,6 +90,10 @@ pub fn setup_family<E: Send>(
     mut keep: impl FnMut(ProvingKey) -> Result<(), E> + Send,
     mut progress: impl FnMut(&str) + Send,
 ) -> Result<FamilyKey, SetupError<E>> {
+    // Before any work that would be lost.
+    if instances == 0 || instances as u64 > MAX_INSTANCES {
+        return Err(SetupError::FamilySize { instances });
+    }
     engine.install(|| {
         let mut keep = |key, _| keep(key).map_err(SetupError::Sink);
         setup_in_pool(circuit, instances, options, &mut keep, &mut progress)
@@ -134,11 +152,13 @@ fn setup_in_pool<E>(
 /// secret. The result depends on nothing but the family, the layout and `parameters`, the circuit's
 /// parameters as JSON; it is what a setup with the same trapdoors makes (spec: key-family#derive).
 ///
-/// Whether the constraints of the circuit are those of the family is not checked here, but where keys
-/// meet their circuit: [`check_circuit`](crate::keys::check_circuit), which proving does by itself.
+/// The circuit must have the constraints of the family: its types are synthesized, without a witness.
+///
+/// **The points of the family are not checked**: whoever does not trust the party it comes from
+/// compares its [digest](FamilyKey::digest) first.
 ///
 /// # Errors
-/// When the layout does not fit the family.
+/// When the circuit does not fit the family.
 pub fn derive(
     family: &FamilyKey,
     circuit: &PreparedCircuit<'_>,
@@ -151,7 +171,27 @@ pub fn derive(
         return Err(DeriveError::TooMany { found, most });
     }
     let wiring = circuit.layout().wiring(Masking::new(family.header().zero_knowledge));
-    engine.install(|| derive_wiring(family, &wiring, parameters))
+    engine.install(|| {
+        same_constraints(family, circuit, &wiring)?;
+        derive_wiring(family, &wiring, parameters)
+    })
+}
+
+/// Checks that the types of a circuit have the digests of the family. Without it, keys of a layout
+/// with one parameter could go with constraints of another (spec: key-family#derive).
+fn same_constraints(
+    family: &FamilyKey,
+    circuit: &PreparedCircuit<'_>,
+    wiring: &Wiring,
+) -> Result<(), DeriveError> {
+    let kinds: Vec<_> = circuit.layout().type_ids().zip(types_of(family, wiring)?).collect();
+    kinds.into_par_iter().try_for_each(|(kind, number)| {
+        let r1cs = circuit.r1cs(kind, wiring.masking)?;
+        match r1cs.digest() == family.header().types[number].kind.r1cs {
+            true => Ok(()),
+            false => Err(DeriveError::Constraints { kind: r1cs.name }),
+        }
+    })
 }
 
 /// [`derive()`] of a wiring.
@@ -171,7 +211,8 @@ pub(crate) fn derive_wiring(
     let derivation = Derivation::new(family, wiring, &types)?;
     let verifying = derivation.verifying_key(parameters)?;
     let aggregation = derivation.aggregation_key()?;
-    VerifyingKey::from_bytes(&verifying.to_bytes())?;
+    // What is returned is what its readers would read: points of a family are not checked.
+    let verifying = VerifyingKey::from_bytes(&verifying.to_bytes())?;
     Ok((aggregation, verifying))
 }
 

@@ -101,6 +101,12 @@ pub enum SetupError<E = Infallible> {
     /// The keys cannot be stored.
     #[error(transparent)]
     Sink(E),
+    /// A family needs room for a subcircuit, and not for more than anybody proves.
+    #[error("a family for {instances} subcircuits: expected 1 to 2^32")]
+    FamilySize {
+        /// The number of subcircuits.
+        instances: usize,
+    },
     /// The operating system provided no randomness.
     #[error("cannot get randomness from the operating system: {0}")]
     Randomness(#[from] getrandom::Error),

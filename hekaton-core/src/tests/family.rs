@@ -2,18 +2,25 @@
 
 use super::bench::{Bench, Cheater, Squares, failing, field_of, record, with_field};
 use crate::encoding::Encode;
-use crate::keys::{FamilyKey, ProverKeys};
+use crate::keys::{CircuitMismatch, FamilyKey, ProverKeys, check_family_circuit};
 use crate::mirage::ProvingKey;
 use crate::pool::LocalEngine;
-use crate::protocol::{DeriveError, SetupOptions, derive, derive_wiring, setup, setup_family};
+use crate::protocol::{
+    DeriveError, SetupError, SetupOptions, derive, derive_wiring, setup, setup_family,
+};
 use crate::verifier::proof::Field as ProofField;
 use crate::verifier::transcript::Merlin;
 use crate::verifier::verify::Equation::{KeyW, T, U, Z};
 use crate::verifier::verify::{VerifyError, verify_with_test_keys};
 use crate::verifier::{Proof, ProofError, VerifyingKey};
+use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, Gt, pairing};
 use hekaton_circuit::prover::Wiring;
-use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess};
+use hekaton_circuit::{
+    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Masking, PreparedCircuit,
+    SlotAccess, Subcircuit, WireValues,
+};
+use std::collections::HashSet;
 use std::convert::Infallible;
 
 fn engine() -> LocalEngine {
@@ -52,8 +59,8 @@ fn derived(circuit: Squares, family: &FamilyKey, types: Vec<ProvingKey>) -> Benc
 }
 
 /// Adversarial test 79: derived keys are those of a setup with the same trapdoors, byte for byte, for
-/// every number of subcircuits, with and without masks, types without shared wires, and public ends;
-/// they do not depend on the family's bound.
+/// every number of subcircuits, with and without masks, types without shared wires, and public ends,
+/// whatever the family's bound.
 #[test]
 fn a79_derived_keys_are_those_of_a_setup() {
     let lonely = Squares { lonely: true, ..Squares::new(&[1, 0]) };
@@ -64,13 +71,13 @@ fn a79_derived_keys_are_those_of_a_setup() {
             let options = options(3, zero_knowledge);
             let made = setup(circuit, &engine(), &options).unwrap();
             let n = made.aggregation.instances();
-            let mut digests = Vec::new();
+            let mut digests = HashSet::new();
             for most in [n, n + 1, 17] {
                 let (family, types) = family(circuit, most, &options);
                 let prepared = PreparedCircuit::new(circuit).unwrap();
                 let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine()).unwrap();
-                digests.push(family.digest().unwrap());
-                assert_eq!(verifying.family, digests.last().copied());
+                assert_eq!(verifying.family, Some(family.digest().unwrap()));
+                digests.insert(family.digest().unwrap());
                 let without_family = VerifyingKey { family: None, ..verifying.clone() };
                 assert_eq!(without_family.to_bytes(), made.verifying.to_bytes());
                 assert_eq!(VerifyingKey::from_bytes(&verifying.to_bytes()), Ok(verifying));
@@ -87,9 +94,50 @@ fn a79_derived_keys_are_those_of_a_setup() {
                     assert_eq!(a.l_query().unwrap(), b.l_query().unwrap());
                 }
             }
-            assert!(digests.iter().all(|digest| *digest == digests[0]), "the bound is not in it");
+            assert_eq!(digests.len(), 3, "the digest is that of the whole key");
         }
     }
+}
+
+/// Adversarial test 80: one power of phi at infinity makes the elements of a subcircuit vanish from the
+/// commitments, so its proof could claim any e. Guards: the digest of the family, which whoever pins a
+/// family compares; every part of the key is in it.
+#[test]
+fn a80_the_digest_of_a_family_is_that_of_the_whole_key() {
+    let mut key = family(&Squares::new(&[0, 1]), 8, &options(10, true)).0;
+    let genuine = key.digest().unwrap();
+    let mut digests = HashSet::from([genuine]);
+    // Infinity is in the group, so no check of points would notice.
+    for section in ["phi", "ic"] {
+        let points = key.sections().get::<G1Point>(section).unwrap().to_vec();
+        for at in 0..points.len() {
+            let mut changed = points.clone();
+            changed[at] = G1Point::sum(&[]);
+            key.sections_mut().replace(section, changed);
+            assert!(digests.insert(key.digest().unwrap()), "{section} {at}");
+        }
+        key.sections_mut().replace(section, points);
+    }
+    for section in ["psi", "gamma", "elements"] {
+        let points = key.sections().get::<G2Point>(section).unwrap().to_vec();
+        for at in 0..points.len() {
+            let mut changed = points.clone();
+            changed[at] = G2Point::sum(&[]);
+            key.sections_mut().replace(section, changed);
+            assert!(digests.insert(key.digest().unwrap()), "{section} {at}");
+        }
+        key.sections_mut().replace(section, points);
+    }
+    // Name, parameters, trust, bound, modes, types.
+    let header = key.sections().get::<u8>("header").unwrap().to_vec();
+    for at in 0..header.len() {
+        let mut changed = header.clone();
+        changed[at] ^= 1;
+        key.sections_mut().replace("header", changed);
+        assert!(digests.insert(key.digest().unwrap()), "header {at}");
+    }
+    key.sections_mut().replace("header", header);
+    assert_eq!(key.digest().unwrap(), genuine);
 }
 
 /// Proofs under derived keys are accepted, for several layouts over the same types.
@@ -201,7 +249,7 @@ fn a82_components_at_unused_powers() {
     assert!(bench.verify(&cheater.public, &forged).is_err());
 }
 
-/// Adversarial test 83: the ledger key of one subcircuit more or fewer, and an e at a pad, under a
+/// Adversarial test 83: the ledger key of one subcircuit more or fewer, and a filled pad, under a
 /// derived key for a number that is no power of two.
 #[test]
 fn a83_ledger_keys_of_derived_keys() {
@@ -216,9 +264,39 @@ fn a83_ledger_keys_of_derived_keys() {
         let vectors = cheater.proofs(&committing.memory());
         cheater.assert_fails(committing.finish(&vectors).unwrap().as_bytes(), equations);
     }
-    // A pad that is filled with a proof of its own.
+    // A pad that is filled with a proof of another subcircuit.
     let proof = cheater.finish_with(|_, v| (v.a[6], v.b[6]) = (v.a[0], v.b[0]));
     cheater.assert_fails(&proof, &[Z]);
+}
+
+/// One subcircuit of a type that has the name and slots of another one, but not its constraints.
+struct Renamed;
+
+impl Circuit for Renamed {
+    type Input = ();
+    type Plan = ();
+    type Trace = ();
+    type Private = ();
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<(), LayoutError> {
+        let kind = layout.subcircuit_type("squares-0", 3);
+        (0..3).for_each(|slot| layout.unconstrained(kind, slot));
+        let instance = layout.instance(kind);
+        (0..3).for_each(|slot| layout.unused(instance, slot));
+        Ok(())
+    }
+
+    fn execute(&self, (): &(), (): &(), _: &mut WireValues) -> Result<(), CircuitError> {
+        Ok(())
+    }
+
+    fn private_input(&self, (): &(), (): &(), (): &(), _: InstanceId) -> Result<(), CircuitError> {
+        Ok(())
+    }
+
+    fn synthesize(&self, (): &(), _: &Subcircuit, _: Option<&()>) -> Result<(), SynthesisError> {
+        Ok(())
+    }
 }
 
 /// Adversarial test 85: counts at and over the bound, and circuits of other types.
@@ -247,6 +325,16 @@ fn a85_bounds_of_families() {
     let (family, _) = family(&Squares::new(&[0, 1]), 4, &options(9, true));
     let error = refused(&family, &Squares::new(&[0, 1, 2]));
     assert!(matches!(&error, DeriveError::NoType { kind, .. } if kind == "squares-2"), "{error}");
+    // The same type names and slots with other constraints: those of types 0 and 1 with a name changed.
+    let prepared = PreparedCircuit::new(&Renamed).unwrap();
+    let error = derive(&family, &prepared, "{}", &engine()).map(drop).unwrap_err();
+    assert!(matches!(&error, DeriveError::Constraints { kind } if kind == "squares-0"), "{error}");
+    for instances in [0, (1 << 32) + 1, usize::MAX] {
+        let keep = |_| Ok::<_, Infallible>(());
+        let options = options(9, true);
+        let result = setup_family(&prepared, instances, &engine(), &options, keep, |_| {});
+        assert!(matches!(result, Err(SetupError::FamilySize { .. })), "{instances}");
+    }
     // A type of the same name with other slots, and a wiring that is no star.
     let circuit = Squares::new(&[0, 1]);
     let wiring = PreparedCircuit::new(&circuit).unwrap().layout().wiring(Masking::Masked);
@@ -259,4 +347,38 @@ fn a85_bounds_of_families() {
     other.slots[1].multiplicity += 1;
     let error = derive_wiring(&family, &other, "{}").map(drop).unwrap_err();
     assert!(matches!(error, DeriveError::Star(_)), "{error}");
+}
+
+/// Keys of a family that were made from other code are refused, before anything is derived. Guards: the
+/// comparison of each type's constraints in `keys verify`.
+#[test]
+fn families_of_other_code_are_refused() {
+    let options = options(11, true);
+    let (key, types) = family(&Squares::new(&[0, 1]), 4, &options);
+    let check = |circuit: &PreparedCircuit<'_>, key: &FamilyKey, types: &[ProvingKey]| {
+        check_family_circuit(circuit, key, types, &engine(), 2)
+    };
+    let both = Squares::new(&[0, 1]);
+    let both = PreparedCircuit::new(&both).unwrap();
+    check(&both, &key, &types).unwrap();
+    assert!(matches!(check(&both, &key, &types[..1]), Err(CircuitMismatch::Types)));
+    // The circuit lacks a type.
+    let one = Squares::new(&[0]);
+    let one = PreparedCircuit::new(&one).unwrap();
+    assert!(matches!(check(&one, &key, &types), Err(CircuitMismatch::Types)));
+    // A family whose type has the name and the slots, but no constraints.
+    let renamed = PreparedCircuit::new(&Renamed).unwrap();
+    let mut free = Vec::new();
+    let keep = |key| {
+        free.push(key);
+        Ok::<_, Infallible>(())
+    };
+    let other = setup_family(&renamed, 4, &engine(), &options, keep, |_| {}).unwrap();
+    check(&renamed, &other, &free).unwrap();
+    let refused = check(&one, &other, &free);
+    assert!(
+        matches!(&refused, Err(CircuitMismatch::Constraints { kind, .. }) if kind == "squares-0")
+    );
+    let error = derive(&other, &one, "{}", &engine()).map(drop).unwrap_err();
+    assert!(matches!(error, DeriveError::Constraints { .. }), "{error}");
 }

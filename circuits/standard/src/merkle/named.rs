@@ -86,6 +86,10 @@ impl NamedCircuit for Merkle {
         Ok(Some(Family { circuit: with_leaves(5)?, instances, open: &["leaves"] }))
     }
 
+    fn subcircuits(&self) -> Option<usize> {
+        Some(self.instances())
+    }
+
     fn open(&self, input: &InputFile) -> Result<Vec<u8>, CircuitError> {
         self.check_length(input.length()?)?;
         let file = input.read()?;
