@@ -271,8 +271,8 @@ impl FamilyKey {
         self.header.types.iter().position(|kind| kind.kind.name == name)
     }
 
-    /// Returns the digest of the whole key, byte for byte. Whoever pins it pins every derived key:
-    /// derivation reads nothing else, and checks no point. A digest without the higher powers, which
+    /// Returns the digest of the whole key, byte for byte. Pinning it pins every derived key:
+    /// derivation reads nothing else, and does not check points. A digest without the higher powers, which
     /// follow from the first ones in an honest key, would pin nothing: one of them at infinity makes
     /// the elements of a subcircuit vanish (spec: key-family#digest).
     ///

@@ -154,8 +154,8 @@ fn setup_in_pool<E>(
 ///
 /// The circuit must have the constraints of the family: its types are synthesized, without a witness.
 ///
-/// **The points of the family are not checked**: whoever does not trust the party it comes from
-/// compares its [digest](FamilyKey::digest) first.
+/// **Points are not checked.** If the family comes from a party you do not trust, compare its
+/// [digest](FamilyKey::digest) first.
 ///
 /// # Errors
 /// When the circuit does not fit the family.

@@ -99,9 +99,9 @@ fn a79_derived_keys_are_those_of_a_setup() {
     }
 }
 
-/// Adversarial test 80: one power of phi at infinity makes the elements of a subcircuit vanish from the
-/// commitments, so its proof could claim any e. Guards: the digest of the family, which whoever pins a
-/// family compares; every part of the key is in it.
+/// Adversarial test 80: with one power of phi at infinity, the elements of a subcircuit vanish from the
+/// commitments, and nothing constrains its proof. Guards: the digest that verifiers pin covers every
+/// part of the key.
 #[test]
 fn a80_the_digest_of_a_family_is_that_of_the_whole_key() {
     let mut key = family(&Squares::new(&[0, 1]), 8, &options(10, true)).0;
