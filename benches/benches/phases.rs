@@ -21,9 +21,8 @@ fn phases(c: &mut Criterion) {
     let coordinator = Coordinator::new(&prepared, &keys, &engine, 1).unwrap();
     let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
     let job = |i| coordinator.prove_job(i, &randomness).unwrap();
-    let round = ProveRound {
-        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
-    };
+    let round =
+        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
     group.bench_function("execute", |b| b.iter(|| prepared.execute().unwrap()));
     group.bench_function("commit one", |b| b.iter(|| worker.commit(job(1)).unwrap()));
     group.bench_function("prove one", |b| b.iter(|| worker.resume(job(1)).prove(&round).unwrap()));

@@ -1,6 +1,7 @@
 //! The development mode: runs all subcircuits without proving and reports which constraints fail,
 //! and what would make the circuit unsound or unusable later.
 
+use crate::balance::{Balance, Unbalanced};
 use crate::check_error::CheckError;
 use crate::checked_instance::Instance;
 use crate::circuit::Circuit;
@@ -60,6 +61,8 @@ pub struct CheckReport {
     pub violations: Vec<Violation>,
     /// The number of violated constraints, also beyond the limit.
     pub violated: usize,
+    /// The entries of buses that do not cancel, up to the limit of the options.
+    pub unbalanced: Vec<Unbalanced>,
     /// What is allowed, but probably not meant.
     pub notices: Vec<Notice>,
     /// With [`CheckOptions::mutate`]: slots whose change no constraint noticed in any instance.
@@ -70,8 +73,8 @@ pub struct CheckReport {
 /// number of instances checked so far and the total.
 ///
 /// # Errors
-/// If the circuit itself fails, or has constraints that depend on values. Unsatisfied constraints
-/// are not errors: the report lists them.
+/// If the circuit itself fails, or has constraints that depend on values. Unsatisfied constraints and
+/// unbalanced buses are not errors: the report lists them.
 pub fn check<C: Circuit>(
     circuit: &C,
     input: &C::Input,
@@ -105,7 +108,7 @@ pub fn check_with(
         notices: notices(layout, &types, circuit.stored().is_some()),
         ..CheckReport::default()
     };
-    let mut mutations = Vec::new();
+    let (mut mutations, mut balance) = (Vec::new(), Balance::default());
     for (instance, (kind, slots)) in layout.instance_ids().zip(wiring.by_instance()) {
         let r1cs = &types[kind as usize];
         let checked = Instance::new(circuit, &execution, instance, slots, r1cs)?;
@@ -114,6 +117,7 @@ pub fn check_with(
         let found = violations(layout, instance, r1cs, checked.assignment(), room);
         report.violated += found.violated;
         report.violations.extend(checked.with_labels(found.list)?);
+        balance.add(instance.index(), checked.entries());
         if options.mutate {
             mutate(&checked, &mut mutations);
         }
@@ -121,6 +125,8 @@ pub fn check_with(
         report.constraints += r1cs.constraints();
         progress(report.instances, layout.instances());
     }
+    report.unbalanced = balance.unbalanced(layout);
+    report.unbalanced.truncate(options.violations);
     report.unnoticed = Mutation::summarize(layout, mutations);
     Ok(report)
 }

@@ -45,6 +45,18 @@ pub enum CheckError {
         /// The label of the instance's constraint.
         label: String,
     },
+    /// A marked value is another one under other challenges.
+    #[error(
+        "instance {instance} (type '{kind}'): marked value {marked}, counted from 0 in the order of          the calls of commit, depends on a challenge; it is committed to before the challenges are          drawn, so compute it from shared wires and the private input only"
+    )]
+    MarkedDepends {
+        /// The instance.
+        instance: usize,
+        /// The name of its type.
+        kind: String,
+        /// The marked value.
+        marked: usize,
+    },
 }
 
 impl From<LayoutError> for CheckError {

@@ -4,14 +4,17 @@ use crate::check_error::CheckError;
 use crate::execution::{Execution, PrivateInput};
 use crate::ids::{InstanceId, TypeId};
 use crate::labels;
-use crate::memory::{Masking, MemoryChallenges, SlotAccess};
+use crate::ledger::EntryValues;
+use crate::memory::{Masking, SlotAccess};
+use crate::places::Places;
 use crate::prefix::Prefix;
 use crate::prepared::PreparedCircuit;
 use crate::r1cs::{R1cs, R1csDifference};
 use crate::synthesis::{Synthesis, SynthesizeError};
+use crate::synthesized::Synthesized;
 use crate::variables::VariableLayout;
 use crate::violation::{MEMORY_CHECK, Violation};
-use ark_relations::gr1cs::{ConstraintSystemRef, SynthesisError, SynthesisMode};
+use ark_relations::gr1cs::SynthesisMode;
 use hekaton_arith::Fr;
 use std::borrow::Cow;
 
@@ -23,10 +26,13 @@ pub(crate) struct Instance<'a> {
     pub(crate) private: PrivateInput,
     /// The values of its slots, masks included.
     pub(crate) values: Vec<Fr>,
-    slots: &'a [SlotAccess],
+    places: Places<'a>,
+    /// What the layout says of the variables.
     variables: VariableLayout,
     r1cs: Cow<'a, R1cs>,
     assignment: Vec<Fr>,
+    /// The entries that it adds to buses.
+    entries: Vec<EntryValues>,
 }
 
 impl<'a> Instance<'a> {
@@ -43,21 +49,64 @@ impl<'a> Instance<'a> {
         // (spec: zero-knowledge#masks).
         let mask = |i: u64| Fr::from(u128::MAX) + Fr::from(i);
         let values = execution.values.masked_slots(layout, id, mask);
-        let (kind, variables) = (layout.type_of(id), expected.layout);
+        let kind = layout.type_of(id);
+        let variables = layout.variables(kind, Masking::Masked);
         let synthesis = Synthesis { circuit, kind, variables };
         let inside = |source| CheckError::Synthesize { instance, source };
-        let prefix = prefix(slots, &values).ok_or(CheckError::Unchecked { instance })?;
+        let places = Places { slots, preprocessed: layout.preprocessed(id) };
+        let prefix = places.prefix(&values, 0).ok_or(CheckError::Unchecked { instance })?;
+        let mut entries = Vec::new();
         let (r1cs, assignment) = if circuit.stored().is_some() {
             // Stored constraints are the same for all instances.
             let count = expected.variables;
             let z = circuit.witness(kind, Masking::Masked, &prefix, &private, count);
             (Cow::Borrowed(expected), z.map_err(inside)?)
         } else {
-            let cs = synthesize(&synthesis, &prefix, &private).map_err(inside)?;
-            let z = assignment(&cs).map_err(|source| inside(synthesis.gadget(source)))?;
-            (Cow::Owned(synthesis.matrices(&cs).map_err(inside)?), z)
+            let made = synthesize(&synthesis, &prefix, &private).map_err(inside)?;
+            let gadget = |source| inside(synthesis.gadget(source));
+            let z = made.assignment().map_err(gadget)?;
+            let pairs = places.preprocessed.pairs;
+            entries = made.ledger().entry_values(pairs).map_err(gadget)?;
+            (Cow::Owned(synthesis.matrices(&made).map_err(inside)?), z)
         };
-        Ok(Self { circuit, id, kind, private, values, slots, variables, r1cs, assignment })
+        let checked = Self {
+            circuit,
+            id,
+            kind,
+            private,
+            values,
+            places,
+            variables,
+            r1cs,
+            assignment,
+            entries,
+        };
+        checked.compare_marked()?;
+        Ok(checked)
+    }
+
+    /// Compares the marked values with those under other challenges: what is committed to before the
+    /// challenges are drawn cannot depend on them (spec: buses#commit-round).
+    fn compare_marked(&self) -> Result<(), CheckError> {
+        let marked = self.r1cs.layout.marked();
+        if marked.is_empty() {
+            return Ok(());
+        }
+        let instance = self.id.index();
+        let inside = |source| CheckError::Synthesize { instance, source };
+        let prefix =
+            self.places.prefix(&self.values, 1).ok_or(CheckError::Unchecked { instance })?;
+        let (kind, private) = (self.kind, &self.private);
+        let count = marked.len();
+        let again = self.circuit.marked(kind, Masking::Masked, &prefix, private, count);
+        let again = again.map_err(inside)?;
+        match again.iter().zip(&self.assignment[marked]).position(|(again, first)| again != first) {
+            None => Ok(()),
+            Some(marked) => {
+                let kind = self.circuit.layout().type_name(kind).to_owned();
+                Err(CheckError::MarkedDepends { instance, kind, marked })
+            }
+        }
     }
 
     /// Compares the constraints with those of the type: keys have no others.
@@ -73,11 +122,12 @@ impl<'a> Instance<'a> {
 
     /// Synthesizes the instance again to find the label of a constraint.
     fn label(&self, constraint: usize) -> Result<String, CheckError> {
-        if constraint < self.variables.rows() {
+        if constraint < self.r1cs.layout.rows() {
             return Ok(MEMORY_CHECK.to_owned());
         }
-        let cs = labels::recorded(|| self.synthesize(&self.values))?;
-        Ok(cs.map_or_else(String::new, |cs| labels::label(&cs, constraint)))
+        let made = labels::recorded(|| self.synthesize(&self.values))?;
+        let label = |made: &Synthesized| labels::label(&made.cs, made.made_row(constraint));
+        Ok(made.as_ref().map_or_else(String::new, label))
     }
 
     /// Adds the labels of violated constraints.
@@ -88,16 +138,16 @@ impl<'a> Instance<'a> {
         if list.is_empty() {
             return Ok(list);
         }
-        let cs = labels::recorded(|| self.synthesize(&self.values))?;
+        let made = labels::recorded(|| self.synthesize(&self.values))?;
         for violation in &mut list {
             let place = self.circuit.describe(self.id, violation.constraint, Masking::Masked);
             if let Some(place) = place {
                 violation.label = place;
                 continue;
             }
-            violation.label = match &cs {
-                Some(cs) if violation.constraint >= self.variables.rows() => {
-                    labels::label(cs, violation.constraint)
+            violation.label = match &made {
+                Some(made) if violation.constraint >= made.layout.rows() => {
+                    labels::label(&made.cs, made.made_row(violation.constraint))
                 }
                 _ => MEMORY_CHECK.to_owned(),
             };
@@ -107,16 +157,14 @@ impl<'a> Instance<'a> {
 
     /// Synthesizes the instance with these values in its slots; `None` if no challenges are off the
     /// poles, or the constraints are stored.
-    pub(crate) fn synthesize(
-        &self,
-        values: &[Fr],
-    ) -> Result<Option<ConstraintSystemRef<Fr>>, CheckError> {
+    pub(crate) fn synthesize(&self, values: &[Fr]) -> Result<Option<Synthesized>, CheckError> {
         let Self { circuit, kind, variables, .. } = *self;
         if circuit.stored().is_some() {
             return Ok(None);
         }
         let synthesis = Synthesis { circuit, kind, variables };
-        prefix(self.slots, values)
+        self.places
+            .prefix(values, 0)
             .map(|prefix| synthesize(&synthesis, &prefix, &self.private))
             .transpose()
             .map_err(|source| CheckError::Synthesize { instance: self.id.index(), source })
@@ -133,26 +181,14 @@ impl<'a> Instance<'a> {
     }
 
     /// The values of all variables of another synthesis of this instance, if it has as many.
-    pub(crate) fn assignment_of(&self, cs: &ConstraintSystemRef<Fr>) -> Option<Vec<Fr>> {
-        assignment(cs).ok().filter(|z| z.len() == self.assignment.len())
+    pub(crate) fn assignment_of(&self, made: &Synthesized) -> Option<Vec<Fr>> {
+        made.assignment().ok().filter(|z| z.len() == self.assignment.len())
     }
-}
 
-/// The values of all variables.
-fn assignment(cs: &ConstraintSystemRef<Fr>) -> Result<Vec<Fr>, SynthesisError> {
-    let mut assignment = cs.instance_assignment()?;
-    assignment.extend(cs.witness_assignment()?);
-    Ok(assignment)
-}
-
-/// The variables of the memory check under challenges that hit no pole (zero denominator). Any such
-/// challenges will do: for s slots, at most s values of g are poles, so one of s + 1 values is not
-/// (spec: memory-check#pole).
-fn prefix(slots: &[SlotAccess], values: &[Fr]) -> Option<Prefix> {
-    let b = Fr::from(u128::MAX - 172);
-    let challenges =
-        |attempt: u64| MemoryChallenges { g: Fr::from(u128::MAX - 58) + Fr::from(attempt), b };
-    (0..=slots.len() as u64).find_map(|i| Prefix::new(slots, values, &challenges(i)).ok())
+    /// The entries that the instance adds to buses.
+    pub(crate) fn entries(&self) -> &[EntryValues] {
+        &self.entries
+    }
 }
 
 /// Synthesizes a subcircuit with values.
@@ -160,7 +196,7 @@ fn synthesize(
     synthesis: &Synthesis<'_>,
     prefix: &Prefix,
     private: &PrivateInput,
-) -> Result<ConstraintSystemRef<Fr>, SynthesizeError> {
+) -> Result<Synthesized, SynthesizeError> {
     let mode = SynthesisMode::Prove { construct_matrices: true, generate_lc_assignments: false };
     synthesis.run(mode, Some(prefix), Some(private))
 }

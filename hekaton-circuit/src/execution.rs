@@ -4,10 +4,13 @@ use crate::circuit_error::CircuitError;
 use crate::ids::InstanceId;
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
+use crate::library::memory::Access;
+use crate::library::{BusKind, LibraryInput, LibraryType};
 use crate::panics::{CircuitPanic, Failure};
 use crate::values::{ValuesError, WireValues};
 use hekaton_arith::Fr;
 use std::any::Any;
+use std::sync::Arc;
 
 /// Why a circuit cannot be executed on an input.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,14 @@ pub enum ExecutionError {
     /// `execute` left wires without a value, or set a constant.
     #[error(transparent)]
     Values(#[from] ValuesError),
+    /// The look-ups of an instance could not be counted.
+    #[error("instance {instance}: {source}")]
+    Count {
+        /// The instance.
+        instance: usize,
+        /// What went wrong.
+        source: CircuitError,
+    },
     /// `private_input` failed.
     #[error("private input of instance {instance} (type '{kind}'): {source}")]
     PrivateInput {
@@ -59,8 +70,12 @@ impl ExecutionError {
     }
 }
 
-/// The private input of a subcircuit, of whatever type the circuit has for it.
-pub struct PrivateInput(Box<dyn Any + Send + Sync>);
+/// The private input of a subcircuit, of whatever type the circuit has for it, and the accesses to
+/// memories that the execution made for it.
+pub struct PrivateInput {
+    input: Box<dyn Any + Send + Sync>,
+    pub(crate) trace: Arc<Vec<Vec<Access>>>,
+}
 
 impl std::fmt::Debug for PrivateInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,11 +86,15 @@ impl std::fmt::Debug for PrivateInput {
 
 impl PrivateInput {
     pub(crate) fn new(private: impl Any + Send + Sync) -> Self {
-        Self(Box::new(private))
+        Self { input: Box::new(private), trace: Arc::default() }
+    }
+
+    pub(crate) fn with_trace(self, trace: Vec<Vec<Access>>) -> Self {
+        Self { trace: Arc::new(trace), ..self }
     }
 
     pub(crate) fn downcast_ref<T: 'static>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.input.downcast_ref()
     }
 }
 
@@ -87,6 +106,8 @@ pub(crate) trait PrivateInputs: Send + Sync {
 /// The values of all shared wires in a run, and private inputs on demand.
 pub struct Execution<'r> {
     private: Box<dyn PrivateInputs + 'r>,
+    /// How often each row of each table is asked for, by bus; nothing for other buses.
+    pub(crate) counts: Vec<Vec<u64>>,
     /// The values of all shared wires.
     pub values: WireValues,
 }
@@ -100,7 +121,7 @@ impl std::fmt::Debug for Execution<'_> {
 
 impl<'r> Execution<'r> {
     pub(crate) fn new(private: Box<dyn PrivateInputs + 'r>, values: WireValues) -> Self {
-        Self { private, values }
+        Self { private, counts: Vec::new(), values }
     }
 
     /// The private input of one instance.
@@ -112,7 +133,14 @@ impl<'r> Execution<'r> {
         layout: &Layout,
         instance: InstanceId,
     ) -> Result<PrivateInput, ExecutionError> {
-        self.private.get(instance).map_err(|failure| {
+        if let Some(kind) = layout.library(layout.type_of(instance)) {
+            return Ok(PrivateInput::new(self.library_input(layout, kind, instance)));
+        }
+        let private = self
+            .private
+            .get(instance)
+            .map(|private| private.with_trace(self.values.memories.trace(instance)));
+        private.map_err(|failure| {
             let kind = layout.type_name(layout.type_of(instance)).to_owned();
             let instance = instance.index();
             match failure {
@@ -124,6 +152,30 @@ impl<'r> Execution<'r> {
                 }
             }
         })
+    }
+
+    /// The input of an instance that the library has made.
+    fn library_input(
+        &self,
+        layout: &Layout,
+        kind: LibraryType,
+        instance: InstanceId,
+    ) -> LibraryInput {
+        let part = layout.part(instance);
+        match layout.buses.get(kind.bus.index()).map(|bus| &bus.kind) {
+            Some(BusKind::Table(table)) => {
+                let counts = self.counts.get(kind.bus.index()).map_or(&[][..], Vec::as_slice);
+                let (rows, starts) = table.starts();
+                let start = starts.get(part).copied().unwrap_or_default();
+                // The last instance repeats rows of the one before, which count there.
+                let first = starts.get(part.wrapping_sub(1)).map_or(0, |before| before + rows);
+                let count = |row: usize| {
+                    if row < first { 0 } else { counts.get(row).copied().unwrap_or(0) }
+                };
+                LibraryInput::Counts((start..start + rows).map(count).collect())
+            }
+            _ => LibraryInput::Cells(self.values.memories.cells(kind, part)),
+        }
     }
 
     /// The public values, in the order of their declaration.

@@ -17,6 +17,18 @@ pub struct TypeId(pub(crate) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(pub(crate) u32);
 
+/// A bus of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BusId(pub(crate) u32);
+
+/// A table of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub(crate) BusId);
+
+/// A memory of a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RamId(pub(crate) BusId);
+
 /// A shared wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WireId(pub(crate) u32);
@@ -40,6 +52,14 @@ impl InstanceId {
     }
 
     /// Position in the order of declaration, from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl BusId {
+    /// Position in the order of declaration, from 0. The bus's tag is one higher: tag 0 is that of
+    /// the slots (spec: buses#entries).
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,13 +1,16 @@
 //! Layouts: the subcircuits of a circuit and the wires that they share. A layout is known at setup
 //! and independent of any witness.
 
-use crate::ids::{InstanceId, TypeId, WireId, WireName, to_index};
-use crate::memory::{ConstantWire, Masking, PublicWire, SlotAccess};
+use crate::ids::{InstanceId, RamId, TypeId, WireId, WireName, to_index};
+use crate::library::{BusKind, BusSpec, LibraryType};
+use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
 use crate::tables::{Slot, SlotTable, Visibility, WireTable};
+use crate::variables::{BusShape, VariableLayout};
 use crate::wiring::{Wiring, WiringType, encode_accesses};
 use hekaton_arith::Fr;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The number of slots that are encoded in one piece for the digest, and the number of pieces that
 /// are in memory at once.
@@ -22,6 +25,33 @@ pub(crate) struct TypeSpec {
     pub(crate) slot_names: Vec<String>,
     /// The slots that no constraint of the author has to use.
     pub(crate) unconstrained: BTreeSet<usize>,
+    /// The number of parameters of an instance.
+    pub(crate) parameters: usize,
+    /// The number of pairs of an instance.
+    pub(crate) pairs: usize,
+    /// The memories that its instances access.
+    pub(crate) rams: Vec<RamPlace>,
+    /// What the library makes of it, if it is not the author's.
+    pub(crate) library: Option<LibraryType>,
+}
+
+/// A memory that the instances of a type access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RamPlace {
+    pub(crate) ram: RamId,
+    /// Its position among the memories of the type.
+    pub(crate) index: usize,
+    /// The number of accesses of an instance.
+    pub(crate) accesses: usize,
+    /// The parameter that holds the time of the first access.
+    pub(crate) parameter: usize,
+}
+
+/// The constants that an instance was given, by position.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Constants {
+    pub(crate) parameters: Vec<Option<Fr>>,
+    pub(crate) pairs: Vec<Option<[Fr; 2]>>,
 }
 
 /// A checked layout: subcircuit types, their instances, and the wire in each slot.
@@ -38,6 +68,12 @@ pub struct Layout {
     pub(crate) slots: SlotTable,
     pub(crate) starts: Vec<usize>,
     pub(crate) wires: WireTable,
+    /// The buses, those of tables and memories included.
+    pub(crate) buses: Arc<[BusSpec]>,
+    /// The parameters of the instances that have some, with the place of an instance's first one.
+    pub(crate) parameters: (BTreeMap<u32, usize>, Vec<Fr>),
+    /// The pairs likewise.
+    pub(crate) pairs: (BTreeMap<u32, usize>, Vec<[Fr; 2]>),
 }
 
 impl Layout {
@@ -140,6 +176,60 @@ impl Layout {
         matches!(self.slots.get(self.starts[instance.index()] + slot), Slot::Writes(_))
     }
 
+    /// Whether there are buses: then subcircuits may commit to values of their own before the
+    /// challenges are drawn (spec: buses#commit-round).
+    pub fn has_buses(&self) -> bool {
+        !self.buses.is_empty()
+    }
+
+    /// The name of the bus, table or memory with a tag.
+    pub fn bus_of_tag(&self, tag: u32) -> Option<&str> {
+        self.buses.get(tag.checked_sub(1)? as usize).map(|bus| bus.name.as_str())
+    }
+
+    /// Whether there are tables, whose multiplicities have to be counted.
+    pub(crate) fn has_tables(&self) -> bool {
+        self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Table(_)))
+    }
+
+    /// What the library makes of a type, if it is not the author's.
+    pub(crate) fn library(&self, kind: TypeId) -> Option<LibraryType> {
+        self.declared.get(kind.index())?.library
+    }
+
+    /// The position of an instance of the library among those of its type. They follow each other, and
+    /// all instances before them are of types that were declared before.
+    pub(crate) fn part(&self, instance: InstanceId) -> usize {
+        let kind = self.instances[instance.index()];
+        instance.index() - self.instances.partition_point(|other| *other < kind)
+    }
+
+    /// The memories that the instances of a type access.
+    pub(crate) fn ram_places(&self, kind: TypeId) -> &[RamPlace] {
+        self.declared.get(kind.index()).map_or(&[], |spec| &spec.rams)
+    }
+
+    /// The constants that an instance has in addition to the accesses of its slots.
+    pub fn preprocessed(&self, instance: InstanceId) -> Preprocessed<'_> {
+        let spec = &self.declared[self.type_of(instance).index()];
+        let start = |places: &BTreeMap<u32, usize>| places.get(&instance.0).copied().unwrap_or(0);
+        let (parameters, pairs) = (start(&self.parameters.0), start(&self.pairs.0));
+        Preprocessed {
+            buses: self.has_buses(),
+            parameters: &self.parameters.1[parameters..parameters + spec.parameters],
+            pairs: &self.pairs.1[pairs..pairs + spec.pairs],
+        }
+    }
+
+    /// The order of a type's variables as far as the layout fixes it: without marked values and
+    /// entries, which synthesis finds.
+    pub fn variables(&self, kind: TypeId, masking: Masking) -> VariableLayout {
+        let TypeSpec { slots, parameters, pairs, .. } = &self.declared[kind.index()];
+        let (slots, parameters, pairs) = (*slots, *parameters, *pairs);
+        let shape = BusShape { buses: self.has_buses(), parameters, pairs, ..BusShape::default() };
+        VariableLayout::new(slots + masking.slots(), masking).with(shape)
+    }
+
     /// The public wires in the order of the public values.
     pub fn public_wires(&self) -> impl Iterator<Item = WireId> + '_ {
         let special = self.wires.special().iter();
@@ -170,12 +260,20 @@ impl Layout {
         let extra = masking.slots();
         let spec = |kind: &TypeId| &self.declared[kind.index()];
         let types = (self.types.iter().map(spec))
-            .map(|t| WiringType { name: t.name.clone(), slots: t.slots + extra })
+            .map(|t| WiringType {
+                name: t.name.clone(),
+                slots: t.slots + extra,
+                parameters: t.parameters,
+                pairs: t.pairs,
+            })
             .collect();
         let mut number = vec![0; self.declared.len()];
         (self.types.iter().enumerate()).for_each(|(i, kind)| number[kind.index()] = to_index(i));
         let type_of = self.instances.iter().map(|kind| number[*kind as usize]).collect();
         let mut wiring = Wiring { types, type_of, ..Wiring::empty(masking) };
+        wiring.buses = self.buses.iter().map(|bus| bus.name.clone()).collect();
+        wiring.parameters.clone_from(&self.parameters.1);
+        wiring.pairs.clone_from(&self.pairs.1);
         // The verifier writes public inputs and constants and reads public outputs, in the same
         // stars as the subcircuits (spec: memory-check#addresses, memory-check#constants).
         let public = self.wires.special().iter();

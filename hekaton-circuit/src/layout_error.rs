@@ -18,6 +18,56 @@ pub enum LayoutError {
     /// A type name is already taken.
     #[error("there already is a subcircuit type '{0}': give this one another name")]
     DuplicateType(String),
+    /// A bus name is not usable.
+    #[error("'{0}' cannot name a bus: use 1 to 64 characters from a-z, 0-9, '_' and '-'")]
+    BusName(String),
+    /// A bus name is already taken.
+    #[error("there already is a bus '{0}': give this one another name")]
+    DuplicateBus(String),
+    /// A table cannot be used.
+    #[error("table '{name}': {why}")]
+    Table {
+        /// The table.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A memory cannot be used.
+    #[error("RAM '{name}': {why}")]
+    Ram {
+        /// The memory.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A parameter or pair was set that the type does not have.
+    #[error(
+        "instance {instance} of type '{type_name}' has {count} {what}s, but {what} {index} was set"
+    )]
+    NoSuchConstant {
+        /// The instance.
+        instance: usize,
+        /// Its type.
+        type_name: String,
+        /// `parameter` or `pair`.
+        what: &'static str,
+        /// The number that the type declares.
+        count: usize,
+        /// The index that was set.
+        index: usize,
+    },
+    /// A parameter or pair was not set.
+    #[error("{what} {index} of instance {instance} (type '{type_name}') was given no value")]
+    MissingConstant {
+        /// The instance.
+        instance: usize,
+        /// Its type.
+        type_name: String,
+        /// `parameter` or `pair`.
+        what: &'static str,
+        /// Its index.
+        index: usize,
+    },
     /// An id belongs to another layout.
     #[error("{what} {index} is not in this layout: its id comes from another one")]
     Foreign {

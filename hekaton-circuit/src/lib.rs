@@ -24,9 +24,13 @@ mod memory;
 mod text;
 
 pub use hekaton_arith::Fr;
-pub use memory::{ConstantWire, Masking, MemoryChallenges, PublicWire, SlotAccess};
+pub use memory::{ConstantWire, Masking, MemoryChallenges, Preprocessed, PublicWire, SlotAccess};
 pub use text::{is_public_name, is_type_name, parse_value, show};
 
+#[cfg(feature = "synthesis")]
+mod balance;
+#[cfg(feature = "synthesis")]
+mod buses;
 #[cfg(feature = "synthesis")]
 pub mod canonical;
 #[cfg(feature = "synthesis")]
@@ -41,6 +45,8 @@ mod circuit;
 mod circuit_error;
 #[cfg(feature = "synthesis")]
 mod closures;
+#[cfg(feature = "synthesis")]
+mod counting;
 #[cfg(feature = "synthesis")]
 mod execution;
 #[cfg(feature = "synthesis")]
@@ -58,6 +64,10 @@ mod layout_builder;
 #[cfg(feature = "synthesis")]
 mod layout_error;
 #[cfg(feature = "synthesis")]
+mod ledger;
+#[cfg(feature = "synthesis")]
+mod library;
+#[cfg(feature = "synthesis")]
 mod matrix;
 #[cfg(feature = "synthesis")]
 mod mutation;
@@ -71,6 +81,8 @@ mod pages;
 mod panics;
 #[cfg(feature = "synthesis")]
 pub mod parts;
+#[cfg(feature = "synthesis")]
+mod places;
 #[cfg(feature = "synthesis")]
 mod prefix;
 #[cfg(feature = "synthesis")]
@@ -87,6 +99,8 @@ mod stored_synthesis;
 mod subcircuit;
 #[cfg(feature = "synthesis")]
 mod synthesis;
+#[cfg(feature = "synthesis")]
+mod synthesized;
 #[cfg(feature = "synthesis")]
 mod tables;
 #[cfg(feature = "synthesis")]
@@ -107,6 +121,8 @@ pub mod ark {
 
 #[cfg(feature = "synthesis")]
 pub use {
+    balance::Unbalanced,
+    buses::Bus,
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     check_error::CheckError,
     circuit::Circuit,
@@ -114,10 +130,14 @@ pub use {
     closures::Closures,
     execution::{Execution, ExecutionError, PrivateInput},
     fit::fit,
-    ids::{InstanceId, TypeId, WireId, WireName, Writer},
+    ids::{BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer},
     layout::Layout,
     layout_builder::LayoutBuilder,
     layout_error::LayoutError,
+    library::look_up::LookUp,
+    library::memory::Ram,
+    library::ram::RamAccess,
+    library::table::Table,
     mutation::Unnoticed,
     notices::Notice,
     panics::CircuitPanic,

@@ -139,6 +139,31 @@ impl Matrices {
         Matrix { starts, entries, coefficients: &self.coefficients }
     }
 
+    /// The same rows with each variable in its place, beginning with the row `first`; those before it
+    /// follow at the end. Rows stay canonical.
+    pub(crate) fn reordered(self, places: &[u32], first: usize) -> Self {
+        let Self { coefficients, sides } = self;
+        let sides = sides.map(|rows| {
+            let count = rows.starts.len().saturating_sub(1);
+            let mut out = Rows { starts: Vec::with_capacity(count + 1), entries: Vec::new() };
+            out.entries.reserve_exact(rows.entries.len());
+            out.starts.push(0);
+            for row in (first..count).chain(0..first.min(count)) {
+                let (start, end) = (rows.starts[row] as usize, rows.starts[row + 1] as usize);
+                let begin = out.entries.len();
+                let place = |[variable, k]: &[u32; 2]| [places[*variable as usize], *k];
+                out.entries.extend(rows.entries[start..end].iter().map(place));
+                out.entries[begin..].sort_unstable_by_key(|[variable, _]| *variable);
+                // No more entries than before, whose ends were u32.
+                out.starts.push(
+                    out.starts[out.starts.len() - 1] + (rows.starts[row + 1] - rows.starts[row]),
+                );
+            }
+            out
+        });
+        Self { coefficients, sides }
+    }
+
     /// The rows of A, B and C, written out.
     pub fn to_rows(&self) -> [Vec<Vec<(Fr, usize)>>; 3] {
         self.all().map(|m| (0..m.rows()).map(|row| m.terms(row).collect()).collect())

@@ -1,15 +1,40 @@
 //! The public interface of the memory check: its challenges, the access of a slot, and the public
 //! wires that the verifier accounts for (spec: memory-check#addresses, memory-check#rows).
 
+use ark_ff::AdditiveGroup;
 use hekaton_arith::Fr;
 
-/// The challenges of the memory check (a LogUp argument with static addresses).
+/// The challenges of the memory check (a LogUp argument with static addresses) and of buses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryChallenges {
     /// Added to every fingerprint; the first challenge in the paper.
     pub g: Fr,
-    /// Multiplies the address in a fingerprint.
+    /// Multiplies the address in the fingerprint of a slot.
     pub b: Fr,
+    /// Multiplies the tag in the fingerprint of a bus entry (spec: buses#entries): `b_T`. Zero in
+    /// circuits without buses, which have no such challenge.
+    pub b_t: Fr,
+    /// Multiplies the value in the fingerprint of a bus entry: `b_V`. Zero in circuits without buses.
+    pub b_v: Fr,
+}
+
+impl MemoryChallenges {
+    /// The challenges of a circuit without buses.
+    pub fn new(g: Fr, b: Fr) -> Self {
+        Self { g, b, b_t: Fr::ZERO, b_v: Fr::ZERO }
+    }
+}
+
+/// The constants that a layout gives one instance, in addition to the accesses of its slots
+/// (spec: buses#preprocessed).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preprocessed<'a> {
+    /// Whether the circuit has buses.
+    pub buses: bool,
+    /// The values of its parameters.
+    pub parameters: &'a [Fr],
+    /// The key and the value of each of its pairs.
+    pub pairs: &'a [[Fr; 2]],
 }
 
 /// How one slot of a subcircuit accesses the shared memory.

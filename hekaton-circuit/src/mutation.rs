@@ -100,7 +100,7 @@ fn is_noticed(instance: &Instance<'_>, slot: usize, value: Fr) -> bool {
     let mut values = instance.values.clone();
     values[slot] = value;
     let again = match instance.synthesize(&values) {
-        Ok(Some(cs)) => instance.assignment_of(&cs),
+        Ok(Some(made)) => instance.assignment_of(&made),
         _ => None,
     };
     let r1cs = instance.r1cs();

@@ -101,7 +101,7 @@ fn unused_slots(layout: &Layout, types: &[R1cs]) -> Vec<Notice> {
                 let mut terms = r1cs.matrices.all().into_iter().flat_map(|m| m.terms(*row));
                 terms.any(|(_, variable)| r1cs.layout.slot_of(variable) == Some(slot))
             };
-            let rows = r1cs.layout.author_rows(r1cs.constraints());
+            let rows = r1cs.layout.made_rows(r1cs.constraints());
             if let Some(first) = instances.first()
                 && let Some(constraint) = rows.into_iter().find(uses)
             {

@@ -1,6 +1,6 @@
 //! The values of the memory check's variables in one subcircuit (spec: memory-check#variables).
 
-use crate::memory::{MemoryChallenges, SlotAccess};
+use crate::memory::{MemoryChallenges, Preprocessed, SlotAccess};
 use crate::wiring::Wiring;
 use ark_ff::{Field, Zero};
 use hekaton_arith::Fr;
@@ -9,14 +9,18 @@ use hekaton_arith::Fr;
 /// [`VariableLayout`](crate::prover::VariableLayout).
 #[derive(Clone, Debug)]
 pub struct Prefix {
-    /// The public variables: the constant 1, `g`, scaled addresses, multiplicities.
+    /// The public variables: the constant 1, challenges, scaled addresses, multiplicities, parameters
+    /// and pairs.
     pub public: Vec<Fr>,
     /// The values of the slots.
     pub committed: Vec<Fr>,
-    /// The subcircuit's term `e` of the LogUp sum: the sum of the scaled inverses.
+    /// The slots' part of the subcircuit's term `e` of the LogUp sum: the sum of the scaled inverses.
+    /// Without entries of buses it is all of `e`.
     pub sum: Fr,
-    /// The inverses of the fingerprints, scaled by the multiplicities.
+    /// The inverses of the fingerprints of the slots, scaled by the multiplicities.
     pub inverses: Vec<Fr>,
+    /// The challenges.
+    pub memory: MemoryChallenges,
 }
 
 /// The challenges hit a pole (zero denominator) of the LogUp sum: a fingerprint is zero
@@ -25,7 +29,8 @@ pub struct Prefix {
 pub struct Pole;
 
 impl Prefix {
-    /// Computes the values for a subcircuit's slots under the challenges.
+    /// Computes the values for a subcircuit's slots under the challenges, in a circuit without buses
+    /// and parameters.
     ///
     /// # Errors
     /// If a fingerprint is zero, which has probability at most s / r for s slots.
@@ -35,6 +40,22 @@ impl Prefix {
     pub fn new(
         slots: &[SlotAccess],
         values: &[Fr],
+        memory: &MemoryChallenges,
+    ) -> Result<Self, Pole> {
+        Self::with(slots, values, Preprocessed::default(), memory)
+    }
+
+    /// [`new`](Self::new) in any circuit.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    ///
+    /// # Panics
+    /// If the numbers of slots and values differ.
+    pub fn with(
+        slots: &[SlotAccess],
+        values: &[Fr],
+        preprocessed: Preprocessed<'_>,
         memory: &MemoryChallenges,
     ) -> Result<Self, Pole> {
         assert_eq!(slots.len(), values.len(), "slots and values must have the same length");
@@ -54,8 +75,16 @@ impl Prefix {
         // satisfies row 0 (spec: memory-check#rows, memory-check#ledger-sum).
         inverses.iter_mut().zip(&multiplicities).for_each(|(u, m)| *u *= m);
         let mut public = vec![Fr::ONE, memory.g];
+        if preprocessed.buses {
+            public.extend([memory.b_t, memory.b_v]);
+        }
         public.extend(x);
         public.extend(multiplicities);
-        Ok(Self { public, committed: values.to_vec(), sum: inverses.iter().sum(), inverses })
+        // Affine in b_V with coefficients of the layout, so the verifying key commits to both parts
+        // (spec: buses#preprocessed).
+        public.extend(preprocessed.parameters);
+        public.extend(preprocessed.pairs.iter().map(|[key, value]| memory.b_v * value + key));
+        let (committed, sum) = (values.to_vec(), inverses.iter().sum());
+        Ok(Self { public, committed, sum, inverses, memory: *memory })
     }
 }

@@ -7,13 +7,19 @@ use crate::execution::{Execution, ExecutionError, PrivateInput, PrivateInputs};
 use crate::ids::{InstanceId, TypeId};
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
+use crate::library::LibraryInput;
+use crate::library::memory::Access;
+use crate::memory::{MemoryChallenges, SlotAccess};
 use crate::panics::{Failure, guard};
+use crate::prefix::{Pole, Prefix};
 use crate::stored::{Stored, StoredRow, StoredRows};
 use crate::subcircuit::Subcircuit;
 use crate::values::WireValues;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
+use serde::de::DeserializeOwned;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A circuit's code behind one object-safe interface.
 trait Code: Send + Sync {
@@ -33,7 +39,8 @@ trait Code: Send + Sync {
 
     fn encode(&self, private: &PrivateInput) -> Result<Vec<u8>, String>;
 
-    fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String>;
+    /// Decodes a private input, and returns the bytes that follow it.
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Result<(PrivateInput, &'b [u8]), String>;
 
     fn stored(&self) -> Option<&dyn Stored>;
 }
@@ -84,11 +91,10 @@ impl<C: Circuit> Code for Typed<'_, C> {
         })
     }
 
-    fn decode(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
+    fn decode<'b>(&self, bytes: &'b [u8]) -> Result<(PrivateInput, &'b [u8]), String> {
         let decode = || postcard::take_from_bytes::<C::Private>(bytes);
         match guard("deserializing the private input", decode) {
-            Ok((private, [])) => Ok(PrivateInput::new(private)),
-            Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
+            Ok((private, rest)) => Ok((PrivateInput::new(private), rest)),
             Err(Failure::Returned(e)) => Err(e.to_string()),
             Err(Failure::Panicked(e)) => Err(e.to_string()),
         }
@@ -218,11 +224,25 @@ impl<'a> PreparedCircuit<'a> {
         &self.layout
     }
 
-    /// Executes the circuit on its input.
+    /// The variables of an instance's memory check under these challenges.
     ///
     /// # Errors
-    /// If the circuit's `execute` fails or leaves a wire without a value, or there is no input.
-    pub fn execute(&self) -> Result<Execution<'_>, ExecutionError> {
+    /// If the fingerprint of a slot is zero.
+    ///
+    /// # Panics
+    /// If the numbers of slots and values differ.
+    pub fn prefix(
+        &self,
+        instance: InstanceId,
+        slots: &[SlotAccess],
+        values: &[Fr],
+        memory: &MemoryChallenges,
+    ) -> Result<Prefix, Pole> {
+        Prefix::with(slots, values, self.layout.preprocessed(instance), memory)
+    }
+
+    /// Executes the circuit on its input, without counting look-ups.
+    pub(crate) fn execute_author(&self) -> Result<Execution<'_>, ExecutionError> {
         let mut values = WireValues::new(&self.layout);
         let private = self.code.execute(None, &mut values);
         let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
@@ -230,9 +250,11 @@ impl<'a> PreparedCircuit<'a> {
         Ok(Execution::new(private, values))
     }
 
-    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution.
+    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution. With buses
+    /// it never does: masks depend on the private inputs of all subcircuits, which the coordinator
+    /// must have (spec: zero-knowledge#randomness).
     pub fn executes_ranges(&self) -> bool {
-        self.code.executes_ranges()
+        self.code.executes_ranges() && !self.layout.has_buses()
     }
 
     /// Executes only what a range of instances needs, and keeps only the values in their slots.
@@ -254,15 +276,63 @@ impl<'a> PreparedCircuit<'a> {
     /// # Errors
     /// If it cannot be serialized.
     pub fn encode_private(&self, private: &PrivateInput) -> Result<Vec<u8>, String> {
-        self.code.encode(private)
+        if let Some(input) = private.downcast_ref::<LibraryInput>() {
+            return postcard::to_allocvec(input).map_err(|e| e.to_string());
+        }
+        let mut bytes = self.code.encode(private)?;
+        if !private.trace.is_empty() {
+            bytes = postcard::to_extend(&*private.trace, bytes).map_err(|e| e.to_string())?;
+        }
+        Ok(bytes)
     }
 
-    /// Decodes [`Self::encode_private`].
+    /// Decodes [`Self::encode_private`] of an instance.
+    ///
+    /// # Errors
+    /// If the bytes are not the encoding of a private input of such an instance.
+    pub fn decode_private_of(
+        &self,
+        instance: InstanceId,
+        bytes: &[u8],
+    ) -> Result<PrivateInput, String> {
+        if instance.index() >= self.layout.instances() {
+            return Err(format!("the layout has no instance {}", instance.index()));
+        }
+        let kind = self.layout.type_of(instance);
+        let places = self.layout.ram_places(kind);
+        match self.layout.library(kind) {
+            Some(kind) => {
+                let input: LibraryInput = whole(bytes)?;
+                let rows = match &input {
+                    LibraryInput::Counts(list) => list.len(),
+                    LibraryInput::Cells(list) => list.len(),
+                };
+                match rows == kind.rows {
+                    true => Ok(PrivateInput::new(input)),
+                    false => Err(format!("{rows} rows, expected {}", kind.rows)),
+                }
+            }
+            None if places.is_empty() => self.decode_private(bytes),
+            None => {
+                let (private, rest) = self.code.decode(bytes)?;
+                let trace: Vec<Vec<Access>> = match rest {
+                    [] => Vec::new(),
+                    rest => whole(rest)?,
+                };
+                Ok(private.with_trace(trace))
+            }
+        }
+    }
+
+    /// Decodes [`Self::encode_private`] of an instance of the author's without accesses to memories.
     ///
     /// # Errors
     /// If the bytes are not the encoding of a private input of this circuit.
     pub fn decode_private(&self, bytes: &[u8]) -> Result<PrivateInput, String> {
-        self.code.decode(bytes)
+        match self.code.decode(bytes)? {
+            (private, []) => Ok(private),
+            (_, rest) => Err(format!("{} bytes follow its end", rest.len())),
+        }
     }
 
     /// The stored constraints, if the circuit has them in place of gadgets.
@@ -275,6 +345,24 @@ impl<'a> PreparedCircuit<'a> {
         subcircuit: &Subcircuit,
         private: Option<&PrivateInput>,
     ) -> Result<(), Failure<SynthesisError>> {
-        self.code.synthesize(subcircuit, private)
+        if let Some(kind) = self.layout.library(subcircuit.kind()) {
+            let input = private.and_then(|private| private.downcast_ref());
+            return kind.synthesize(subcircuit, input).map_err(Failure::Returned);
+        }
+        let trace = private.map(|private| Arc::clone(&private.trace));
+        subcircuit.ledger().borrow_mut().trace = trace;
+        subcircuit.attach();
+        let result = self.code.synthesize(subcircuit, private);
+        subcircuit.detach();
+        result
+    }
+}
+
+/// Decodes all of these bytes.
+fn whole<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(format!("{} bytes follow its end", rest.len())),
+        Err(error) => Err(error.to_string()),
     }
 }

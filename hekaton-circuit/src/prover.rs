@@ -4,5 +4,5 @@
 pub use crate::inlining::matrices_of;
 pub use crate::matrix::{Matrices, Matrix, Rows, TooLarge};
 pub use crate::prefix::{Pole, Prefix};
-pub use crate::variables::VariableLayout;
+pub use crate::variables::{BusShape, VariableLayout};
 pub use crate::wiring::{Wiring, WiringType};

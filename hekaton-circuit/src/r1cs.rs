@@ -2,7 +2,7 @@
 //! their types (spec: verifier#type-digests).
 
 use crate::matrix::{Matrices, Matrix};
-use crate::variables::VariableLayout;
+use crate::variables::{BusShape, VariableLayout};
 use ark_ff::Zero;
 use hekaton_arith::fr_to_bytes;
 
@@ -28,6 +28,13 @@ const HASHED_AT_ONCE: usize = 1 << 17;
 pub enum R1csDifference {
     /// The number of slots differs.
     Slots(usize, usize),
+    /// What the type has for buses differs: the numbers of marked values, and of entries.
+    Buses {
+        /// Expected.
+        expected: [usize; 2],
+        /// Found.
+        found: [usize; 2],
+    },
     /// The first row that differs; it may be missing in one of the two.
     Row(usize),
     /// All rows are equal, but the number of variables differs.
@@ -38,11 +45,25 @@ impl std::fmt::Display for R1csDifference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Slots(expected, found) => write!(f, "{expected} slots there, {found} here"),
+            Self::Buses { expected: [marked, entries], found } => write!(
+                f,
+                "{marked} marked values and {entries} bus entries there, {} and {} here",
+                found[0], found[1]
+            ),
             Self::Row(row) => write!(f, "the first constraint that differs is {row}"),
             Self::Variables(expected, found) => {
                 write!(f, "{expected} variables there, {found} here")
             }
         }
+    }
+}
+
+impl R1csDifference {
+    /// The difference between what two types have for buses.
+    pub fn of_shapes(expected: &VariableLayout, found: &VariableLayout) -> Option<Self> {
+        let counts = |layout: &VariableLayout| [layout.shape().marked, layout.shape().entries];
+        (expected.shape() != found.shape())
+            .then(|| Self::Buses { expected: counts(expected), found: counts(found) })
     }
 }
 
@@ -60,7 +81,14 @@ impl R1cs {
     /// The digest of the matrices, in canonical form: of every row the variables in ascending order
     /// with their coefficients (docs/formats.md, "Digest of a type").
     pub fn digest(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v2 type");
+        // Types of circuits without buses and parameters keep the digests that they had before there
+        // were any.
+        let shape = self.layout.shape();
+        let extended = shape != BusShape::default();
+        let mut hasher = blake3::Hasher::new_derive_key(match extended {
+            false => "hekaton-v2 type",
+            true => "hekaton-v3 type with buses",
+        });
         let mut count = |x: usize| {
             hasher.update(&(x as u64).to_le_bytes());
         };
@@ -68,6 +96,11 @@ impl R1cs {
         count(self.layout.mask_slots());
         count(self.variables);
         count(self.constraints());
+        if extended {
+            let BusShape { buses, parameters, pairs, marked, entries, scaled } = shape;
+            let counts = [usize::from(buses), parameters, pairs, marked, entries, scaled];
+            counts.into_iter().for_each(count);
+        }
         let coefficients: Vec<[u8; 32]> =
             self.matrices.coefficients.iter().map(fr_to_bytes).collect();
         let mut bytes = Vec::new();
@@ -108,6 +141,9 @@ impl R1cs {
         if mine != theirs {
             return Some(R1csDifference::Slots(mine, theirs));
         }
+        if let Some(difference) = R1csDifference::of_shapes(&self.layout, &found.layout) {
+            return Some(difference);
+        }
         let rows = self.constraints().max(found.constraints());
         let (mine, theirs) = (self.matrices.all(), found.matrices.all());
         let same_side = |(a, b): (&Matrix<'_>, &Matrix<'_>), i: usize| {
@@ -123,11 +159,11 @@ impl R1cs {
         }
     }
 
-    /// The slots of the author that none of the author's constraints uses.
+    /// The slots of the author that none of the author's constraints and bus entries uses.
     pub fn unconstrained_slots(&self) -> Vec<usize> {
         let (layout, matrices) = (&self.layout, self.matrices.all());
         let (mut used, mut left) = (vec![false; layout.author_slots()], layout.author_slots());
-        let rows = layout.author_rows(self.constraints());
+        let rows = layout.made_rows(self.constraints());
         // From both ends: gadgets begin with what a subcircuit reads and end with what it writes, so
         // most searches are over after a few rows.
         let (last, middle) = (rows.end.saturating_sub(1), rows.len().div_ceil(2));

@@ -3,14 +3,16 @@
 
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
-use crate::inlining::matrices_of;
+use crate::ledger::{Mistake, Unfinished};
 use crate::matrix::TooLarge;
-use crate::memory::{Masking, MemoryChallenges, SlotAccess};
+use crate::memory::{Masking, MemoryChallenges, Preprocessed, SlotAccess};
 use crate::panics::{CircuitPanic, Failure};
 use crate::prefix::Prefix;
 use crate::prepared::PreparedCircuit;
 use crate::r1cs::R1cs;
 use crate::subcircuit::Subcircuit;
+use crate::synthesized::{AuthorEnd, Synthesized};
+use crate::text::show;
 use crate::variables::VariableLayout;
 use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystem, ConstraintSystemRef, OptimizationGoal, SynthesisError,
@@ -48,6 +50,20 @@ pub enum SynthesizeError {
         slots: usize,
         /// The slot.
         slot: usize,
+    },
+    /// Something was asked for that the type or the layout does not have.
+    #[error("type '{kind}': {why}")]
+    Bus {
+        /// The type.
+        kind: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The challenges hit a pole (zero denominator): the run starts again with other challenges.
+    #[error("type '{kind}': the challenges hit a pole (zero denominator) of a bus entry")]
+    Pole {
+        /// The type.
+        kind: String,
     },
     /// The constraints of a type do not fit keys.
     #[error("type '{kind}' is too large: {error}; divide it into smaller types")]
@@ -118,25 +134,24 @@ pub enum SynthesizeError {
 }
 
 /// One subcircuit as an ordinary arkworks circuit, for other provers and debugging tools. Its
-/// public inputs are `g, x_1..x_s, mu_1..mu_s`; it has no mask slots.
+/// public inputs are `g, x_1..x_s, mu_1..mu_s`; it has no mask slots. In circuits with buses, `b_T` and
+/// `b_V` follow `g`; parameters and pairs follow the multiplicities.
 #[derive(Debug)]
 pub struct StandAlone<'a> {
     circuit: &'a PreparedCircuit<'a>,
     kind: TypeId,
     prefix: Option<Prefix>,
-    slots: usize,
     private: Option<&'a PrivateInput>,
 }
 
 impl<'a> StandAlone<'a> {
     /// Creates the circuit without values.
     pub fn setup(circuit: &'a PreparedCircuit<'a>, kind: TypeId) -> Self {
-        let slots = circuit.layout().slots(kind);
-        Self { circuit, kind, prefix: None, slots, private: None }
+        Self { circuit, kind, prefix: None, private: None }
     }
 
     /// Creates the circuit from the accesses and values of its slots; `None` if the challenges hit
-    /// a pole (zero denominator).
+    /// a pole (zero denominator). The circuit must have no parameters and no pairs.
     pub fn with_values(
         circuit: &'a PreparedCircuit<'a>,
         kind: TypeId,
@@ -145,21 +160,31 @@ impl<'a> StandAlone<'a> {
         memory: &MemoryChallenges,
         private: &'a PrivateInput,
     ) -> Option<Self> {
-        let prefix = Prefix::new(slots, values, memory).ok()?;
-        let slots = slots.len();
-        Some(Self { circuit, kind, prefix: Some(prefix), slots, private: Some(private) })
+        let buses = circuit.layout().has_buses();
+        let preprocessed = Preprocessed { buses, ..Preprocessed::default() };
+        let prefix = Prefix::with(slots, values, preprocessed, memory).ok()?;
+        Some(Self { circuit, kind, prefix: Some(prefix), private: Some(private) })
     }
 }
 
 impl ConstraintSynthesizer<Fr> for StandAlone<'_> {
     fn generate_constraints(self, cs: ConstraintSystemRef<Fr>) -> Result<(), SynthesisError> {
-        let variables = VariableLayout::new(self.slots, Masking::Unmasked);
-        let subcircuit = Subcircuit::begin(&cs, self.kind, &variables, self.prefix.as_ref())?;
+        let (layout, prefix) = (self.circuit.layout(), self.prefix.as_ref());
+        let variables = layout.variables(self.kind, Masking::Unmasked);
+        let subcircuit = Subcircuit::begin(&cs, layout, self.kind, &variables, prefix)?;
         let result = self.circuit.call_synthesize(&subcircuit, self.private);
         result.map_err(|failure| match failure {
             Failure::Returned(error) => error,
             Failure::Panicked(_) => SynthesisError::Unsatisfiable,
-        })
+        })?;
+        if layout.has_buses() {
+            let finished = subcircuit.ledger().borrow_mut().finish(&cs, &variables, prefix);
+            finished.map_err(|unfinished| match unfinished {
+                Unfinished::Synthesis(error) => error,
+                Unfinished::Pole(_) => SynthesisError::Unsatisfiable,
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -173,7 +198,7 @@ pub(crate) struct Synthesis<'a> {
 
 impl Synthesis<'_> {
     /// The name of the type.
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.circuit.layout().type_name(self.kind).to_owned()
     }
 
@@ -187,15 +212,41 @@ impl Synthesis<'_> {
         mode: SynthesisMode,
         prefix: Option<&Prefix>,
         private: Option<&PrivateInput>,
-    ) -> Result<ConstraintSystemRef<Fr>, SynthesizeError> {
+    ) -> Result<Synthesized, SynthesizeError> {
+        let subcircuit = self.run_author(mode, prefix, private)?;
+        if !self.circuit.layout().has_buses() {
+            return Ok(Synthesized::new(subcircuit, self.variables, None));
+        }
+        let cs = subcircuit.cs();
+        let end = AuthorEnd { variables: cs.num_witness_variables(), rows: cs.num_constraints() };
+        let mut ledger = subcircuit.ledger().borrow_mut();
+        let layout = self.variables.with(ledger.shape(self.variables.shape()));
+        ledger.finish(&cs, &self.variables, prefix).map_err(|unfinished| match unfinished {
+            Unfinished::Synthesis(error) => {
+                self.failure(Failure::Returned(error), ledger.mistake.clone(), mode)
+            }
+            Unfinished::Pole(_) => SynthesizeError::Pole { kind: self.name() },
+        })?;
+        drop(ledger);
+        Ok(Synthesized::new(subcircuit, layout, Some(end)))
+    }
+
+    /// [`run`](Self::run) without the rows of the memory check in circuits with buses.
+    pub(crate) fn run_author(
+        &self,
+        mode: SynthesisMode,
+        prefix: Option<&Prefix>,
+        private: Option<&PrivateInput>,
+    ) -> Result<Subcircuit, SynthesizeError> {
         let cs = ConstraintSystem::<Fr>::new_ref();
         cs.set_optimization_goal(OptimizationGoal::Constraints);
         cs.set_mode(mode);
-        let subcircuit = Subcircuit::begin(&cs, self.kind, &self.variables, prefix)
+        let layout = self.circuit.layout();
+        let subcircuit = Subcircuit::begin(&cs, layout, self.kind, &self.variables, prefix)
             .map_err(|source| self.gadget(source))?;
         self.circuit
             .call_synthesize(&subcircuit, private)
-            .map_err(|failure| self.failure(failure, &subcircuit, mode))?;
+            .map_err(|failure| self.failure(failure, subcircuit.first_mistake(), mode))?;
         // A public variable of the author's would shift all variables after it, and no key commits
         // to it: the public variables are those of the memory check (spec: memory-check#variables).
         if cs.num_instance_variables() != self.variables.public().len() {
@@ -205,39 +256,98 @@ impl Synthesis<'_> {
         if cs.num_predicates() != 1 {
             return Err(SynthesizeError::Predicate { kind: self.name() });
         }
-        Ok(cs)
+        Ok(subcircuit)
     }
 
     /// Turns the failure of a gadget into what the author did wrong, as far as that is known.
     fn failure(
         &self,
         failure: Failure<SynthesisError>,
-        subcircuit: &Subcircuit,
+        mistake: Option<Mistake>,
         mode: SynthesisMode,
     ) -> SynthesizeError {
         let kind = self.name();
-        match (failure, subcircuit.missing_slot()) {
-            (Failure::Panicked(panic), _) => SynthesizeError::Panic { kind, panic },
-            (Failure::Returned(_), Some(slot)) => {
-                SynthesizeError::NoSuchSlot { kind, slots: self.variables.author_slots(), slot }
-            }
-            (Failure::Returned(SynthesisError::AssignmentMissing), None)
-                if mode == SynthesisMode::Setup =>
-            {
+        let source = match (failure, mistake) {
+            (Failure::Panicked(panic), _) => return SynthesizeError::Panic { kind, panic },
+            (Failure::Returned(_), Some(mistake)) => return self.mistaken(kind, mistake),
+            (Failure::Returned(source), None) => source,
+        };
+        match (source, mode) {
+            (SynthesisError::AssignmentMissing, SynthesisMode::Setup) => {
                 SynthesizeError::ValueAtSetup { kind }
             }
-            (Failure::Returned(source), None) => SynthesizeError::Gadget { kind, source },
+            (source, _) => SynthesizeError::Gadget { kind, source },
         }
     }
 
-    /// The matrices of a constraint system that [`Self::run`] has made.
-    pub(crate) fn matrices(&self, cs: &ConstraintSystemRef<Fr>) -> Result<R1cs, SynthesizeError> {
-        let matrices = cs.borrow().and_then(|cs| matrices_of(&cs));
+    fn mistaken(&self, kind: String, mistake: Mistake) -> SynthesizeError {
+        let shape = self.variables.shape();
+        let bus = |index: usize| {
+            self.circuit.layout().buses.get(index).map_or("", |bus| bus.name.as_str())
+        };
+        let why = match mistake {
+            Mistake::Slot(slot) => {
+                let slots = self.variables.author_slots();
+                return SynthesizeError::NoSuchSlot { kind, slots, slot };
+            }
+            Mistake::Parameter(index) => format!(
+                "synthesize asked for parameter {index}, but the layout gives its instances {}",
+                shape.parameters
+            ),
+            Mistake::Pair(index) => format!(
+                "synthesize asked for pair {index}, but the layout gives its instances {}",
+                shape.pairs
+            ),
+            Mistake::NotA { index, what } => match self.circuit.layout().buses.get(index) {
+                Some(bus) => {
+                    format!(
+                        "'{}' is {}, and no other gadget may use it as {what}",
+                        bus.name,
+                        bus.kind.what()
+                    )
+                }
+                None => format!("bus {index} is not in this layout: its id comes from another one"),
+            },
+            Mistake::NoRange(bits) => {
+                format!("the layout has no range of {bits} bits: declare it with range({bits})")
+            }
+            Mistake::Limbs { bits, limbs } => {
+                format!(
+                    "{limbs} limbs of {bits} bits: expected at least one, and at most 252 bits in all"
+                )
+            }
+            Mistake::OtherTable(index) => format!(
+                "table '{}' is asked in the wrong way: look_up is for pairs, contains for keys",
+                bus(index)
+            ),
+            Mistake::NotInTable { index, key, access } => {
+                format!("look-up {access} in table '{}': it has no key {}", bus(index), show(&key))
+            }
+            Mistake::NoAccesses(index) => format!(
+                "the layout says nothing of accesses to RAM '{}': declare them with accesses",
+                bus(index)
+            ),
+            Mistake::TooManyAccesses { index, access } => {
+                format!("access {access} to RAM '{}': the layout has fewer", bus(index))
+            }
+            Mistake::NotExecuted { index, access } => {
+                format!("access {access} to RAM '{}': execute made no such access", bus(index))
+            }
+            Mistake::CommitWithoutBus => {
+                "synthesize commits to a value, but the layout has no bus that could use it".into()
+            }
+        };
+        SynthesizeError::Bus { kind, why }
+    }
+
+    /// The matrices of what [`Self::run`] has made.
+    pub(crate) fn matrices(&self, made: &Synthesized) -> Result<R1cs, SynthesizeError> {
+        let matrices = made.matrices();
         let matrices = matrices.ok_or_else(|| SynthesizeError::Predicate { kind: self.name() })?;
         let too_large = |error| SynthesizeError::TooLarge { kind: self.name(), error };
         let matrices = matrices.map_err(too_large)?;
-        let variables = cs.num_instance_variables() + cs.num_witness_variables();
-        Ok(R1cs { name: self.name(), layout: self.variables, variables, matrices })
+        let (layout, variables) = (made.layout, made.variables());
+        Ok(R1cs { name: self.name(), layout, variables, matrices })
     }
 }
 
@@ -251,8 +361,7 @@ impl PreparedCircuit<'_> {
         let r1cs = match self.stored() {
             Some(stored) => self.stored_r1cs(stored, kind, masking)?,
             None => {
-                let slots = self.layout().slots(kind) + masking.slots();
-                let variables = VariableLayout::new(slots, masking);
+                let variables = self.layout().variables(kind, masking);
                 let synthesis = Synthesis { circuit: self, kind, variables };
                 synthesis.matrices(&synthesis.run(SynthesisMode::Setup, None, None)?)?
             }
@@ -286,18 +395,45 @@ impl PreparedCircuit<'_> {
         }
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
-        let variables = VariableLayout::new(prefix.committed.len(), masking);
+        let variables = self.layout().variables(kind, masking);
         let synthesis = Synthesis { circuit: self, kind, variables };
-        let cs = synthesis.run(mode, Some(prefix), Some(private))?;
+        let made = synthesis.run(mode, Some(prefix), Some(private))?;
         let shape = |found| SynthesizeError::Shape { kind: synthesis.name(), expected, found };
-        let inner = cs.into_inner().ok_or_else(|| shape(0))?;
-        let mut z = inner.assignments.instance_assignment;
-        z.extend(inner.assignments.witness_assignment);
+        let z = made.into_assignment().ok_or_else(|| shape(0))?;
         // The assignment must have the length of the queries: a multi-scalar multiplication over
         // fewer elements would silently drop variables (spec: memory-check#variables).
         if z.len() != expected {
             return Err(shape(z.len()));
         }
         Ok(z)
+    }
+
+    /// Returns the marked values of one instance: what it commits to in addition to its slots.
+    /// `prefix` is one of any challenges, on which they must not depend (spec: buses#commit-round).
+    ///
+    /// # Errors
+    /// If the author's gadgets fail, or mark another number of values than at setup, `expected`.
+    pub fn marked(
+        &self,
+        kind: TypeId,
+        masking: Masking,
+        prefix: &Prefix,
+        private: &PrivateInput,
+        expected: usize,
+    ) -> Result<Vec<Fr>, SynthesizeError> {
+        let mode =
+            SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
+        let variables = self.layout().variables(kind, masking);
+        let synthesis = Synthesis { circuit: self, kind, variables };
+        let subcircuit = synthesis.run_author(mode, Some(prefix), Some(private))?;
+        let indices = subcircuit.ledger().borrow().marked_indices();
+        if indices.len() != expected {
+            let (kind, found) = (synthesis.name(), indices.len());
+            return Err(SynthesizeError::Shape { kind, expected, found });
+        }
+        let cs = subcircuit.cs();
+        let cs = cs.borrow().ok_or_else(|| synthesis.gadget(SynthesisError::MissingCS))?;
+        let values = &cs.assignments.witness_assignment;
+        Ok(indices.into_iter().map(|index| values[index]).collect())
     }
 }

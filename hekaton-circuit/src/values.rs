@@ -1,7 +1,9 @@
 //! The values of all shared wires in a run.
 
-use crate::ids::{InstanceId, WireId, WireName, to_index};
+use crate::circuit_error::CircuitError;
+use crate::ids::{InstanceId, RamId, WireId, WireName, to_index};
 use crate::layout::Layout;
+use crate::library::state::Memories;
 use crate::pages::Pages;
 use hekaton_arith::Fr;
 use std::collections::HashMap;
@@ -28,6 +30,7 @@ pub struct WireValues {
     values: Pages<Fr>,
     constants: HashMap<u32, (WireName, Fr)>,
     unused: HashMap<(u32, usize), Fr>,
+    pub(crate) memories: Memories,
     error: Option<ValuesError>,
 }
 
@@ -38,7 +41,8 @@ impl WireValues {
         let constants = layout.constants().map(|(w, v)| (w.0, (layout.wire_name(w), v)));
         let constants: HashMap<u32, (WireName, Fr)> = constants.collect();
         constants.iter().for_each(|(wire, (_, value))| values.set(*wire as usize, *value));
-        Self { values, constants, unused: HashMap::new(), error: None }
+        let memories = Memories::new(layout);
+        Self { values, constants, unused: HashMap::new(), memories, error: None }
     }
 
     /// Sets the value of a wire. Setting a constant to another value is an error that the caller
@@ -64,6 +68,52 @@ impl WireValues {
     /// Sets the value that an instance reads from a slot without a wire. The default is zero.
     pub fn set_unused(&mut self, instance: InstanceId, slot: usize, value: Fr) {
         self.unused.insert((instance.0, slot), value);
+    }
+
+    /// Reads a cell of a memory, as an access of an instance: its constraints must make the same access,
+    /// at the same place in the order of its accesses to this memory. Instances access a memory in
+    /// their own order.
+    ///
+    /// # Errors
+    /// If the layout has no such access, the address is not in the memory, or a later instance has
+    /// accessed it already.
+    pub fn read(
+        &mut self,
+        instance: InstanceId,
+        ram: RamId,
+        address: u64,
+    ) -> Result<Fr, CircuitError> {
+        self.memories.access(instance, ram, address, |found| found)
+    }
+
+    /// Writes a cell of a memory, as [`read`](Self::read) reads it.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write(
+        &mut self,
+        instance: InstanceId,
+        ram: RamId,
+        address: u64,
+        value: Fr,
+    ) -> Result<(), CircuitError> {
+        self.write_if(instance, ram, true, address, value)
+    }
+
+    /// Writes a cell of a memory if `enable`, and leaves it as it is otherwise: an access in both cases.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write_if(
+        &mut self,
+        instance: InstanceId,
+        ram: RamId,
+        enable: bool,
+        address: u64,
+        value: Fr,
+    ) -> Result<(), CircuitError> {
+        let left = |found| if enable { value } else { found };
+        self.memories.access(instance, ram, address, left).map(drop)
     }
 
     pub(crate) fn check_complete(&self, layout: &Layout) -> Result<(), ValuesError> {

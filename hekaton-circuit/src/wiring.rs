@@ -1,8 +1,7 @@
 //! A layout as the protocol sees it: the addresses and multiplicities of all slots
 //! (spec: memory-check#addresses).
 
-use crate::memory::{ConstantWire, Masking, PublicWire, SlotAccess};
-use crate::variables::VariableLayout;
+use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
 use hekaton_arith::Fr;
 use std::collections::BTreeMap;
 
@@ -27,6 +26,10 @@ pub struct WiringType {
     pub name: String,
     /// The number of slots, mask slots included.
     pub slots: usize,
+    /// The number of parameters.
+    pub parameters: usize,
+    /// The number of pairs.
+    pub pairs: usize,
 }
 
 /// The addresses and multiplicities of the memory check (spec: memory-check#addresses,
@@ -45,6 +48,12 @@ pub struct Wiring {
     pub public: Vec<PublicWire>,
     /// The verifier's accesses to wires with fixed values.
     pub constants: Vec<ConstantWire>,
+    /// The names of the buses, in the order of their tags, which start at 1.
+    pub buses: Vec<String>,
+    /// The values of the parameters, instance by instance.
+    pub parameters: Vec<Fr>,
+    /// The keys and values of the pairs, instance by instance.
+    pub pairs: Vec<[Fr; 2]>,
 }
 
 /// The accesses to an address do not form a star (spec: memory-check#stars).
@@ -65,7 +74,8 @@ impl Wiring {
     pub fn empty(masking: Masking) -> Self {
         let (types, type_of) = (Vec::new(), Vec::new());
         let (slots, public, constants) = (Vec::new(), Vec::new(), Vec::new());
-        Self { masking, types, type_of, slots, public, constants }
+        let (buses, parameters, pairs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { masking, types, type_of, slots, public, constants, buses, parameters, pairs }
     }
 
     /// The number of instances.
@@ -78,11 +88,6 @@ impl Wiring {
         self.types[kind as usize].slots
     }
 
-    /// The order of a type's R1CS variables.
-    pub fn variables(&self, kind: u32) -> VariableLayout {
-        VariableLayout::new(self.slots_of_type(kind), self.masking)
-    }
-
     /// The type and the slots of each instance, in order.
     pub fn by_instance(&self) -> impl Iterator<Item = (u32, &[SlotAccess])> {
         let mut rest = self.slots.as_slice();
@@ -90,6 +95,22 @@ impl Wiring {
             let (head, tail) = rest.split_at(self.slots_of_type(*kind));
             rest = tail;
             (*kind, head)
+        })
+    }
+
+    /// The type, the slots, and the constants of each instance, in order.
+    pub fn preprocessed_by_instance(
+        &self,
+    ) -> impl Iterator<Item = (u32, &[SlotAccess], Preprocessed<'_>)> {
+        let (mut parameters, mut pairs) = (self.parameters.as_slice(), self.pairs.as_slice());
+        let buses = !self.buses.is_empty();
+        self.by_instance().map(move |(kind, slots)| {
+            let spec = &self.types[kind as usize];
+            let (mine, rest) = parameters.split_at(spec.parameters);
+            parameters = rest;
+            let (own, rest) = pairs.split_at(spec.pairs);
+            pairs = rest;
+            (kind, slots, Preprocessed { buses, parameters: mine, pairs: own })
         })
     }
 
@@ -209,6 +230,29 @@ impl Wiring {
             hasher.update(&wire.multiplicity.to_le_bytes());
             hasher.update(&hekaton_arith::fr_to_bytes(&wire.value));
         }
+        self.hash_buses(&mut hasher);
         *hasher.finalize().as_bytes()
+    }
+
+    /// Appends buses, parameters and pairs. Circuits with none of them keep the digests that they had
+    /// before there were buses. Nothing else is appended, so that is no other circuit's encoding.
+    fn hash_buses(&self, hasher: &mut blake3::Hasher) {
+        let counts = self.types.iter().map(|kind| (kind.parameters, kind.pairs));
+        if self.buses.is_empty() && counts.clone().all(|counts| counts == (0, 0)) {
+            return;
+        }
+        hasher.update(&(self.buses.len() as u64).to_le_bytes());
+        for name in &self.buses {
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name.as_bytes());
+        }
+        for (parameters, pairs) in counts {
+            hasher.update(&(parameters as u64).to_le_bytes());
+            hasher.update(&(pairs as u64).to_le_bytes());
+        }
+        // How many there are follows from the counts and the map from instances to types.
+        for value in self.parameters.iter().chain(self.pairs.iter().flatten()) {
+            hasher.update(&hekaton_arith::fr_to_bytes(value));
+        }
     }
 }

@@ -98,7 +98,7 @@ fn check_resumed(run: &str) {
     chain().finish(run);
     assert!(done_again(run) <= 2, "{} subcircuits were done again", done_again(run));
     // the logs hold each answer once or, when killed between log and event, at most twice
-    for (name, len) in [("commitments", 72), ("proofs", 248)] {
+    for (name, len) in [("commitments", 104), ("proofs", 280)] {
         let segments = (1..).map_while(|i| std::fs::metadata(format!("{run}/{name}.{i}.log")).ok());
         let n: u64 = segments.map(|m| m.len().saturating_sub(64) / len).sum();
         assert!((64..=66).contains(&n), "{n} records in {name}");

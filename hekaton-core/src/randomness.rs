@@ -26,6 +26,10 @@ pub(crate) enum Purpose {
     ProofMultiplicative,
     /// The mask wires of the ledger sum.
     Mask,
+    /// The challenges under which the commit round synthesizes: none of the proof.
+    Rehearsal,
+    /// The mark of what was committed to.
+    Mark,
 }
 
 /// Number of scalars copied into the buffer per call of the hash.

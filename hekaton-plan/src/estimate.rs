@@ -411,7 +411,7 @@ impl Sample<'_> {
             .nth(instance)
             .ok_or_else(|| error(&"the layout has no such instance"))?;
         // Any challenges that are not poles (zero denominators) cost the same.
-        let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
+        let memory = MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4));
         let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
         let kind = self.layout.type_of(id);
         let start = Clock::start();

@@ -7,14 +7,14 @@ use hekaton_core::{
     setup, verify_with_test_keys,
 };
 use hekaton_storage::{RunDirectory, RunDirectoryOptions, RunError, RunIdentity};
-use hekaton_testing::Doublings;
+use hekaton_testing::{Digits, Doublings, Histogram};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const N: usize = 9;
 const HEADER: usize = 64;
 const LOGS: [(&str, usize, Phase); 2] =
-    [("commitments.1.log", 72, Phase::Commit), ("proofs.1.log", 248, Phase::Prove)];
+    [("commitments.1.log", 104, Phase::Commit), ("proofs.1.log", 280, Phase::Prove)];
 
 const CIRCUIT: Doublings = Doublings { links: N, extra: 0 };
 
@@ -221,9 +221,10 @@ fn records_of_another_run_or_place_are_not_taken() {
     let path = bench.interrupted("one");
     // a swapped index makes the checksum of its record wrong
     change(&path.join("commitments.1.log"), |bytes| {
-        let (a, b) = (bytes[HEADER..HEADER + 8].to_vec(), bytes[HEADER + 72..HEADER + 80].to_vec());
+        let (a, b) =
+            (bytes[HEADER..HEADER + 8].to_vec(), bytes[HEADER + 104..HEADER + 112].to_vec());
         bytes[HEADER..HEADER + 8].copy_from_slice(&b);
-        bytes[HEADER + 72..HEADER + 80].copy_from_slice(&a);
+        bytes[HEADER + 104..HEADER + 112].copy_from_slice(&a);
     });
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
     assert_eq!((process.result.unwrap(), process.done), (bench.undisturbed(), [2, 1]));
@@ -241,10 +242,10 @@ fn records_of_another_run_or_place_are_not_taken() {
     let process = bench.process(&path, &Doublings { links: N, extra: 1 }, usize::MAX);
     assert!(matches!(run_error(&process), Some(RunError::OtherLog { .. })));
     // a log of an earlier or a later version
-    for version in [2, 4] {
+    for version in [3, 5] {
         let path = bench.interrupted(&format!("version-{version}"));
         change(&path.join("proofs.1.log"), |bytes| {
-            assert_eq!(bytes[8], 3);
+            assert_eq!(bytes[8], 4);
             bytes[8] = version;
             let mut binding = [0; 32];
             binding.copy_from_slice(&bytes[16..48]);
@@ -432,4 +433,45 @@ fn a_missing_segment_hides_nothing() {
     let process = bench.process(&path, &CIRCUIT, usize::MAX);
     assert_eq!((process.result.unwrap(), process.done), (bench.undisturbed(), [0, 1]));
     assert!(path.join("proofs.13.log").exists());
+}
+
+/// A run with tables and a memory that is killed in each round, and goes on in another process: look-ups
+/// are counted again, and marked values are the same.
+#[test]
+fn a_run_with_tables_resumes_to_the_same_bytes() {
+    let circuit = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
+    let input = Digits { digits: vec![3, 1, 4, 1, 5, 9], asked: 1, clear: true };
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&circuit, &engine, &SetupOptions::new("h").insecure_seed(1)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let process = |path: &Path, cancel_after: usize| {
+        let (stop, done) = (Cancellation::new(), Mutex::new(0));
+        let recorder = Recorder::new("test", |record| {
+            if let Event::Subcircuit { .. } = &record.event {
+                let mut done = done.lock().unwrap();
+                *done += 1;
+                if *done >= cancel_after {
+                    stop.cancel();
+                }
+            }
+        });
+        let identity = RunIdentity::new(&keys.verifying, [7; 32]);
+        let run = RunDirectoryOptions::new().insecure_seed(5).resume(path, &identity).unwrap();
+        let options =
+            ProveOptions::new().recorder(&recorder).journal(&run).cancellation(&stop).provers(1);
+        let result = prove(&circuit, &input, &keys, &engine, &options);
+        drop(recorder);
+        (result.map(|run| run.proof.as_bytes().to_vec()), done.into_inner().unwrap())
+    };
+    let (expected, all) = process(&dir.path().join("undisturbed"), usize::MAX);
+    let expected = expected.unwrap();
+    // Two parts, one that asks, eight of the tables, one of the memory; in two rounds.
+    assert_eq!(all, 2 * 12);
+    for cancel_after in [1, 5, 11, 12, 13, 23] {
+        let path = dir.path().join(format!("cancel-{cancel_after}"));
+        let (first, done) = process(&path, cancel_after);
+        assert!(matches!(first, Err(ProveError::Cancelled)), "{cancel_after}");
+        let (second, rest) = process(&path, usize::MAX);
+        assert_eq!((second.unwrap(), done + rest), (expected.clone(), all), "{cancel_after}");
+    }
 }

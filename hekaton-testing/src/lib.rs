@@ -1,9 +1,13 @@
 //! Toy circuits for the tests of the Hekaton crates. This crate is not published.
 
+mod buses;
 mod chains;
 mod fan;
+mod library;
 mod squares;
 
+pub use buses::{Shop, ShopPlan, Shopping};
 pub use chains::{Doublings, Squarings};
 pub use fan::{FanOut, FanOutPlan, Readers};
+pub use library::{BASE, Digits, Histogram, HistogramPlan};
 pub use squares::{Root, Squares};

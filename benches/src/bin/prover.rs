@@ -197,9 +197,8 @@ fn worker<C: Circuit>(
     let instance = coordinator.order()[0];
     let constraints = coordinator.constraints(instance);
     let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
-    let round = ProveRound {
-        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
-    };
+    let round =
+        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
     let job = || coordinator.prove_job(instance, &randomness).unwrap_or_else(|e| panic!("{e}"));
     let sample = job();
     let kind = layout.type_ids().nth(sample.kind).ok_or("no type")?;
@@ -384,7 +383,7 @@ fn memory_child<C: Circuit>(
         let (_, keys) = KeyStore::open(path)?;
         let randomness = Randomness::seeded_not_zero_knowledge(1);
         let round = ProveRound {
-            memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
+            memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)),
         };
         let prepared = PreparedCircuit::with_input(circuit, input)?;
         let one = LocalEngine::new(NonZeroUsize::new(1))?;
@@ -409,9 +408,8 @@ fn whole_run(options: &Options) -> Result<(), Error> {
     let (_, keys) = keys(&circuit, &two)?;
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let prepared = PreparedCircuit::with_input(&circuit, &file[..])?;
-    let round = ProveRound {
-        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
-    };
+    let round =
+        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
     // the time of all worker parts on one thread, while as many threads run as the barrier has
     let workers = |start: &Barrier| -> Result<Duration, Error> {
         let coordinator = Coordinator::new(&prepared, &keys, &two, 2)?;

@@ -75,9 +75,8 @@ pub fn with_worker<R>(
     let randomness = Randomness::seeded_not_zero_knowledge(1);
     let coordinator = Coordinator::new(&prepared, &keys, &one, 1)?;
     let worker = Worker::new(&prepared, &keys.types, Masking::Masked, WitnessCheck::Check);
-    let round = ProveRound {
-        memory: MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) },
-    };
+    let round =
+        ProveRound { memory: MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4)) };
     let key = keys.types.first().ok_or("no type")?;
     let sizes = OurSizes {
         rows: key.constraints(),

@@ -125,7 +125,11 @@ pub const RUN: &str = r#"{"format_version":3,"circuit":"golden","parameters":"{}
 /// The commitments in the valid [`log`].
 pub fn answers() -> Vec<Commitment> {
     (0..5)
-        .map(|i| Commitment { instance: i, d: G1Point::generator().mul(&Fr::from(i as u64 + 2)) })
+        .map(|i| Commitment {
+            instance: i,
+            d: G1Point::generator().mul(&Fr::from(i as u64 + 2)),
+            mark: [0; 32],
+        })
         .collect()
 }
 
@@ -180,10 +184,13 @@ pub fn run_log(data: &[u8]) {
 fn good_messages() -> [(Vec<u8>, Vec<Range<usize>>); 3] {
     let g = G1Point::generator();
     let proof = MirageProof { a: g, b: G2Point::generator(), c: g.neg(), e: Fr::from(9u64) };
-    let round = ProveRound { memory: MemoryChallenges { g: Fr::from(2u64), b: -Fr::from(3u64) } };
+    let round = ProveRound { memory: MemoryChallenges::new(Fr::from(2u64), -Fr::from(3u64)) };
     [
         (answers()[1].to_bytes(), std::iter::once(8..56).collect()),
-        (ProofResponse { instance: 3, proof }.to_bytes(), vec![8..56, 56..152, 152..200]),
+        (
+            ProofResponse { instance: 3, proof, mark: [0; 32] }.to_bytes(),
+            vec![8..56, 56..152, 152..200],
+        ),
         (round.to_bytes(), Vec::new()),
     ]
 }

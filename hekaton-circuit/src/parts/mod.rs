@@ -58,7 +58,7 @@ mod wire;
 mod wires;
 
 pub use hekaton_derive::Slots;
-pub use part::{Access, Cs, Part, Synthesized, Var, run_and_check};
+pub use part::{Access, Cs, Memory, Part, Synthesized, Var, run_and_check};
 pub use plan::{PartInput, WiredCircuit, WiredPlan};
 pub use slots::{Leaf, Shape, Slot, Slots};
 pub use wire::Wire;

@@ -2,7 +2,9 @@
 
 use super::slots::{Leaf, Shape, Slot, Slots};
 use crate::circuit_error::CircuitError;
+use crate::ids::{InstanceId, RamId};
 use crate::subcircuit::Subcircuit;
+use crate::values::WireValues;
 use ark_r1cs_std::alloc::AllocVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystem, ConstraintSystemRef, SynthesisError};
@@ -67,7 +69,29 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Computes natively what the part writes.
+    /// The memories that the part accesses, with the number of accesses of each subcircuit to each of
+    /// them. The default is none.
+    fn accesses(&self) -> Vec<(RamId, usize)> {
+        Vec::new()
+    }
+
+    /// [`run`](Self::run) for parts that access memories: `memory` must make the same accesses, in the
+    /// same order, as the constraints ([`Subcircuit::ram`]). The default calls `run`.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    fn run_in(
+        &self,
+        memory: &mut Memory<'_>,
+        reads: &Self::Reads<Fr>,
+        private: &Self::Private,
+    ) -> Result<Self::Writes<Fr>, CircuitError> {
+        let _ = memory;
+        self.run(reads, private)
+    }
+
+    /// Computes natively what the part writes. A part that accesses memories needs
+    /// [`run_in`](Self::run_in) instead, and returns an error here.
     ///
     /// # Errors
     /// If the values are not possible.
@@ -78,7 +102,7 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
     ) -> Result<Self::Writes<Fr>, CircuitError>;
 
     /// Adds the constraints between what is read and what is written. At setup, `private` is `None`
-    /// and no variable has a value.
+    /// and no variable has a value. [`Subcircuit::of`] has the tables, memories and buses.
     ///
     /// # Errors
     /// If a gadget fails.
@@ -91,8 +115,51 @@ pub trait Part: Clone + PartialEq + Send + Sync + 'static {
     ) -> Synthesized;
 }
 
+/// The memories, seen from one subcircuit in the native execution.
+#[derive(Debug)]
+pub struct Memory<'a> {
+    values: &'a mut WireValues,
+    instance: InstanceId,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) fn new(values: &'a mut WireValues, instance: InstanceId) -> Self {
+        Self { values, instance }
+    }
+
+    /// Reads a cell.
+    ///
+    /// # Errors
+    /// If the part [declares](Part::accesses) fewer accesses, or the address is not in the memory.
+    pub fn read(&mut self, ram: RamId, address: u64) -> Result<Fr, CircuitError> {
+        self.values.read(self.instance, ram, address)
+    }
+
+    /// Writes a cell.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write(&mut self, ram: RamId, address: u64, value: Fr) -> Result<(), CircuitError> {
+        self.values.write(self.instance, ram, address, value)
+    }
+
+    /// Writes a cell if `enable`, and leaves it as it is otherwise: an access in both cases.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write_if(
+        &mut self,
+        ram: RamId,
+        enable: bool,
+        address: u64,
+        value: Fr,
+    ) -> Result<(), CircuitError> {
+        self.values.write_if(self.instance, ram, enable, address, value)
+    }
+}
+
 /// Runs a part natively, synthesizes it with these values, and returns what it writes and whether
-/// all constraints hold: a unit test of one part.
+/// all constraints hold: a unit test of one part, which uses no tables, memories or buses.
 ///
 /// # Errors
 /// If the part's `run` or `synthesize` fails.
@@ -147,7 +214,12 @@ pub(super) trait ErasedPart: Send + Sync {
     /// The accesses of all slots, in their order.
     fn order(&self) -> &[Access];
 
-    fn run(&self, reads: &[Fr], private: &AnyPrivate) -> Result<Vec<Fr>, CircuitError>;
+    fn run(
+        &self,
+        memory: &mut Memory<'_>,
+        reads: &[Fr],
+        private: &AnyPrivate,
+    ) -> Result<Vec<Fr>, CircuitError>;
 
     fn synthesize(
         &self,
@@ -206,10 +278,15 @@ impl<P: Part> ErasedPart for Shaped<P> {
         &self.order
     }
 
-    fn run(&self, reads: &[Fr], private: &AnyPrivate) -> Result<Vec<Fr>, CircuitError> {
+    fn run(
+        &self,
+        memory: &mut Memory<'_>,
+        reads: &[Fr],
+        private: &AnyPrivate,
+    ) -> Result<Vec<Fr>, CircuitError> {
         let private = private.downcast_ref().ok_or("the private input is of another part")?;
         let reads = build(&self.reads, reads.iter().copied())?;
-        let writes = self.part.run(&reads, private)?;
+        let writes = self.part.run_in(memory, &reads, private)?;
         let (found, expected) = (writes.shape(), &self.writes);
         if found != *expected {
             let (found, expected) = (found.names().len(), expected.names().len());

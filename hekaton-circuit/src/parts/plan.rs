@@ -1,6 +1,6 @@
 //! From wired parts to a layout, and to the execution of all instances or of a range of them.
 
-use super::part::{Access, AnyPrivate};
+use super::part::{Access, AnyPrivate, Memory};
 use super::wire::Wire;
 use super::wires::{Instance, Kind, Source, ValueOf, Wires};
 use crate::circuit::Circuit;
@@ -139,11 +139,13 @@ impl<C: WiredCircuit> Circuit for C {
 
 impl<I: ?Sized> WiredPlan<I> {
     /// Declares the types, wires and instances in a layout, in the order in which they were made.
-    fn new(wires: Wires<I>, layout: &mut LayoutBuilder) -> Result<Self, LayoutError> {
+    fn new(mut wires: Wires<I>, layout: &mut LayoutBuilder) -> Result<Self, LayoutError> {
+        layout.adopt(std::mem::take(&mut wires.library));
         let mut kinds = Vec::with_capacity(wires.kinds.len());
         for kind in &wires.kinds {
             let id = layout.named_type(&kind.name, kind.slot_names.len(), kind.slot_names.clone());
             kind.unconstrained.iter().for_each(|slot| layout.unconstrained(id, *slot));
+            kind.accesses.iter().for_each(|(ram, count)| layout.accesses(id, *ram, *count));
             kinds.push(id);
         }
         let words: Vec<_> = wires.kinds.iter().map(|kind| layout.words(names(kind))).collect();
@@ -273,7 +275,8 @@ impl<I: ?Sized> WiredPlan<I> {
         }
         let run = || {
             let private = self.private(instance, input)?;
-            kind.part.run(&reads, &private)
+            let id = InstanceId(to_index(instance));
+            kind.part.run(&mut Memory::new(values, id), &reads, &private)
         };
         let written = guard("run", run).map_err(|failure| match failure {
             Failure::Returned(error) => inside(&error),

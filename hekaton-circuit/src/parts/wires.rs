@@ -4,8 +4,11 @@ use super::part::{Access, AnyPrivate, ErasedPart, Part, Shaped, list};
 use super::slots::{Shape, Slots};
 use super::wire::{NO_WIRE, Wire};
 use crate::circuit_error::CircuitError;
-use crate::ids::{WireName, to_index};
+use crate::ids::{BusId, RamId, TableId, WireName, to_index};
+use crate::layout_builder::LayoutBuilder;
 use crate::layout_error::LayoutError;
+use crate::library::memory::Ram;
+use crate::library::table::Table;
 use hekaton_arith::Fr;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -64,6 +67,7 @@ pub(super) struct Kind {
     pub(super) part: Arc<dyn ErasedPart>,
     pub(super) slot_names: Vec<String>,
     pub(super) unconstrained: Vec<usize>,
+    pub(super) accesses: Vec<(RamId, usize)>,
 }
 
 /// Collects the parts and wires of a circuit with inputs of type `I`.
@@ -80,6 +84,8 @@ pub struct Wires<I: ?Sized> {
     constants: HashMap<Fr, Wire>,
     /// Values that follow from the input alone.
     pub(super) values: Vec<(Wire, ValueOf<I>)>,
+    /// The buses, tables and memories.
+    pub(super) library: LayoutBuilder,
     pub(super) error: Option<LayoutError>,
 }
 
@@ -105,12 +111,35 @@ impl<I: ?Sized> Default for Wires<I> {
             outputs: BTreeMap::new(),
             constants: HashMap::new(),
             values: Vec::new(),
+            library: LayoutBuilder::default(),
             error: None,
         }
     }
 }
 
 impl<I: ?Sized> Wires<I> {
+    /// Declares a table, for a field of the parts that look something up in it
+    /// ([`LayoutBuilder::table`]).
+    pub fn table(&mut self, name: &str, table: Table) -> TableId {
+        self.library.table(name, table)
+    }
+
+    /// Declares the table of the numbers of `bits` bits ([`LayoutBuilder::range`]).
+    pub fn range(&mut self, bits: u32) -> TableId {
+        self.library.range(bits)
+    }
+
+    /// Declares a memory, for a field of the parts that access it ([`LayoutBuilder::ram`]). Parts access
+    /// it in the order in which they are added.
+    pub fn ram(&mut self, name: &str, ram: Ram) -> RamId {
+        self.library.ram(name, ram)
+    }
+
+    /// Declares a bus, for a field of the parts that add entries to it ([`LayoutBuilder::bus`]).
+    pub fn bus(&mut self, name: &str) -> BusId {
+        self.library.bus(name)
+    }
+
     /// A wire that the verifier writes, with its value in an input. Public values are ordered by
     /// the order in which wires are made.
     pub fn public_input(
@@ -293,8 +322,9 @@ impl<I: ?Sized> Wires<I> {
         }
         let kind = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
         let (slot_names, unconstrained) = (shaped.slot_names(), part.unconstrained());
+        let accesses = part.accesses();
         let part = Arc::new(shaped);
-        self.kinds.push(Kind { name: name.clone(), part, slot_names, unconstrained });
+        self.kinds.push(Kind { name: name.clone(), part, slot_names, unconstrained, accesses });
         self.by_name.insert(name, kind);
         kind
     }

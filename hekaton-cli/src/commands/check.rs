@@ -32,6 +32,7 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
         // A circuit that is wrong for every input is refused, like a violated constraint.
         let code = match e {
             CheckError::Differs { .. }
+            | CheckError::MarkedDepends { .. }
             | CheckError::Type(SynthesizeError::UnconstrainedSlot { .. }) => exit::REFUSED,
             _ => exit::FAILED,
         };
@@ -49,6 +50,16 @@ pub(crate) fn run(command: &Check, program: &Program, json: bool) -> Result<(), 
             "violations": report.violations.iter().map(violation).collect::<Vec<_>>(),
         });
         let message = format!("a constraint is not satisfied: {first}{more}");
+        return Err(Failure { code: exit::REFUSED, message, details });
+    }
+    if let Some(first) = report.unbalanced.first() {
+        let more = match report.unbalanced.len() - 1 {
+            0 => String::new(),
+            more => format!("\nand {more} more"),
+        };
+        let shown: Vec<String> = report.unbalanced.iter().map(ToString::to_string).collect();
+        let message = format!("entries of a bus do not cancel: {first}{more}");
+        let details = json!({ "unbalanced": shown });
         return Err(Failure { code: exit::REFUSED, message, details });
     }
     result(&report, program, &name, command.mutate, json)

@@ -9,7 +9,7 @@
 
 use crate::keys::{AggregationKey, KeyFileError};
 use crate::mirage::MirageProof;
-use ark_ff::{Field, Zero};
+use ark_ff::{Field, One, Zero};
 use hekaton_arith::{FixedBase, Fr, G1Point, G2Point, Group, MillerLoop, pairs};
 use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
@@ -248,27 +248,52 @@ fn sums_by_type(
     Sums { by_type: by_type.collect(), plain: G1Point::sum(&points[..ledger.min(points.len())]) }
 }
 
-/// Sums the public parts S_i = St_i + g Sg_c + b Sb_i from the sums of St and Sb. S is affine in
-/// the challenges, so they multiply sums, not points (spec: memory-check#preprocessed).
-fn weigh_public(
-    sg: &[G1Point],
-    weights: &[Vec<Fr>],
+/// The parts of S that all instances of a type share, each with the challenge that multiplies it.
+fn shared_parts<'k>(
+    key: &'k AggregationKey,
     memory: &MemoryChallenges,
-    [s_t, s_b]: [Sums<G1Point>; 2],
+) -> Result<Vec<(&'k [G1Point], Fr)>, KeyFileError> {
+    let mut parts = vec![(key.sg()?, memory.g)];
+    parts.extend(key.buses()?.map(|buses| (buses.tags, memory.b_t)));
+    Ok(parts)
+}
+
+/// The parts of S that each instance has of its own, but for St, with their challenges.
+fn own_parts<'k>(
+    key: &'k AggregationKey,
+    memory: &MemoryChallenges,
+) -> Result<Vec<(&'k [G1Point], Fr)>, KeyFileError> {
+    let mut parts = vec![(key.sb()?, memory.b)];
+    parts.extend(key.buses()?.map(|buses| (buses.values, memory.b_v)));
+    Ok(parts)
+}
+
+/// Sums the public parts S_i from the sums of the parts that each instance has of its own, the first
+/// of which no challenge multiplies. S is affine in the challenges, so they multiply sums, not points
+/// (spec: memory-check#preprocessed).
+fn weigh_public(
+    shared: &[(&[G1Point], Fr)],
+    weights: &[Vec<Fr>],
+    own: &[(Sums<G1Point>, Fr)],
 ) -> Sums<G1Point> {
-    let by_type = weights.iter().zip(sg).zip(s_t.by_type.iter().zip(&s_b.by_type)).map(
-        |((weights, g), (t, b))| {
-            let weight: Fr = weights.iter().sum();
-            G1Point::sum(&[*t, g.mul(&(weight * memory.g)), b.mul(&memory.b)])
-        },
-    );
-    // One weight per instance of a type.
-    let counts: Vec<Fr> =
-        weights.iter().map(|list| Fr::from(list.len() as u64) * memory.g).collect();
-    Sums {
-        by_type: by_type.collect(),
-        plain: G1Point::sum(&[s_t.plain, s_b.plain.mul(&memory.b), G1Point::msm(sg, &counts)]),
-    }
+    let weighed = |sum: &G1Point, factor: &Fr| match factor.is_one() {
+        true => *sum,
+        false => sum.mul(factor),
+    };
+    let by_type = weights.iter().enumerate().map(|(kind, weights)| {
+        let weight: Fr = weights.iter().sum();
+        let own = own.iter().map(|(sums, factor)| weighed(&sums.by_type[kind], factor));
+        let shared = shared.iter().map(|(points, factor)| points[kind].mul(&(weight * factor)));
+        G1Point::sum(&own.chain(shared).collect::<Vec<_>>())
+    });
+    let own = own.iter().map(|(sums, factor)| weighed(&sums.plain, factor));
+    let shared = shared.iter().map(|(points, factor)| {
+        // One weight per instance of a type.
+        let counts: Vec<Fr> =
+            weights.iter().map(|list| Fr::from(list.len() as u64) * factor).collect();
+        G1Point::msm(points, &counts)
+    });
+    Sums { plain: G1Point::sum(&own.chain(shared).collect::<Vec<_>>()), by_type: by_type.collect() }
 }
 
 impl<'s> ProvenBlock<'s> {
@@ -300,7 +325,6 @@ impl<'s> ProvenBlock<'s> {
         let real = self.real();
         let types: Vec<usize> =
             key.type_of()?[real.clone()].iter().map(|kind| *kind as usize).collect();
-        let (st, sb) = (&key.st()?[real.clone()], &key.sb()?[real.clone()]);
         let ledger = self.in_ledger();
 
         // Collapse by type: all right-hand vectors but B take one value per type or are r^-i H, so
@@ -311,7 +335,11 @@ impl<'s> ProvenBlock<'s> {
         let by_type: Vec<Vec<Fr>> =
             members.iter().map(|m| m.iter().map(|i| weights[*i as usize]).collect()).collect();
         let sums = |points: &[G1Point]| sums_by_type(points, &members, &by_type, ledger);
-        let s = weigh_public(key.sg()?, &by_type, memory, [sums(st), sums(sb)]);
+        let mut own = vec![(sums(&key.st()?[real.clone()]), Fr::ONE)];
+        for (points, factor) in own_parts(key, memory)? {
+            own.push((sums(&points[real.clone()]), factor));
+        }
+        let s = weigh_public(&shared_parts(key, memory)?, &by_type, &own);
         let e = Sums {
             by_type: members
                 .iter()
@@ -363,13 +391,19 @@ impl<'s> WeightedBlock<'s> {
         let ledger: Vec<Fr> = block.e.iter().zip(scaled(s1 * s2)).map(|(e, w)| *e * w).collect();
         G1Point::batch_add(&mut p, &block.shared.k_table.mul_each(&ledger));
         // S exists below n only: pads have no preprocessed wires (spec: aggregation#padding).
-        let sg = G1Point::mul_all(key.sg()?, &memory.g);
-        let mut s: Vec<G1Point> = types.iter().map(|kind| sg[*kind]).collect();
-        G1Point::batch_add(&mut s, &key.st()?[real.clone()]);
+        let mut s = key.st()?[real.clone()].to_vec();
+        for (points, factor) in shared_parts(key, &memory)? {
+            let by_type = G1Point::mul_all(points, &factor);
+            let points: Vec<G1Point> = types.iter().map(|kind| by_type[*kind]).collect();
+            G1Point::batch_add(&mut s, &points);
+        }
         let s = G1Point::mul_each(&s, &weights[..real.len()]);
-        let sb = G1Point::mul_each(&key.sb()?[real.clone()], &scaled(memory.b)[..real.len()]);
         G1Point::batch_add(&mut p[..real.len()], &s);
-        G1Point::batch_add(&mut p[..real.len()], &sb);
+        for (points, factor) in own_parts(key, &memory)? {
+            let points = &points[real.clone()];
+            let points = G1Point::mul_each(points, &scaled(factor)[..real.len()]);
+            G1Point::batch_add(&mut p[..real.len()], &points);
+        }
         let product = MillerLoop::new(&p, &block.b);
         Ok((FoldedBlock { block, p, types, weights, inverse_weights }, product))
     }

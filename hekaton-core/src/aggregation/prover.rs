@@ -76,7 +76,7 @@ impl<'s, S: Sponge, B: Blocks> Committing<'s, S, B> {
         // All shared values are committed to before g and b exist (spec:
         // verifier#memory-challenges).
         let cm_d = proof.send(ProofField::CmD, &blocks.commit(d)?.finish());
-        let memory = transcript.memory(&cm_d);
+        let memory = transcript.memory(&cm_d, vk.has_buses());
         Ok(Self { shared, vk, transcript, proof, blocks, memory })
     }
 

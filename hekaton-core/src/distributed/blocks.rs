@@ -202,7 +202,7 @@ impl Blocks for RankBlocks<'_> {
     fn weigh(&mut self, r: Fr, memory: &MemoryChallenges) -> Result<BlockSums, AggregateError> {
         // Sums by type are all that rank 0 needs for the cross terms (spec: distributed#phase-c,
         // aggregation#collapse).
-        let parts = self.ask_same::<BlockSums>(&BlockPhase::C { r, g: memory.g, b: memory.b })?;
+        let parts = self.ask_same::<BlockSums>(&BlockPhase::C { r, memory: *memory })?;
         joined(parts)
     }
 

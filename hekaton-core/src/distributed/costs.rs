@@ -21,7 +21,7 @@ use crate::protocol::ProveOptions;
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::engine::{Engine, Round};
 use crate::protocol::executed::{Executed, SliceSummary, Values, execution_digest};
-use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
+use crate::protocol::messages::{Commitment, Job, Mark, Message, ProofResponse, ProveRound};
 use crate::protocol::session::Session;
 use crate::protocol::worker::Worker;
 use crate::randomness::{InstanceRandomness, Randomness};
@@ -84,7 +84,7 @@ pub fn slices(
     let sums = told.iter().map(|slices| {
         let public = public_values(layout, slices).unwrap_or_default();
         let balanced = is_balanced(&key, keys, &public, slices);
-        (balanced, execution_digest(&keys.verifying.digest(), &slices[0].digests))
+        (balanced, execution_digest(&keys.verifying.digest(), &slices[0].digests, None))
     });
     std::hint::black_box(sums.collect::<Vec<_>>());
     Ok(SliceCost { ranks, root: process_cpu_seconds() - cpu })
@@ -177,7 +177,7 @@ pub fn rounds(
             provers: engine.provers(None),
             cancellation: &options.cancellation,
         };
-        let memory = MemoryChallenges { g: Fr::from(u128::MAX), b: Fr::from(u128::MAX - 4) };
+        let memory = MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4));
         let prove = Round { challenges: Some(ProveRound { memory }), ..commit };
         let cost = |round: &dyn Fn() -> Result<usize, ProveError>| {
             let (since, cpu, others) =
@@ -292,14 +292,13 @@ impl Answers {
     }
 
     fn commitment(&self, instance: usize) -> Vec<u8> {
-        [Self::head(instance), self.g1[instance % POINTS].clone()].concat()
+        [&Self::head(instance)[..], &self.g1[instance % POINTS], &Mark::default()].concat()
     }
 
     fn proof(&self, instance: usize) -> Vec<u8> {
         let point = |shift: usize| (instance + shift) % POINTS;
-        let e = vec![0; 32];
-        [&Self::head(instance), &self.g1[point(0)], &self.g2[point(1)], &self.g1[point(2)], &e]
-            .map(Vec::as_slice)
-            .concat()
+        let (e, mark) = (vec![0; 32], Mark::default().to_vec());
+        let [a, b, c] = [&self.g1[point(0)], &self.g2[point(1)], &self.g1[point(2)]];
+        [&Self::head(instance), a, b, c, &e, &mark].map(Vec::as_slice).concat()
     }
 }

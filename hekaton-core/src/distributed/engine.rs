@@ -110,7 +110,7 @@ impl RankEngine {
         Ok(Self { pool, scheduling, executes, inner, notes, deadline: None })
     }
 
-    /// Sets who executes the circuit. Default: rank 0. With [`Executes::Ranks`], the circuit of every
+    /// Sets who executes the circuit. Default: rank 0, which always executes circuits with buses. With [`Executes::Ranks`], the circuit of every
     /// rank must have been prepared with its input.
     #[must_use]
     pub fn executes(mut self, executes: Executes) -> Self {
@@ -169,12 +169,14 @@ impl Engine for RankEngine {
         keys: &ProverKeys,
     ) -> Result<Executed<'c>, ProveError> {
         match self.executes {
-            Executes::Root => {
-                Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
-            }
-            Executes::Ranks => {
+            // Masks of a circuit with buses depend on all private inputs, so rank 0 must have them
+            // (spec: zero-knowledge#randomness).
+            Executes::Ranks if !circuit.layout().has_buses() => {
                 let inner = &mut *self.inner.borrow_mut();
                 execute_on_ranks(inner, circuit, keys, self.pool(), self.deadline())
+            }
+            Executes::Root | Executes::Ranks => {
+                Ok(Executed::here(circuit, self.pool()).map_err(CoordinatorError::from)?)
             }
         }
     }

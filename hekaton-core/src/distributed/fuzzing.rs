@@ -81,7 +81,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let openings = Openings { x: vec![x; 2], x_inverse: vec![x; 2], r_inverse: x, z: x, rho: x };
     let (facts, notes, secrets) = (Vec::new(), Vec::new(), Vec::new());
     let hello = Hello { host: "node1".into(), provers: 3, facts, notes, secrets };
-    let answer = Commitment { instance: 1, d: g };
+    let answer = Commitment { instance: 1, d: g, mark: [0; 32] };
     let folding = FoldingBlock { l: vec![g], r: vec![h], v: vec![h], w: vec![g] };
     let begin = Begin { witness_check: WitnessCheck::Check };
     let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
@@ -92,7 +92,7 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
         Account { subcircuits: 3, busy: 1.0, idle: 0.5, cpu: 0.9, peak_memory: 7 }.encode(),
         BlockPhase::A { start: 2, end: 4, unit: 2, d: vec![g; 2] }.encode(),
         BlockPhase::B { proofs }.encode(),
-        BlockPhase::C { r: x, g: x, b: x }.encode(),
+        BlockPhase::C { r: x, memory: hekaton_circuit::MemoryChallenges::new(x, x) }.encode(),
         BlockPhase::D { s1: x, s2: x }.encode(),
         BlockPhase::E { s3: x, ledger: x, q: vec![h] }.encode(),
         BlockPhase::GipaRound { x: Some((x, x)) }.encode(),

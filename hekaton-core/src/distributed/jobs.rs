@@ -174,10 +174,14 @@ impl Decoder<'_> {
         Ok((instance, InstanceRandomness::from_secret_bytes(&secret)))
     }
 
-    fn private(&self, reader: &mut Reader<'_>) -> Result<PrivateInput, DecodeError> {
+    fn private(
+        &self,
+        reader: &mut Reader<'_>,
+        instance: usize,
+    ) -> Result<PrivateInput, DecodeError> {
         let bytes = reader.bytes("private input")?;
         let length = bytes.len();
-        let private = self.circuit.decode_private(bytes);
+        let private = self.circuit.decode_private_of(id(instance), bytes);
         private.map_err(|why| reader.invalid("private input", length, why))
     }
 
@@ -188,7 +192,7 @@ impl Decoder<'_> {
         let (kind, slots) =
             (layout.type_index(id(instance)), layout.accesses(id(instance), self.masking));
         let values = reader.scalars(slots.len(), "value of a shared wire")?;
-        let private = Some(self.private(reader)?);
+        let private = Some(self.private(reader, instance)?);
         Ok(Task::Whole(Job { instance, kind, values, slots, private, randomness }))
     }
 
@@ -223,6 +227,6 @@ impl Decoder<'_> {
         let layout = self.circuit.layout();
         let slots = layout.slots(layout.type_of(id(instance)));
         let values = reader.scalars(slots, "value of a shared wire")?;
-        Ok(Taken { values, private: self.private(reader)? })
+        Ok(Taken { values, private: self.private(reader, instance)? })
     }
 }

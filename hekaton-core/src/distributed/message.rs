@@ -9,6 +9,7 @@ use crate::protocol::answer::Answer;
 use crate::protocol::executed::SliceSummary;
 use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
+use hekaton_circuit::MemoryChallenges;
 use std::ops::Range;
 
 /// The maximum length of a text in a message, in bytes.
@@ -384,7 +385,7 @@ impl Account {
 pub(crate) enum BlockPhase {
     A { start: usize, end: usize, unit: usize, d: Vec<G1Point> },
     B { proofs: ProofVectors },
-    C { r: Fr, g: Fr, b: Fr },
+    C { r: Fr, memory: MemoryChallenges },
     D { s1: Fr, s2: Fr },
     E { s3: Fr, ledger: Fr, q: Vec<G2Point> },
     GipaRound { x: Option<(Fr, Fr)> },
@@ -423,7 +424,9 @@ impl BlockPhase {
                 .points(&proofs.b)
                 .points(&proofs.c)
                 .scalars(&proofs.e),
-            Self::C { r, g, b } => out.scalars(&[*r, *g, *b]),
+            Self::C { r, memory: MemoryChallenges { g, b, b_t, b_v } } => {
+                out.scalars(&[*r, *g, *b, *b_t, *b_v])
+            }
             Self::D { s1, s2 } => out.scalars(&[*s1, *s2]),
             Self::E { s3, ledger, q } => out.scalars(&[*s3, *ledger]).count(q.len()).points(q),
             Self::GipaRound { x } | Self::F { x } => challenges(out, x),
@@ -453,7 +456,15 @@ impl BlockPhase {
                 let (c, e) = (reader.checked_points(n, "C")?, reader.scalars(n, "e")?);
                 Self::B { proofs: ProofVectors { a, b, c, e } }
             }
-            2 => Self::C { r: reader.scalar("r")?, g: reader.scalar("g")?, b: reader.scalar("b")? },
+            2 => {
+                let r = reader.scalar("r")?;
+                let mut next = |what| reader.scalar(what);
+                let (g, b) = (next("g")?, next("b")?);
+                Self::C {
+                    r,
+                    memory: MemoryChallenges { g, b, b_t: next("b_T")?, b_v: next("b_V")? },
+                }
+            }
             3 => Self::D { s1: reader.scalar("s1")?, s2: reader.scalar("s2")? },
             4 => {
                 let (s3, ledger) = (reader.scalar("s3")?, reader.scalar("ledger")?);

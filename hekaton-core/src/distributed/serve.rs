@@ -22,7 +22,7 @@ use crate::protocol::executed::{SliceSummary, instance_id};
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use crate::system::{Clock, Times, memory, process_cpu_seconds};
-use hekaton_circuit::{Masking, MemoryChallenges, PreparedCircuit};
+use hekaton_circuit::{Masking, PreparedCircuit};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -570,7 +570,7 @@ impl<P: Pool> Listener<'_, '_, P> {
         Ok(match phase {
             BlockPhase::A { d, .. } => Part::encode(&blocks.commit(&d)?),
             BlockPhase::B { proofs } => blocks.prove(&proofs)?.encode(),
-            BlockPhase::C { r, g, b } => blocks.weigh(r, &MemoryChallenges { g, b })?.encode(),
+            BlockPhase::C { r, memory } => blocks.weigh(r, &memory)?.encode(),
             BlockPhase::D { s1, s2 } => Part::encode(&blocks.fold_blocks(s1, s2)?),
             BlockPhase::E { s3, ledger, q } => {
                 let rounds = blocks.start(s3, &q, ledger)?;

@@ -56,7 +56,7 @@ pub(super) fn execute_on_ranks<'c>(
     };
     debug_assert_eq!(public.len(), vk.public.len());
     let digests = slices.into_iter().flat_map(|slice| slice.digests).collect();
-    Ok(Executed { values: Values::OnRanks(circuit), public, digests })
+    Ok(Executed { values: Values::OnRanks(circuit), public, digests, inputs: None })
 }
 
 /// Waits for all ranks, and checks the shape of what they tell.

@@ -18,7 +18,8 @@ use crate::tests::binding::{Rule, Square};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::verify_with_test_keys as verify;
 use hekaton_arith::{Fr, G1Point, Group};
-use hekaton_circuit::MemoryChallenges;
+use hekaton_circuit::{Circuit, MemoryChallenges};
+use hekaton_testing::{BASE, Digits, Histogram, Shop, Shopping};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -82,13 +83,16 @@ fn run_with(
     double: Double<'_>,
 ) -> Result<ProvenRun, ProveError> {
     let ends = Endpoint::network(provers.len());
-    run_over(ends, bench, provers, design.into(), options, &|_| Box::new(Merlin::new()), double)
+    let (input, sponge) = (Fr::from(INPUT), |_| Box::new(Merlin::new()) as Box<dyn Sponge>);
+    run_over(ends, bench, &input, provers, design.into(), options, &sponge, double)
 }
 
-/// [`run_with`] over any network and any sponge.
-fn run_over(
+/// [`run_with`] of any circuit over any network and any sponge.
+#[allow(clippy::too_many_arguments, reason = "all of them differ between tests")]
+fn run_over<C: Circuit>(
     ends: Vec<Endpoint>,
-    bench: &Bench<Squares>,
+    bench: &Bench<C>,
+    input: &C::Input,
     provers: &[usize],
     design: Design,
     options: &ProveOptions<'_>,
@@ -100,8 +104,7 @@ fn run_over(
         Some(fanout) => end.with_leaders(fanout),
         None => end,
     });
-    let input = Fr::from(INPUT);
-    let circuit = bench.with_input(&input);
+    let circuit = bench.with_input(input);
     let own = pool(2);
     let hello = |provers| Hello::new(&circuit, &bench.keys, provers, &*own).unwrap();
     let work = |rank: usize| {
@@ -177,6 +180,48 @@ fn a50_ranks_do_not_change_the_proof() {
         }
         verify(&bench.keys.verifying, &expected.public_values, expected.proof.as_bytes()).unwrap();
     }
+}
+
+/// Adversarial test 50 with buses, tables and memories: masks depend on all private inputs, jobs carry
+/// counts, cells and accesses, and marked values are synthesized on the ranks. Circuits with buses are
+/// executed by rank 0, whatever the design says.
+#[test]
+fn a50_ranks_do_not_change_the_proof_with_buses() {
+    let options = || ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
+    fn same<C: Circuit>(circuit: C, input: &C::Input, options: &dyn Fn() -> ProveOptions<'static>) {
+        let bench = Bench::new(circuit, true);
+        let expected =
+            prove(&bench.circuit, input, &bench.keys, &bench.engine, &options()).unwrap();
+        let vk = &bench.keys.verifying;
+        verify(vk, &expected.public_values, expected.proof.as_bytes()).unwrap();
+        for provers in [&[1][..], &[0, 1], &[0, 2, 1], &[1, 1, 1]] {
+            for design in Design::all(Scheduling::Dynamic) {
+                let ends = Endpoint::network(provers.len());
+                let sponge = |_| Box::new(Merlin::new()) as Box<dyn Sponge>;
+                let run = run_over(
+                    ends,
+                    &bench,
+                    input,
+                    provers,
+                    design,
+                    &options(),
+                    &sponge,
+                    &|_, end, work| work(&end),
+                );
+                let run = run.unwrap();
+                assert_eq!(
+                    run.proof.as_bytes(),
+                    expected.proof.as_bytes(),
+                    "{provers:?} {design:?}"
+                );
+            }
+        }
+    }
+    same(Shop::new(3), &Shopping::new(3), &options);
+    let digits = (0..6).map(|i| i * i % BASE).collect();
+    let input = Digits { digits, asked: 4, clear: true };
+    let histogram = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
+    same(histogram, &input, &options);
 }
 
 /// A run with events in which messages of worker ranks are changed. Scheduling is static, so that
@@ -339,7 +384,7 @@ fn malformed_answers_name_the_rank() {
         (Kind::Proven, |f| f.content[POINT] = 0, "A at byte 8"),
         (
             Kind::Committed,
-            |f| f.content[POINT..].copy_from_slice(&outside_the_subgroup().0.to_compressed()),
+            |f| f.content[POINT..][..48].copy_from_slice(&outside_the_subgroup().0.to_compressed()),
             "not in the subgroup",
         ),
         (

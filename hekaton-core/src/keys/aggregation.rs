@@ -16,6 +16,15 @@ pub struct AggregationKey {
     types: usize,
 }
 
+/// The parts of the public sums S_i that only circuits with buses have (spec: buses#preprocessed).
+#[derive(Clone, Copy, Debug)]
+pub struct BusParts<'a> {
+    /// ST for each type, the part that b_T multiplies.
+    pub tags: &'a [G1Point],
+    /// SV for each instance, the part that b_V multiplies.
+    pub values: &'a [G1Point],
+}
+
 impl AggregationKey {
     /// The kind of key file.
     pub const KIND: &'static str = "aggregation key";
@@ -39,6 +48,11 @@ impl AggregationKey {
             ("gamma", key.sections.get::<G2Point>("gamma")?.len(), 1),
             ("elements", key.sections.get::<[G2Point; 3]>("elements")?.len(), types),
         ];
+        let mut lengths = lengths.to_vec();
+        if let Some(buses) = key.buses()? {
+            lengths.push(("stag", buses.tags.len(), types));
+            lengths.push(("sv", buses.values.len(), instances));
+        }
         for (section, found, expected) in lengths {
             if found != expected {
                 return Err(key
@@ -113,6 +127,18 @@ impl AggregationKey {
         self.sections.get("sg")
     }
 
+    /// Returns the parts of S_i that b_T and b_V multiply; `None` for circuits without buses.
+    ///
+    /// # Errors
+    /// When only one of the two sections is there, or one is damaged.
+    pub fn buses(&self) -> Result<Option<BusParts<'_>>, KeyFileError> {
+        // A key has types and instances, so its sections are not empty.
+        if self.sections.bytes_of("stag") == 0 && self.sections.bytes_of("sv") == 0 {
+            return Ok(None);
+        }
+        Ok(Some(BusParts { tags: self.sections.get("stag")?, values: self.sections.get("sv")? }))
+    }
+
     /// Returns the type of each instance.
     ///
     /// # Errors
@@ -137,16 +163,20 @@ impl AggregationKey {
         self.sections.get("elements")
     }
 
-    /// Computes `S_i = St_i + g Sg_c + b Sb_i` for each instance of type c (spec:
-    /// memory-check#preprocessed).
+    /// Computes `S_i = St_i + g Sg_c + b Sb_i`, in circuits with buses plus `b_T ST_c + b_V SV_i`, for
+    /// each instance of type c (spec: memory-check#preprocessed, buses#preprocessed).
     ///
     /// # Errors
     /// When the section is missing or damaged.
     pub fn s(&self, memory: &MemoryChallenges) -> Result<Vec<G1Point>, KeyFileError> {
         // g multiplies one point per type, not one per instance.
-        let by_type = G1Point::mul_all(self.sg()?, &memory.g);
+        let mut by_type = G1Point::mul_all(self.sg()?, &memory.g);
         let mut out = G1Point::mul_all(self.sb()?, &memory.b);
         G1Point::batch_add(&mut out, self.st()?);
+        if let Some(BusParts { tags, values }) = self.buses()? {
+            G1Point::batch_add(&mut by_type, &G1Point::mul_all(tags, &memory.b_t));
+            G1Point::batch_add(&mut out, &G1Point::mul_all(values, &memory.b_v));
+        }
         let sg: Vec<G1Point> = self.type_of()?.iter().map(|kind| by_type[*kind as usize]).collect();
         G1Point::batch_add(&mut out, &sg);
         Ok(out)

@@ -92,6 +92,8 @@ pub(crate) fn have_wiring(keys: &ProverKeys, wiring: &Wiring) -> Result<bool, Ke
         && keys.aggregation.instances() == n
         && keys.aggregation.type_of()? == wiring.type_of
         && vk.type_map == wiring.type_map_digest()
+        && vk.has_buses() != wiring.buses.is_empty()
+        && keys.aggregation.buses()?.is_some() == vk.has_buses()
         && vk.public == wiring.public
         && vk.constants == wiring.constants)
 }
@@ -195,6 +197,7 @@ fn same_constraints(
 /// one, so the matrices are in memory only once.
 fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifference>, KeyFileError> {
     let matrices = key.matrices()?;
+    let shapes = R1csDifference::of_shapes(&key.layout(), &r1cs.layout);
     let (rows, found) = (key.constraints(), r1cs.constraints());
     let sides: Vec<_> = matrices.iter().zip(r1cs.matrices.all()).collect();
     let same = |row: &usize| sides.iter().all(|(m, code)| m.is_same(*row, code, *row));
@@ -202,6 +205,7 @@ fn first_difference(key: &ProvingKey, r1cs: &R1cs) -> Result<Option<R1csDifferen
     let differs = differs.or_else(|| (rows != found).then(|| rows.min(found)));
     key.matrices_used();
     Ok(match differs {
+        _ if shapes.is_some() => shapes,
         Some(row) => Some(R1csDifference::Row(row)),
         None if key.variables() != r1cs.variables => {
             Some(R1csDifference::Variables(key.variables(), r1cs.variables))

@@ -3,10 +3,11 @@
 
 use super::sections::{KeyFileError, Sections};
 use crate::encoding::{DecodeError, Encode, Reader, put_string};
+use crate::mirage::BusCounts;
 use crate::verifier::verifying_key::{KeyType, Trust, VerifyingKey};
 use hekaton_arith::{G1Point, G2Point, Gt};
 use hekaton_circuit::Masking;
-use hekaton_circuit::prover::VariableLayout;
+use hekaton_circuit::prover::{BusShape, VariableLayout};
 use std::ops::Range;
 
 /// The maximum number of subcircuits of a family: the powers for more would not fit any machine.
@@ -21,6 +22,15 @@ pub struct FamilyType {
     pub kind: KeyType,
     /// Its number of slots, mask slots included.
     pub slots: usize,
+    /// What it has for buses.
+    pub buses: BusShape,
+}
+
+impl FamilyType {
+    /// The order of its variables.
+    pub fn variables(&self) -> VariableLayout {
+        VariableLayout::new(self.slots, Masking::Unmasked).with(self.buses)
+    }
 }
 
 /// What a family key says in addition to its vectors of points.
@@ -65,10 +75,6 @@ impl FamilyHeader {
         SharedPoints { alpha_beta, k, psi_1, phi_2 }
     }
 
-    fn masking(&self) -> Masking {
-        Masking::new(self.zero_knowledge)
-    }
-
     #[allow(clippy::cast_possible_truncation, reason = "readers refuse longer lists")]
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![self.trust.code()];
@@ -77,7 +83,7 @@ impl FamilyHeader {
         out.extend_from_slice(&(self.instances as u64).to_le_bytes());
         out.push(u8::from(self.zero_knowledge));
         out.extend_from_slice(&(self.types.len() as u32).to_le_bytes());
-        for FamilyType { kind, slots } in &self.types {
+        for FamilyType { kind, slots, .. } in &self.types {
             put_string(&mut out, &kind.name);
             out.extend_from_slice(&kind.r1cs);
             out.extend_from_slice(&(*slots as u64).to_le_bytes());
@@ -107,7 +113,7 @@ impl FamilyHeader {
         VerifyingKey::read_types(&mut reader, u64::MAX, |reader, kind| {
             let masks = Masking::new(zero_knowledge).slots() as u64;
             let slots = bounded(reader, "number of slots", masks..MAX_SLOTS)?;
-            types.push(FamilyType { kind, slots });
+            types.push(FamilyType { kind, slots, buses: BusShape::default() });
             Ok(())
         })?;
         let code = reader.array("e(alpha, beta)")?;
@@ -156,13 +162,14 @@ impl FamilyKey {
     /// When a section is missing, has the wrong length, or the header cannot be decoded.
     pub fn new(sections: Sections) -> Result<Self, KeyFileError> {
         let bytes = sections.get::<u8>("header")?;
-        let header = FamilyHeader::from_bytes(bytes)
+        let mut header = FamilyHeader::from_bytes(bytes)
             .map_err(|e| sections.damaged("header", e.to_string()))?;
+        Self::read_shapes(&sections, &mut header)?;
         let mut ranges = Vec::new();
         let mut end = 0;
         for kind in &header.types {
             let start = end;
-            end += VariableLayout::new(kind.slots, header.masking()).public().len();
+            end += kind.variables().public().len();
             ranges.push(start..end);
         }
         let powers = 2 * header.instances.next_power_of_two() - 1;
@@ -184,6 +191,24 @@ impl FamilyKey {
         Ok(key)
     }
 
+    /// Reads what the types have for buses: a section that families without buses do not have.
+    fn read_shapes(sections: &Sections, header: &mut FamilyHeader) -> Result<(), KeyFileError> {
+        if sections.bytes_of("buses") == 0 {
+            return Ok(());
+        }
+        let shapes = sections.get::<BusCounts>("buses")?;
+        if shapes.len() != header.types.len() {
+            let why = format!("{} types, expected {}", shapes.len(), header.types.len());
+            return Err(sections.damaged("buses", why));
+        }
+        for (kind, counts) in header.types.iter_mut().zip(shapes) {
+            kind.buses = counts.shape(MAX_SLOTS).ok_or_else(|| {
+                sections.damaged("buses", format!("inconsistent counts {counts:?}"))
+            })?;
+        }
+        Ok(())
+    }
+
     /// The sections of a key, for [`Self::new`].
     pub(crate) fn sections_of(
         header: &FamilyHeader,
@@ -199,6 +224,10 @@ impl FamilyKey {
         sections.push("ic", ic);
         sections.push("gamma", vec![gamma]);
         sections.push("elements", elements);
+        let shapes: Vec<_> = header.types.iter().map(|kind| BusCounts::of(kind.buses)).collect();
+        if shapes.iter().any(Option::is_some) {
+            sections.push("buses", shapes.into_iter().map(Option::unwrap_or_default).collect());
+        }
         sections
     }
 
@@ -280,7 +309,10 @@ impl FamilyKey {
     /// When a section is missing or damaged.
     pub fn digest(&self) -> Result<[u8; 32], KeyFileError> {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 key family");
-        for section in Self::SECTIONS {
+        // The last section is there only in families with buses, whose header does not tell: without
+        // its digest other shapes could go with the same points.
+        let buses = (self.sections.bytes_of("buses") > 0).then_some("buses");
+        for section in Self::SECTIONS.into_iter().chain(buses) {
             let bytes = self.sections.get::<u8>(section)?;
             hasher.update(blake3::hash(bytes).as_bytes());
         }

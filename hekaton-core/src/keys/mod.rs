@@ -9,7 +9,7 @@ mod prover_keys;
 mod sections;
 mod stored_rows;
 
-pub use aggregation::AggregationKey;
+pub use aggregation::{AggregationKey, BusParts};
 pub use circuit_match::{CircuitMismatch, check_circuit, check_family_circuit};
 pub(crate) use circuit_match::{have_wiring, keys_match};
 pub(crate) use family::MAX_INSTANCES;

@@ -42,6 +42,55 @@ pub enum TypeError {
         /// The slot.
         slot: usize,
     },
+    /// A marked value is not bound by the constraints.
+    #[error(
+        "type '{kind}': the commitment does not bind marked value {marked}, counted from 0 in the \
+         order of the calls of commit: it is in no constraint or a combination of others"
+    )]
+    MarkedRank {
+        /// The type.
+        kind: String,
+        /// The marked value.
+        marked: usize,
+    },
+    /// A row of a bus entry is not as required.
+    #[error("type '{kind}': bus entry {entry}{bus}: {why}")]
+    Entry {
+        /// The type.
+        kind: String,
+        /// The entry, in the order in which synthesize adds them.
+        entry: usize,
+        /// The bus, if there is one: ` of bus '..'`.
+        bus: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A row of a scaled value is not as required.
+    #[error("type '{kind}': the value of a bus entry (row {row}): {why}")]
+    Scaled {
+        /// The type.
+        kind: String,
+        /// The row.
+        row: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A parameter or a pair is in no row, so that the key does not bind it.
+    #[error("type '{kind}': {what} {index} is in no constraint, so keys would not bind its value")]
+    UnusedConstant {
+        /// The type.
+        kind: String,
+        /// `parameter` or `pair`.
+        what: &'static str,
+        /// Its index.
+        index: usize,
+    },
+    /// The type was synthesized for another layout.
+    #[error("type '{kind}': the layout has other slots, buses, parameters or pairs")]
+    Layout {
+        /// The type.
+        kind: String,
+    },
     /// The variables are not split into pub | com | e | aux.
     #[error(
         "type '{kind}': variable {variable} is in {parts} of the parts pub, com, e \
@@ -161,6 +210,119 @@ fn check_memory_rows(r1cs: &R1cs) -> Result<(), TypeError> {
     Ok(())
 }
 
+/// A term of a row that a type must not have, for messages.
+fn name_of(layout: &VariableLayout, variable: usize) -> String {
+    let bus = layout.bus_challenges();
+    match variable {
+        VariableLayout::ONE => "a constant".into(),
+        v if v == layout.g() => "the challenge g".into(),
+        v if bus.is_some_and(|[b_t, _]| v == b_t) => "the challenge b_T".into(),
+        v if bus.is_some_and(|[_, b_v]| v == b_v) => "the challenge b_V".into(),
+        v if layout.addresses().contains(&v) => "the address of a slot".into(),
+        v if layout.multiplicities().contains(&v) => "the multiplicity of a slot".into(),
+        v if layout.pairs().contains(&v) => format!("pair {}", v - layout.pairs().start),
+        v if layout.masks().contains(&v) => "a mask".into(),
+        v if v == layout.sum() => "the sum e".into(),
+        v if layout.inverses().contains(&v) => "an inverse of the memory check".into(),
+        v if layout.scaled().contains(&v) => "a scaled value".into(),
+        v => format!("variable {v}, which is not committed: mark it with commit"),
+    }
+}
+
+/// Whether a variable is fixed before the challenges and the same under all of them: a constant, a
+/// parameter, a shared wire or a marked value.
+fn is_fixed(layout: &VariableLayout, variable: usize) -> bool {
+    variable == VariableLayout::ONE
+        || layout.parameters().contains(&variable)
+        || layout.committed().contains(&variable) && !layout.masks().contains(&variable)
+}
+
+/// The tag of an entry's fingerprint `g + b_T T + k + b_V v`, if it has that form: g once, one tag,
+/// and otherwise only what is fixed, pairs, scaled values, and b_V with a constant value.
+fn tag_of(r1cs: &R1cs, row: usize) -> Result<Fr, String> {
+    let layout = &r1cs.layout;
+    let Some([b_t, b_v]) = layout.bus_challenges() else {
+        return Err("the circuit has no buses".into());
+    };
+    let (mut g, mut tag) = (Fr::zero(), Fr::zero());
+    for (k, variable) in r1cs.side(1).terms(row) {
+        match variable {
+            v if v == layout.g() => g += k,
+            v if v == b_t => tag += k,
+            v if v == b_v || is_fixed(layout, v) => {}
+            v if layout.pairs().contains(&v) || layout.scaled().contains(&v) => {}
+            v => return Err(format!("its key has {}", name_of(layout, v))),
+        }
+    }
+    match g == Fr::ONE {
+        true => Ok(tag),
+        false => Err("its fingerprint does not have g with the coefficient 1".into()),
+    }
+}
+
+/// Checks the rows of bus entries and of their values (spec: buses#asserts). `buses` are the names of
+/// the buses, in the order of their tags from 1.
+fn check_bus_rows(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
+    let layout = &r1cs.layout;
+    let [a, _, c] = &r1cs.matrices.all();
+    let shape = layout.shape();
+    for (entry, u) in layout.inverses().skip(layout.slots()).enumerate() {
+        let row = layout.entry_row(entry);
+        let error = |bus: &str, why: String| {
+            let (kind, bus) = (r1cs.name.clone(), bus.to_owned());
+            Err(TypeError::Entry { kind, entry, bus, why })
+        };
+        if r1cs.constraints() <= row || !same_row(a, row, &[u]) {
+            return error("", format!("row {row} is not u F = mu"));
+        }
+        let tag = match tag_of(r1cs, row) {
+            Ok(tag) => tag,
+            Err(why) => return error("", why),
+        };
+        // Tags are 1, 2, ...: 0 is that of slots, and any other one has no owner.
+        let bus = buses.iter().zip(1u32..).find(|(_, number)| Fr::from(*number) == tag);
+        let Some((bus, _)) = bus else {
+            return error("", format!("no bus has the tag {}", hekaton_circuit::show(&tag)));
+        };
+        let bus = format!(" of bus '{bus}'");
+        if let Some((_, v)) = c.terms(row).find(|(_, v)| !is_fixed(layout, *v)) {
+            return error(&bus, format!("its multiplicity has {}", name_of(layout, v)));
+        }
+    }
+    for (index, y) in layout.scaled().enumerate() {
+        let row = layout.scaled_row(index);
+        let error = |why: String| Err(TypeError::Scaled { kind: r1cs.name.clone(), row, why });
+        let b_v = layout.bus_challenges().map(|[_, b_v]| b_v);
+        let holds = r1cs.constraints() > row
+            && b_v.is_some_and(|b_v| same_row(&r1cs.side(1), row, &[b_v]))
+            && same_row(c, row, &[y]);
+        if !holds {
+            return error("it is not v b_V = y".into());
+        }
+        if let Some((_, v)) = a.terms(row).find(|(_, v)| !is_fixed(layout, *v)) {
+            return error(format!("it has {}", name_of(layout, v)));
+        }
+    }
+    // Otherwise its point would be zero, and nothing would depend on its value.
+    let constants = [
+        ("parameter", layout.parameters(), shape.parameters),
+        ("pair", layout.pairs(), shape.pairs),
+    ];
+    for (what, range, count) in constants {
+        let mut used = vec![false; count];
+        for matrix in r1cs.matrices.all() {
+            let terms = (0..matrix.rows()).flat_map(|row| matrix.terms(row));
+            for (_, variable) in terms.filter(|(k, v)| range.contains(v) && !k.is_zero()) {
+                used[variable - range.start] = true;
+            }
+        }
+        if let Some(index) = used.iter().position(|used| !used) {
+            return Err(TypeError::UnusedConstant { kind: r1cs.name.clone(), what, index });
+        }
+    }
+    Ok(())
+}
+
 /// Checks that no row of the author uses a variable of the memory check (spec:
 /// memory-check#asserts): a row on e, x_j or u_j could tie the terms of the ledger sum to something
 /// else, one on a mask would bind the blinding.
@@ -173,9 +335,12 @@ fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
         for (_, variable) in matrix.terms(row) {
             let wire = match &variable {
                 v if *v == sum => "the sum e",
+                // A parameter is a constant of the instance.
+                v if layout.parameters().contains(v) => continue,
                 v if layout.preprocessed().contains(v) => "a preprocessed wire",
                 v if layout.masks().contains(v) => "a mask",
                 v if layout.inverses().contains(v) => "an inverse of the memory check",
+                v if layout.scaled().contains(v) => "a scaled value of a bus entry",
                 _ => continue,
             };
             return Err(TypeError::ReservedWire { kind: r1cs.name.clone(), row, wire });
@@ -184,8 +349,14 @@ fn check_reserved(r1cs: &R1cs) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Checks all asserts on the R1CS of a type (spec: memory-check#asserts).
+/// Checks all asserts on the R1CS of a type of a circuit without buses (spec: memory-check#asserts).
 pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
+    check_type_with(r1cs, &[])
+}
+
+/// Checks all asserts on the R1CS of a type (spec: memory-check#asserts, buses#asserts) of a circuit
+/// with buses of these names.
+pub(crate) fn check_type_with(r1cs: &R1cs, buses: &[String]) -> Result<(), TypeError> {
     let kind = || r1cs.name.clone();
     let (constraints, variables) = (r1cs.constraints(), r1cs.variables);
     // Indices of the key files are u32, and the domain must stay below the 2-adicity of r - 1.
@@ -193,6 +364,7 @@ pub(crate) fn check_type(r1cs: &R1cs) -> Result<(), TypeError> {
         return Err(TypeError::Size { kind: kind(), constraints, variables });
     }
     check_memory_rows(r1cs)?;
+    check_bus_rows(r1cs, buses)?;
     check_reserved(r1cs)?;
     // e is not in the fingerprint rows either: same_row above allows no other variable.
     VariablePartition::new(r1cs).check(&r1cs.name, variables)?;
@@ -239,7 +411,11 @@ pub(crate) fn check_rank(r1cs: &R1cs) -> Result<(), TypeError> {
         }
         let Some((pivot, inverse)) = column.iter().find_map(|(p, k)| Some((*p, k.inverse()?)))
         else {
-            return Err(TypeError::Rank { kind: r1cs.name.clone(), slot });
+            let kind = r1cs.name.clone();
+            return Err(match slot.checked_sub(r1cs.layout.slots()) {
+                Some(marked) => TypeError::MarkedRank { kind, marked },
+                None => TypeError::Rank { kind, slot },
+            });
         };
         column.values_mut().for_each(|k| *k *= inverse);
         reduced.push((pivot, column));

@@ -5,7 +5,7 @@ use crate::keys::{KeyFileError, Sections};
 use ark_ff::Field;
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, Scalars, fr_from_bytes};
 use hekaton_circuit::Masking;
-use hekaton_circuit::prover::{Matrix, VariableLayout};
+use hekaton_circuit::prover::{BusShape, Matrix, VariableLayout};
 use std::ops::Range;
 
 /// Sizes of a type, in the section `shape`.
@@ -40,10 +40,40 @@ impl Shape {
     fn domain(&self) -> usize {
         self.domain as usize
     }
+}
 
-    /// The order of the variables. A key does not say which of its slots are masks, and need not.
-    fn layout(&self) -> VariableLayout {
-        VariableLayout::new(self.slots(), Masking::Unmasked)
+/// What a type has for buses, in the section `buses`, which other types do not have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(crate) struct BusCounts {
+    buses: u64,
+    parameters: u64,
+    pairs: u64,
+    marked: u64,
+    entries: u64,
+    scaled: u64,
+}
+
+impl BusCounts {
+    /// The counts of a type, if it needs the section.
+    pub(crate) fn of(shape: BusShape) -> Option<Self> {
+        let BusShape { buses, parameters, pairs, marked, entries, scaled } = shape;
+        let [parameters, pairs, marked, entries, scaled] =
+            [parameters, pairs, marked, entries, scaled].map(|count| count as u64);
+        let counts = Self { buses: buses.into(), parameters, pairs, marked, entries, scaled };
+        (shape != BusShape::default()).then_some(counts)
+    }
+
+    /// The shape, if no count is above a limit.
+    #[allow(clippy::cast_possible_truncation, reason = "bounded by u32::MAX")]
+    pub(crate) fn shape(self, limit: u64) -> Option<BusShape> {
+        let Self { buses, parameters, pairs, marked, entries, scaled } = self;
+        let counts = [parameters, pairs, marked, entries, scaled];
+        if buses > 1 || counts.iter().any(|count| *count > limit) {
+            return None;
+        }
+        let [parameters, pairs, marked, entries, scaled] = counts.map(|count| count as usize);
+        Some(BusShape { buses: buses == 1, parameters, pairs, marked, entries, scaled })
     }
 }
 
@@ -70,6 +100,7 @@ pub struct ProvingKey {
     sections: Sections,
     pub(crate) name: String,
     pub(crate) shape: Shape,
+    buses: BusShape,
     pub(crate) elements: Elements,
     pub(crate) domain: Domain,
     coefficients: Vec<Fr>,
@@ -132,11 +163,19 @@ impl ProvingKey {
         // Sections refer to variables by u32; more slots than variables would put the offsets of
         // the layout out of range.
         let limit = u64::from(u32::MAX);
-        if shape.constraints > shape.domain
-            || shape.variables > limit
-            || shape.slots > limit
-            || shape.variables < shape.layout().len() as u64
-        {
+        if shape.constraints > shape.domain || shape.variables > limit || shape.slots > limit {
+            return Err(bad("shape", format!("inconsistent sizes {shape:?}")));
+        }
+        let buses = match sections.bytes_of("buses") {
+            0 => BusShape::default(),
+            _ => {
+                let counts = *sections.one::<BusCounts>("buses")?;
+                let bad = || bad("buses", format!("inconsistent counts {counts:?}"));
+                counts.shape(limit).ok_or_else(bad)?
+            }
+        };
+        let layout = VariableLayout::new(shape.slots(), Masking::Unmasked).with(buses);
+        if shape.variables < layout.len() as u64 || shape.constraints < layout.rows() as u64 {
             return Err(bad("shape", format!("inconsistent sizes {shape:?}")));
         }
         // Decoded once, canonically; the matrices refer to them by index.
@@ -149,7 +188,8 @@ impl ProvingKey {
         if coefficients.get(..2) != Some(&[Fr::ONE, -Fr::ONE]) {
             return Err(bad("coefficients", "the table does not start with 1 and -1".into()));
         }
-        let key = Self { name: name.to_owned(), shape, elements, domain, coefficients, sections };
+        let name = name.to_owned();
+        let key = Self { name, shape, buses, elements, domain, coefficients, sections };
         key.check_lengths()?;
         // Checking must not keep the whole key resident.
         key.sections.release_all();
@@ -167,8 +207,8 @@ impl ProvingKey {
                 bad(section, format!("{found} elements, expected {expected}"))
             }
         };
-        let (variables, slots) = (self.shape.variables(), self.shape.slots());
-        length("d", self.d_query()?.len(), slots)?;
+        let variables = self.shape.variables();
+        length("d", self.d_query()?.len(), self.layout().committed().len())?;
         length("l", self.l_query()?.len(), self.layout().auxiliary(variables).len())?;
         length("h", self.h_query()?.len(), self.domain.size())?;
         let sparse = [
@@ -196,9 +236,10 @@ impl ProvingKey {
         &self.name
     }
 
-    /// Returns the order of the variables of a subcircuit (spec: memory-check#variables).
+    /// Returns the order of the variables of a subcircuit (spec: memory-check#variables). A key does
+    /// not say which of its slots are masks, and need not.
     pub fn layout(&self) -> VariableLayout {
-        self.shape.layout()
+        VariableLayout::new(self.slots(), Masking::Unmasked).with(self.buses)
     }
 
     /// Returns the number of variables of a subcircuit.
@@ -246,7 +287,7 @@ impl ProvingKey {
         &["l"],
         &["a", "a_variables"],
         &["b", "b_variables"],
-        &["x", "x_variables", "d", "shape", "elements"],
+        &["x", "x_variables", "d", "shape", "buses", "elements"],
     ];
 
     /// Returns the length in bytes of the largest group of sections that a prover uses at once.

@@ -1,7 +1,7 @@
 //! Setup of one type (spec: mirage#setup).
 
 use super::asserts::{TypeError, VariablePartition};
-use super::key::{Elements, Shape};
+use super::key::{BusCounts, Elements, Shape};
 use crate::keys::Sections;
 use ark_ff::{Field, One, Zero};
 use hekaton_arith::{
@@ -237,6 +237,9 @@ pub(crate) fn setup_type(
             domain: n,
         }],
     );
+    if let Some(counts) = BusCounts::of(r1cs.layout.shape()) {
+        sections.push("buses", vec![counts]);
+    }
     // Not published: [beta]_1, B in G1 and [Theta]_1. No prover needs them, and soundness is argued
     // without them (spec: mirage#queries).
     sections.push(

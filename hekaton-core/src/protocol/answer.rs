@@ -154,6 +154,7 @@ mod tests {
         let answer = |instance| ProofResponse {
             instance,
             proof: MirageProof { a: g1, b: g2, c: g1, e: Fr::zero() },
+            mark: [0; 32],
         };
         for n in [1, 5, 2100] {
             let good: Vec<ProofResponse> = (0..n).map(answer).collect();
@@ -170,7 +171,7 @@ mod tests {
             }
         }
         assert_eq!(find_outside::<Commitment>(&[]), None);
-        let commitments = [g1, g1, bad_1].map(|d| Commitment { instance: 0, d });
+        let commitments = [g1, g1, bad_1].map(|d| Commitment { instance: 0, d, mark: [0; 32] });
         assert_eq!(find_outside(&commitments), Some(2));
     }
 }

@@ -20,10 +20,11 @@ use crate::rank_error::RankError;
 use crate::verifier::proof::Proof;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
+use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, Group, fr_from_uniform};
-use hekaton_circuit::prover::Prefix;
 use hekaton_circuit::{
     Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput,
+    SynthesizeError,
 };
 
 /// Why the coordinator stopped.
@@ -59,6 +60,24 @@ pub enum CoordinatorError {
         /// Their indices.
         instances: Vec<usize>,
     },
+    /// The prove round has other marked values than the commit round.
+    #[error(
+        "instance {instance} of type '{kind}': its marked values are others than those that it \
+         committed to, so one of them depends on a challenge (the development mode names it) or \
+         the hardware is faulty; no proof was produced"
+    )]
+    Marked {
+        /// The instance.
+        instance: usize,
+        /// Its type.
+        kind: String,
+    },
+    /// The entries of the buses do not cancel.
+    #[error(
+        "every subcircuit's proof verifies, but the entries of the buses do not cancel: check the \
+         circuit on this input, which names them; no proof was produced"
+    )]
+    Buses,
     /// Every subcircuit's proof verifies, but the aggregate does not.
     #[error(
         "every subcircuit's proof verifies, but the aggregate does not ({0}); no proof was produced"
@@ -130,6 +149,7 @@ fn list(instances: &[usize]) -> String {
 
 /// An executed circuit with its keys: the coordinator before the commit round.
 pub struct Coordinator<'a> {
+    circuit: &'a PreparedCircuit<'a>,
     keys: &'a ProverKeys,
     key_digest: [u8; 32],
     shared: Shared<'a>,
@@ -187,11 +207,12 @@ impl<'a> Coordinator<'a> {
         executed: Executed<'a>,
     ) -> Self {
         let (layout, vk) = (circuit.layout(), &keys.verifying);
-        let Executed { values, public, digests } = executed;
+        let Executed { values, public, digests, inputs } = executed;
         let key_digest = vk.digest();
         #[allow(clippy::cast_possible_truncation, reason = "there are fewer types than 2^32")]
         let type_of = layout.instance_ids().map(|id| layout.type_index(id) as u32).collect();
         Self {
+            circuit,
             keys,
             key_digest,
             shared: Shared::new(&keys.aggregation, vk.k),
@@ -199,7 +220,7 @@ impl<'a> Coordinator<'a> {
             masking: Masking::new(vk.zero_knowledge),
             type_of,
             values,
-            execution_digest: execution_digest(&key_digest, &digests),
+            execution_digest: execution_digest(&key_digest, &digests, inputs.as_ref()),
             digests,
             public_values: public,
         }
@@ -335,16 +356,19 @@ impl<'a> Coordinator<'a> {
         OwnJob { instance, randomness, masks }
     }
 
-    /// The job of one instance in the commit round, which needs no private input.
+    /// The job of one instance in the commit round, which needs its private input only if its type has
+    /// marked values.
     ///
     /// # Errors
-    /// When the values are on ranks, and executing the instance again fails.
+    /// When the values are on ranks, and executing the instance again fails, or the circuit has no
+    /// private input for it.
     pub fn commit_job(
         &self,
         instance: usize,
         randomness: &Randomness,
     ) -> Result<Job, CoordinatorError> {
-        let (values, private) = self.values_of(instance, false)?;
+        let marks = !self.keys.types[self.kind(instance)].layout().marked().is_empty();
+        let (values, private) = self.values_of(instance, marks)?;
         Ok(self.job_of(instance, values, private, randomness))
     }
 
@@ -377,8 +401,20 @@ impl<'a> Coordinator<'a> {
         if instance >= self.instances() {
             return Ok(false);
         }
-        let Job { slots, values, .. } = self.commit_job(instance, randomness)?;
-        Ok(Prefix::new(&slots, &values, memory).is_err())
+        let Job { kind, slots, values, private, .. } = self.prove_job(instance, randomness)?;
+        let Ok(prefix) = self.circuit.prefix(instance_id(instance), &slots, &values, memory) else {
+            return Ok(true);
+        };
+        let key = &self.keys.types[kind];
+        // The entries of buses have fingerprints, too.
+        let (Some(id), Some(private)) = (self.layout.type_id(kind), private) else {
+            return Ok(false);
+        };
+        if key.layout().shape().entries == 0 {
+            return Ok(false);
+        }
+        let z = self.circuit.witness(id, self.masking, &prefix, &private, key.variables());
+        Ok(matches!(z, Err(SynthesizeError::Pole { .. })))
     }
 
     /// What all blocks of the aggregation read.
@@ -458,6 +494,16 @@ impl<'a, B: Blocks> Committed<'a, B> {
     pub fn proven(self, responses: Vec<ProofResponse>) -> Result<Proven<'a, B>, CoordinatorError> {
         let Self { coordinator, commitments, committing } = self;
         let responses = one_each("prove", coordinator.instances(), responses, |r| r.instance)?;
+        // What was proven is what was committed to before the challenges existed
+        // (spec: buses#commit-round).
+        let differs = |(commitment, response): &(&Commitment, &ProofResponse)| {
+            commitment.mark != response.mark
+        };
+        if let Some((_, response)) = commitments.iter().zip(&responses).find(differs) {
+            let instance = response.instance;
+            let kind = coordinator.type_name(instance).to_owned();
+            return Err(CoordinatorError::Marked { instance, kind });
+        }
         Ok(Proven { coordinator, commitments, committing, responses })
     }
 }
@@ -498,7 +544,15 @@ impl<B: Blocks> Proven<'_, B> {
         let instances =
             bad_subcircuits(coordinator.keys, &commitments, &responses, &memory, proof.as_bytes())?;
         if instances.is_empty() {
-            Err(CoordinatorError::Aggregate(error))
+            // With buses, the sum of all terms is not zero by construction.
+            let vk = &coordinator.keys.verifying;
+            let sum: Fr = responses.iter().map(|response| response.proof.e).sum();
+            match public_sum(vk, &coordinator.public_values, &memory) {
+                Ok(public) if vk.has_buses() && sum + public != Fr::zero() => {
+                    Err(CoordinatorError::Buses)
+                }
+                _ => Err(CoordinatorError::Aggregate(error)),
+            }
         } else {
             Err(CoordinatorError::BadSubcircuits { instances })
         }

@@ -4,7 +4,9 @@
 use crate::pool::Pool;
 use crate::verifier::verifying_key::VerifyingKey;
 use hekaton_arith::{Fr, fr_to_bytes};
-use hekaton_circuit::{Execution, ExecutionError, InstanceId, Layout, Masking, PreparedCircuit};
+use hekaton_circuit::{
+    CircuitError, Execution, ExecutionError, InstanceId, Layout, Masking, PreparedCircuit,
+};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -18,7 +20,7 @@ const AT_ONCE: usize = 256;
 /// Where the values of an execution are.
 pub(crate) enum Values<'c> {
     /// In this process, all of them.
-    Here(Execution<'c>),
+    Here(Box<Execution<'c>>),
     /// On ranks. Those of single instances can be computed again.
     OnRanks(&'c PreparedCircuit<'c>),
 }
@@ -30,7 +32,12 @@ pub(crate) struct Executed<'c> {
     pub(crate) public: Vec<Fr>,
     /// The digest of each instance.
     pub(crate) digests: Vec<InstanceDigest>,
+    /// In circuits with buses, the digest of all private inputs.
+    pub(crate) inputs: Option<InputDigest>,
 }
+
+/// The digest of the private inputs of all instances. **Keep it secret**, like [`InstanceDigest`].
+pub(crate) type InputDigest = [u8; 32];
 
 impl<'c> Executed<'c> {
     /// Executes the whole circuit in this process.
@@ -38,10 +45,15 @@ impl<'c> Executed<'c> {
         circuit: &'c PreparedCircuit<'c>,
         pool: &impl Pool,
     ) -> Result<Self, ExecutionError> {
-        let (layout, execution) = (circuit.layout(), circuit.execute()?);
+        let layout = circuit.layout();
+        let execution = circuit.execute_on(|instances, count| pool.map(instances, count))?;
         let public = execution.public(layout);
         let digests = digests(layout, &execution, 0..layout.instances(), pool);
-        Ok(Self { values: Values::Here(execution), public, digests })
+        let inputs = match layout.has_buses() {
+            true => Some(input_digest(circuit, &execution, pool)?),
+            false => None,
+        };
+        Ok(Self { values: Values::Here(Box::new(execution)), public, digests, inputs })
     }
 }
 
@@ -86,15 +98,51 @@ pub(crate) fn digests(
     in_chunks(range, pool, |range| ids(range).map(digest).collect::<Vec<_>>()).concat()
 }
 
-/// A digest of everything that masks hide: the verifying key and the values of all slots, also of
-/// those without a wire (spec: zero-knowledge#randomness).
-pub(crate) fn execution_digest(key_digest: &[u8; 32], digests: &[InstanceDigest]) -> [u8; 32] {
+/// The digest of the private inputs of all instances. Entries of buses contain values that follow from
+/// them, so masks must not be the same for two of them (spec: zero-knowledge#randomness).
+fn input_digest(
+    circuit: &PreparedCircuit<'_>,
+    execution: &Execution<'_>,
+    pool: &impl Pool,
+) -> Result<InputDigest, ExecutionError> {
+    let layout = circuit.layout();
+    let of_chunk = |range: Range<usize>| {
+        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 private inputs");
+        for id in ids(range) {
+            let private = execution.private_input(layout, id)?;
+            let bytes = circuit.encode_private(&private).map_err(|why| {
+                let kind = layout.type_name(layout.type_of(id)).to_owned();
+                let source = CircuitError::from(format!("cannot encode it: {why}"));
+                ExecutionError::PrivateInput { instance: id.index(), kind, source }
+            })?;
+            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+        }
+        Ok(*hasher.finalize().as_bytes())
+    };
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 all private inputs");
+    for digest in in_chunks(0..layout.instances(), pool, of_chunk) {
+        let digest: Result<[u8; 32], ExecutionError> = digest;
+        hasher.update(&digest?);
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// A digest of everything that masks hide: the verifying key, the values of all slots, also of those
+/// without a wire, and with buses the private inputs, from which all marked values follow
+/// (spec: zero-knowledge#randomness).
+pub(crate) fn execution_digest(
+    key_digest: &[u8; 32],
+    digests: &[InstanceDigest],
+    inputs: Option<&InputDigest>,
+) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v3 execution");
     hasher.update(key_digest);
     // The layout is bound by the key, so the number of instances is known.
     for digest in digests {
         hasher.update(digest);
     }
+    // The key tells whether there are buses.
+    inputs.map(|digest| hasher.update(digest));
     *hasher.finalize().as_bytes()
 }
 

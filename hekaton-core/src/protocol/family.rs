@@ -8,8 +8,10 @@ use crate::mirage::{Bases, ProvingKey, wipe_stack};
 use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::{KeyType, VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing, powers};
-use hekaton_circuit::prover::{VariableLayout, Wiring};
-use hekaton_circuit::{Masking, PreparedCircuit, SlotAccess, StarError, SynthesizeError};
+use hekaton_circuit::prover::{BusShape, VariableLayout, Wiring};
+use hekaton_circuit::{
+    Masking, PreparedCircuit, Preprocessed, SlotAccess, StarError, SynthesizeError,
+};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -121,6 +123,7 @@ fn setup_in_pool<E>(
     let types = (wiring.types.iter().zip(&logs)).map(|(spec, logs)| FamilyType {
         kind: KeyType { name: spec.name.clone(), r1cs: logs.r1cs },
         slots: spec.slots,
+        buses: logs.layout.shape(),
     });
     let (one_1, one_2) = (G1Point::generator(), G2Point::generator());
     let shared = &secrets.shared;
@@ -224,10 +227,18 @@ fn types_of(family: &FamilyKey, wiring: &Wiring) -> Result<Vec<usize>, DeriveErr
             kind: kind.name.clone(),
             known: header.types.iter().map(|t| t.kind.name.as_str()).collect::<Vec<_>>().join(", "),
         })?;
-        let (found, expected) = (kind.slots, header.types[number].slots);
-        match found == expected {
+        let of_family = &header.types[number];
+        let (found, expected) = (kind.slots, of_family.slots);
+        if found != expected {
+            return Err(DeriveError::Slots { kind: kind.name.clone(), found, expected });
+        }
+        // What comes from the layout must fit what the type was set up with: lists of other lengths
+        // would be cut to the shorter one.
+        let BusShape { buses, parameters, pairs, .. } = of_family.buses;
+        let expected = (buses, parameters, pairs);
+        match expected == (!wiring.buses.is_empty(), kind.parameters, kind.pairs) {
             true => Ok(number),
-            false => Err(DeriveError::Slots { kind: kind.name.clone(), found, expected }),
+            false => Err(DeriveError::Constraints { kind: kind.name.clone() }),
         }
     };
     wiring.types.iter().map(find).collect()
@@ -244,6 +255,8 @@ struct Derivation<'a> {
     st: Vec<G1Point>,
     sb: Vec<G1Point>,
     sg: Vec<G1Point>,
+    /// In circuits with buses ST of each type and SV of each instance.
+    buses: Option<[Vec<G1Point>; 2]>,
     elements: Vec<[G2Point; 3]>,
 }
 
@@ -254,18 +267,26 @@ impl<'a> Derivation<'a> {
         types: &'a [usize],
     ) -> Result<Self, KeyFileError> {
         let ic = types.iter().map(|kind| family.ic(*kind)).collect::<Result<Vec<_>, _>>()?;
-        let instances: Vec<(u32, &[SlotAccess])> = wiring.by_instance().collect();
-        let fixed = |(kind, slots): &(u32, &[SlotAccess])| {
-            let (ic, layout) = (ic[*kind as usize], wiring.variables(*kind));
-            (st_of(ic, &layout, slots), sb_of(ic, &layout, slots))
+        let layouts: Vec<VariableLayout> =
+            types.iter().map(|kind| family.header().types[*kind].variables()).collect();
+        let instances: Vec<_> = wiring.preprocessed_by_instance().collect();
+        let fixed = |(kind, slots, constants): &(u32, &[SlotAccess], Preprocessed<'_>)| {
+            let (ic, layout) = (ic[*kind as usize], &layouts[*kind as usize]);
+            let (st, sv) = bus_parts(ic, layout, constants);
+            (st_of(ic, layout, slots).add(&st), (sb_of(ic, layout, slots), sv))
         };
         let chunks = instances.par_chunks(CHUNK).flat_map_iter(|chunk| chunk.iter().map(fixed));
-        let (st, sb) = chunks.unzip();
-        let g = |(ic, kind): (&&[G1Point], u32)| ic[wiring.variables(kind).g()];
-        let sg = ic.iter().zip(0..).map(g).collect();
+        let (st, (sb, sv)): (Vec<_>, (Vec<_>, Vec<_>)) = chunks.unzip();
+        let per_type = |variable: &dyn Fn(&VariableLayout) -> Option<usize>| {
+            let points = ic.iter().zip(&layouts).map(|(ic, layout)| Some(ic[variable(layout)?]));
+            points.flatten().collect::<Vec<_>>()
+        };
+        let sg = per_type(&|layout| Some(layout.g()));
+        let stag = per_type(&|layout| Some(layout.bus_challenges()?[0]));
+        let buses = (!wiring.buses.is_empty()).then_some([stag, sv]);
         let all = family.elements()?;
         let elements = types.iter().map(|kind| all[*kind]).collect();
-        Ok(Self { family, wiring, types, st, sb, sg, elements })
+        Ok(Self { family, wiring, types, st, sb, sg, buses, elements })
     }
 
     fn aggregation_key(&self) -> Result<AggregationKey, KeyFileError> {
@@ -276,6 +297,10 @@ impl<'a> Derivation<'a> {
         sections.push("st", self.st.clone());
         sections.push("sb", self.sb.clone());
         sections.push("sg", self.sg.clone());
+        if let Some([tags, values]) = &self.buses {
+            sections.push("stag", tags.clone());
+            sections.push("sv", values.clone());
+        }
         sections.push("type_of", self.wiring.type_of.clone());
         sections.push("gamma", vec![*self.family.gamma()?]);
         sections.push("elements", self.elements.clone());
@@ -285,17 +310,23 @@ impl<'a> Derivation<'a> {
     /// The verifying key, whose commitments are sums of pairings. Pads contribute nothing
     /// (spec: aggregation#padding).
     fn verifying_key(&self, parameters: &str) -> Result<VerifyingKey, KeyFileError> {
-        let Self { family, wiring, st, sb, .. } = self;
+        let Self { family, wiring, st, sb, buses, .. } = self;
         let (header, n) = (family.header(), wiring.instances());
         // v_i = psi^2i and w_i = phi^2i, over n and not N (spec: aggregation#srs).
         let v: Vec<G2Point> = family.psi()?.iter().step_by(2).take(n).copied().collect();
         let w: Vec<G1Point> = family.phi()?.iter().step_by(2).take(n).copied().collect();
         let starts: Vec<usize> = (0..n).step_by(CHUNK).collect();
-        let parts: Vec<[MillerLoop; 2]> = starts
+        let none = Vec::new();
+        let sv = buses.as_ref().map_or(&none, |[_, values]| values);
+        let parts: Vec<[MillerLoop; 3]> = starts
             .par_iter()
             .map(|start| {
                 let chunk = *start..(start + CHUNK).min(n);
-                MillerLoop::many([list_of(st, &v, &chunk), list_of(sb, &v, &chunk)])
+                let sv = match sv.is_empty() {
+                    true => Vec::new(),
+                    false => list_of(sv, &v, &chunk),
+                };
+                MillerLoop::many([list_of(st, &v, &chunk), list_of(sb, &v, &chunk), sv])
             })
             .collect();
         let product = |at: usize| MillerLoop::product(parts.iter().map(|part| part[at]));
@@ -313,7 +344,11 @@ impl<'a> Derivation<'a> {
         };
         let gamma = MillerLoop::new(&[G1Point::sum(&w_sums)], &[*family.gamma()?]);
         let sg = MillerLoop::new(&self.sg, &v_sums);
-        let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta] = MillerLoop::finish_all([
+        let tags = match buses {
+            Some([tags, _]) => MillerLoop::new(tags, &v_sums),
+            None => MillerLoop::new(&[], &[]),
+        };
+        let all = MillerLoop::finish_all([
             product(0),
             sg,
             product(1),
@@ -321,7 +356,10 @@ impl<'a> Derivation<'a> {
             element(0),
             element(1),
             element(2),
+            tags,
+            product(2),
         ]);
+        let [cm_st, cm_sg, cm_sb, cm_gamma, cm_delta, cm_eta, cm_theta, cm_tag, cm_value] = all;
         Ok(VerifyingKey {
             circuit: header.circuit.clone(),
             parameters: parameters.to_owned(),
@@ -337,6 +375,7 @@ impl<'a> Derivation<'a> {
             cm_st,
             cm_sg,
             cm_sb,
+            buses: buses.is_some().then(|| Box::new([cm_tag, cm_value])),
             cm_gamma,
             cm_delta,
             cm_eta,
@@ -369,6 +408,24 @@ fn st_of(ic: &[G1Point], layout: &VariableLayout, slots: &[SlotAccess]) -> G1Poi
         once.push(G1Point::msm(&points, &scalars));
     }
     G1Point::sum(&once)
+}
+
+/// What an instance's parameters and pairs add to St_i, and `SV_i = IC_bV + sum v IC_kv`, which is zero
+/// in circuits without buses (spec: buses#preprocessed).
+fn bus_parts(
+    ic: &[G1Point],
+    layout: &VariableLayout,
+    constants: &Preprocessed<'_>,
+) -> (G1Point, G1Point) {
+    let Preprocessed { parameters, pairs, .. } = *constants;
+    let Some([_, b_v]) = layout.bus_challenges() else {
+        return (G1Point::msm(&ic[layout.parameters()], parameters), G1Point::IDENTITY);
+    };
+    let pair_points = &ic[layout.pairs()];
+    let [keys, values] = [0, 1].map(|at| pairs.iter().map(|p| p[at]).collect::<Vec<Fr>>());
+    let points = [&ic[layout.parameters()], pair_points].concat();
+    let st = G1Point::msm(&points, &[parameters, &keys].concat());
+    (st, ic[b_v].add(&G1Point::msm(pair_points, &values)))
 }
 
 /// `Sb_i = sum a_ij IC_x_j`.

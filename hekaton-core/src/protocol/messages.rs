@@ -44,9 +44,16 @@ pub(crate) struct OwnJob {
 pub struct Commitment {
     /// The index of the instance.
     pub instance: usize,
-    /// The commitment D to the values of its slots.
+    /// The commitment D to the values of its slots, and to its marked values.
     pub d: G1Point,
+    /// The mark of what was committed to.
+    pub mark: Mark,
 }
+
+/// A keyed digest of all values that a subcircuit committed to: the prove round must commit to the same
+/// ones (spec: buses#commit-round). The key is the subcircuit's secret randomness, so a mark tells
+/// nothing about the values. Zero where there are no marked values: slots have no choice.
+pub type Mark = [u8; 32];
 
 /// What the coordinator sends to all workers at the start of the prove round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +69,8 @@ pub struct ProofResponse {
     pub instance: usize,
     /// The proof.
     pub proof: MirageProof,
+    /// The mark of the committed values in the witness.
+    pub mark: Mark,
 }
 
 /// A value with one canonical encoding of a fixed length (docs/formats.md, "Messages").
@@ -106,11 +115,12 @@ fn scalar(reader: &mut Reader<'_>, what: &'static str) -> Result<Fr, DecodeError
 }
 
 impl Message for Commitment {
-    const LEN: usize = 8 + G1Point::COMPRESSED;
+    const LEN: usize = 8 + G1Point::COMPRESSED + size_of::<Mark>();
 
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = put_instance(self.instance);
         out.extend(self.d.to_compressed());
+        out.extend(self.mark);
         out
     }
 
@@ -123,30 +133,33 @@ impl Commitment {
     /// Decodes with this decoder for points.
     pub(crate) fn read(bytes: &[u8], g1: Decoder<G1Point>) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let out = Self { instance: instance(&mut reader)?, d: reader.point_as("D", g1)? };
+        let (instance, d) = (instance(&mut reader)?, reader.point_as("D", g1)?);
+        let mark = reader.array("mark")?;
         reader.finish()?;
-        Ok(out)
+        Ok(Self { instance, d, mark })
     }
 }
 
 impl Message for ProveRound {
-    const LEN: usize = 64;
+    const LEN: usize = 128;
 
     fn to_bytes(&self) -> Vec<u8> {
-        [fr_to_bytes(&self.memory.g), fr_to_bytes(&self.memory.b)].concat()
+        let MemoryChallenges { g, b, b_t, b_v } = &self.memory;
+        [g, b, b_t, b_v].map(fr_to_bytes).concat()
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
+        let mut next = |what| scalar(&mut reader, what);
         let memory =
-            MemoryChallenges { g: scalar(&mut reader, "g")?, b: scalar(&mut reader, "b")? };
+            MemoryChallenges { g: next("g")?, b: next("b")?, b_t: next("b_T")?, b_v: next("b_V")? };
         reader.finish()?;
         Ok(Self { memory })
     }
 }
 
 impl Message for ProofResponse {
-    const LEN: usize = 8 + 2 * G1Point::COMPRESSED + G2Point::COMPRESSED + 32;
+    const LEN: usize = 8 + 2 * G1Point::COMPRESSED + G2Point::COMPRESSED + 32 + size_of::<Mark>();
 
     fn to_bytes(&self) -> Vec<u8> {
         let MirageProof { a, b, c, e } = &self.proof;
@@ -155,6 +168,7 @@ impl Message for ProofResponse {
         out.extend(b.to_compressed());
         out.extend(c.to_compressed());
         out.extend(fr_to_bytes(e));
+        out.extend(self.mark);
         out
     }
 
@@ -175,8 +189,9 @@ impl ProofResponse {
         let (a, b) = (reader.point_as("A", g1)?, reader.point_as("B", g2)?);
         let c = reader.point_as("C", g1)?;
         let proof = MirageProof { a, b, c, e: scalar(&mut reader, "e")? };
+        let mark = reader.array("mark")?;
         reader.finish()?;
-        Ok(Self { instance, proof })
+        Ok(Self { instance, proof, mark })
     }
 }
 
@@ -189,10 +204,13 @@ mod tests {
         let g = G1Point::generator();
         let proof =
             MirageProof { a: g, b: G2Point::generator(), c: G1Point::IDENTITY, e: -Fr::from(5u64) };
-        let (commitment, response) =
-            (Commitment { instance: 7, d: g }, ProofResponse { instance: 9, proof });
-        let round =
-            ProveRound { memory: MemoryChallenges { g: Fr::from(2u64), b: -Fr::from(3u64) } };
+        let (commitment, response) = (
+            Commitment { instance: 7, d: g, mark: [1; 32] },
+            ProofResponse { instance: 9, proof, mark: [2; 32] },
+        );
+        let memory = MemoryChallenges::new(Fr::from(2u64), -Fr::from(3u64));
+        let memory = MemoryChallenges { b_t: Fr::from(5u64), b_v: -Fr::from(7u64), ..memory };
+        let round = ProveRound { memory };
         assert_eq!(Commitment::from_bytes(&commitment.to_bytes()), Ok(commitment));
         assert_eq!(ProofResponse::from_bytes(&response.to_bytes()), Ok(response));
         assert_eq!(ProveRound::from_bytes(&round.to_bytes()), Ok(round));
@@ -206,6 +224,6 @@ mod tests {
         let mut bytes = commitment.to_bytes();
         bytes[6] = 1;
         assert!(matches!(Commitment::from_bytes(&bytes), Err(DecodeError::Invalid { .. })));
-        assert!(ProveRound::from_bytes(&[0xff; 64]).is_err(), "a scalar that is not reduced");
+        assert!(ProveRound::from_bytes(&[0xff; 128]).is_err(), "a scalar that is not reduced");
     }
 }

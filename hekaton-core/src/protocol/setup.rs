@@ -3,7 +3,7 @@
 
 use crate::keys::{AggregationKey, KeyFileError, ProverKeys, Sections};
 use crate::mirage::{
-    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type,
+    Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type_with,
     setup_type, wipe_stack,
 };
 use crate::pool::LocalEngine;
@@ -15,7 +15,7 @@ use hekaton_arith::{
 };
 use hekaton_circuit::prover::{VariableLayout, Wiring};
 use hekaton_circuit::{
-    Circuit, LayoutError, Masking, PreparedCircuit, R1cs, StarError, SynthesizeError,
+    Circuit, LayoutError, Masking, PreparedCircuit, Preprocessed, R1cs, StarError, SynthesizeError,
 };
 use std::convert::Infallible;
 use zeroize::Zeroizing;
@@ -253,12 +253,6 @@ fn setup_circuit<E>(
     setup_wiring(&wiring, types, &secrets, options, keep, progress)
 }
 
-/// The number of a type, from its index in the layout.
-#[allow(clippy::cast_possible_truncation, reason = "layouts have at most 2^31 types")]
-fn type_number(index: usize) -> u32 {
-    index as u32
-}
-
 /// Runs the setup of a wiring and the R1CS of its types. All assertions that soundness needs are in
 /// here (spec: memory-check#asserts, mirage#asserts).
 pub(crate) fn setup_wiring<E>(
@@ -297,6 +291,8 @@ pub(super) struct TypeLogs {
     /// The discrete logarithm of Theta, which is as good as one of tau (spec: mirage#queries).
     theta: Zeroizing<Fr>,
     pub(super) r1cs: [u8; 32],
+    /// The order of the variables.
+    pub(super) layout: VariableLayout,
 }
 
 /// The logarithms of all types, and delta, eta and Theta of each type in G2.
@@ -322,16 +318,22 @@ pub(super) fn setup_types<E>(
     {
         let r1cs = r1cs?;
         // The rows of the memory check are in place, and D binds every committed wire
-        // (spec: memory-check#asserts, memory-check#rank).
-        check_type(&r1cs)?;
+        // (spec: memory-check#asserts, memory-check#rank, buses#asserts).
+        check_type_with(&r1cs, &wiring.buses)?;
+        let shape = r1cs.layout.shape();
+        let found = (shape.buses, shape.parameters, shape.pairs, r1cs.layout.slots());
+        // Lists of other lengths than those of the variables would be cut to the shorter one.
+        if found != (!wiring.buses.is_empty(), spec.parameters, spec.pairs, spec.slots) {
+            return Err(TypeError::Layout { kind: r1cs.name }.into());
+        }
         progress(&format!("type '{}': {} constraints", r1cs.name, r1cs.constraints()));
-        let digest = r1cs.digest();
+        let (digest, layout) = (r1cs.digest(), r1cs.layout);
         let output = setup_type(r1cs, &secrets.shared, kind, bases)?;
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
         // The proving key lives as long as its user wants.
         wipe_stack();
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
-        logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: digest });
+        logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: digest, layout });
     }
     Ok((logs, elements))
 }
@@ -345,6 +347,8 @@ struct Exponents<'a> {
     st: Zeroizing<Vec<Fr>>,
     sb: Zeroizing<Vec<Fr>>,
     sg: Zeroizing<Vec<Fr>>,
+    /// In circuits with buses ST of each type and SV of each instance.
+    buses: Option<[Zeroizing<Vec<Fr>>; 2]>,
     phi: Zeroizing<Vec<Fr>>,
     psi: Zeroizing<Vec<Fr>>,
 }
@@ -359,25 +363,43 @@ impl<'a> Exponents<'a> {
         // S_i = St_i + g Sg_c + b Sb_i
         // St_i = IC_one + sum mu_ij IC_mu_j
         // Sb_i = sum a_ij IC_x_j
+        // and with parameters p and pairs (k, v), which are constants of the instance, too
+        // (spec: buses#preprocessed):
+        // St_i += sum p IC_p + sum k IC_kv
+        // SV_i = IC_bV + sum v IC_kv
         let mut st = Zeroizing::new(Vec::with_capacity(n));
         let mut sb = Zeroizing::new(Vec::with_capacity(n));
-        for (kind, slots) in wiring.by_instance() {
-            let (ic, layout) = (&logs[kind as usize].ic, wiring.variables(kind));
+        let mut sv = Zeroizing::new(Vec::with_capacity(n));
+        for (kind, slots, Preprocessed { parameters, pairs, .. }) in
+            wiring.preprocessed_by_instance()
+        {
+            let TypeLogs { ic, layout, .. } = &logs[kind as usize];
             let (addresses, multiplicities) = Wiring::preprocessed(slots);
+            let [keys, values] = [0, 1].map(|at| pairs.iter().map(|p| p[at]).collect::<Vec<_>>());
             sb.push(inner_product(&addresses, &ic[layout.addresses()]));
             st.push(
                 ic[VariableLayout::ONE]
-                    + inner_product(&multiplicities, &ic[layout.multiplicities()]),
+                    + inner_product(&multiplicities, &ic[layout.multiplicities()])
+                    + inner_product(parameters, &ic[layout.parameters()])
+                    + inner_product(&keys, &ic[layout.pairs()]),
             );
+            if let Some([_, b_v]) = layout.bus_challenges() {
+                sv.push(ic[b_v] + inner_product(&values, &ic[layout.pairs()]));
+            }
         }
-        let g = |(kind, logs): (usize, &TypeLogs)| logs.ic[wiring.variables(type_number(kind)).g()];
-        let mut sg = Zeroizing::new(Vec::with_capacity(logs.len()));
-        sg.extend(logs.iter().enumerate().map(g));
+        let per_type = |variable: &dyn Fn(&VariableLayout) -> Option<usize>| {
+            let mut list = Zeroizing::new(Vec::with_capacity(logs.len()));
+            list.extend(logs.iter().filter_map(|logs| Some(logs.ic[variable(&logs.layout)?])));
+            list
+        };
+        let sg = per_type(&|layout| Some(layout.g()));
+        let stag = per_type(&|layout| Some(layout.bus_challenges()?[0]));
+        let buses = (!wiring.buses.is_empty()).then_some([stag, sv]);
         // The even powers are the commitment keys; the openings need all of them up to 2N - 2
         // (spec: aggregation#srs, aggregation#quotients).
         let phi = Zeroizing::new(powers(*secrets.phi, 2 * padded - 1));
         let psi = Zeroizing::new(powers(*secrets.psi, 2 * padded - 1));
-        Self { wiring, secrets, logs, st, sb, sg, phi, psi }
+        Self { wiring, secrets, logs, st, sb, sg, buses, phi, psi }
     }
 
     /// The aggregation key, whose constructor checks the lengths of its sections.
@@ -393,6 +415,10 @@ impl<'a> Exponents<'a> {
         sections.push("st", bases.g1(&self.st));
         sections.push("sb", bases.g1(&self.sb));
         sections.push("sg", bases.g1(&self.sg));
+        if let Some([tags, values]) = &self.buses {
+            sections.push("stag", bases.g1(tags));
+            sections.push("sv", bases.g1(values));
+        }
         sections.push("type_of", wiring.type_of.clone());
         sections.push("gamma", vec![bases.one_g2(self.secrets.shared.gamma)]);
         sections.push("elements", elements);
@@ -439,6 +465,11 @@ impl<'a> Exponents<'a> {
             cm_st: commit(&v, &|i| st[i]),
             cm_sg: commit(&v, &|i| sg[kind(i)]),
             cm_sb: commit(&v, &|i| sb[i]),
+            buses: self
+                .buses
+                .as_ref()
+                .map(|[tags, values]| [commit(&v, &|i| tags[kind(i)]), commit(&v, &|i| values[i])])
+                .map(Box::new),
             cm_gamma: commit(&w, &|_| shared.gamma),
             cm_delta: commit(&w, &|i| secrets.types[kind(i)].delta),
             cm_eta: commit(&w, &|i| secrets.types[kind(i)].eta),

@@ -5,12 +5,15 @@
 
 use crate::keys::KeyFileError;
 use crate::mirage::{self, Blinding, ProvingKey, Unsatisfied, WitnessCheck};
-use crate::protocol::messages::{Commitment, Job, ProofResponse, ProveRound};
-use crate::randomness::{InstanceRandomness, Purpose};
+use crate::protocol::executed::instance_id;
+use crate::protocol::messages::{Commitment, Job, Mark, ProofResponse, ProveRound};
+use crate::randomness::{Purpose, Secret};
 use ark_ff::{Field, Zero};
-use hekaton_arith::Fr;
-use hekaton_circuit::prover::Prefix;
-use hekaton_circuit::{Masking, PreparedCircuit, SynthesizeError};
+use hekaton_arith::{Fr, fr_to_bytes};
+use hekaton_circuit::prover::VariableLayout;
+use hekaton_circuit::{
+    Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SynthesizeError, TypeId,
+};
 
 /// The error of a worker that returns no answer.
 #[derive(Debug, thiserror::Error)]
@@ -98,12 +101,46 @@ impl<'a> Worker<'a> {
     /// When the job does not match the keys.
     pub fn commit(self, job: Job) -> Result<(CommittedSubcircuit<'a>, Commitment), WorkerError> {
         let key = self.key(&job)?;
+        let mut committed = job.values.clone();
+        committed.extend(self.marked(key, &job)?);
         // k_D is a function of the seed and of everything that D hides, so the prove round finds it
         // again (spec: zero-knowledge#randomness).
-        let k_d = job.randomness.of_committed(&job.values).scalar(Purpose::Commitment, 0);
-        let d = mirage::commit(key, &job.values, k_d)?;
-        let response = Commitment { instance: job.instance, d };
+        let of_committed = job.randomness.of_committed(&committed);
+        let d = mirage::commit(key, &committed, of_committed.scalar(Purpose::Commitment, 0))?;
+        let response =
+            Commitment { instance: job.instance, d, mark: mark(key.layout(), &of_committed) };
         Ok((CommittedSubcircuit { worker: self, job }, response))
+    }
+
+    /// The marked values of a subcircuit, from a synthesis under challenges of its own: those of the
+    /// proof do not exist yet, and must not matter (spec: buses#commit-round).
+    fn marked(self, key: &ProvingKey, job: &Job) -> Result<Vec<Fr>, WorkerError> {
+        let count = key.layout().marked().len();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let (kind, private) = (self.kind(job)?, private(job)?);
+        let secret = job.randomness.of_committed(&job.values);
+        let prefix = |attempt: u64| {
+            let [g, b, b_t, b_v] =
+                [0, 1, 2, 3].map(|i| secret.scalar(Purpose::Rehearsal, 4 * attempt + i));
+            let memory = MemoryChallenges { g, b, b_t, b_v };
+            self.circuit.prefix(instance_id(job.instance), &job.slots, &job.values, &memory)
+        };
+        // For s slots, at most s values of g are poles.
+        let found = (0..=job.slots.len() as u64).find_map(|attempt| prefix(attempt).ok());
+        let prefix = found.ok_or(WorkerError::Pole { instance: job.instance })?;
+        self.circuit
+            .marked(kind, self.masking, &prefix, private, count)
+            .map_err(|source| WorkerError::Synthesize { instance: job.instance, source })
+    }
+
+    /// The type of a job.
+    fn kind(self, job: &Job) -> Result<TypeId, WorkerError> {
+        self.circuit.layout().type_id(job.kind).ok_or_else(|| WorkerError::Job {
+            instance: job.instance,
+            why: format!("the circuit has no type {}", job.kind),
+        })
     }
 
     /// Resumes a subcircuit that this worker or another one committed to in an earlier round.
@@ -145,23 +182,22 @@ impl CommittedSubcircuit<'_> {
         let Self { worker, job } = self;
         let instance = job.instance;
         let key = worker.key(&job)?;
-        let private = job.private.as_ref().ok_or_else(|| WorkerError::Job {
-            instance,
-            why: "the job has no private input".into(),
-        })?;
+        let (kind, private) = (worker.kind(&job)?, private(&job)?);
         // At a pole u would be unconstrained or unsatisfiable; the run restarts with other
         // challenges (spec: memory-check#pole).
-        let prefix = Prefix::new(&job.slots, &job.values, &round.memory)
-            .map_err(|_| WorkerError::Pole { instance })?;
         let circuit = worker.circuit;
-        let kind = circuit.layout().type_id(job.kind).ok_or_else(|| WorkerError::Job {
-            instance,
-            why: format!("the circuit has no type {}", job.kind),
-        })?;
-        let z = circuit
-            .witness(kind, worker.masking, &prefix, private, key.variables())
-            .map_err(|source| WorkerError::Synthesize { instance, source })?;
-        let blinding = blinding(&job.randomness, &job.values, &z, round);
+        let prefix = circuit
+            .prefix(instance_id(instance), &job.slots, &job.values, &round.memory)
+            .map_err(|_| WorkerError::Pole { instance })?;
+        let z = circuit.witness(kind, worker.masking, &prefix, private, key.variables()).map_err(
+            |source| match source {
+                SynthesizeError::Pole { .. } => WorkerError::Pole { instance },
+                source => WorkerError::Synthesize { instance, source },
+            },
+        )?;
+        let layout = key.layout();
+        let of_committed = job.randomness.of_committed(&z[layout.committed()]);
+        let blinding = blinding(&of_committed, layout, &z, round);
         let proof = mirage::prove(key, &z, &round.memory.b, &blinding, worker.witness_check)
             .map_err(|e| match e {
                 mirage::ProverError::Unsatisfied(source) => {
@@ -169,23 +205,41 @@ impl CommittedSubcircuit<'_> {
                 }
                 mirage::ProverError::Key(e) => e.into(),
             })?;
-        Ok(ProofResponse { instance, proof })
+        Ok(ProofResponse { instance, proof, mark: mark(layout, &of_committed) })
+    }
+}
+
+/// The private input of a job.
+fn private(job: &Job) -> Result<&PrivateInput, WorkerError> {
+    job.private.as_ref().ok_or_else(|| WorkerError::Job {
+        instance: job.instance,
+        why: "the job has no private input".into(),
+    })
+}
+
+/// The mark of what was committed to (spec: buses#commit-round).
+fn mark(layout: VariableLayout, of_committed: &Secret) -> Mark {
+    match layout.marked().is_empty() {
+        true => Mark::default(),
+        false => fr_to_bytes(&of_committed.scalar(Purpose::Mark, 0)),
     }
 }
 
 /// The blinding of a proof (spec: mirage#blinding, zero-knowledge#randomness).
-fn blinding(
-    randomness: &InstanceRandomness,
-    committed: &[Fr],
+pub(crate) fn blinding(
+    of_committed: &Secret,
+    layout: VariableLayout,
     z: &[Fr],
     round: &ProveRound,
 ) -> Blinding {
-    let of_committed = randomness.of_committed(committed);
+    let MemoryChallenges { g, b, b_t, b_v } = round.memory;
+    let challenges = match layout.bus_challenges() {
+        None => vec![g, b],
+        Some(_) => vec![g, b, b_t, b_v],
+    };
     // s and x hide all of z, so their context is all of z: another assignment has another blinding,
     // even if a seed is reused or an earlier answer was wrong.
-    let of_round = of_committed
-        .bound_to("challenges", &[round.memory.g, round.memory.b])
-        .bound_to("assignment", z);
+    let of_round = of_committed.bound_to("challenges", &challenges).bound_to("assignment", z);
     let multiplicative = of_round.scalar(Purpose::ProofMultiplicative, 0);
     Blinding {
         commitment: of_committed.scalar(Purpose::Commitment, 0),

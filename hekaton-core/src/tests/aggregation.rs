@@ -342,7 +342,7 @@ fn a42_different_challenges_averaged() {
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
     let proof = cheater.finish_with(|memory, vectors| {
         let shift =
-            |by: i64| MemoryChallenges { g: memory.g + Fr::from(by), b: memory.b - Fr::from(by) };
+            |by: i64| MemoryChallenges::new(memory.g + Fr::from(by), memory.b - Fr::from(by));
         let (up, down) = (cheater.proofs(&shift(1)), cheater.proofs(&shift(-1)));
         for (i, other) in [(1usize, &up), (2, &down)] {
             (vectors.a[i], vectors.b[i], vectors.c[i], vectors.e[i]) =

@@ -7,14 +7,16 @@ use crate::keys::ProverKeys;
 use crate::mirage::{self, Blinding, WitnessCheck};
 use crate::pool::LocalEngine;
 use crate::protocol::coordinator::padded_commitments;
+use crate::protocol::executed::instance_id;
 use crate::protocol::messages::{Commitment, ProofResponse};
 use crate::protocol::{SetupOptions, setup};
 use crate::randomness::{Purpose, Randomness, Secret};
 use crate::verifier::proof::{Field, fields};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::{Equation, VerifyError, examine, verify_with_test_keys};
+use ark_ff::Field as _;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, fr_to_bytes};
-use hekaton_circuit::prover::{Prefix, Wiring};
+use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{
     Circuit, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SlotAccess,
 };
@@ -89,6 +91,12 @@ pub(crate) fn masks(randomness: &Randomness) -> Secret {
     randomness.of_masks(&[0; 32])
 }
 
+/// Any challenges.
+pub(crate) fn some_challenges() -> MemoryChallenges {
+    let [g, b, b_t, b_v] = [1, 2, 3, 4].map(|i| Fr::from(u128::MAX - 1_000 * i));
+    MemoryChallenges { g, b, b_t, b_v }
+}
+
 /// A prover that runs the protocol step by step; all fields may be changed between steps.
 pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) bench: &'b Bench<C>,
@@ -96,6 +104,8 @@ pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) circuit: PreparedCircuit<'b>,
     /// The values in the slots of each instance.
     pub(crate) values: Vec<Vec<Fr>>,
+    /// The marked values of each instance.
+    pub(crate) marked: Vec<Vec<Fr>>,
     /// The addresses and multiplicities that the prover uses in its witnesses.
     pub(crate) slots: Vec<Vec<SlotAccess>>,
     pub(crate) public: Vec<Fr>,
@@ -115,10 +125,11 @@ impl<'b, C: Circuit> Cheater<'b, C> {
             Masking::Masked => execution.values.masked_slots(&bench.layout, i, mask),
             Masking::Unmasked => execution.values.slots(&bench.layout, i),
         };
-        Self {
+        let mut cheater = Self {
             bench,
             circuit: bench.prepared(),
             values: bench.layout.instance_ids().map(slot_values).collect(),
+            marked: Vec::new(),
             slots: bench.wiring.by_instance().map(|(_, slots)| slots.to_vec()).collect(),
             public: execution.public(&bench.layout),
             private: bench
@@ -127,6 +138,20 @@ impl<'b, C: Circuit> Cheater<'b, C> {
                 .map(|i| execution.private_input(&bench.layout, i).unwrap())
                 .collect(),
             randomness,
+        };
+        // Honest ones do not depend on the challenges.
+        cheater.marked = (0..cheater.values.len())
+            .map(|i| cheater.marked_values(i, &some_challenges()))
+            .collect();
+        cheater
+    }
+
+    /// The marked values of an instance under these challenges.
+    pub(crate) fn marked_values(&self, i: usize, memory: &MemoryChallenges) -> Vec<Fr> {
+        let marked = self.bench.keys.types[self.kind(i)].layout().marked();
+        match marked.is_empty() {
+            true => Vec::new(),
+            false => self.witness(i, memory)[marked].to_vec(),
         }
     }
 
@@ -150,8 +175,9 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let responses: Vec<Commitment> = (0..self.values.len())
             .map(|i| {
                 let key = &self.bench.keys.types[self.kind(i)];
-                let d = mirage::commit(key, &self.values[i], self.blinding(i).commitment).unwrap();
-                Commitment { instance: i, d }
+                let committed = [&self.values[i][..], &self.marked[i]].concat();
+                let d = mirage::commit(key, &committed, self.blinding(i).commitment).unwrap();
+                Commitment { instance: i, d, mark: [0; 32] }
             })
             .collect();
         padded_commitments(&responses, self.bench.padded())
@@ -160,10 +186,86 @@ impl<'b, C: Circuit> Cheater<'b, C> {
     /// The full assignment of an instance, z in the order pub | com | e | aux.
     pub(crate) fn witness(&self, i: usize, memory: &MemoryChallenges) -> Vec<Fr> {
         let key = &self.bench.keys.types[self.kind(i)];
-        let prefix = Prefix::new(&self.slots[i], &self.values[i], memory).unwrap();
+        let id = instance_id(i);
+        let prefix = self.circuit.prefix(id, &self.slots[i], &self.values[i], memory).unwrap();
         let kind = self.bench.layout.type_ids().nth(self.kind(i)).unwrap();
         let masking = self.bench.wiring.masking;
         self.circuit.witness(kind, masking, &prefix, &self.private[i], key.variables()).unwrap()
+    }
+
+    /// The honest assignment of an instance with other marked values, and what the memory check computes
+    /// from them: scaled values, inverses, and their sum.
+    pub(crate) fn with_marked(
+        &self,
+        i: usize,
+        memory: &MemoryChallenges,
+        marked: &[Fr],
+    ) -> Vec<Fr> {
+        let key = &self.bench.keys.types[self.kind(i)];
+        let layout = key.layout();
+        let [a, b, c] = key.matrices().unwrap();
+        let mut z = self.witness(i, memory);
+        z[layout.marked()].copy_from_slice(marked);
+        for (index, y) in layout.scaled().enumerate() {
+            let row = layout.scaled_row(index);
+            z[y] = a.row(row, &z) * b.row(row, &z);
+        }
+        for (index, u) in layout.inverses().enumerate() {
+            let row = layout.fingerprint_row(index);
+            z[u] = c.row(row, &z) * b.row(row, &z).inverse().unwrap();
+        }
+        z[layout.sum()] = z[layout.inverses()].iter().sum();
+        z
+    }
+
+    /// The sum of the terms of the entries with a tag, over these assignments of all instances.
+    pub(crate) fn sum_of_bus(&self, tag: u64, assignments: &[Vec<Fr>]) -> Fr {
+        let mut sum = Fr::from(0u64);
+        for (i, z) in assignments.iter().enumerate() {
+            let key = &self.bench.keys.types[self.kind(i)];
+            let layout = key.layout();
+            let Some([b_t, _]) = layout.bus_challenges() else { continue };
+            let [_, b, _] = key.matrices().unwrap();
+            for (entry, u) in layout.inverses().skip(layout.slots()).enumerate() {
+                let mut terms = b.terms(layout.entry_row(entry));
+                if terms.any(|term| term == (Fr::from(tag), b_t)) {
+                    sum += z[u];
+                }
+            }
+        }
+        sum
+    }
+
+    /// Completes the protocol with these marked values in place of the honest ones, committed to like
+    /// them. Returns the proof, and the assignments of all instances.
+    pub(crate) fn finish_marked(
+        &mut self,
+        changed: &[(usize, Vec<Fr>)],
+    ) -> (Vec<u8>, Vec<Vec<Fr>>) {
+        for (i, marked) in changed {
+            self.marked[*i].clone_from(marked);
+        }
+        let shared = self.shared();
+        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let memory = committing.memory();
+        let assignments: Vec<Vec<Fr>> = (0..self.values.len())
+            .map(|i| match self.marked[i].is_empty() {
+                true => self.witness(i, &memory),
+                false => self.with_marked(i, &memory, &self.marked[i]),
+            })
+            .collect();
+        let proofs: Vec<_> =
+            assignments.iter().enumerate().map(|(i, z)| self.prove_assignment(i, z)).collect();
+        let proofs = proofs.iter().map(|response| (response.instance, &response.proof));
+        let vectors = ProofVectors::new(proofs, self.bench.padded());
+        (committing.finish(&vectors).unwrap().as_bytes().to_vec(), assignments)
+    }
+
+    /// The first of the author's rows that an assignment violates.
+    pub(crate) fn violated(&self, i: usize, z: &[Fr]) -> Option<usize> {
+        let key = &self.bench.keys.types[self.kind(i)];
+        let [a, b, c] = key.matrices().unwrap();
+        (0..key.constraints()).find(|row| a.row(*row, z) * b.row(*row, z) != c.row(*row, z))
     }
 
     /// Proves an assignment without checking it.
@@ -179,6 +281,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
                 WitnessCheck::Skip,
             )
             .unwrap(),
+            mark: [0; 32],
         }
     }
 

@@ -434,5 +434,5 @@ fn slots_in_no_constraint_are_refused() {
 
 /// Challenges off all poles.
 fn cheater_challenges() -> hekaton_circuit::MemoryChallenges {
-    hekaton_circuit::MemoryChallenges { g: Fr::from(123_456_789u64), b: Fr::from(987_654_321u64) }
+    hekaton_circuit::MemoryChallenges::new(Fr::from(123_456_789u64), Fr::from(987_654_321u64))
 }

@@ -361,7 +361,7 @@ fn poles_at_constants() {
     let bench = bench();
     let constant = bench.wiring.constants[2];
     let b = Fr::from(10u64);
-    let pole = MemoryChallenges { g: -(constant.value + b * Fr::from(constant.address)), b };
+    let pole = MemoryChallenges::new(-(constant.value + b * Fr::from(constant.address)), b);
     let input = Fr::from(INPUT);
     let circuit = bench.with_input(&input);
     let (options, attempts) = (ProveOptions::new(), std::sync::atomic::AtomicU32::new(0));

@@ -219,7 +219,7 @@ fn a10_other_challenges() {
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
     for (dg, db) in [(1u64, 0u64), (0, 1)] {
         let proof = cheater.finish_with(|memory, vectors| {
-            let other = MemoryChallenges { g: memory.g + Fr::from(dg), b: memory.b + Fr::from(db) };
+            let other = MemoryChallenges::new(memory.g + Fr::from(dg), memory.b + Fr::from(db));
             *vectors = cheater.proofs(&other);
         });
         cheater.assert_fails(&proof, &[Z]);
@@ -233,7 +233,7 @@ fn a10_other_challenges() {
 fn a13_pole() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
-    let memory = |g| MemoryChallenges { g, b: Fr::from(10u64) };
+    let memory = |g| MemoryChallenges::new(g, Fr::from(10u64));
     let pole = -(cheater.values[2][1] + Fr::from(10u64) * Fr::from(cheater.slots[2][1].address));
     assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole)).is_err());
     assert!(Prefix::new(&cheater.slots[2], &cheater.values[2], &memory(pole + Fr::ONE)).is_ok());

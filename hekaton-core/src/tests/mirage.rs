@@ -30,7 +30,7 @@ fn statements(cheater: &Cheater<'_, Squares>, memory: &MemoryChallenges) -> Vec<
 }
 
 const MEMORY: fn() -> MemoryChallenges =
-    || MemoryChallenges { g: Fr::from(123_456_789u64), b: Fr::from(987_654_321u64) };
+    || MemoryChallenges::new(Fr::from(123_456_789u64), Fr::from(987_654_321u64));
 
 /// The single equation holds for every type and fails when any of its elements changes.
 #[test]
@@ -74,7 +74,7 @@ fn single_proofs() {
 fn folded_addresses_give_the_same_point() {
     let bench = squares();
     let cheater = Cheater::new(&bench, &Fr::from(INPUT));
-    let memory = MemoryChallenges { g: Fr::from(1_000_003u64), b: Fr::from(u128::MAX) };
+    let memory = MemoryChallenges::new(Fr::from(1_000_003u64), Fr::from(u128::MAX));
     for instance in 0..2 {
         let z = cheater.witness(instance, &memory);
         let key = &bench.keys.types[cheater.kind(instance)];
@@ -370,7 +370,7 @@ fn a49_bad_answers_are_named() {
         .into_iter()
         .take(5)
         .enumerate()
-        .map(|(instance, d)| Commitment { instance, d })
+        .map(|(instance, d)| Commitment { instance, d, mark: [0; 32] })
         .collect();
     let memory = MEMORY();
     let responses: Vec<_> =

@@ -8,9 +8,11 @@
 mod aggregation;
 pub(crate) mod bench;
 pub(crate) mod binding;
+mod buses;
 mod completeness;
 mod constants;
 mod family;
+mod library;
 mod memory;
 mod mirage;
 mod parsing;

@@ -173,7 +173,7 @@ fn guessed_ledger(cheater: &Cheater<'_, Squares>, proof: &[u8]) -> Vec<u8> {
         cheater.bench.keys.verifying.instances,
         &cheater.public,
     )
-    .memory(field_of(cheater.bench, proof, ProofField::CmD));
+    .memory(field_of(cheater.bench, proof, ProofField::CmD), false);
     let psi = cheater.bench.keys.aggregation.psi().unwrap();
     let shares: Vec<Fr> = (0..cheater.values.len())
         .map(|i| {
@@ -275,7 +275,7 @@ fn a53_simulated_proof_is_accepted() {
 fn a53_shares_are_uniform() {
     let bench = squares();
     let mut cheater = Cheater::new(&bench, &Fr::from(INPUT));
-    let memory = hekaton_circuit::MemoryChallenges { g: Fr::from(11u64), b: Fr::from(13u64) };
+    let memory = hekaton_circuit::MemoryChallenges::new(Fr::from(11u64), Fr::from(13u64));
     let mut counts = [[0u32; 16]; 4];
     let runs = 1600;
     for seed in 0..runs {

@@ -70,13 +70,18 @@ impl<S: Sponge> FiatShamir<S> {
         Self { sponge, instances }
     }
 
-    /// Step 1: absorbs the commitment to all subtraces, draws g and b (spec:
-    /// verifier#memory-challenges).
+    /// Step 1: absorbs the commitment to all subtraces, draws g and b, and for a circuit with buses
+    /// b_T and b_V (spec: verifier#memory-challenges, buses#challenges).
     ///
-    /// This fixes all values of shared wires before the challenges of the memory check exist.
-    pub(crate) fn memory(&mut self, cm_d: &[u8]) -> MemoryChallenges {
+    /// This fixes all values of shared wires, and all marked values, before the challenges of the
+    /// memory check exist.
+    pub(crate) fn memory(&mut self, cm_d: &[u8], buses: bool) -> MemoryChallenges {
         self.sponge.absorb("cm_D", cm_d);
-        MemoryChallenges { g: self.scalar("g"), b: self.scalar("b") }
+        let memory = MemoryChallenges::new(self.scalar("g"), self.scalar("b"));
+        match buses {
+            false => memory,
+            true => MemoryChallenges { b_t: self.scalar("b_T"), b_v: self.scalar("b_V"), ..memory },
+        }
     }
 
     /// Step 2: absorbs the commitments to the proofs and the ledger element, draws r and zeta

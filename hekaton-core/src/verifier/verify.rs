@@ -229,7 +229,7 @@ impl Challenges {
         let mut transcript = FiatShamir::begin(sponge, vk_digest, vk.instances, public_values);
         let mut codes = proof.codes.iter().copied();
         let mut next = || codes.next().unwrap_or_default();
-        let memory = transcript.memory(next());
+        let memory = transcript.memory(next(), vk.has_buses());
         let (r, zeta) = transcript.batching(next(), next(), next(), next());
         let s = [(); 3].map(|()| transcript.fold(next(), next()));
         let mut x_inverse = Vec::with_capacity(vk.rounds());
@@ -310,6 +310,10 @@ impl<'a> Replay<'a> {
             (vk.cm_sg, -s3 * memory.g),
             (vk.cm_sb, -s3 * memory.b),
         ];
+        // cm_S has the parts that b_T and b_V multiply, too (spec: buses#preprocessed).
+        if let Some([cm_tag, cm_value]) = vk.buses.as_deref().copied() {
+            t.extend([(cm_tag, -s3 * memory.b_t), (cm_value, -s3 * memory.b_v)]);
+        }
         // U = cm_B + s3^-1 (cm_gamma + s1^-1 cm_delta + s2^-1 cm_eta + (s1 s2)^-1 cm_Theta'), where
         // the part -zeta e(W_r, H) of cm_Theta' moves to the side of the pairings.
         let s_product_inverse = s1_inverse * s2_inverse * s3_inverse;

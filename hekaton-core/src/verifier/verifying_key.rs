@@ -11,6 +11,8 @@ const MAGIC: &[u8; 8] = b"HEKATNVK";
 const VERSION: u16 = 2;
 /// The version of keys that were derived from those of a family (spec: key-family#derive).
 const DERIVED_VERSION: u16 = 3;
+/// The version of keys of circuits with buses, derived or not (spec: buses#keys).
+const BUS_VERSION: u16 = 4;
 /// Maximum number of public wires, and of constants, of a key.
 const MAX_PUBLIC: u32 = 1 << 24;
 /// Maximum number of types of a key.
@@ -30,7 +32,7 @@ pub enum VerifyingKeyError {
     /// Written by another version of the software.
     #[error(
         "the verifying key has format version {found}, but this program reads \
-         versions {VERSION} and {DERIVED_VERSION}: use the program that made it, or run setup again"
+         versions {VERSION} to {BUS_VERSION}: use the program that made it, or run setup again"
     )]
     Version {
         /// The version in the file.
@@ -86,8 +88,8 @@ pub struct KeyType {
 
 /// The verifying key of a partitioned circuit.
 ///
-/// 8 GT elements, 2 points of G1, one of G2 and a header, about 2.7 kB, in addition to the types,
-/// the public wires and the constants.
+/// 8 GT elements (10 in circuits with buses), 2 points of G1, one of G2 and a header, about 2.7 kB, in
+/// addition to the types, the public wires and the constants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey {
     /// Name of the circuit, as claimed by the party that made the key; nothing checks it.
@@ -119,6 +121,10 @@ pub struct VerifyingKey {
     pub(crate) cm_sg: Gt,
     /// Commitment to Sb, the part of S that b multiplies.
     pub(crate) cm_sb: Gt,
+    /// In circuits with buses: commitments to ST and SV, the parts of S that b_T and b_V multiply.
+    /// In a box, because setup makes keys: room for what is not there would carry what was on its stack,
+    /// copies of trapdoors, into memory that lives on.
+    pub(crate) buses: Option<Box<[Gt; 2]>>,
     /// Commitment to the vector of gamma, once per instance.
     pub(crate) cm_gamma: Gt,
     /// Commitment to each instance's delta.
@@ -147,6 +153,8 @@ pub struct FixedElements {
     pub cm_sg: Gt,
     /// Commitment to Sb, the part of S that b multiplies.
     pub cm_sb: Gt,
+    /// In circuits with buses: commitments to ST and SV, the parts of S that b_T and b_V multiply.
+    pub buses: Option<[Gt; 2]>,
     /// Commitment to the vector of gamma, once per instance.
     pub cm_gamma: Gt,
     /// Commitment to each instance's delta.
@@ -173,6 +181,7 @@ impl VerifyingKey {
             cm_st: self.cm_st,
             cm_sg: self.cm_sg,
             cm_sb: self.cm_sb,
+            buses: self.buses.as_deref().copied(),
             cm_gamma: self.cm_gamma,
             cm_delta: self.cm_delta,
             cm_eta: self.cm_eta,
@@ -186,6 +195,12 @@ impl VerifyingKey {
 }
 
 impl VerifyingKey {
+    /// Whether the circuit has buses, so that the challenges b_T and b_V are drawn
+    /// (spec: buses#challenges).
+    pub fn has_buses(&self) -> bool {
+        self.buses.is_some()
+    }
+
     /// Returns the number of GIPA rounds of the aggregation, `l = ceil(log2 n)`.
     pub fn rounds(&self) -> usize {
         self.instances.next_power_of_two().trailing_zeros() as usize
@@ -199,7 +214,11 @@ impl VerifyingKey {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
-        let version = if self.family.is_some() { DERIVED_VERSION } else { VERSION };
+        let version = match (self.has_buses(), &self.family) {
+            (true, _) => BUS_VERSION,
+            (false, Some(_)) => DERIVED_VERSION,
+            (false, None) => VERSION,
+        };
         out.extend_from_slice(&version.to_le_bytes());
         out.push(self.trust.code());
         out.push(u8::from(self.zero_knowledge));
@@ -213,6 +232,9 @@ impl VerifyingKey {
         }
         out.extend_from_slice(&self.type_map);
         out.extend_from_slice(&self.layout);
+        if self.has_buses() {
+            out.push(u8::from(self.family.is_some()));
+        }
         out.extend_from_slice(self.family.as_ref().map_or(&[][..], |digest| digest));
         out.extend_from_slice(&(self.public.len() as u32).to_le_bytes());
         for wire in &self.public {
@@ -250,7 +272,7 @@ impl VerifyingKey {
         }
         let found = reader.u16("format version")?;
         match found {
-            VERSION | DERIVED_VERSION => Ok(Self::read_body(reader, bytes, found)?),
+            VERSION | DERIVED_VERSION | BUS_VERSION => Ok(Self::read_body(reader, bytes, found)?),
             found => Err(VerifyingKeyError::Version { found }),
         }
     }
@@ -266,7 +288,10 @@ impl VerifyingKey {
 
     /// Reads whether proofs are zero-knowledge.
     pub(crate) fn read_zero_knowledge(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
-        let what = "zero-knowledge flag";
+        Self::read_flag(reader, "zero-knowledge flag")
+    }
+
+    fn read_flag(reader: &mut Reader<'_>, what: &'static str) -> Result<bool, DecodeError> {
         match reader.array::<1>(what)? {
             [flag @ (0 | 1)] => Ok(flag == 1),
             [other] => Err(reader.invalid(what, 1, format_args!("{other}, expected 0 or 1"))),
@@ -428,19 +453,23 @@ impl VerifyingKey {
         })?;
         let type_map = reader.array("digest of the type map")?;
         let layout = reader.array("digest of the layout")?;
-        let family = match version {
-            VERSION => None,
-            _ => Some(reader.array("digest of the family")?),
+        let derived = match version {
+            VERSION => false,
+            DERIVED_VERSION => true,
+            _ => Self::read_flag(&mut reader, "whether the key was derived")?,
         };
+        let family = derived.then(|| reader.array("digest of the family")).transpose()?;
         let public = Self::read_public(&mut reader)?;
         let constants = Self::read_constants(&mut reader, &public)?;
-        let mut codes = [[0; Gt::COMPRESSED]; 8];
+        let buses = version == BUS_VERSION;
+        let mut codes = vec![[0; Gt::COMPRESSED]; if buses { 10 } else { 8 }];
         for code in &mut codes {
             *code = reader.array("target group element")?;
         }
-        let gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
-            reader.invalid("target group element", (8 - i) * Gt::COMPRESSED, e)
+        let mut gt = Gt::decompress_all(&codes).map_err(|(i, e)| {
+            reader.invalid("target group element", (codes.len() - i) * Gt::COMPRESSED, e)
         })?;
+        let buses = buses.then(|| Box::new([gt.remove(3), gt.remove(3)]));
         // An identity among the commitments to gamma, delta, eta and Theta, or as e(alpha, beta),
         // would remove a term from the equations.
         if gt[3..].iter().any(Gt::is_identity) {
@@ -469,6 +498,7 @@ impl VerifyingKey {
             cm_st: gt[0],
             cm_sg: gt[1],
             cm_sb: gt[2],
+            buses,
             cm_gamma: gt[3],
             cm_delta: gt[4],
             cm_eta: gt[5],
@@ -486,16 +516,10 @@ impl VerifyingKey {
         *blake3::hash(&self.to_bytes()).as_bytes()
     }
 
-    fn gt_elements(&self) -> [Gt; 8] {
-        [
-            self.cm_st,
-            self.cm_sg,
-            self.cm_sb,
-            self.cm_gamma,
-            self.cm_delta,
-            self.cm_eta,
-            self.cm_theta,
-            self.alpha_beta,
-        ]
+    fn gt_elements(&self) -> Vec<Gt> {
+        let mut all = vec![self.cm_st, self.cm_sg, self.cm_sb];
+        all.extend(self.buses.iter().flat_map(|buses| **buses));
+        all.extend([self.cm_gamma, self.cm_delta, self.cm_eta, self.cm_theta, self.alpha_beta]);
+        all
     }
 }

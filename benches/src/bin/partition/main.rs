@@ -188,7 +188,7 @@ fn import(options: &Options, source: &Path, directory: &Path) -> Result<(), Erro
 /// Challenges of full size.
 fn memory() -> MemoryChallenges {
     let g = Fr::from(u128::MAX);
-    MemoryChallenges { g, b: g - Fr::from(4u64) }
+    MemoryChallenges::new(g, g - Fr::from(4u64))
 }
 
 /// The rate of the worker on one thread, in constraints a second.

@@ -235,8 +235,15 @@ fn values_travel_only_with_subcircuits_that_move() {
         let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3));
         let ends = trust::recorded_network(3, &sent);
         let sponge = |_| -> Box<dyn Sponge> { Box::new(Merlin::new()) };
-        let run =
-            run_over(ends, &bench, &[0, 1, 1], design, &options, &sponge, &|rank, end, work| {
+        let run = run_over(
+            ends,
+            &bench,
+            &Fr::from(INPUT),
+            &[0, 1, 1],
+            design,
+            &options,
+            &sponge,
+            &|rank, end, work| {
                 // One rank is slow, so that the other takes over some of its subcircuits.
                 let slow = end.tampering(move |frame| {
                     if moves && rank == 1 && [Kind::Committed, Kind::Proven].contains(&frame.kind) {
@@ -245,7 +252,8 @@ fn values_travel_only_with_subcircuits_that_move() {
                     vec![frame]
                 });
                 work(&slow);
-            });
+            },
+        );
         assert_eq!(run.unwrap().proof.as_bytes(), expected.proof.as_bytes());
         let sent = sent.lock().unwrap();
         let kind = |bytes: &[u8]| Frame::kind_of(bytes).unwrap();
@@ -395,7 +403,7 @@ fn rank_0_compares_what_it_executes_again() {
     let circuit = bench.with_input(&input);
     let Executed { public, mut digests, .. } = Executed::here(&circuit, &bench.engine).unwrap();
     digests[2] = [5; 32];
-    let executed = Executed { values: Values::OnRanks(&circuit), public, digests };
+    let executed = Executed { values: Values::OnRanks(&circuit), public, digests, inputs: None };
     let coordinator = Coordinator::of(&circuit, &bench.keys, executed);
     let randomness = Randomness::seeded_not_zero_knowledge(3);
     assert!(coordinator.prove_job(1, &randomness).is_ok());

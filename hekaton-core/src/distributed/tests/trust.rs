@@ -71,15 +71,21 @@ fn f7_ranks_get_the_secrets_of_their_own_subcircuits() {
     let cheater = Cheater::new(&bench, &input);
     let (value, address) = (cheater.values[2][1], cheater.slots[2][1].address);
     let b = Fr::from(10u64);
-    let pole = MemoryChallenges { g: -(value + b * Fr::from(address)), b };
+    let pole = MemoryChallenges::new(-(value + b * Fr::from(address)), b);
     let sponge = |attempt| -> Box<dyn Sponge> {
         if attempt == 1 { Box::new(Poled::new(pole)) } else { Box::new(Merlin::new()) }
     };
     let (ends, schedule) = (recorded_network(3, &sent), Scheduling::Static);
-    let run =
-        run_over(ends, &bench, &[0, 1, 1], schedule.into(), &options, &sponge, &|_, end, work| {
-            work(&end)
-        });
+    let run = run_over(
+        ends,
+        &bench,
+        &Fr::from(INPUT),
+        &[0, 1, 1],
+        schedule.into(),
+        &options,
+        &sponge,
+        &|_, end, work| work(&end),
+    );
     let run = run.unwrap();
     assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
     let mut rank_of = std::collections::BTreeMap::new();
@@ -176,7 +182,7 @@ fn true_poles_restart() {
     let b = Fr::from(10u64);
     let at = |i: usize| -(cheater.values[i][1] + b * Fr::from(cheater.slots[i][1].address));
     // Written by subcircuit 2, and read by the next one.
-    let pole = MemoryChallenges { g: at(2), b };
+    let pole = MemoryChallenges::new(at(2), b);
     let sponge = |attempt| -> Box<dyn Sponge> {
         if attempt == 1 { Box::new(Poled::new(pole)) } else { Box::new(Merlin::new()) }
     };
@@ -185,10 +191,16 @@ fn true_poles_restart() {
         Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
     let options = ProveOptions::new().recorder(&recorder);
     let (ends, schedule) = (Endpoint::network(3), Scheduling::Dynamic);
-    let run =
-        run_over(ends, &bench, &[0, 1, 1], schedule.into(), &options, &sponge, &|_, end, work| {
-            work(&end)
-        });
+    let run = run_over(
+        ends,
+        &bench,
+        &Fr::from(INPUT),
+        &[0, 1, 1],
+        schedule.into(),
+        &options,
+        &sponge,
+        &|_, end, work| work(&end),
+    );
     let run = run.unwrap();
     assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
     let events = events.lock().unwrap();

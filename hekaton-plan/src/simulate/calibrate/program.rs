@@ -199,7 +199,8 @@ impl Keyed {
         repeated(|| {
             let since = thread();
             for instance in 0..MANY {
-                let message = Commitment { instance, d: G1Point::generator() }.to_bytes();
+                let message =
+                    Commitment { instance, d: G1Point::generator(), mark: [0; 32] }.to_bytes();
                 log.append(&message).map_err(failed(why))?;
                 let event = Event::Subcircuit {
                     phase: Phase::Commit,

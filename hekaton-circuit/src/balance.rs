@@ -1,0 +1,77 @@
+//! Whether the entries of each bus cancel (spec: buses#entries).
+
+use crate::layout::Layout;
+use crate::ledger::EntryValues;
+use crate::text::show;
+use ark_ff::Zero;
+use hekaton_arith::Fr;
+use std::collections::HashMap;
+
+/// A key and a value whose entries in a bus do not cancel, so that no proof exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unbalanced {
+    /// The name of the bus.
+    pub bus: String,
+    /// The key.
+    pub key: Fr,
+    /// The value.
+    pub value: Fr,
+    /// The sum of the multiplicities, which should be zero.
+    pub multiplicity: Fr,
+    /// The first instance with such an entry.
+    pub instance: usize,
+    /// The name of its type.
+    pub kind: String,
+}
+
+impl std::fmt::Display for Unbalanced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { bus, instance, kind, .. } = self;
+        let [key, value, sum] = [self.key, self.value, self.multiplicity].map(|x| show(&x));
+        write!(
+            f,
+            "bus '{bus}': the multiplicities of key {key} with value {value} sum to {sum}, not 0; \
+             the first entry is one of instance {instance} (type '{kind}')"
+        )
+    }
+}
+
+/// Adds up the entries of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Balance {
+    sums: HashMap<(u32, Fr, Fr), (Fr, usize)>,
+}
+
+impl Balance {
+    pub(crate) fn add(&mut self, instance: usize, entries: &[EntryValues]) {
+        for EntryValues { tag, key, value, multiplicity } in entries {
+            // An entry of multiplicity 0 says nothing.
+            if !multiplicity.is_zero() {
+                let sum = self.sums.entry((*tag, *key, *value)).or_insert((Fr::zero(), instance));
+                sum.0 += multiplicity;
+            }
+        }
+    }
+
+    /// What does not cancel, by bus and first instance.
+    pub(crate) fn unbalanced(self, layout: &Layout) -> Vec<Unbalanced> {
+        let mut left: Vec<_> =
+            self.sums.into_iter().filter(|(_, (sum, _))| !sum.is_zero()).collect();
+        left.sort_unstable_by_key(|((tag, key, value), (_, instance))| {
+            (*tag, *instance, *key, *value)
+        });
+        let ids: Vec<_> = layout.instance_ids().collect();
+        let describe = |((tag, key, value), (multiplicity, instance)): ((u32, Fr, Fr), _)| {
+            let kind = ids.get(instance).map(|id| layout.type_name(layout.type_of(*id)));
+            Unbalanced {
+                bus: layout.bus_of_tag(tag).unwrap_or_default().to_owned(),
+                key,
+                value,
+                multiplicity,
+                instance,
+                kind: kind.unwrap_or_default().to_owned(),
+            }
+        };
+        left.into_iter().map(describe).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! Buses: multisets to which subcircuits add entries of a key, a value and a multiplicity. The entries
+//! of all subcircuits are in the sum of the memory check, with fingerprints of their own
+//! (spec: buses#entries).
+
+use crate::ids::BusId;
+use crate::ledger::Mistake;
+use crate::library::BusKind;
+use crate::subcircuit::Subcircuit;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_arith::Fr;
+
+/// A bus, seen from a subcircuit under synthesis.
+#[derive(Clone, Copy, Debug)]
+pub struct Bus<'a> {
+    subcircuit: &'a Subcircuit,
+    bus: BusId,
+}
+
+impl Bus<'_> {
+    /// Adds an entry. A proof exists only if the multiplicities of each pair of a key and a value, of
+    /// all subcircuits together, sum to zero in the field (spec: buses#entries).
+    ///
+    /// Key, value and multiplicity are sums of constants, parameters, shared wires and
+    /// [marked values](Subcircuit::commit), with constant coefficients; setup refuses any others. An
+    /// entry takes one row, and one more for a value that is no constant; entries with one and the
+    /// same value share that row.
+    ///
+    /// Multiplicities are field elements. If a prover can choose them, r of them with 1 are the same
+    /// as none, so constrain each of them, best to -1, 0 or 1.
+    ///
+    /// # Errors
+    /// If the constraint system fails.
+    pub fn add(
+        &self,
+        key: &FpVar<Fr>,
+        value: &FpVar<Fr>,
+        multiplicity: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
+        self.subcircuit.add_entry(self.bus, key, value, multiplicity);
+        Ok(())
+    }
+
+    /// Adds an entry whose key and value are those of a pair of the layout. It takes one row.
+    ///
+    /// # Errors
+    /// If the type has no such pair.
+    pub fn add_pair(&self, index: usize, multiplicity: &FpVar<Fr>) -> Result<(), SynthesisError> {
+        self.subcircuit.add_pair(self.bus, index, multiplicity)
+    }
+}
+
+impl Subcircuit {
+    /// A bus, to add entries to it.
+    ///
+    /// # Errors
+    /// If the layout has no such bus. A bus has one owner, so those of tables and memories are not
+    /// there (spec: buses#owners).
+    pub fn bus(&self, bus: BusId) -> Result<Bus<'_>, SynthesisError> {
+        match self.bus_kind(bus) {
+            Some(BusKind::Raw) => Ok(Bus { subcircuit: self, bus }),
+            _ => Err(self.mistake(Mistake::NotA { index: bus.index(), what: "a bus" })),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Accesses to memories (spec: buses#accesses).
+
+use super::BusKind;
+use super::memory::{Access, GAP_LIMBS, LIMB, RamSpec};
+use super::rows::constant;
+use crate::ids::RamId;
+use crate::ledger::Mistake;
+use crate::subcircuit::Subcircuit;
+use ark_ff::One;
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::fields::FieldVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_arith::Fr;
+use std::sync::Arc;
+
+/// A memory, seen from a subcircuit under synthesis. Every call is one access, at the next of the
+/// instance's times; the execution must make the same accesses in the same order
+/// ([`WireValues::read`](crate::WireValues::read) and its siblings).
+///
+/// Addresses and values must be sums of shared wires, marked values, parameters and constants
+/// ([`Subcircuit::mark`] makes one of any other). Addresses are checked to be in the memory.
+#[derive(Clone, Debug)]
+pub struct RamAccess<'a> {
+    subcircuit: &'a Subcircuit,
+    id: RamId,
+    ram: Arc<RamSpec>,
+    /// The parameter T of the instance, the time of its first access.
+    base: FpVar<Fr>,
+}
+
+impl Subcircuit {
+    /// A memory, to read and write it.
+    ///
+    /// # Errors
+    /// If the layout has no such memory, or says nothing of accesses of this type to it.
+    pub fn ram(&self, id: RamId) -> Result<RamAccess<'_>, SynthesisError> {
+        let index = id.0.index();
+        let Some(BusKind::Ram(ram)) = self.bus_kind(id.0) else {
+            return Err(self.mistake(Mistake::NotA { index, what: "a RAM" }));
+        };
+        let Some(place) = self.ram_place(id) else {
+            return Err(self.mistake(Mistake::NoAccesses(index)));
+        };
+        let (subcircuit, base) = (self, self.parameter(place.parameter)?.clone());
+        Ok(RamAccess { subcircuit, id, ram: Arc::clone(ram), base })
+    }
+}
+
+impl RamAccess<'_> {
+    /// The value at an address, a marked value. It takes six rows, seven in a memory with addresses
+    /// above 2^16.
+    ///
+    /// # Errors
+    /// If the type makes more accesses than the layout says, or the execution made another one.
+    pub fn read(&self, address: &FpVar<Fr>) -> Result<FpVar<Fr>, SynthesisError> {
+        let (time, found) = self.begin(address)?;
+        self.end(address, &time, &found);
+        Ok(found)
+    }
+
+    /// Writes a value to an address. It takes seven rows or eight.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write(&self, address: &FpVar<Fr>, value: &FpVar<Fr>) -> Result<(), SynthesisError> {
+        let (time, _) = self.begin(address)?;
+        self.end(address, &time, value);
+        Ok(())
+    }
+
+    /// Writes a value to an address if `enable` is 1, and leaves the cell as it is if it is 0. `enable`
+    /// must be a marked value or a shared wire; it is constrained to 0 or 1. It takes nine rows or ten.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn write_if(
+        &self,
+        enable: &FpVar<Fr>,
+        address: &FpVar<Fr>,
+        value: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
+        self.subcircuit.enforce_bit(enable)?;
+        let (time, found) = self.begin(address)?;
+        let left = self.subcircuit.commit(|| {
+            let (found, value) = (found.value()?, value.value()?);
+            Ok(found + enable.value()? * (value - found))
+        })?;
+        // left = found + enable (value - found)
+        enable.mul_equals(&(value - &found), &(&left - &found))?;
+        self.end(address, &time, &left);
+        Ok(())
+    }
+
+    /// Takes the entry that the access before left: `(a + D t_old, v_old)`, with a checked gap
+    /// `t - t_old - 1` and a checked address. Returns the time t and the value found.
+    fn begin(&self, address: &FpVar<Fr>) -> Result<(FpVar<Fr>, FpVar<Fr>), SynthesisError> {
+        let Self { subcircuit, id, ram, base } = self;
+        let number = subcircuit.ledger().borrow_mut().next_access(*id);
+        let place = subcircuit.ram_place(*id).filter(|place| number < place.accesses);
+        if place.is_none() {
+            let mistake = Mistake::TooManyAccesses { index: id.0.index(), access: number };
+            return Err(subcircuit.mistake(mistake));
+        }
+        let access = |subcircuit: &Subcircuit, pick: fn(&Access) -> Fr| {
+            let ledger = subcircuit.ledger().borrow();
+            let Some(trace) = ledger.trace.as_ref() else {
+                return Err(SynthesisError::AssignmentMissing);
+            };
+            let access = place.and_then(|place| trace.get(place.index)?.get(number));
+            access.map(pick).ok_or(SynthesisError::AssignmentMissing)
+        };
+        let missing = |error: SynthesisError| {
+            // In a prover, an access is missing only if the execution did not make it.
+            let in_prover = subcircuit.ledger().borrow().trace.is_some();
+            match in_prover {
+                true => {
+                    subcircuit.mistake(Mistake::NotExecuted { index: id.0.index(), access: number })
+                }
+                false => error,
+            }
+        };
+        let before = subcircuit
+            .commit(|| access(subcircuit, |access| Fr::from(access.before)))
+            .map_err(missing)?;
+        let found =
+            subcircuit.commit(|| access(subcircuit, |access| access.found)).map_err(missing)?;
+        let time = base + constant(Fr::from(number as u64));
+        let gap = &time - constant(Fr::one()) - &before;
+        subcircuit.range_check_limbs(LIMB, GAP_LIMBS, &gap)?;
+        subcircuit.range_check_limbs(LIMB, ram.address_limbs, address)?;
+        self.entry(address, &before, &found, -Fr::one());
+        Ok((time, found))
+    }
+
+    /// Leaves the entry `(a + D t, v)`.
+    fn end(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &FpVar<Fr>) {
+        self.entry(address, time, value, Fr::one());
+    }
+
+    fn entry(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &FpVar<Fr>, multiplicity: Fr) {
+        let key = address + time * self.ram.spacing();
+        self.subcircuit.add_entry(self.id.0, &key, value, &constant(multiplicity));
+    }
+}

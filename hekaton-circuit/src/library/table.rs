@@ -1,0 +1,183 @@
+//! Tables: lists that the verifying key fixes. Each row is an entry whose multiplicity, how often it is
+//! asked for, is committed to before the challenges are drawn (spec: buses#tables).
+
+use super::cut::parts;
+use ark_ff::{One, PrimeField, Zero};
+use hekaton_arith::Fr;
+use std::collections::HashMap;
+
+/// The default for the maximum number of rows of one subcircuit: with the rows of the memory check
+/// they fill a domain of 3 * 2^12.
+const ROWS: usize = 3 * (1 << 12) - 3;
+
+/// The largest range, in bits.
+const MAX_BITS: u32 = 24;
+
+/// A table for look-ups, for [`LayoutBuilder::table`](crate::LayoutBuilder::table).
+#[derive(Clone, Debug)]
+pub struct Table {
+    contents: Contents,
+    most: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Contents {
+    Range(u32),
+    Keys(Vec<Fr>),
+    Pairs(Vec<[Fr; 2]>),
+}
+
+impl Table {
+    /// The numbers of `bits` bits, from 0.
+    pub fn range(bits: u32) -> Self {
+        Self { contents: Contents::Range(bits), most: ROWS }
+    }
+
+    /// A set of keys.
+    ///
+    /// A key may pack several numbers, as a sum of parts times spacings. **Then every part but one must
+    /// be bounded by other constraints, as an integer**, and each spacing must exceed everything below
+    /// it and every range that the unbounded part can reach; a part that may be a fraction modulo r is
+    /// unbounded (spec: buses#packing). Without that, another combination of parts has the same
+    /// key.
+    pub fn keys(keys: impl IntoIterator<Item = Fr>) -> Self {
+        Self { contents: Contents::Keys(keys.into_iter().collect()), most: ROWS }
+    }
+
+    /// A function: a value for each of a set of indices.
+    pub fn pairs(pairs: impl IntoIterator<Item = (Fr, Fr)>) -> Self {
+        let pairs = pairs.into_iter().map(|(index, value)| [index, value]).collect();
+        Self { contents: Contents::Pairs(pairs), most: ROWS }
+    }
+
+    /// Sets the maximum number of rows of one of the subcircuits that hold the table.
+    #[must_use]
+    pub fn rows_per_subcircuit(self, most: usize) -> Self {
+        Self { most: most.max(1), ..self }
+    }
+}
+
+/// A table of a layout.
+#[derive(Debug)]
+pub(crate) struct TableSpec {
+    contents: Contents,
+    pub(crate) most: usize,
+    /// The row of each key; ranges need no such map.
+    places: HashMap<Fr, u32>,
+}
+
+/// What a table is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// Whether it has a key.
+    Keys,
+    /// The value of an index.
+    Pairs,
+}
+
+impl TableSpec {
+    pub(crate) fn new(table: Table) -> Result<Self, String> {
+        let Table { contents, most } = table;
+        let keys: Vec<Fr> = match &contents {
+            Contents::Range(bits) if !(1..=MAX_BITS).contains(bits) => {
+                return Err(format!("a range of {bits} bits: expected 1 to {MAX_BITS}"));
+            }
+            Contents::Range(_) => Vec::new(),
+            Contents::Keys(keys) if !keys.is_empty() => keys.clone(),
+            Contents::Pairs(pairs) if !pairs.is_empty() => pairs.iter().map(|p| p[0]).collect(),
+            _ => return Err("it has no rows".into()),
+        };
+        let mut places = HashMap::with_capacity(keys.len());
+        for (row, key) in (0u32..).zip(keys) {
+            // Two values of one index would leave the prover the choice.
+            if let Some(first) = places.insert(key, row) {
+                let key = crate::show(&key);
+                return Err(format!("rows {first} and {row} have the same key {key}"));
+            }
+        }
+        Ok(Self { contents, most, places })
+    }
+
+    /// A table in place of one that the builder has refused.
+    pub(crate) fn placeholder() -> Self {
+        Self { contents: Contents::Range(1), most: ROWS, places: HashMap::new() }
+    }
+
+    /// The number of rows.
+    pub(crate) fn len(&self) -> usize {
+        match &self.contents {
+            Contents::Range(bits) => 1 << bits,
+            Contents::Keys(keys) => keys.len(),
+            Contents::Pairs(pairs) => pairs.len(),
+        }
+    }
+
+    pub(crate) fn asks(&self) -> Asks {
+        match &self.contents {
+            Contents::Pairs(_) => Asks::Pairs,
+            _ => Asks::Keys,
+        }
+    }
+
+    /// The number of bits, of a range.
+    pub(crate) fn bits(&self) -> Option<u32> {
+        match &self.contents {
+            Contents::Range(bits) => Some(*bits),
+            _ => None,
+        }
+    }
+
+    /// The row of a key.
+    #[allow(clippy::cast_possible_truncation, reason = "compared with the number of rows before")]
+    pub(crate) fn row_of(&self, key: &Fr) -> Option<u32> {
+        if self.bits().is_none() {
+            return self.places.get(key).copied();
+        }
+        let number = key.into_bigint().0;
+        let small = number[1..].iter().all(|limb| *limb == 0) && number[0] < self.len() as u64;
+        small.then_some(number[0] as u32)
+    }
+
+    /// The value of a row: zero in a set of keys.
+    pub(crate) fn value(&self, row: u32) -> Fr {
+        match &self.contents {
+            Contents::Pairs(pairs) => pairs[row as usize][1],
+            _ => Fr::zero(),
+        }
+    }
+
+    /// The first row of each of the instances that hold the table, and the number of rows of each. The
+    /// last instance repeats rows of the one before instead of having fewer: a row that is there twice
+    /// is the same row.
+    pub(crate) fn starts(&self) -> (usize, Vec<usize>) {
+        let (rows, parts) = parts(self.len(), self.most);
+        (rows, parts.iter().map(|part| part.start.min(self.len() - rows)).collect())
+    }
+
+    /// The number of parameters and of pairs of an instance with as many rows.
+    pub(crate) fn constants(&self, rows: usize) -> (usize, usize) {
+        match &self.contents {
+            Contents::Range(_) => (1, 0),
+            _ => (0, rows),
+        }
+    }
+
+    /// The key and the value of a row.
+    pub(crate) fn pair(&self, row: usize) -> [Fr; 2] {
+        match &self.contents {
+            Contents::Range(_) => [Fr::from(row as u64), Fr::zero()],
+            Contents::Keys(keys) => [keys[row], Fr::zero()],
+            Contents::Pairs(pairs) => pairs[row],
+        }
+    }
+
+    /// Whether it is a range, whose instances have a parameter instead of pairs.
+    pub(crate) fn is_range(&self) -> bool {
+        self.bits().is_some()
+    }
+}
+
+/// A spacing of 2^k, as a field element.
+pub(crate) fn power_of_two(k: u32) -> Fr {
+    (0..k).fold(Fr::one(), |x, _| x + x)
+}
