@@ -1,20 +1,24 @@
 //! A sealed-bid auction: *among these secret bids, the highest is this one, at this price.* The bids
 //! stay secret; the position and the price of the winner are public. Of equal bids, the first wins.
 
+use ark_ff::PrimeField;
+use hekaton_circuit::ark::r1cs_std::GR1CSVar;
 use hekaton_circuit::ark::r1cs_std::alloc::AllocVar;
 use hekaton_circuit::ark::r1cs_std::boolean::Boolean;
 use hekaton_circuit::ark::r1cs_std::eq::EqGadget;
-use hekaton_circuit::ark::r1cs_std::fields::FieldVar;
 use hekaton_circuit::ark::r1cs_std::fields::fp::FpVar;
 use hekaton_circuit::ark::r1cs_std::select::CondSelectGadget;
 use hekaton_circuit::ark::relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter};
 use hekaton_circuit::parts::{Cs, Leaf, Part, Slots, Synthesized, Var, WiredCircuit, Wires};
-use hekaton_circuit::{CircuitError, Fr, LayoutError};
+use hekaton_circuit::{CircuitError, Fr, LayoutError, Subcircuit};
 use serde::{Deserialize, Serialize};
 
 /// Bids are below 2^BITS.
-const BITS: usize = 32;
+const BITS: u32 = 32;
+/// They are checked in limbs of as many bits, each by a look-up in a table of 256 rows. With limbs of
+/// 16 bits there would be half as many look-ups, and 65,536 rows.
+const LIMB: u32 = 8;
 
 /// An auction with `bids` bids, of which one subcircuit reads `batch`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,13 +36,26 @@ struct Bid<W> {
     price: W,
 }
 
+/// Constrains a price to BITS bits, by one look-up for each limb instead of one constraint for each bit.
+fn check_price(subcircuit: &Subcircuit, price: &Var) -> Synthesized {
+    subcircuit.range_check_limbs(LIMB, BITS / LIMB, price)
+}
+
 /// The better of two bids; the left one if they are equal. Prices must be below 2^BITS.
-fn better(left: &Bid<Var>, right: &Bid<Var>) -> Result<Bid<Var>, SynthesisError> {
-    // 2^BITS + right - left - 1 has the bit BITS exactly if right is higher.
-    let offset = FpVar::constant(Fr::from((1u64 << BITS) - 1));
-    let (bits, _) =
-        (offset + &right.price - &left.price).to_bits_le_with_top_bits_zero(BITS + 1)?;
-    let select = |right: &Var, left: &Var| FpVar::conditionally_select(&bits[BITS], right, left);
+fn better(
+    subcircuit: &Subcircuit,
+    left: &Bid<Var>,
+    right: &Bid<Var>,
+) -> Result<Bid<Var>, SynthesisError> {
+    let right_wins = Boolean::new_witness(subcircuit.cs(), || {
+        Ok(right.price.value()?.into_bigint() > left.price.value()?.into_bigint())
+    })?;
+    // One of right - left - 1 and left - right is not negative, and the bit says which.
+    let forward = &right.price - &left.price - Fr::from(1u64);
+    let backward = &left.price - &right.price;
+    let distance = FpVar::conditionally_select(&right_wins, &forward, &backward)?;
+    check_price(subcircuit, &subcircuit.mark(&distance)?)?;
+    let select = |right: &Var, left: &Var| FpVar::conditionally_select(&right_wins, right, left);
     Ok(Bid {
         position: select(&right.position, &left.position)?,
         price: select(&right.price, &left.price)?,
@@ -76,20 +93,18 @@ impl Part for Batch {
         best: &Bid<Var>,
         prices: Option<&Vec<u32>>,
     ) -> Synthesized {
+        let subcircuit = Subcircuit::of(&cs)?;
         let mut found: Option<Bid<Var>> = None;
         for i in 0..self.size {
-            let bit = |bit: usize| {
-                let value = || prices.map(|p| p[i] >> bit & 1 == 1);
-                Boolean::new_witness(cs.clone(), || {
-                    value().ok_or(SynthesisError::AssignmentMissing)
-                })
-            };
-            let bits = (0..BITS).map(bit).collect::<Result<Vec<_>, _>>()?;
-            let price = Boolean::le_bits_to_fp(&bits)?;
+            let price = subcircuit.commit(|| {
+                let price = prices.and_then(|prices| prices.get(i));
+                price.map(|price| Fr::from(*price)).ok_or(SynthesisError::AssignmentMissing)
+            })?;
+            check_price(&subcircuit, &price)?;
             let bid = Bid { position: first + Fr::from(i as u64), price };
             found = Some(match found {
                 None => bid,
-                Some(best) => better(&best, &bid)?,
+                Some(best) => better(&subcircuit, &best, &bid)?,
             });
         }
         enforce_equal(&found.ok_or(SynthesisError::Unsatisfiable)?, best)
@@ -112,12 +127,12 @@ impl Part for Merge {
 
     fn synthesize(
         &self,
-        _: Cs,
+        cs: Cs,
         [left, right]: &[Bid<Var>; 2],
         best: &Bid<Var>,
         _: Option<&()>,
     ) -> Synthesized {
-        enforce_equal(&better(left, right)?, best)
+        enforce_equal(&better(&Subcircuit::of(&cs)?, left, right)?, best)
     }
 }
 
@@ -129,6 +144,7 @@ impl WiredCircuit for Auction {
         if bids == 0 || batch == 0 {
             return Err("an auction needs at least one bid, and batches of at least one".into());
         }
+        c.range(LIMB);
         let mut level = Vec::new();
         for first in (0..bids).step_by(batch) {
             let position = c.constant(first as u64);
