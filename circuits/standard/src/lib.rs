@@ -6,12 +6,16 @@
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 
+mod bits;
 pub mod chain;
+pub mod keccak;
 pub mod merkle;
+mod message;
 pub mod sha256;
 
 pub use chain::Chain;
 pub use merkle::Merkle;
+pub use message::Message;
 
 /// The digest that format 1 had for a layout, to pin layouts across formats.
 #[cfg(test)]

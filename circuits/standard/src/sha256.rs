@@ -5,8 +5,11 @@
 //! decomposed once, with as many carry bits as its number of terms requires. Values are computed
 //! natively, word by word, alongside the constraints.
 
-use ark_ff::{AdditiveGroup, Field};
-use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisError, Variable};
+pub use crate::message::Message;
+
+use crate::bits::{Bit, Cs, add_word, combination, new_bit, new_dependent_bit};
+use ark_ff::Field;
+use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
 use hekaton_circuit::Fr;
 
 /// The length of a digest in bytes.
@@ -92,64 +95,11 @@ const K: [u32; 64] = [
     0xc671_78f2,
 ];
 
-type Cs = ConstraintSystemRef<Fr>;
-
-/// A bit: a constant, a boolean variable, or the negation of one.
-#[derive(Clone, Copy, Debug)]
-enum Bit {
-    Constant(bool),
-    Is(Variable),
-    Not(Variable),
-}
-
-impl Bit {
-    fn negate(self) -> Self {
-        match self {
-            Self::Constant(b) => Self::Constant(!b),
-            Self::Is(v) => Self::Not(v),
-            Self::Not(v) => Self::Is(v),
-        }
-    }
-
-    /// Adds `k` times the bit to a linear combination.
-    fn add_to(self, lc: &mut Vec<(Fr, Variable)>, k: Fr) {
-        match self {
-            Self::Constant(false) => {}
-            Self::Constant(true) => lc.push((k, Variable::One)),
-            Self::Is(v) => lc.push((k, v)),
-            Self::Not(v) => lc.extend([(k, Variable::One), (-k, v)]),
-        }
-    }
-}
-
-fn combination(terms: &[(i64, Bit)]) -> LinearCombination<Fr> {
-    let mut lc = Vec::with_capacity(terms.len() + 1);
-    terms.iter().for_each(|(k, bit)| bit.add_to(&mut lc, Fr::from(*k)));
-    LinearCombination(lc)
-}
-
 /// A 32-bit word, least significant bit first. It has no value at setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {
     value: Option<u32>,
     bits: [Bit; 32],
-}
-
-fn missing<T>(value: Option<T>) -> Result<T, SynthesisError> {
-    value.ok_or(SynthesisError::AssignmentMissing)
-}
-
-/// Allocates a boolean variable with its row `b (1 - b) = 0`.
-fn new_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
-    let v = cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?;
-    let not = || LinearCombination(vec![(Fr::ONE, Variable::One), (-Fr::ONE, v)]);
-    cs.enforce_r1cs_constraint(|| v.into(), not, LinearCombination::zero)?;
-    Ok(Bit::Is(v))
-}
-
-/// Allocates a variable without a boolean row: the row that defines it must make it boolean.
-fn new_dependent_bit(cs: &Cs, value: Option<bool>) -> Result<Bit, SynthesisError> {
-    Ok(Bit::Is(cs.new_witness_variable(|| Ok(if missing(value)? { Fr::ONE } else { Fr::ZERO }))?))
 }
 
 fn bit_of(value: Option<u32>, i: usize) -> Option<bool> {
@@ -217,18 +167,7 @@ impl Word {
         let value = a.value.zip(b.value).map(|(a, b)| a ^ b);
         Self::map(value, |i, value| {
             let (a, b) = (a.bits[i], b.bits[i]);
-            Ok(match (a, b) {
-                (Bit::Constant(false), x) | (x, Bit::Constant(false)) => x,
-                (Bit::Constant(true), x) | (x, Bit::Constant(true)) => x.negate(),
-                _ => {
-                    let c = new_dependent_bit(cs, value)?;
-                    let (left, right) = (|| combination(&[(2, a)]), || combination(&[(1, b)]));
-                    cs.enforce_r1cs_constraint(left, right, || {
-                        combination(&[(1, a), (1, b), (-1, c)])
-                    })?;
-                    c
-                }
-            })
+            Bit::xor(cs, a, b, value)
         })
     }
 
@@ -263,16 +202,7 @@ impl Word {
             a.value.zip(b.value).zip(c.value).map(|((a, b), c)| (a & b) ^ (a & c) ^ (b & c));
         Self::map(value, |i, value| {
             let (a, b, c) = (a.bits[i], b.bits[i], c.bits[i]);
-            let p = match (b, c) {
-                (Bit::Constant(false), _) | (_, Bit::Constant(false)) => Bit::Constant(false),
-                (Bit::Constant(true), x) | (x, Bit::Constant(true)) => x,
-                _ => {
-                    let p = new_dependent_bit(cs, bit_of(both, i))?;
-                    let (left, right) = (|| combination(&[(1, b)]), || combination(&[(1, c)]));
-                    cs.enforce_r1cs_constraint(left, right, || combination(&[(1, p)]))?;
-                    p
-                }
-            };
+            let p = Bit::and(cs, b, c, bit_of(both, i))?;
             match (a, b, c) {
                 (Bit::Constant(false), _, _) => return Ok(p),
                 (_, Bit::Constant(b), Bit::Constant(c)) => {
@@ -319,28 +249,6 @@ impl Word {
     }
 }
 
-/// Adds `k sum 2^i bits_i` to a linear combination. Constants are added up first, so that the
-/// variable `One` occurs at most once.
-fn add_word(lc: &mut Vec<(Fr, Variable)>, bits: &[Bit], k: Fr) {
-    let mut factor = k;
-    let mut constant = Fr::ZERO;
-    for bit in bits {
-        match bit {
-            Bit::Constant(true) => constant += factor,
-            Bit::Constant(false) => {}
-            Bit::Is(v) => lc.push((factor, *v)),
-            Bit::Not(v) => {
-                constant += factor;
-                lc.push((-factor, *v));
-            }
-        }
-        factor.double_in_place();
-    }
-    if constant != Fr::ZERO {
-        lc.push((constant, Variable::One));
-    }
-}
-
 /// A digest: eight words, the most significant one first.
 pub type Digest = [Word; 8];
 
@@ -373,53 +281,7 @@ fn compress(cs: &Cs, state: &Digest, block: &[Word; 16]) -> Result<Digest, Synth
     Ok(out)
 }
 
-/// A message of whole bytes, some of which may be constant.
-#[derive(Clone, Debug, Default)]
-pub struct Message {
-    /// The bits of all bytes with their values, most significant bit of each byte first.
-    bits: Vec<(Option<bool>, Bit)>,
-}
-
 impl Message {
-    /// Creates an empty message.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Appends constant bytes.
-    #[must_use]
-    pub fn constant(mut self, bytes: &[u8]) -> Self {
-        for byte in bytes {
-            self.bits.extend((0..8).rev().map(|i| {
-                let bit = byte >> i & 1 == 1;
-                (Some(bit), Bit::Constant(bit))
-            }));
-        }
-        self
-    }
-
-    /// Appends `len` witness bytes: 8 constraints each.
-    ///
-    /// # Errors
-    /// If a value is required but absent, or does not have `len` bytes.
-    pub fn witness(
-        mut self,
-        cs: &Cs,
-        len: usize,
-        bytes: Option<&[u8]>,
-    ) -> Result<Self, SynthesisError> {
-        if bytes.is_some_and(|b| b.len() != len) {
-            return Err(SynthesisError::Unsatisfiable);
-        }
-        for j in 0..len {
-            for i in (0..8).rev() {
-                let value = bytes.map(|b| b[j] >> i & 1 == 1);
-                self.bits.push((value, new_bit(cs, value)?));
-            }
-        }
-        Ok(self)
-    }
-
     /// Constrains a message of witness bytes to be data padded with zeros, where the wire `used`
     /// holds the number of bytes of data and `value` is its value. Costs three rows per byte and one
     /// more.
