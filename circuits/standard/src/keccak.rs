@@ -54,7 +54,7 @@ fn round_constants() -> [u64; ROUNDS] {
         let mut constant = 0;
         for j in 0..7 {
             constant |= u64::from(register & 1) << ((1 << j) - 1);
-            register = (register << 1 ^ (register >> 7) * 0x171) & 0xff;
+            register = ((register << 1) ^ ((register >> 7) * 0x171)) & 0xff;
         }
         constant
     })

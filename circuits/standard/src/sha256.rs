@@ -1,11 +1,14 @@
-//! SHA-256 as a gadget: about 26,200 constraints per block.
+//! SHA-256 as a gadget, by bits with about 26,200 constraints per block, and by [`LookUps`].
 //!
 //! A word has 32 bits, each of which is a variable, its negation or a constant. Constants fold, so
 //! a block of constant padding costs no message schedule. Additions are lazy: a sum of words is
 //! decomposed once, with as many carry bits as its number of terms requires. Values are computed
 //! natively, word by word, alongside the constraints.
 
+mod look_ups;
+
 pub use crate::message::Message;
+pub use look_ups::{LookUps, Tables};
 
 use crate::bits::{Bit, Cs, add_word, combination, new_bit, new_dependent_bit};
 use ark_ff::Field;
@@ -356,25 +359,30 @@ impl Message {
         self
     }
 
-    /// Computes the SHA-256 digest, with the standard padding.
-    ///
-    /// # Errors
-    /// If a value is required but absent.
-    pub fn sha256(self, cs: &Cs) -> Result<Digest, SynthesisError> {
+    /// The words of the message with the standard padding.
+    fn padded(self) -> Vec<Word> {
         let bits = self.bits.len() as u64;
         let mut message = self.constant(&[0x80]);
         while message.bits.len() % 512 != 448 {
             message = message.constant(&[0]);
         }
         message = message.constant(&bits.to_be_bytes());
-        let words: Vec<Word> = message
+        message
             .bits
             .chunks_exact(32)
             .map(|chunk| Word {
                 value: chunk.iter().try_fold(0u32, |w, (bit, _)| Some(w << 1 | u32::from((*bit)?))),
                 bits: std::array::from_fn(|i| chunk[31 - i].1),
             })
-            .collect();
+            .collect()
+    }
+
+    /// Computes the SHA-256 digest, with the standard padding.
+    ///
+    /// # Errors
+    /// If a value is required but absent.
+    pub fn sha256(self, cs: &Cs) -> Result<Digest, SynthesisError> {
+        let words = self.padded();
         let mut state = IV.map(Word::constant);
         for block in words.chunks_exact(16) {
             let block: &[Word; 16] = block.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
@@ -434,9 +442,12 @@ pub fn digest_from_wires(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ark_r1cs_std::fields::fp::FpVar;
     use ark_relations::gr1cs::ConstraintSystem;
+    use hekaton_circuit::{Closures, check, count};
     use proptest::prelude::*;
     use sha2::{Digest as _, Sha256};
+    use std::sync::{Arc, Mutex};
 
     fn value(digest: &Digest) -> Vec<u8> {
         digest.iter().flat_map(|w| w.value.unwrap().to_be_bytes()).collect()
@@ -510,5 +521,76 @@ mod tests {
         let counts = [count(0, 55), count(1, 64), count(0, 119)];
         assert_eq!(counts, [26_253, 45_792, 53_181]);
         assert_eq!(count(40, 0), 0);
+    }
+
+    /// Hashes a message, with the halves of its digest as public values.
+    fn circuit(message: &[u8], longest: usize, claimed: [u8; 32]) -> Closures<Vec<u8>> {
+        let (bytes, len) = (message.to_vec(), message.len());
+        let tables = Arc::new(Mutex::new(None));
+        let of_layout = Arc::clone(&tables);
+        Closures::new(
+            move |layout| {
+                let tables = Tables::new(longest, |name, table| layout.table(name, table));
+                *of_layout.lock().unwrap() = Some(tables);
+                let wires = [0, 1].map(|i| layout.public_output("digest", i));
+                let kind = layout.subcircuit_type("hash", 2);
+                let instance = layout.instance(kind);
+                (0..2).for_each(|slot| layout.write(instance, slot, wires[slot]));
+                Ok(wires.to_vec())
+            },
+            move |wires, values| {
+                let halves = digest_halves(&claimed);
+                wires.iter().zip(halves).for_each(|(wire, half)| values.set(*wire, half));
+                Ok(())
+            },
+            move |_| Ok(bytes.clone()),
+            move |subcircuit, bytes| {
+                let tables = tables.lock().unwrap().clone().unwrap();
+                let bytes = bytes.map(Vec::as_slice);
+                let message = Message::new().committed(subcircuit, len, bytes)?;
+                let digest = LookUps::new(subcircuit, &tables)?.hash(message)?;
+                for (slot, half) in digest.chunks_exact(4).enumerate() {
+                    let FpVar::Var(wire) = subcircuit.slot(slot)? else { unreachable!() };
+                    enforce_half(&subcircuit.cs(), half, wire.variable)?;
+                }
+                Ok(())
+            },
+        )
+    }
+
+    #[test]
+    fn look_ups_agree_with_sha256() {
+        for (len, longest) in [
+            (0, Tables::SMALL),
+            (55, Tables::LARGE),
+            (56, Tables::SMALL),
+            (200, Tables::SMALL),
+            (70, 5),
+            (3, 1),
+        ] {
+            let message: Vec<u8> = (0..len).map(|i| (i * i + 5) as u8).collect();
+            let mut digest: [u8; 32] = Sha256::digest(&message).into();
+            let report = check(&circuit(&message, longest, digest), &(), |_, _| {}).unwrap();
+            assert_eq!((report.violations, report.unbalanced), (vec![], vec![]), "{len} bytes");
+            digest[7] ^= 1;
+            let report = check(&circuit(&message, longest, digest), &(), |_, _| {}).unwrap();
+            assert_eq!(report.violated, 1);
+        }
+    }
+
+    #[test]
+    fn rows_of_look_ups_are_pinned() {
+        let rows = |len: usize, longest: usize| {
+            let types = count(&circuit(&vec![1; len], longest, [0; 32])).unwrap();
+            let rows_of = |is_own: bool| {
+                let own = types.iter().filter(|kind| (kind.name == "hash") == is_own);
+                own.map(|kind| kind.constraints * kind.instances).sum::<usize>()
+            };
+            [rows_of(true), rows_of(false)]
+        };
+        let [one, two] = [55, 119].map(|len| rows(len, Tables::LARGE));
+        assert_eq!([one[0], two[0] - one[0]], [5_077, 4_952]);
+        assert_eq!(one[1], 159_524);
+        assert_eq!(rows(55, Tables::SMALL), [8_181, 784]);
     }
 }

@@ -143,6 +143,24 @@ impl LookUp<'_> {
         Ok(value)
     }
 
+    /// Constrains an index and a value to be a row of the table, which is one of pairs. It takes two rows,
+    /// or one if the value is constant.
+    ///
+    /// # Errors
+    /// If the table is not one of pairs, or does not have the index with this value.
+    pub fn pair(&self, index: &FpVar<Fr>, value: &FpVar<Fr>) -> Result<(), SynthesisError> {
+        if let (Ok(index), Ok(value)) = (index.value(), value.value())
+            && let Some(row) = self.table.row_of(&index)
+            && self.table.value(row) != value
+        {
+            let bus = self.id.0;
+            let access = self.subcircuit.ledger().borrow().asked(bus);
+            let mistake = Mistake::NotInTable { index: bus.index(), key: index, access };
+            return Err(self.subcircuit.mistake(mistake));
+        }
+        self.ask(Asks::Pairs, index, value, &constant(-Fr::one()))
+    }
+
     fn ask(
         &self,
         asks: Asks,
