@@ -1,4 +1,5 @@
-// Proves SHA-256 of a message with gnark's Groth16 on BLS12-381, and prints one line of JSON.
+// Proves SHA-256 of a message, or another workload with look-ups, with gnark's Groth16 on BLS12-381, and prints one line
+// of JSON.
 //
 // Counted are the witness and the proof; the setup, whose keys nobody should trust, is not. CPU time is that of the
 // process meanwhile.
@@ -70,9 +71,9 @@ func median(values []float64) float64 {
 
 // keysOf returns the keys from an earlier run, or sets up new ones and keeps them: the setup of the commitments to what
 // is looked up uses one thread, and takes minutes.
-func keysOf(compiled constraint.ConstraintSystem, blocks int, directory string) (groth16.ProvingKey, groth16.VerifyingKey, error) {
+func keysOf(compiled constraint.ConstraintSystem, name, directory string) (groth16.ProvingKey, groth16.VerifyingKey, error) {
 	proving, verifying := groth16.NewProvingKey(ecc.BLS12_381), groth16.NewVerifyingKey(ecc.BLS12_381)
-	path := filepath.Join(directory, fmt.Sprintf("%d-blocks", blocks))
+	path := filepath.Join(directory, name)
 	if file, err := os.Open(path); err == nil {
 		defer file.Close()
 		if _, err := verifying.UnsafeReadFrom(file); err != nil {
@@ -98,23 +99,29 @@ func keysOf(compiled constraint.ConstraintSystem, blocks int, directory string) 
 	return proving, verifying, os.Rename(file.Name(), path)
 }
 
-func measure(blocks, cores, repetitions int, directory string) (map[string]any, error) {
+// longMessage returns the circuit of one message of so many blocks, and its assignment.
+func longMessage(blocks int) (frontend.Circuit, frontend.Circuit) {
 	message := make([]byte, length(blocks))
 	for i := range message {
 		message[i] = byte(i * i)
 	}
 	digest := sha256.Sum256(message)
-	field := ecc.BLS12_381.ScalarField()
-	compiled, err := frontend.Compile(field, r1cs.NewBuilder, &circuit{Message: make([]uints.U8, len(message))})
-	if err != nil {
-		return nil, err
-	}
-	proving, verifying, err := keysOf(compiled, blocks, directory)
-	if err != nil {
-		return nil, err
-	}
 	assigned := &circuit{Message: uints.NewU8Array(message)}
 	copy(assigned.Digest[:], uints.NewU8Array(digest[:]))
+	return &circuit{Message: make([]uints.U8, len(message))}, assigned
+}
+
+func measure(work workload, items, cores, repetitions int, directory string) (map[string]any, error) {
+	shape, assigned := work.circuit(items)
+	field := ecc.BLS12_381.ScalarField()
+	compiled, err := frontend.Compile(field, r1cs.NewBuilder, shape)
+	if err != nil {
+		return nil, err
+	}
+	proving, verifying, err := keysOf(compiled, fmt.Sprintf("%d-%s", items, work.name), directory)
+	if err != nil {
+		return nil, err
+	}
 	var seconds, cpuSeconds []float64
 	for range repetitions {
 		// Garbage of the setup is not the prover's.
@@ -148,26 +155,33 @@ func measure(blocks, cores, repetitions int, directory string) (map[string]any, 
 	}
 	wall, cpu := median(seconds), median(cpuSeconds)
 	return map[string]any{
-		"blocks": blocks, "cores": cores, "repetitions": repetitions,
+		work.name: items, "cores": cores, "repetitions": repetitions,
 		"constraints": compiled.GetNbConstraints(), "seconds": wall, "cpu_seconds": cpu,
-		"blocks_per_core_second": float64(blocks) / wall / float64(cores),
-		"blocks_per_cpu_second":  float64(blocks) / cpu,
+		work.name + "_per_core_second": float64(items) / wall / float64(cores),
+		work.name + "_per_cpu_second":  float64(items) / cpu,
 	}, nil
 }
 
 func main() {
 	blocks := flag.Int("blocks", 8, "SHA-256 blocks, padding included")
+	name := flag.String("workload", "blocks", "blocks of one message, or "+names())
+	items := flag.Int("items", 0, "values, accesses or messages of another workload")
 	cores := flag.Int("cores", 1, "threads")
 	repetitions := flag.Int("repetitions", 3, "proofs, of which the median counts")
 	directory := flag.String("keys", ".", "where keys are kept between runs")
 	flag.Parse()
-	if *blocks < 1 || *cores < 1 || *repetitions < 1 {
-		fmt.Fprintln(os.Stderr, "error: blocks, cores and repetitions must be at least 1")
+	work, known := find(*name)
+	if *name == "blocks" {
+		*items = *blocks
+	}
+	if !known || *items < 1 || *cores < 1 || *repetitions < 1 {
+		fmt.Fprintln(os.Stderr, "error: the workload must be blocks or "+names()+
+			", and blocks or items, cores and repetitions at least 1")
 		os.Exit(2)
 	}
 	logger.Disable()
 	runtime.GOMAXPROCS(*cores)
-	found, err := measure(*blocks, *cores, *repetitions, *directory)
+	found, err := measure(work, *items, *cores, *repetitions, *directory)
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(found)
 	}

@@ -5,8 +5,9 @@ import "testing"
 func TestProofsAreAccepted(t *testing.T) {
 	// The second time with the keys of the first.
 	directory := t.TempDir()
+	work, _ := find("blocks")
 	for range 2 {
-		found, err := measure(1, 2, 1, directory)
+		found, err := measure(work, 1, 2, 1, directory)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -14,6 +15,18 @@ func TestProofsAreAccepted(t *testing.T) {
 			if value, ok := found[field].(float64); !ok || value <= 0 {
 				t.Errorf("%s is %v", field, found[field])
 			}
+		}
+	}
+}
+
+func TestWorkloadsAreProven(t *testing.T) {
+	for _, name := range []string{"range", "memory"} {
+		work, known := find(name)
+		if !known {
+			t.Fatalf("no workload %s", name)
+		}
+		if _, err := measure(work, 8, 2, 1, t.TempDir()); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
