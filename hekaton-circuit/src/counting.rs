@@ -37,7 +37,11 @@ impl PreparedCircuit<'_> {
         let layout = self.layout();
         if layout.has_tables() {
             let counts = Counts::new(layout);
-            let is_asker = |id: &InstanceId| layout.library(layout.type_of(*id)).is_none();
+            // Tables ask for nothing; sparse memories check ranges.
+            let is_asker = |id: &InstanceId| match layout.library(layout.type_of(*id)) {
+                Some(library) => layout.is_sparse(library),
+                None => true,
+            };
             let askers = layout.instance_ids().filter(is_asker).collect();
             let count = |instance| counts.add(self, &execution, instance);
             map(askers, &count).into_iter().collect::<Result<(), _>>()?;

@@ -2,7 +2,8 @@
 //! and independent of any witness.
 
 use crate::ids::{InstanceId, RamId, TypeId, WireId, WireName, to_index};
-use crate::library::{BusKind, BusSpec, LibraryType};
+use crate::library::memory::RegionSpec;
+use crate::library::{BusKind, BusSpec, LibraryType, SparseChain};
 use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
 use crate::tables::{Slot, SlotTable, Visibility, WireTable};
 use crate::variables::{BusShape, VariableLayout};
@@ -70,6 +71,8 @@ pub struct Layout {
     pub(crate) wires: WireTable,
     /// The buses, those of tables and memories included.
     pub(crate) buses: Arc<[BusSpec]>,
+    /// The wires between the subcircuits of sparse memories.
+    pub(crate) chains: Vec<SparseChain>,
     /// The parameters of the instances that have some, with the place of an instance's first one.
     pub(crate) parameters: (BTreeMap<u32, usize>, Vec<Fr>),
     /// The pairs likewise.
@@ -195,6 +198,16 @@ impl Layout {
     /// What the library makes of a type, if it is not the author's.
     pub(crate) fn library(&self, kind: TypeId) -> Option<LibraryType> {
         self.declared.get(kind.index())?.library
+    }
+
+    /// Whether a type of the library holds the cells of a sparse memory.
+    pub(crate) fn is_sparse(&self, library: LibraryType) -> bool {
+        match self.buses.get(library.bus.index()).map(|bus| &bus.kind) {
+            Some(BusKind::Ram(ram)) => {
+                ram.regions.get(library.region).is_some_and(RegionSpec::is_sparse)
+            }
+            _ => false,
+        }
     }
 
     /// The position of an instance of the library among those of its type. They follow each other, and

@@ -3,9 +3,9 @@
 use crate::ids::{BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer, to_index};
 use crate::layout::{Constants, Layout, RamPlace, TypeSpec};
 use crate::layout_error::LayoutError;
-use crate::library::memory::{LIMB, Ram, RamSpec};
+use crate::library::memory::{LIMB, Ram, RamSpec, RegionSpec};
 use crate::library::table::{Table, TableSpec};
-use crate::library::{BusKind, BusSpec, LibraryType};
+use crate::library::{BusKind, BusSpec, LibraryType, SparseChain};
 use crate::tables::{LIMIT, Naming, Slot, SlotTable, Visibility, WireTable, Words};
 use crate::text::{is_public_name, is_type_name};
 use hekaton_arith::Fr;
@@ -31,6 +31,8 @@ pub struct LayoutBuilder {
     type_names: HashSet<String>,
     buses: Vec<BusSpec>,
     given: BTreeMap<u32, Constants>,
+    /// The wires between the subcircuits of sparse memories.
+    chains: Vec<SparseChain>,
     error: Option<LayoutError>,
 }
 
@@ -202,17 +204,51 @@ impl LayoutBuilder {
                     let starts = starts.into_iter().map(|start| start as u64).collect();
                     let name = format!("table-{name}");
                     let constants = table.constants(rows);
-                    self.add_rows(&name, LibraryType { bus, rows }, constants, starts, |row| {
+                    let library = LibraryType { bus, region: 0, rows };
+                    self.add_rows(&name, library, constants, starts, |row| {
                         table.pair(usize::try_from(row).unwrap_or(usize::MAX))
                     });
                 }
                 BusKind::Ram(ram) => {
-                    let (name, starts) = (format!("ram-{name}"), ram.starts.clone());
-                    let library = LibraryType { bus, rows: ram.cells };
-                    self.add_rows(&name, library, ram.constants(), starts, |address| {
-                        [Fr::from(address), ram.initial(address)]
-                    });
+                    for (number, region) in ram.regions.iter().enumerate() {
+                        let name = match number {
+                            0 => format!("ram-{name}"),
+                            number => format!("ram-{name}-{number}"),
+                        };
+                        let library = LibraryType { bus, region: number, rows: region.cells };
+                        if region.is_sparse() {
+                            self.add_sparse(&name, library, region);
+                            continue;
+                        }
+                        let (first, starts) = (region.addresses.start, region.starts.clone());
+                        self.add_rows(&name, library, region.constants(), starts, |cell| {
+                            [Fr::from(first + cell), region.initial(first + cell)]
+                        });
+                    }
                 }
+            }
+        }
+    }
+
+    /// Adds a type for the cells of a sparse region, and a chain of its instances: each one reads the
+    /// address that its cells have at least, and writes that of the next one. The first and the last of
+    /// these are constants (spec: buses#sparse).
+    fn add_sparse(&mut self, name: &str, library: LibraryType, region: &RegionSpec) {
+        let kind = self.subcircuit_type(name, 2);
+        if let Some(spec) = self.declared(kind) {
+            spec.library = Some(library);
+        }
+        let mut least = self.constant(Fr::from(region.addresses.start));
+        for number in 1..=region.starts.len() {
+            let instance = self.instance(kind);
+            self.read(instance, 0, least);
+            if number == region.starts.len() {
+                let end = self.constant(Fr::from(region.addresses.end));
+                self.read(instance, 1, end);
+            } else {
+                least = self.wire("next sparse cell", number as u64);
+                self.write(instance, 1, least);
+                self.chains.push(SparseChain { library, cell: number * region.cells, wire: least });
             }
         }
     }
@@ -527,13 +563,24 @@ impl LayoutBuilder {
             });
         }
         let (parameters, pairs) = self.take_constants()?;
-        let Self { types: declared, instances, slots, starts, wires, buses, .. } = self;
+        let Self { types: declared, instances, slots, starts, wires, buses, chains, .. } = self;
         let mut used = vec![false; declared.len()];
         instances.iter().for_each(|kind| used[*kind as usize] = true);
         let all = (0..to_index(declared.len())).map(TypeId);
         let types = all.filter(|kind| used[kind.index()]).collect();
         let buses = buses.into();
-        Ok(Layout { declared, types, instances, slots, starts, wires, buses, parameters, pairs })
+        Ok(Layout {
+            declared,
+            types,
+            instances,
+            slots,
+            starts,
+            wires,
+            buses,
+            chains,
+            parameters,
+            pairs,
+        })
     }
 
     /// The parameters and pairs of all instances.

@@ -246,6 +246,7 @@ impl<'a> PreparedCircuit<'a> {
         let mut values = WireValues::new(&self.layout);
         let private = self.code.execute(None, &mut values);
         let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;
+        values.finish(&self.layout);
         values.check_complete(&self.layout)?;
         Ok(Execution::new(private, values))
     }

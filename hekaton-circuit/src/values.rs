@@ -3,6 +3,7 @@
 use crate::circuit_error::CircuitError;
 use crate::ids::{InstanceId, RamId, WireId, WireName, to_index};
 use crate::layout::Layout;
+use crate::library::SparseChain;
 use crate::library::state::Memories;
 use crate::pages::Pages;
 use hekaton_arith::Fr;
@@ -98,6 +99,17 @@ impl WireValues {
         value: Fr,
     ) -> Result<(), CircuitError> {
         self.write_if(instance, ram, true, address, value)
+    }
+
+    /// Computes what the library makes of the accesses, now that all are made.
+    pub(crate) fn finish(&mut self, layout: &Layout) {
+        self.memories.finish();
+        for SparseChain { library, cell, wire } in &layout.chains {
+            let last = self.memories.sparse_address(library.bus, library.region, cell - 1);
+            if let Some(last) = last {
+                self.set(*wire, Fr::from(last + 1));
+            }
+        }
     }
 
     /// Writes a cell of a memory if `enable`, and leaves it as it is otherwise: an access in both cases.

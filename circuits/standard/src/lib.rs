@@ -2,7 +2,8 @@
 //!
 //! - [`merkle`]: the SHA-256 Merkle tree of a file, with the root as public value.
 //! - [`chain`]: the smallest useful example, a long chain of squarings split into links.
-//! - [`sha256`]: the SHA-256 gadget that `merkle` is built from.
+//! - [`sha256`]: the SHA-256 gadget that `merkle` is built from, and one by look-ups.
+//! - [`keccak`]: Keccak-256 and SHA3-256, by look-ups and by bits.
 
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "small numbers of tests"))]
 

@@ -16,44 +16,90 @@ pub(crate) const LIMB: u32 = 16;
 /// The number of limbs of the gap between two accesses: times are below 2^32.
 pub(crate) const GAP_LIMBS: u32 = 2;
 
-/// A memory, for [`LayoutBuilder::ram`](crate::LayoutBuilder::ram).
+/// A memory, for [`LayoutBuilder::ram`](crate::LayoutBuilder::ram): one or several regions of
+/// addresses.
 #[derive(Clone, Debug)]
 pub struct Ram {
+    regions: Vec<Region>,
+}
+
+#[derive(Clone, Debug)]
+struct Region {
     addresses: Range<u64>,
-    values: Vec<Fr>,
+    contents: Contents,
     most: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Contents {
+    /// A cell for each address, with the values of the first ones at the beginning.
+    Dense(Vec<Fr>),
+    /// As many cells, whose addresses are the prover's choice.
+    Sparse(usize),
 }
 
 impl Ram {
     /// A memory with a cell for each of these addresses, which must be below 2^32. At the beginning all
     /// cells are zero.
     pub fn dense(addresses: Range<u64>) -> Self {
-        Self { addresses, values: Vec::new(), most: CELLS }
+        Self::of(addresses, Contents::Dense(Vec::new()))
     }
 
-    /// Sets the values of the first cells at the beginning, which the verifying key fixes.
-    #[must_use]
-    pub fn initial(self, values: impl IntoIterator<Item = Fr>) -> Self {
-        Self { values: values.into_iter().collect(), ..self }
+    /// A memory that costs as many cells as are accessed, at most `cells`, out of many more addresses
+    /// below 2^32. Which ones are accessed is secret, and known only when a proof is made. At the
+    /// beginning all are zero (spec: buses#sparse).
+    pub fn sparse(addresses: Range<u64>, cells: usize) -> Self {
+        Self::of(addresses, Contents::Sparse(cells))
     }
 
-    /// Sets the maximum number of cells of one of the subcircuits that hold the memory.
+    fn of(addresses: Range<u64>, contents: Contents) -> Self {
+        Self { regions: vec![Region { addresses, contents, most: CELLS }] }
+    }
+
+    /// Sets the values of the first cells of a dense memory at the beginning, which the verifying key
+    /// fixes. Of a memory of several regions, this is about the last one.
     #[must_use]
-    pub fn cells_per_subcircuit(self, most: usize) -> Self {
-        Self { most: most.max(1), ..self }
+    pub fn initial(mut self, values: impl IntoIterator<Item = Fr>) -> Self {
+        if let Some(Region { contents: Contents::Dense(list), .. }) = self.regions.last_mut() {
+            *list = values.into_iter().collect();
+        }
+        self
+    }
+
+    /// Sets the maximum number of cells of one of the subcircuits that hold the memory. Of a memory of
+    /// several regions, this is about the last one.
+    #[must_use]
+    pub fn cells_per_subcircuit(mut self, most: usize) -> Self {
+        if let Some(region) = self.regions.last_mut() {
+            region.most = most.max(1);
+        }
+        self
+    }
+
+    /// Appends the regions of another memory, whose addresses must be others.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.regions.extend(other.regions);
+        self
     }
 }
 
 /// A memory of a layout.
 #[derive(Debug)]
 pub(crate) struct RamSpec {
-    pub(crate) addresses: Range<u64>,
-    /// The values of the first cells at the beginning; those of the others are zero.
-    values: Vec<Fr>,
+    pub(crate) regions: Vec<RegionSpec>,
     /// The number of limbs of an address.
     pub(crate) address_limbs: u32,
-    /// The number of cells of one instance, and the first cell of each instance.
+}
+
+/// A region of a memory.
+#[derive(Debug)]
+pub(crate) struct RegionSpec {
+    pub(crate) addresses: Range<u64>,
+    contents: Contents,
+    /// The number of cells of one instance.
     pub(crate) cells: usize,
+    /// The number of cells before each instance.
     pub(crate) starts: Vec<u64>,
 }
 
@@ -69,31 +115,29 @@ pub(crate) struct Access {
 
 impl RamSpec {
     pub(crate) fn new(ram: Ram) -> Result<Self, String> {
-        let Ram { addresses, values, most } = ram;
-        let count = addresses.end.saturating_sub(addresses.start);
-        if count == 0 || addresses.end > 1 << 32 {
-            return Err(format!("addresses {addresses:?}: expected at least one, below 2^32"));
+        let regions = ram.regions.into_iter().map(RegionSpec::new);
+        let regions = regions.collect::<Result<Vec<_>, _>>()?;
+        let mut sorted: Vec<Range<u64>> = regions.iter().map(RegionSpec::held).collect();
+        sorted.sort_by_key(|held| held.start);
+        // Two initial entries of one address would leave the prover the choice of the cell.
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[1].start < pair[0].end) {
+            let [first, second] = [&pair[0], &pair[1]];
+            return Err(format!(
+                "its regions {first:?} and {second:?} overlap, cells that fill up subcircuits included"
+            ));
         }
-        if values.len() as u64 > count {
-            return Err(format!("{} initial values for {count} cells", values.len()));
-        }
-        #[allow(clippy::cast_possible_truncation, reason = "at most 2^32")]
-        let (cells, parts) = parts(count as usize, most);
-        // Cells that fill up the last instance are real cells.
-        let starts: Vec<u64> =
-            parts.iter().map(|part| addresses.start + part.start as u64).collect();
-        let end = starts.last().map_or(0, |start| start + cells as u64);
-        let address_limbs = if end <= 1 << LIMB { 1 } else { 2 };
+        let end = sorted.last().map_or(0, |held| held.end);
         if end > 1 << 32 {
             return Err("the cells that fill up its last subcircuit are beyond 2^32".into());
         }
-        Ok(Self { addresses, values, address_limbs, cells, starts })
+        Ok(Self { regions, address_limbs: if end <= 1 << LIMB { 1 } else { 2 } })
     }
 
     /// A memory in place of one that the builder has refused.
     pub(crate) fn placeholder() -> Self {
-        let (addresses, values, starts) = (0..1, Vec::new(), vec![0]);
-        Self { addresses, values, address_limbs: 1, cells: 1, starts }
+        let (contents, starts) = (Contents::Dense(Vec::new()), vec![0]);
+        let region = RegionSpec { addresses: 0..1, contents, cells: 1, starts };
+        Self { regions: vec![region], address_limbs: 1 }
     }
 
     /// D: what a time is multiplied by in a key, above every address.
@@ -101,19 +145,80 @@ impl RamSpec {
         power_of_two(LIMB * self.address_limbs)
     }
 
+    /// The region of an address that the author may access.
+    pub(crate) fn region_of(&self, address: u64) -> Option<usize> {
+        self.regions.iter().position(|region| region.addresses.contains(&address))
+    }
+}
+
+impl RegionSpec {
+    fn new(region: Region) -> Result<Self, String> {
+        let Region { addresses, contents, most } = region;
+        let count = addresses.end.saturating_sub(addresses.start);
+        if count == 0 || addresses.end > 1 << 32 {
+            return Err(format!("addresses {addresses:?}: expected at least one, below 2^32"));
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "at most 2^32")]
+        let total = match &contents {
+            Contents::Dense(values) if values.len() as u64 > count => {
+                return Err(format!("{} initial values for {count} cells", values.len()));
+            }
+            Contents::Dense(_) => count as usize,
+            Contents::Sparse(0) => return Err("it has no cells".into()),
+            Contents::Sparse(cells) => *cells,
+        };
+        // Cells that fill up the last instance are real cells.
+        let (cells, parts) = parts(total, most);
+        let starts: Vec<u64> = parts.iter().map(|part| part.start as u64).collect();
+        let region = Self { addresses, contents, cells, starts };
+        if region.is_sparse() && region.total() > count {
+            return Err(format!(
+                "{total} sparse cells, {} with those that fill up its last subcircuit, of {count} \
+                 addresses: make the region dense",
+                region.total()
+            ));
+        }
+        Ok(region)
+    }
+
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(self.contents, Contents::Sparse(_))
+    }
+
+    /// The number of cells of all instances.
+    pub(crate) fn total(&self) -> u64 {
+        (self.starts.len() * self.cells) as u64
+    }
+
+    /// The addresses that have or can have cells.
+    fn held(&self) -> Range<u64> {
+        match self.is_sparse() {
+            true => self.addresses.clone(),
+            false => self.addresses.start..self.addresses.start + self.total(),
+        }
+    }
+
     /// The value of a cell at the beginning.
     pub(crate) fn initial(&self, address: u64) -> Fr {
+        let Contents::Dense(values) = &self.contents else { return Fr::zero() };
         let place = usize::try_from(address - self.addresses.start).unwrap_or(usize::MAX);
-        self.values.get(place).copied().unwrap_or_default()
+        values.get(place).copied().unwrap_or_default()
     }
 
     /// Whether any cell begins with another value than zero, so that instances have pairs.
     pub(crate) fn has_values(&self) -> bool {
-        self.values.iter().any(|value| !value.is_zero())
+        match &self.contents {
+            Contents::Dense(values) => values.iter().any(|value| !value.is_zero()),
+            Contents::Sparse(_) => false,
+        }
     }
 
     /// The number of parameters and of pairs of an instance.
     pub(crate) fn constants(&self) -> (usize, usize) {
-        if self.has_values() { (0, self.cells) } else { (1, 0) }
+        match (self.is_sparse(), self.has_values()) {
+            (true, _) => (0, 0),
+            (false, true) => (0, self.cells),
+            (false, false) => (1, 0),
+        }
     }
 }

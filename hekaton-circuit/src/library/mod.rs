@@ -9,7 +9,7 @@ mod rows;
 pub(crate) mod state;
 pub(crate) mod table;
 
-use crate::ids::BusId;
+use crate::ids::{BusId, WireId};
 use hekaton_arith::Fr;
 use memory::RamSpec;
 use serde::{Deserialize, Serialize};
@@ -50,8 +50,20 @@ impl BusKind {
 pub(crate) struct LibraryType {
     /// The table or memory.
     pub(crate) bus: BusId,
+    /// Which region of a memory.
+    pub(crate) region: usize,
     /// The number of rows or cells of each instance.
     pub(crate) rows: usize,
+}
+
+/// A wire between two subcircuits of a sparse memory: one more than the address of the last cell before
+/// some cell, which the library computes after the execution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SparseChain {
+    pub(crate) library: LibraryType,
+    /// The number of cells before it.
+    pub(crate) cell: usize,
+    pub(crate) wire: WireId,
 }
 
 /// The private input of an instance of a [`LibraryType`].

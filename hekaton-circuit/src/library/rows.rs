@@ -1,7 +1,7 @@
 //! The constraints of the subcircuits that hold the rows of tables and the cells of memories
 //! (spec: buses#tables, buses#cells).
 
-use super::memory::RamSpec;
+use super::memory::{LIMB, RamSpec};
 use super::table::TableSpec;
 use super::{BusKind, FinalCell, LibraryInput, LibraryType};
 use crate::subcircuit::Subcircuit;
@@ -68,13 +68,22 @@ impl RamSpec {
         kind: LibraryType,
         cells: Option<&[FinalCell]>,
     ) -> Result<(), SynthesisError> {
-        let (one, minus_one) = (constant(Fr::one()), constant(-Fr::one()));
+        let (zero, one) = (constant(Fr::zero()), constant(Fr::one()));
+        let region = self.regions.get(kind.region).ok_or(SynthesisError::Unsatisfiable)?;
+        // In a sparse region, the address that the next cell has at least.
+        let mut least = region.is_sparse().then(|| subcircuit.slot(0).cloned()).transpose()?;
         for cell in 0..kind.rows {
-            if self.has_values() {
+            if let Some(least) = &mut least {
+                // Addresses rise, so no two cells have the same one (spec: buses#sparse).
+                let address = subcircuit.commit(|| given(cells, cell, |c| Fr::from(c.address)))?;
+                subcircuit.range_check_limbs(LIMB, self.address_limbs, &(&address - &*least))?;
+                subcircuit.add_entry(kind.bus, &address, &zero, &one);
+                *least = address + &one;
+            } else if region.has_values() {
                 subcircuit.add_pair(kind.bus, cell, &one)?;
             } else {
                 let address = subcircuit.parameter(0)? + constant(Fr::from(cell as u64));
-                subcircuit.add_entry(kind.bus, &address, &constant(Fr::zero()), &one);
+                subcircuit.add_entry(kind.bus, &address, &zero, &one);
             }
             // Which cell it is follows from the matching of all entries: its key is that of the last
             // access on a path from an initial entry.
@@ -82,9 +91,16 @@ impl RamSpec {
                 given(cells, cell, |c| Fr::from(c.address) + self.spacing() * Fr::from(c.time))
             })?;
             let value = subcircuit.commit(|| given(cells, cell, |c| c.value))?;
-            subcircuit.add_entry(kind.bus, &key, &value, &minus_one);
+            subcircuit.add_entry(kind.bus, &key, &value, &constant(-Fr::one()));
         }
-        Ok(())
+        match least {
+            // The first address of the next instance, or the end of the region.
+            Some(least) => {
+                let rest = subcircuit.slot(1)? - least;
+                subcircuit.range_check_limbs(LIMB, self.address_limbs, &rest)
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Memories in the execution: their contents, and the accesses that subcircuits make to them.
 
+use super::memory::RegionSpec;
 use super::memory::{Access, RamSpec};
 use super::{BusKind, FinalCell, LibraryType};
 use crate::circuit_error::CircuitError;
@@ -30,6 +31,10 @@ struct RamState {
     places: HashMap<u32, (u64, usize, usize)>,
     /// The last instance that made an access.
     last: u32,
+    /// The number of cells that were accessed, of each region.
+    accessed: Vec<u64>,
+    /// The addresses of all cells of each sparse region, in ascending order; none of a dense one.
+    sparse: Vec<Vec<u64>>,
 }
 
 impl Memories {
@@ -39,7 +44,9 @@ impl Memories {
             let BusKind::Ram(ram) = &spec.kind else { continue };
             let (name, spec) = (spec.name.clone(), Arc::clone(ram));
             let (cells, places) = (HashMap::new(), HashMap::new());
-            rams.insert(BusId(bus), RamState { name, spec, cells, places, last: 0 });
+            let (accessed, sparse) = (vec![0; spec.regions.len()], Vec::new());
+            let state = RamState { name, spec, cells, places, last: 0, accessed, sparse };
+            rams.insert(BusId(bus), state);
         }
         if !rams.is_empty() {
             for instance in layout.instance_ids() {
@@ -88,13 +95,32 @@ impl Memories {
             let last = ram.last;
             return Err(format!("{} comes after one of instance {last}", which()).into());
         }
-        let addresses = &ram.spec.addresses;
-        if !addresses.contains(&address) {
-            return Err(format!("{}: address {address} is not in {addresses:?}", which()).into());
-        }
+        let Some(region) = ram.spec.region_of(address) else {
+            let regions: Vec<_> = ram.spec.regions.iter().map(|r| r.addresses.clone()).collect();
+            let all = match &regions[..] {
+                [only] => format!("{only:?}"),
+                several => format!("any of {several:?}"),
+            };
+            return Err(format!("{}: address {address} is not in {all}", which()).into());
+        };
+        let spec = &ram.spec.regions[region];
         ram.last = instance.0;
-        let initial = (0, ram.spec.initial(address));
-        let (before, found) = ram.cells.get(&address).copied().unwrap_or(initial);
+        let initial = (0, spec.initial(address));
+        let known = ram.cells.get(&address).copied();
+        if known.is_none() {
+            ram.accessed[region] += 1;
+            if spec.is_sparse() && ram.accessed[region] > spec.total() {
+                let (addresses, total) = (&spec.addresses, spec.total());
+                return Err(format!(
+                    "{}: address {address} would be cell {} of the sparse addresses {addresses:?}, \
+                     which have {total}: declare more",
+                    which(),
+                    total + 1
+                )
+                .into());
+            }
+        }
+        let (before, found) = known.unwrap_or(initial);
         list[index].push(Access { before, found });
         ram.cells.insert(address, (first + made as u64, value(found)));
         Ok(found)
@@ -105,15 +131,52 @@ impl Memories {
         self.traces.get(&instance.0).cloned().unwrap_or_default()
     }
 
+    /// Chooses the cells of sparse regions, now that all accesses are made: those that were accessed,
+    /// and the first others to fill up.
+    pub(crate) fn finish(&mut self) {
+        for ram in self.rams.values_mut() {
+            let mut accessed: Vec<u64> = ram.cells.keys().copied().collect();
+            accessed.sort_unstable();
+            let choose = |region: &RegionSpec| {
+                if !region.is_sparse() {
+                    return Vec::new();
+                }
+                let own = accessed.iter().filter(|address| region.addresses.contains(address));
+                let mut own: Vec<u64> = own.copied().collect();
+                let missing =
+                    usize::try_from(region.total()).unwrap_or(0).saturating_sub(own.len());
+                let is_free = |address: &u64| accessed.binary_search(address).is_err();
+                let free: Vec<u64> =
+                    region.addresses.clone().filter(is_free).take(missing).collect();
+                own.extend(free);
+                own.sort_unstable();
+                own
+            };
+            ram.sparse = ram.spec.regions.iter().map(choose).collect();
+        }
+    }
+
+    /// The address of a cell of a sparse region, counted over all of its instances.
+    pub(crate) fn sparse_address(&self, bus: BusId, region: usize, cell: usize) -> Option<u64> {
+        self.rams.get(&bus)?.sparse.get(region)?.get(cell).copied()
+    }
+
     /// The cells of an instance of a memory's own type, after all accesses.
     pub(crate) fn cells(&self, kind: LibraryType, part: usize) -> Vec<FinalCell> {
         let Some(ram) = self.rams.get(&kind.bus) else { return Vec::new() };
-        let start = ram.spec.starts.get(part).copied().unwrap_or_default();
+        let Some(region) = ram.spec.regions.get(kind.region) else { return Vec::new() };
+        let start = region.starts.get(part).copied().unwrap_or_default();
         let cell = |address: u64| {
-            let initial = (0, ram.spec.initial(address));
+            let initial = (0, region.initial(address));
             let (time, value) = ram.cells.get(&address).copied().unwrap_or(initial);
             FinalCell { address, time, value }
         };
-        (start..start + kind.rows as u64).map(cell).collect()
+        if !region.is_sparse() {
+            let first = region.addresses.start + start;
+            return (first..first + kind.rows as u64).map(cell).collect();
+        }
+        let first = usize::try_from(start).unwrap_or(usize::MAX);
+        let chosen = ram.sparse.get(kind.region).map_or(&[][..], Vec::as_slice);
+        chosen.iter().skip(first).take(kind.rows).copied().map(cell).collect()
     }
 }

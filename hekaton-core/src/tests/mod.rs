@@ -17,6 +17,7 @@ mod memory;
 mod mirage;
 mod parsing;
 mod setup;
+mod sparse;
 #[cfg(target_os = "linux")]
 mod traces;
 mod zero_knowledge;
