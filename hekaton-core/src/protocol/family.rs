@@ -98,7 +98,9 @@ pub fn setup_family<E: Send>(
     }
     engine.install(|| {
         let mut keep = |key, _| keep(key).map_err(SetupError::Sink);
-        setup_in_pool(circuit, instances, options, &mut keep, &mut progress)
+        let family = setup_in_pool(circuit, instances, options, &mut keep, &mut progress);
+        super::setup::clear_stack();
+        family
     })
 }
 

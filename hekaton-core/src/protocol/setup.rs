@@ -181,7 +181,19 @@ pub fn setup<C: Circuit>(
     options: &SetupOptions,
 ) -> Result<ProverKeys, SetupError> {
     let circuit = PreparedCircuit::new(circuit)?;
-    engine.install(|| setup_in_memory(&circuit, options))
+    engine.install(|| {
+        let keys = setup_in_memory(&circuit, options);
+        clear_stack();
+        keys
+    })
+}
+
+/// Overwrites the room on the stack that calls of a setup on this thread have left: compiled code keeps
+/// copies of trapdoors there, which `Zeroizing` does not reach, and threads of a pool live on.
+#[inline(never)]
+pub(crate) fn clear_stack() {
+    let mut room = [0u8; 1 << 17];
+    std::hint::black_box(&mut room);
 }
 
 fn setup_in_memory(
@@ -230,7 +242,9 @@ pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
 ) -> Result<VerifyingKey, SetupError<S::Error>> {
     let (aggregation, verifying) = engine.install(|| {
         let mut keep = |key, instances| sink.proving_key(key, instances).map_err(SetupError::Sink);
-        setup_circuit(circuit, options, &mut keep, &mut progress)
+        let keys = setup_circuit(circuit, options, &mut keep, &mut progress);
+        clear_stack();
+        keys
     })?;
     sink.finish(aggregation, &verifying).map_err(SetupError::Sink)?;
     Ok(verifying)
