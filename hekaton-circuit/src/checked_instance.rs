@@ -99,7 +99,7 @@ impl<'a> Instance<'a> {
         let (kind, private) = (self.kind, &self.private);
         let count = marked.len();
         let again = self.circuit.marked(kind, Masking::Masked, &prefix, private, count);
-        let again = again.map_err(inside)?;
+        let (again, _) = again.map_err(inside)?;
         match again.iter().zip(&self.assignment[marked]).position(|(again, first)| again != first) {
             None => Ok(()),
             Some(marked) => {

@@ -1,6 +1,7 @@
 //! The execution of a circuit on an input: the first step of proving and of checking.
 
 use crate::circuit_error::CircuitError;
+use crate::counting::Counts;
 use crate::ids::InstanceId;
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
@@ -10,7 +11,7 @@ use crate::panics::{CircuitPanic, Failure};
 use crate::values::{ValuesError, WireValues};
 use hekaton_arith::Fr;
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Why a circuit cannot be executed on an input.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,12 @@ pub enum ExecutionError {
         instance: usize,
         /// What went wrong.
         source: CircuitError,
+    },
+    /// The private input of a table was asked for before all look-ups were counted.
+    #[error("instance {instance} is a table's, and its look-ups have not been counted")]
+    Uncounted {
+        /// The instance.
+        instance: usize,
     },
     /// `private_input` failed.
     #[error("private input of instance {instance} (type '{kind}'): {source}")]
@@ -106,8 +113,8 @@ pub(crate) trait PrivateInputs: Send + Sync {
 /// The values of all shared wires in a run, and private inputs on demand.
 pub struct Execution<'r> {
     private: Box<dyn PrivateInputs + 'r>,
-    /// How often each row of each table is asked for, by bus; nothing for other buses.
-    pub(crate) counts: Vec<Vec<u64>>,
+    /// How often each row of each table is looked up, once that is known.
+    counts: RwLock<Option<Arc<Counts>>>,
     /// The values of all shared wires.
     pub values: WireValues,
 }
@@ -121,20 +128,32 @@ impl std::fmt::Debug for Execution<'_> {
 
 impl<'r> Execution<'r> {
     pub(crate) fn new(private: Box<dyn PrivateInputs + 'r>, values: WireValues) -> Self {
-        Self { private, counts: Vec::new(), values }
+        Self { private, counts: RwLock::default(), values }
+    }
+
+    /// How often each row of each table is looked up; `None` as long as nobody has counted.
+    pub fn counts(&self) -> Option<Arc<Counts>> {
+        self.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets how often each row of each table is looked up, from which the private inputs of tables
+    /// follow.
+    pub fn set_counts(&self, counts: Counts) {
+        *self.counts.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(counts));
     }
 
     /// The private input of one instance.
     ///
     /// # Errors
-    /// If the circuit's `private_input` fails.
+    /// If the circuit's `private_input` fails, or it is a table's and nobody has counted look-ups.
     pub fn private_input(
         &self,
         layout: &Layout,
         instance: InstanceId,
     ) -> Result<PrivateInput, ExecutionError> {
         if let Some(kind) = layout.library(layout.type_of(instance)) {
-            return Ok(PrivateInput::new(self.library_input(layout, kind, instance)));
+            let input = self.library_input(layout, kind, instance);
+            return input.map(PrivateInput::new);
         }
         let private = self
             .private
@@ -160,11 +179,13 @@ impl<'r> Execution<'r> {
         layout: &Layout,
         kind: LibraryType,
         instance: InstanceId,
-    ) -> LibraryInput {
+    ) -> Result<LibraryInput, ExecutionError> {
         let part = layout.part(instance);
         match layout.buses.get(kind.bus.index()).map(|bus| &bus.kind) {
             Some(BusKind::Table(table)) => {
-                let counts = self.counts.get(kind.bus.index()).map_or(&[][..], Vec::as_slice);
+                let instance = instance.index();
+                let counts = self.counts().ok_or(ExecutionError::Uncounted { instance })?;
+                let counts = counts.of(kind.bus);
                 let (rows, starts) = table.starts();
                 let start = starts.get(part).copied().unwrap_or_default();
                 // The last instance repeats rows of the one before, which count there.
@@ -172,9 +193,9 @@ impl<'r> Execution<'r> {
                 let count = |row: usize| {
                     if row < first { 0 } else { counts.get(row).copied().unwrap_or(0) }
                 };
-                LibraryInput::Counts((start..start + rows).map(count).collect())
+                Ok(LibraryInput::Counts((start..start + rows).map(count).collect()))
             }
-            _ => LibraryInput::Cells(self.values.memories.cells(kind, part)),
+            _ => Ok(LibraryInput::Cells(self.values.memories.cells(kind, part))),
         }
     }
 

@@ -2,7 +2,6 @@
 //! and independent of any witness.
 
 use crate::ids::{InstanceId, RamId, TypeId, WireId, WireName, to_index};
-use crate::library::memory::RegionSpec;
 use crate::library::{BusKind, BusSpec, LibraryType, SparseChain};
 use crate::memory::{ConstantWire, Masking, Preprocessed, PublicWire, SlotAccess};
 use crate::tables::{Slot, SlotTable, Visibility, WireTable};
@@ -191,7 +190,7 @@ impl Layout {
     }
 
     /// Whether there are tables, whose multiplicities have to be counted.
-    pub(crate) fn has_tables(&self) -> bool {
+    pub fn has_tables(&self) -> bool {
         self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Table(_)))
     }
 
@@ -200,14 +199,10 @@ impl Layout {
         self.declared.get(kind.index())?.library
     }
 
-    /// Whether a type of the library holds the cells of a sparse memory.
-    pub(crate) fn is_sparse(&self, library: LibraryType) -> bool {
-        match self.buses.get(library.bus.index()).map(|bus| &bus.kind) {
-            Some(BusKind::Ram(ram)) => {
-                ram.regions.get(library.region).is_some_and(RegionSpec::is_sparse)
-            }
-            _ => false,
-        }
+    /// Whether a type of the library holds the cells of a memory.
+    pub(crate) fn is_memory(&self, library: LibraryType) -> bool {
+        let bus = self.buses.get(library.bus.index());
+        matches!(bus.map(|bus| &bus.kind), Some(BusKind::Ram(_)))
     }
 
     /// The position of an instance of the library among those of its type. They follow each other, and

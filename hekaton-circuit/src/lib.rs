@@ -128,6 +128,7 @@ pub use {
     circuit::Circuit,
     circuit_error::CircuitError,
     closures::Closures,
+    counting::{Counts, LookUps},
     execution::{Execution, ExecutionError, PrivateInput},
     fit::fit,
     ids::{BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer},

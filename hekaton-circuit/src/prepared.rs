@@ -241,8 +241,12 @@ impl<'a> PreparedCircuit<'a> {
         Prefix::with(slots, values, self.layout.preprocessed(instance), memory)
     }
 
-    /// Executes the circuit on its input, without counting look-ups.
-    pub(crate) fn execute_author(&self) -> Result<Execution<'_>, ExecutionError> {
+    /// Executes the circuit on its input. Look-ups are not counted: in a circuit with tables,
+    /// [`Execution::set_counts`] must follow before there are private inputs of tables.
+    ///
+    /// # Errors
+    /// If the circuit's `execute` fails or leaves a wire without a value, or there is no input.
+    pub fn execute_uncounted(&self) -> Result<Execution<'_>, ExecutionError> {
         let mut values = WireValues::new(&self.layout);
         let private = self.code.execute(None, &mut values);
         let private = private.ok_or(ExecutionError::NoInput)?.map_err(ExecutionError::execute)?;

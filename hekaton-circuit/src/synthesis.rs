@@ -1,6 +1,7 @@
 //! From an author's gadgets to one R1CS per type, and to the witness of an instance
 //! (spec: memory-check#variables, memory-check#rows).
 
+use crate::counting::LookUps;
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
 use crate::ledger::{Mistake, Unfinished};
@@ -408,7 +409,8 @@ impl PreparedCircuit<'_> {
         Ok(z)
     }
 
-    /// Returns the marked values of one instance: what it commits to in addition to its slots.
+    /// Returns the marked values of one instance, what it commits to in addition to its slots, and what
+    /// it looks up.
     /// `prefix` is one of any challenges, on which they must not depend (spec: buses#commit-round).
     ///
     /// # Errors
@@ -420,13 +422,16 @@ impl PreparedCircuit<'_> {
         prefix: &Prefix,
         private: &PrivateInput,
         expected: usize,
-    ) -> Result<Vec<Fr>, SynthesizeError> {
+    ) -> Result<(Vec<Fr>, LookUps), SynthesizeError> {
         let mode =
             SynthesisMode::Prove { construct_matrices: false, generate_lc_assignments: false };
         let variables = self.layout().variables(kind, masking);
         let synthesis = Synthesis { circuit: self, kind, variables };
         let subcircuit = synthesis.run_author(mode, Some(prefix), Some(private))?;
-        let indices = subcircuit.ledger().borrow().marked_indices();
+        let (indices, asked) = {
+            let mut ledger = subcircuit.ledger().borrow_mut();
+            (ledger.marked_indices(), std::mem::take(&mut ledger.look_ups))
+        };
         if indices.len() != expected {
             let (kind, found) = (synthesis.name(), indices.len());
             return Err(SynthesizeError::Shape { kind, expected, found });
@@ -434,6 +439,7 @@ impl PreparedCircuit<'_> {
         let cs = subcircuit.cs();
         let cs = cs.borrow().ok_or_else(|| synthesis.gadget(SynthesisError::MissingCS))?;
         let values = &cs.assignments.witness_assignment;
-        Ok(indices.into_iter().map(|index| values[index]).collect())
+        let marked = indices.into_iter().map(|index| values[index]).collect();
+        Ok((marked, LookUps::of(asked)))
     }
 }

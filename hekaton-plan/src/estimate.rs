@@ -278,8 +278,9 @@ pub fn estimate(
     let layout = circuit.layout();
     let wiring = layout.wiring(masking);
     let start = Clock::start();
-    let execution = circuit.execute()?;
+    let execution = circuit.execute_uncounted()?;
     let execute = start.elapsed().cpu_seconds;
+    circuit.count(&execution)?;
     let sample = Sample { circuit, layout, wiring: &wiring, execution: &execution, calibration };
     let types = (0..).zip(layout.type_ids()).map(|(index, kind)| sample.estimate(index, kind));
     let types = types.collect::<Result<Vec<_>, _>>()?;

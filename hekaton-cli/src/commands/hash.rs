@@ -19,7 +19,7 @@ pub(crate) fn run(command: &Hash, program: &Program, json: bool) -> Result<(), F
     let input = exit::input(&command.file)?;
     let (name, circuit, parameters) = open(command, program, &input)?;
     let values = circuit.on_input(&input, |prepared| {
-        let execution = prepared.execute()?;
+        let execution = prepared.execute_uncounted()?;
         let public = prepared.layout().wiring_without_slots(Masking::Unmasked).public;
         Ok::<_, ExecutionError>((public, execution.public(prepared.layout())))
     });

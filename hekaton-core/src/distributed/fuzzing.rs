@@ -17,7 +17,7 @@ use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse};
 use crate::randomness::InstanceRandomness;
 use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop};
-use hekaton_circuit::{Closures, Masking, PreparedCircuit, SlotAccess};
+use hekaton_circuit::{Closures, LookUps, Masking, PreparedCircuit, SlotAccess};
 use std::ops::Range;
 
 /// The padded number of instances, N, of the decoders.
@@ -85,10 +85,13 @@ pub(crate) fn good() -> Vec<Vec<u8>> {
     let folding = FoldingBlock { l: vec![g], r: vec![h], v: vec![h], w: vec![g] };
     let begin = Begin { witness_check: WitnessCheck::Check };
     let times = Times { seconds: 0.5, cpu_seconds: 0.4 };
+    // Rows 2 and 7 of bus 1, the second one three times.
+    let look_ups = LookUps::decode(&[2, 1, 2, 1, 0, 5, 3]).unwrap_or_default();
     let contents = vec![
         hello.fact("build", "x").note("processor", "y").secret("input", b"z").encode(),
         begin.encode(),
-        Answered { answer, prover: 1, times }.encode(),
+        Answered { answer, prover: 1, times, look_ups: LookUps::default() }.encode(),
+        Answered { answer, prover: 1, times, look_ups }.encode(),
         Account { subcircuits: 3, busy: 1.0, idle: 0.5, cpu: 0.9, peak_memory: 7 }.encode(),
         BlockPhase::A { start: 2, end: 4, unit: 2, d: vec![g; 2] }.encode(),
         BlockPhase::B { proofs }.encode(),

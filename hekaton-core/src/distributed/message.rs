@@ -4,12 +4,13 @@
 use crate::aggregation::block::{BlockSums, FoldingBlock, ProofCommitments, ProofVectors, Sums};
 use crate::aggregation::blocks::Openings;
 use crate::encoding::{DecodeError, Reader, put_string};
+use crate::events::Phase;
 use crate::mirage::WitnessCheck;
 use crate::protocol::answer::Answer;
 use crate::protocol::executed::SliceSummary;
 use crate::system::Times;
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, fr_from_bytes};
-use hekaton_circuit::MemoryChallenges;
+use hekaton_circuit::{LookUps, MemoryChallenges};
 use std::ops::Range;
 
 /// The maximum length of a text in a message, in bytes.
@@ -312,11 +313,12 @@ impl Revoke {
     }
 }
 
-/// An answer in transit, with its prover and the time it took.
+/// An answer in transit, with its prover and the time it took, and with what the subcircuit looks up.
 pub(crate) struct Answered<A> {
     pub(crate) answer: A,
     pub(crate) prover: u32,
     pub(crate) times: Times,
+    pub(crate) look_ups: LookUps,
 }
 
 impl<A: Answer> Answered<A> {
@@ -324,6 +326,9 @@ impl<A: Answer> Answered<A> {
         let Times { seconds, cpu_seconds } = self.times;
         let mut out = Writer::default().u32(self.prover).f64(seconds).f64(cpu_seconds).0;
         out.extend(self.answer.to_bytes());
+        if !self.look_ups.is_empty() {
+            out.extend(self.look_ups.encode());
+        }
         out
     }
 
@@ -343,8 +348,15 @@ impl<A: Answer> Answered<A> {
         let times =
             Times { seconds: reader.f64("seconds")?, cpu_seconds: reader.f64("CPU seconds")? };
         let answer = A::on_curve(reader.take(A::LEN, "answer")?)?;
+        let mut look_ups = LookUps::default();
+        // Only the commit round tells what is looked up.
+        if A::PHASE == Phase::Commit && reader.left() > 0 {
+            let bytes = reader.take(reader.left(), "look-ups")?;
+            look_ups = LookUps::decode(bytes)
+                .map_err(|why| reader.invalid("look-ups", bytes.len(), why))?;
+        }
         reader.finish()?;
-        Ok(Self { answer, prover, times })
+        Ok(Self { answer, prover, times, look_ups })
     }
 }
 

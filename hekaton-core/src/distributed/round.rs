@@ -192,15 +192,15 @@ impl<A: Answer> Desk<'_, A> {
 
     fn take_one(&self, raw: &Raw) -> Result<A, ProveError> {
         let Peer { rank, host } = &self.peers[raw.index];
-        let Answered { answer, prover, times } =
-            Answered::<A>::decode(&raw.content).map_err(|e| {
+        let Answered { answer, prover, times, look_ups } = Answered::<A>::decode(&raw.content)
+            .map_err(|e| {
                 let why = format!("{e} (on {host})");
                 ProveError::from_rank(RankError::Message { rank: *rank, why })
             })?;
         let request = self.requests[answer.instance()].load(Ordering::Relaxed);
         let bytes = raw.length as u64 + u64::from(request);
         let prover = format!("rank {rank} on {host}, prover-{prover}");
-        (self.done)(&answer, Work { times, bytes, prover })?;
+        (self.done)(&answer, Work { times, bytes, prover, look_ups })?;
         Ok(answer)
     }
 

@@ -22,7 +22,7 @@ use crate::protocol::executed::{SliceSummary, instance_id};
 use crate::protocol::messages::{Message, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use crate::system::{Clock, Times, memory, process_cpu_seconds};
-use hekaton_circuit::{Masking, PreparedCircuit};
+use hekaton_circuit::{LookUps, Masking, PreparedCircuit};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -280,22 +280,24 @@ impl<P> Prover<'_, '_, P> {
         match challenges {
             None => {
                 let (committed, answer) = worker.commit(job)?;
+                let (job, look_ups) = committed.into_parts();
                 // Held before it is answered, because the challenges may follow at once; not held
                 // for an attempt that has ended.
                 let mut state = self.queue.lock();
                 if state.run == run {
-                    let task = held.unwrap_or_else(|| Task::Whole(committed.into_job()));
+                    let task = held.unwrap_or_else(|| Task::Whole(job));
                     state.held.insert(instance, task);
                 }
                 drop(state);
                 let times = self.queue.done(since);
-                let answered = Answered { answer, prover, times };
+                let answered = Answered { answer, prover, times, look_ups };
                 self.outbox.send(0, Kind::Committed, run, answered.encode());
             }
             Some(challenges) => {
                 let answer = worker.resume(job).prove(&challenges)?;
                 let times = self.queue.done(since);
-                let answered = Answered { answer, prover, times };
+                let look_ups = LookUps::default();
+                let answered = Answered { answer, prover, times, look_ups };
                 self.outbox.send(0, Kind::Proven, run, answered.encode());
             }
         }

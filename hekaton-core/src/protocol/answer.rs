@@ -6,6 +6,7 @@ use crate::pool::Pool;
 use crate::protocol::messages::{Commitment, Job, Message, ProofResponse, ProveRound};
 use crate::protocol::worker::{Worker, WorkerError};
 use hekaton_arith::{G1Point, G2Point, Group};
+use hekaton_circuit::LookUps;
 use std::collections::BTreeMap;
 
 /// The answer for one instance in one of the rounds.
@@ -26,7 +27,8 @@ pub trait Answer: Message + Clone {
     /// Appends the points of the answer to lists, the same number in every answer.
     fn points(&self, g1: &mut Vec<G1Point>, g2: &mut Vec<G2Point>);
 
-    /// Does the job. `challenges` are those of the prove round; the commit round has none.
+    /// Does the job. `challenges` are those of the prove round; the commit round has none. Also
+    /// returns what the subcircuit looks up, if the round tells.
     ///
     /// # Errors
     /// The error of the worker.
@@ -34,7 +36,7 @@ pub trait Answer: Message + Clone {
         worker: Worker<'_>,
         job: Job,
         challenges: Option<&ProveRound>,
-    ) -> Result<Self, WorkerError>;
+    ) -> Result<(Self, LookUps), WorkerError>;
 }
 
 impl Answer for Commitment {
@@ -52,8 +54,13 @@ impl Answer for Commitment {
         g1.push(self.d);
     }
 
-    fn make(worker: Worker<'_>, job: Job, _: Option<&ProveRound>) -> Result<Self, WorkerError> {
-        Ok(worker.commit(job)?.1)
+    fn make(
+        worker: Worker<'_>,
+        job: Job,
+        _: Option<&ProveRound>,
+    ) -> Result<(Self, LookUps), WorkerError> {
+        let (committed, answer) = worker.commit(job)?;
+        Ok((answer, committed.into_parts().1))
     }
 }
 
@@ -77,7 +84,7 @@ impl Answer for ProofResponse {
         worker: Worker<'_>,
         job: Job,
         challenges: Option<&ProveRound>,
-    ) -> Result<Self, WorkerError> {
+    ) -> Result<(Self, LookUps), WorkerError> {
         let instance = job.instance;
         let no_challenges = || WorkerError::Job {
             instance,
@@ -85,7 +92,8 @@ impl Answer for ProofResponse {
         };
         // The job carries everything that the commit round used, so the worker that committed to it
         // is not needed (spec: distributed#jobs).
-        worker.resume(job).prove(challenges.ok_or_else(no_challenges)?)
+        let answer = worker.resume(job).prove(challenges.ok_or_else(no_challenges)?)?;
+        Ok((answer, LookUps::default()))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::aggregation::blocks::{Blocks, LocalBlocks};
 use crate::events::Phase;
 use crate::pool::Pool;
 use crate::protocol::coordinator::{Committed, Coordinator, CoordinatorError, Proven};
+use crate::protocol::counting;
 use crate::protocol::engine::{Engine, Round};
 use crate::protocol::error::ProveError;
 use crate::protocol::messages::{Commitment, Message, ProofResponse, ProveRound};
@@ -55,6 +56,15 @@ impl<'a, E: Engine> Attempt<'a, E> {
             );
             let blocks = LocalBlocks::all(self.coordinator.shared(), self.session.engine.pool());
             proof = self.aggregate_again(&prove, &commitments, &responses.list, blocks)?;
+        }
+        if matches!(proof, Err(CoordinatorError::Buses))
+            && counting::mend(
+                self.coordinator,
+                self.session.engine.pool(),
+                &self.session.options.cancellation,
+            )?
+        {
+            return Err(ProveError::WrongCounts);
         }
         let proof = proof?;
         // The proof is written before the seed is removed: a run that is killed in between can
@@ -149,7 +159,8 @@ impl<'a, E: Engine> Attempt<'a, E> {
         // hardware.
         let again = self.session.engine.pool().map(bad.to_vec(), |i| {
             let commit = Round { challenges: None, ..*prove };
-            Ok::<_, ProveError>((commit.make::<Commitment>(i)?, prove.make::<ProofResponse>(i)?))
+            let (commitment, _) = commit.make::<Commitment>(i)?;
+            Ok::<_, ProveError>((commitment, prove.make::<ProofResponse>(i)?.0))
         });
         let mut replaced = Vec::new();
         for again in again {

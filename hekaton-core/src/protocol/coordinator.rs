@@ -15,6 +15,7 @@ use crate::protocol::executed::{
     Executed, InstanceDigest, Values, digest_of, execution_digest, instance_id,
 };
 use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse, ProveRound};
+use crate::protocol::worker::is_synthesized;
 use crate::randomness::{Purpose, Randomness};
 use crate::rank_error::RankError;
 use crate::verifier::proof::Proof;
@@ -23,9 +24,10 @@ use crate::verifier::verify::{VerifyError, public_sum, verify_with_test_keys};
 use ark_ff::Zero;
 use hekaton_arith::{Fr, G1Point, Group, fr_from_uniform};
 use hekaton_circuit::{
-    Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput,
-    SynthesizeError,
+    Counts, Execution, ExecutionError, Layout, LookUps, Masking, MemoryChallenges, PreparedCircuit,
+    PrivateInput, SynthesizeError,
 };
+use std::sync::Arc;
 
 /// Why the coordinator stopped.
 #[derive(Debug, thiserror::Error)]
@@ -301,6 +303,10 @@ impl<'a> Coordinator<'a> {
     ) -> Result<(Vec<Fr>, Option<PrivateInput>), CoordinatorError> {
         let id = instance_id(instance);
         let of = |execution: &Execution<'_>| {
+            if private && self.layout.is_table(id) && execution.counts().is_none() {
+                // Outside of a run, whose commit round counts.
+                self.circuit.count(execution)?;
+            }
             let private = private.then(|| execution.private_input(self.layout, id));
             Ok::<_, ExecutionError>((execution.values.slots(self.layout, id), private.transpose()?))
         };
@@ -356,8 +362,8 @@ impl<'a> Coordinator<'a> {
         OwnJob { instance, randomness, masks }
     }
 
-    /// The job of one instance in the commit round, which needs its private input only if its type has
-    /// marked values.
+    /// The job of one instance in the commit round, which needs its private input only if it is
+    /// synthesized.
     ///
     /// # Errors
     /// When the values are on ranks, and executing the instance again fails, or the circuit has no
@@ -367,8 +373,8 @@ impl<'a> Coordinator<'a> {
         instance: usize,
         randomness: &Randomness,
     ) -> Result<Job, CoordinatorError> {
-        let marks = !self.keys.types[self.kind(instance)].layout().marked().is_empty();
-        let (values, private) = self.values_of(instance, marks)?;
+        let synthesized = is_synthesized(self.circuit, &self.keys.types[self.kind(instance)]);
+        let (values, private) = self.values_of(instance, synthesized)?;
         Ok(self.job_of(instance, values, private, randomness))
     }
 
@@ -383,6 +389,41 @@ impl<'a> Coordinator<'a> {
     ) -> Result<Job, CoordinatorError> {
         let (values, private) = self.values_of(instance, true)?;
         Ok(self.job_of(instance, values, private, randomness))
+    }
+
+    /// The counts before any look-up, if the circuit has tables.
+    pub(crate) fn no_look_ups(&self) -> Option<Counts> {
+        self.layout.has_tables().then(|| Counts::new(self.layout))
+    }
+
+    /// What one instance looks up, from a synthesis of its own.
+    pub(crate) fn look_ups(&self, instance: usize) -> Result<LookUps, CoordinatorError> {
+        match &self.values {
+            Values::Here(execution) => {
+                Ok(self.circuit.look_ups(execution, instance_id(instance))?)
+            }
+            // Not in circuits with buses.
+            Values::OnRanks(_) => Ok(LookUps::default()),
+        }
+    }
+
+    /// Whether an instance holds rows of a table.
+    pub(crate) fn is_table(&self, instance: usize) -> bool {
+        self.layout.is_table(instance_id(instance))
+    }
+
+    /// How often the rows of tables are looked up, once that is known.
+    pub(crate) fn counts(&self) -> Option<Arc<Counts>> {
+        match &self.values {
+            Values::Here(execution) => execution.counts(),
+            Values::OnRanks(_) => None,
+        }
+    }
+
+    pub(crate) fn set_counts(&self, counts: Counts) {
+        if let Values::Here(execution) = &self.values {
+            execution.set_counts(counts);
+        }
     }
 
     /// Whether these are the values that an instance's digest is of.

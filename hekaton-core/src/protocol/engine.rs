@@ -15,7 +15,7 @@ use crate::protocol::options::Cancellation;
 use crate::protocol::worker::Worker;
 use crate::randomness::Randomness;
 use crate::system::{Clock, Times};
-use hekaton_circuit::PreparedCircuit;
+use hekaton_circuit::{LookUps, PreparedCircuit};
 use std::num::NonZeroUsize;
 
 /// How an answer was computed.
@@ -27,6 +27,8 @@ pub struct Work {
     pub bytes: u64,
     /// The name of the prover.
     pub prover: String,
+    /// What the subcircuit looks up; the prove round does not tell.
+    pub look_ups: LookUps,
 }
 
 /// Called with each answer as it arrives, for logs and events. An error ends the round.
@@ -56,8 +58,8 @@ impl std::fmt::Debug for Round<'_> {
 }
 
 impl Round<'_> {
-    /// Computes the answer for one instance in this process.
-    pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<A, ProveError> {
+    /// Computes the answer for one instance in this process, and what it looks up.
+    pub(crate) fn make<A: Answer>(&self, instance: usize) -> Result<(A, LookUps), ProveError> {
         let job = match self.challenges {
             None => self.coordinator.commit_job(instance, self.randomness)?,
             Some(_) => self.coordinator.prove_job(instance, self.randomness)?,
@@ -163,10 +165,11 @@ impl Engine for LocalEngine {
                 return Err(ProveError::Cancelled);
             }
             let since = Clock::start();
-            let answer = round.make::<A>(i)?;
+            let (answer, look_ups) = round.make::<A>(i)?;
             let times = since.elapsed();
             let prover = std::thread::current().name().unwrap_or("prover").to_owned();
-            done(&answer, Work { times, bytes: traffic(round.coordinator, A::PHASE, i), prover })?;
+            let bytes = traffic(round.coordinator, A::PHASE, i);
+            done(&answer, Work { times, bytes, prover, look_ups })?;
             Ok(answer)
         })
     }

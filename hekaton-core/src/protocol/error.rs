@@ -50,6 +50,20 @@ pub enum ProveError {
         /// The rank that reported it, if that is known: " (by rank ...)".
         by: String,
     },
+    /// A prover told of look-ups in rows that no table has.
+    #[error("the look-ups of subcircuit {instance} (by {prover}) are wrong: {why}")]
+    LookUps {
+        /// The subcircuit.
+        instance: usize,
+        /// The prover, with its rank if there are ranks.
+        prover: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Look-ups were counted wrongly, so tables have committed to other multiplicities; everything
+    /// restarts with new randomness (spec: buses#counting).
+    #[error("look-ups were counted wrongly: possible hardware fault")]
+    WrongCounts,
     /// All attempts of a run with a journal failed, and resuming it would replay them.
     #[error(
         "{0}; this was the last attempt of this run, and resuming the run would only repeat its \
@@ -74,6 +88,7 @@ impl ProveError {
                 | Self::Coordinator(CoordinatorError::Pole { .. })
                 | Self::WrongCommitment { .. }
                 | Self::WrongChallenges
+                | Self::WrongCounts
         )
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Executed<'c> {
     pub(crate) public: Vec<Fr>,
     /// The digest of each instance.
     pub(crate) digests: Vec<InstanceDigest>,
-    /// In circuits with buses, the digest of all private inputs.
+    /// In circuits with buses, the digest of all private inputs, except those of tables.
     pub(crate) inputs: Option<InputDigest>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Executed<'c> {
 pub(crate) type InputDigest = [u8; 32];
 
 impl<'c> Executed<'c> {
-    /// Executes the whole circuit in this process.
+    /// Executes the whole circuit in this process. Look-ups are counted in the commit round.
     pub(crate) fn here(
         circuit: &'c PreparedCircuit<'c>,
         pool: &impl Pool,
     ) -> Result<Self, ExecutionError> {
         let layout = circuit.layout();
-        let execution = circuit.execute_on(|instances, count| pool.map(instances, count))?;
+        let execution = circuit.execute_uncounted()?;
         let public = execution.public(layout);
         let digests = digests(layout, &execution, 0..layout.instances(), pool);
         let inputs = match layout.has_buses() {
@@ -99,7 +99,8 @@ pub(crate) fn digests(
 }
 
 /// The digest of the private inputs of all instances. Entries of buses contain values that follow from
-/// them, so masks must not be the same for two of them (spec: zero-knowledge#randomness).
+/// them, so masks must not be the same for two of them (spec: zero-knowledge#randomness). Those of tables
+/// follow from the others, and are not known yet.
 fn input_digest(
     circuit: &PreparedCircuit<'_>,
     execution: &Execution<'_>,
@@ -108,7 +109,7 @@ fn input_digest(
     let layout = circuit.layout();
     let of_chunk = |range: Range<usize>| {
         let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 private inputs");
-        for id in ids(range) {
+        for id in ids(range).filter(|id| !layout.is_table(*id)) {
             let private = execution.private_input(layout, id)?;
             let bytes = circuit.encode_private(&private).map_err(|why| {
                 let kind = layout.type_name(layout.type_of(id)).to_owned();

@@ -7,6 +7,7 @@
 pub mod answer;
 mod attempt;
 pub mod coordinator;
+mod counting;
 pub mod engine;
 mod error;
 pub(crate) mod executed;

@@ -3,6 +3,7 @@
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
 use crate::protocol::answer::{Answer, accept};
+use crate::protocol::counting::Counting;
 use crate::protocol::engine::{Engine, Round, Work};
 use crate::protocol::error::ProveError;
 use crate::protocol::journal::{JournalErrorKind, LogKey, RoundLog};
@@ -84,9 +85,21 @@ impl<'a, E: Engine> Session<'a, E> {
         let mut order = coordinator.order();
         order.retain(|i| !answers.contains_key(i));
         self.recorder.phase_start(A::PHASE, coordinator.instances(), answers.len());
+        let counting = match A::PHASE {
+            Phase::Commit => Counting::start(coordinator),
+            _ => None,
+        };
+        if let Some(counting) = &counting {
+            let known = answers.keys().copied().collect();
+            counting.add_again(known, self.engine.pool(), &self.options.cancellation)?;
+        }
         let exchanged = AtomicU64::new(0);
-        let new =
-            self.engine.round::<A>(round, &order, &|answer, Work { times, bytes, prover }| {
+        let run = |order: &[usize]| {
+            self.engine.round::<A>(round, order, &|answer, work| {
+                let Work { times, bytes, prover, look_ups } = work;
+                if let Some(counting) = &counting {
+                    counting.add(answer.instance(), &look_ups, &prover)?;
+                }
                 // Recorded before any event reports it, so an interrupted run loses no answer.
                 if let Some(log) = &log {
                     log.append(&answer.to_bytes())?;
@@ -103,7 +116,17 @@ impl<'a, E: Engine> Session<'a, E> {
                     prover,
                 });
                 Ok(())
-            });
+            })
+        };
+        let (tables, others): (Vec<usize>, Vec<usize>) =
+            order.into_iter().partition(|i| counting.as_ref().is_some_and(|c| c.must_wait(*i)));
+        let new = run(&others).and_then(|mut new| {
+            if let Some(counting) = &counting {
+                counting.finish();
+                new.extend(run(&tables)?);
+            }
+            Ok(new)
+        });
         // Synced even when the round failed: answers must survive a power failure.
         let synced = log.as_ref().map_or(Ok(()), |log| log.sync());
         let new = new?;

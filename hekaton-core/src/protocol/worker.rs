@@ -12,7 +12,7 @@ use ark_ff::{Field, Zero};
 use hekaton_arith::{Fr, fr_to_bytes};
 use hekaton_circuit::prover::VariableLayout;
 use hekaton_circuit::{
-    Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SynthesizeError, TypeId,
+    LookUps, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SynthesizeError, TypeId,
 };
 
 /// The error of a worker that returns no answer.
@@ -72,6 +72,7 @@ pub struct Worker<'a> {
 pub struct CommittedSubcircuit<'a> {
     worker: Worker<'a>,
     job: Job,
+    look_ups: LookUps,
 }
 
 impl<'a> Worker<'a> {
@@ -102,23 +103,24 @@ impl<'a> Worker<'a> {
     pub fn commit(self, job: Job) -> Result<(CommittedSubcircuit<'a>, Commitment), WorkerError> {
         let key = self.key(&job)?;
         let mut committed = job.values.clone();
-        committed.extend(self.marked(key, &job)?);
+        let (marked, look_ups) = self.marked(key, &job)?;
+        committed.extend(marked);
         // k_D is a function of the seed and of everything that D hides, so the prove round finds it
         // again (spec: zero-knowledge#randomness).
         let of_committed = job.randomness.of_committed(&committed);
         let d = mirage::commit(key, &committed, of_committed.scalar(Purpose::Commitment, 0))?;
         let response =
             Commitment { instance: job.instance, d, mark: mark(key.layout(), &of_committed) };
-        Ok((CommittedSubcircuit { worker: self, job }, response))
+        Ok((CommittedSubcircuit { worker: self, job, look_ups }, response))
     }
 
-    /// The marked values of a subcircuit, from a synthesis under challenges of its own: those of the
-    /// proof do not exist yet, and must not matter (spec: buses#commit-round).
-    fn marked(self, key: &ProvingKey, job: &Job) -> Result<Vec<Fr>, WorkerError> {
-        let count = key.layout().marked().len();
-        if count == 0 {
-            return Ok(Vec::new());
+    /// The marked values of a subcircuit and what it looks up, from a synthesis under challenges of its
+    /// own: those of the proof do not exist yet, and must not matter (spec: buses#commit-round).
+    fn marked(self, key: &ProvingKey, job: &Job) -> Result<(Vec<Fr>, LookUps), WorkerError> {
+        if !is_synthesized(self.circuit, key) {
+            return Ok((Vec::new(), LookUps::default()));
         }
+        let count = key.layout().marked().len();
         let (kind, private) = (self.kind(job)?, private(job)?);
         let secret = job.randomness.of_committed(&job.values);
         let prefix = |attempt: u64| {
@@ -145,7 +147,7 @@ impl<'a> Worker<'a> {
 
     /// Resumes a subcircuit that this worker or another one committed to in an earlier round.
     pub fn resume(self, job: Job) -> CommittedSubcircuit<'a> {
-        CommittedSubcircuit { worker: self, job }
+        CommittedSubcircuit { worker: self, job, look_ups: LookUps::default() }
     }
 
     /// The proving key for a job, after a check that the job matches it.
@@ -169,9 +171,9 @@ impl<'a> Worker<'a> {
 }
 
 impl CommittedSubcircuit<'_> {
-    /// Returns the job, to be proven later.
-    pub fn into_job(self) -> Job {
-        self.job
+    /// Returns the job, to be proven later, and what the subcircuit looks up.
+    pub fn into_parts(self) -> (Job, LookUps) {
+        (self.job, self.look_ups)
     }
 
     /// Does a job of the prove round: synthesizes the witness, and proves it.
@@ -179,7 +181,7 @@ impl CommittedSubcircuit<'_> {
     /// # Errors
     /// When the witness is wrong, or the challenges hit a pole (zero denominator).
     pub fn prove(self, round: &ProveRound) -> Result<ProofResponse, WorkerError> {
-        let Self { worker, job } = self;
+        let Self { worker, job, .. } = self;
         let instance = job.instance;
         let key = worker.key(&job)?;
         let (kind, private) = (worker.kind(&job)?, private(&job)?);
@@ -207,6 +209,14 @@ impl CommittedSubcircuit<'_> {
             })?;
         Ok(ProofResponse { instance, proof, mark: mark(layout, &of_committed) })
     }
+}
+
+/// Whether the commit round synthesizes subcircuits of a type: for their marked values, and for what
+/// they look up.
+pub(crate) fn is_synthesized(circuit: &PreparedCircuit<'_>, key: &ProvingKey) -> bool {
+    let layout = key.layout();
+    let may_look_up = circuit.layout().has_tables() && layout.shape().entries > 0;
+    may_look_up || !layout.marked().is_empty()
 }
 
 /// The private input of a job.
