@@ -18,7 +18,7 @@ use crate::tests::binding::{Rule, Square};
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::verify_with_test_keys as verify;
 use hekaton_arith::{Fr, G1Point, Group};
-use hekaton_circuit::{Circuit, MemoryChallenges};
+use hekaton_circuit::{Circuit, LookUps, MemoryChallenges};
 use hekaton_testing::{BASE, Digits, Histogram, Shop, Shopping};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -241,16 +241,30 @@ fn tampered_in(
     provers: &[usize],
     change: impl Fn(usize, Frame) -> Vec<Frame> + Send + Sync + Clone + 'static,
 ) -> (Result<ProvenRun, ProveError>, Vec<Event>) {
+    tampered_run(design.into(), bench, &Fr::from(INPUT), provers, change)
+}
+
+/// [`tampered_in`] of any circuit.
+fn tampered_run<C: Circuit>(
+    design: Design,
+    bench: &Bench<C>,
+    input: &C::Input,
+    provers: &[usize],
+    change: impl Fn(usize, Frame) -> Vec<Frame> + Send + Sync + Clone + 'static,
+) -> (Result<ProvenRun, ProveError>, Vec<Event>) {
     let events = Mutex::new(Vec::new());
     let recorder =
         Recorder::new("test", |record: &Record| events.lock().unwrap().push(record.event.clone()));
     let options = ProveOptions::new()
         .randomness(Randomness::seeded_not_zero_knowledge(3))
         .recorder(&recorder);
-    let run = run_with(bench, provers, design, &options, &|rank, end, work| {
+    let (ends, sponge) =
+        (Endpoint::network(provers.len()), |_| Box::new(Merlin::new()) as Box<dyn Sponge>);
+    let double = |rank, end: Endpoint, work: &dyn Fn(&Endpoint)| {
         let change = change.clone();
         work(&end.tampering(move |frame| change(rank, frame)));
-    });
+    };
+    let run = run_over(ends, bench, input, provers, design, &options, &sponge, &double);
     drop(options);
     drop(recorder);
     (run, events.into_inner().unwrap())
@@ -320,6 +334,45 @@ fn a49_a_stale_commitment_is_named() {
                 matches!(&error, ProveError::WrongCommitment { by, .. } if by.contains("rank 2")),
                 "{error}"
             );
+        }
+    }
+}
+
+/// A rank that conceals what its subcircuits look up makes tables commit to other multiplicities: the run
+/// starts again with what rank 0 counts. Look-ups in rows that no table has are refused.
+#[test]
+fn wrong_look_ups_are_counted_again() {
+    let digits = (0..6).map(|i| i * i % BASE).collect();
+    let input = Digits { digits, asked: 4, clear: true };
+    let histogram = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
+    let bench = Bench::new(histogram, true);
+    let other = LookUps::decode(&[1, 100, 0, 1]).unwrap();
+    for (lie, ends_well) in [(LookUps::default(), true), (other, false)] {
+        let design = Scheduling::Static.into();
+        let (run, events) =
+            tampered_run(design, &bench, &input, &[0, 1, 1], move |rank, mut frame| {
+                if rank == 2 && frame.kind == Kind::Committed {
+                    let mut answered = Answered::<Commitment>::decode(&frame.content).unwrap();
+                    if !answered.look_ups.is_empty() {
+                        answered.look_ups = lie.clone();
+                        frame.content = answered.encode();
+                    }
+                }
+                vec![frame]
+            });
+        let said = notices(&events);
+        assert_eq!(said.contains("look-ups were counted wrongly"), ends_well, "{said}");
+        match run {
+            Ok(run) => {
+                assert!(ends_well);
+                verify(&bench.keys.verifying, &run.public_values, run.proof.as_bytes()).unwrap();
+            }
+            Err(error) => {
+                assert!(!ends_well, "{error}");
+                let error = error.to_string();
+                assert!(error.contains("look-ups of subcircuit"), "{error}");
+                assert!(error.contains("(by rank 2 on"), "{error}");
+            }
         }
     }
 }
