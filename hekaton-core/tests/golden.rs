@@ -7,10 +7,10 @@
 
 use hekaton_core::circuit::PreparedCircuit;
 use hekaton_core::{
-    Fr, LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, VerifyingKey,
+    Fr, LocalEngine, ProveOptions, ProvenRun, ProverKeys, Randomness, SetupOptions, VerifyingKey,
     VerifyingKeyError, derive, prove, setup, setup_family, verify_with_test_keys,
 };
-use hekaton_testing::Squarings;
+use hekaton_testing::{Digits, Histogram, Squarings};
 use std::convert::Infallible;
 use std::path::PathBuf;
 
@@ -18,7 +18,21 @@ fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// The current version: proof and key from fixed seeds.
+/// Reads the golden files of a version. Today's keys and proof from the same seeds must have the same
+/// bytes; old proofs must verify today, which the caller checks.
+fn same_bytes(version: &str, keys: &ProverKeys, run: &ProvenRun) -> (VerifyingKey, Vec<u8>) {
+    let [key, proof] = ["key", "proof"].map(|what| golden(&format!("{version}.{what}")));
+    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
+        std::fs::write(&key, keys.verifying.to_bytes()).unwrap();
+        std::fs::write(&proof, run.proof.as_bytes()).unwrap();
+    }
+    let (key, proof) = (std::fs::read(&key).unwrap(), std::fs::read(&proof).unwrap());
+    assert_eq!(keys.verifying.to_bytes(), key, "{version}");
+    assert_eq!(run.proof.as_bytes(), proof, "{version}");
+    (VerifyingKey::from_bytes(&key).unwrap(), proof)
+}
+
+/// Circuits without buses: proof and key from fixed seeds.
 #[test]
 fn version_2() {
     let public = [3u64, 81].map(Fr::from);
@@ -28,20 +42,10 @@ fn version_2() {
     let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options).unwrap();
     assert_eq!(run.public_values, public);
 
-    let (key_file, proof_file) = (golden("v2.key"), golden("v2.proof"));
-    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
-        std::fs::write(&key_file, keys.verifying.to_bytes()).unwrap();
-        std::fs::write(&proof_file, run.proof.as_bytes()).unwrap();
-    }
-    // Old proofs must verify today.
-    let old_key = VerifyingKey::from_bytes(&std::fs::read(&key_file).unwrap()).unwrap();
-    let old_proof = std::fs::read(&proof_file).unwrap();
-    assert_eq!(verify_with_test_keys(&old_key, &public, &old_proof), Ok(()));
+    let (key, proof) = same_bytes("v2", &keys, &run);
+    assert_eq!(verify_with_test_keys(&key, &public, &proof), Ok(()));
     let wrong = [public[0], Fr::from(82u64)];
-    assert!(verify_with_test_keys(&old_key, &wrong, &old_proof).is_err());
-    // Today's keys and proof from the same seeds must have the same bytes.
-    assert_eq!(keys.verifying, old_key);
-    assert_eq!(run.proof.as_bytes(), old_proof);
+    assert!(verify_with_test_keys(&key, &wrong, &proof).is_err());
 }
 
 /// Keys that are derived from a family: the same from fixed seeds.
@@ -63,20 +67,32 @@ fn version_3() {
     let run = prove(&Squarings, &Fr::from(3u64), &keys, &engine, &options).unwrap();
     assert_eq!(run.public_values, public);
 
-    let (key_file, proof_file) = (golden("v3.key"), golden("v3.proof"));
-    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
-        std::fs::write(&key_file, keys.verifying.to_bytes()).unwrap();
-        std::fs::write(&proof_file, run.proof.as_bytes()).unwrap();
-    }
-    assert_eq!(keys.verifying.to_bytes(), std::fs::read(&key_file).unwrap());
-    let old_proof = std::fs::read(&proof_file).unwrap();
-    assert_eq!(verify_with_test_keys(&keys.verifying, &public, &old_proof), Ok(()));
-    assert_eq!(run.proof.as_bytes(), old_proof);
+    let (key, proof) = same_bytes("v3", &keys, &run);
+    assert_eq!(verify_with_test_keys(&key, &public, &proof), Ok(()));
     // The key of a setup with the same seed, and the digest of the family.
     let made = VerifyingKey::from_bytes(&std::fs::read(golden("v2.key")).unwrap()).unwrap();
-    let mut derived = keys.verifying;
+    let mut derived = key;
     assert!(derived.family.take().is_some());
     assert_eq!(derived, made);
+}
+
+/// Circuits with buses: a memory, a table, and ranges.
+#[test]
+fn version_4() {
+    let histogram = Histogram { rows: 1 << 14, ..Histogram::new(2, 3) };
+    let input = Digits { digits: vec![3, 1, 4, 1, 5, 9], asked: 1, clear: true };
+    // What the sum of squares starts from, the sum, the digit, its count, and what is left of it.
+    let public = [0u64, 133, 1, 2, 0].map(Fr::from);
+    let engine = LocalEngine::new(None).unwrap();
+    let keys = setup(&histogram, &engine, &SetupOptions::new("golden").insecure_seed(1)).unwrap();
+    let options = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+    let run = prove(&histogram, &input, &keys, &engine, &options).unwrap();
+    assert_eq!(run.public_values, public);
+
+    let (key, proof) = same_bytes("v4", &keys, &run);
+    assert_eq!(verify_with_test_keys(&key, &public, &proof), Ok(()));
+    let wrong = public.map(|x| if x == Fr::from(2u64) { Fr::from(3u64) } else { x });
+    assert!(verify_with_test_keys(&key, &wrong, &proof).is_err());
 }
 
 /// Proofs of earlier programs verify under their keys: of those whose rows had the inverse on the
