@@ -26,22 +26,72 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A valid proof of three subcircuits, with its [`KEY`] and its [`public_values`].
-pub const PROOF: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v2.proof");
-/// The verifying key of [`PROOF`].
-pub const KEY: &[u8] = include_bytes!("../../../hekaton-core/tests/golden/v2.key");
-
-/// The public values of [`PROOF`].
-pub fn public_values() -> Vec<Fr> {
-    vec![Fr::from(3u64), Fr::from(81u64)]
+/// A valid proof with its key.
+#[derive(Debug)]
+pub struct Golden {
+    /// The verifying key.
+    pub key: &'static [u8],
+    /// The proof.
+    pub proof: &'static [u8],
+    /// The public values of the proof.
+    pub public: &'static [u64],
+    /// The number of commitments in GT at the end of the key, e(alpha, beta) included.
+    commitments: usize,
 }
 
-fn key() -> &'static VerifyingKey {
-    static KEY_PARSED: OnceLock<VerifyingKey> = OnceLock::new();
-    KEY_PARSED.get_or_init(|| {
-        VerifyingKey::from_bytes(KEY)
-            .unwrap_or_else(|e| panic!("the golden key must be valid: {e}"))
+/// Of a circuit without buses, and of one with buses.
+pub const GOLDEN: [Golden; 2] = [
+    Golden {
+        key: include_bytes!("../../../hekaton-core/tests/golden/v2.key"),
+        proof: include_bytes!("../../../hekaton-core/tests/golden/v2.proof"),
+        public: &[3, 81],
+        commitments: 8,
+    },
+    Golden {
+        key: include_bytes!("../../../hekaton-core/tests/golden/v4.key"),
+        proof: include_bytes!("../../../hekaton-core/tests/golden/v4.proof"),
+        public: &[0, 133, 1, 2, 0],
+        commitments: 10,
+    },
+];
+
+impl Golden {
+    /// Bit 1 of the first byte of an input chooses.
+    fn of(data: &[u8]) -> usize {
+        data.first().map_or(0, |first| usize::from(first / 2 % 2))
+    }
+
+    /// The public values as field elements.
+    pub fn public_values(&self) -> Vec<Fr> {
+        self.public.iter().copied().map(Fr::from).collect()
+    }
+
+    /// The ranges of the group elements at the end of the key.
+    fn key_fields(&self) -> Vec<Range<usize>> {
+        let lengths = [vec![288; self.commitments], vec![48, 48, 96]].concat();
+        let mut at = self.key.len() - lengths.iter().sum::<usize>();
+        let place = |len| {
+            at += len;
+            at - len..at
+        };
+        lengths.into_iter().map(place).collect()
+    }
+}
+
+/// The parsed keys.
+fn keys() -> &'static [VerifyingKey; 2] {
+    static KEYS: OnceLock<[VerifyingKey; 2]> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        GOLDEN.map(|golden| {
+            VerifyingKey::from_bytes(golden.key)
+                .unwrap_or_else(|e| panic!("the golden keys must be valid: {e}"))
+        })
     })
+}
+
+/// The number of fields of a golden proof.
+pub fn proof_fields(golden: usize) -> usize {
+    fuzzing::fields(keys()[golden].rounds()).len()
 }
 
 /// The file that the input encodes: the input itself, or a valid file changed by a program, which
@@ -64,9 +114,10 @@ fn file(data: &[u8], good: &[u8], elements: &[Range<usize>]) -> Vec<u8> {
 /// Checks a proof against a fixed key: only the golden proof may verify, and only for its own
 /// public values.
 pub fn proof(data: &[u8]) {
-    let fields = fuzzing::fields(key().rounds());
-    let bytes = file(data, PROOF, &fields);
-    check_proof(key(), &public_values(), PROOF, &bytes);
+    let which = Golden::of(data);
+    let (golden, key) = (&GOLDEN[which], &keys()[which]);
+    let bytes = file(data, golden.proof, &fuzzing::fields(key.rounds()));
+    check_proof(key, &golden.public_values(), golden.proof, &bytes);
 }
 
 /// Checks that any proof other than `good` is refused, and `good` too with other public values.
@@ -81,24 +132,15 @@ pub fn check_proof(key: &VerifyingKey, public: &[Fr], good: &[u8], bytes: &[u8])
     }
 }
 
-/// The ranges of the group elements at the end of the golden verifying key.
-fn key_fields() -> Vec<Range<usize>> {
-    let lengths = [[288; 8].as_slice(), &[48, 48, 96]].concat();
-    let mut at = KEY.len() - lengths.iter().sum::<usize>();
-    let place = |len| {
-        at += len;
-        at - len..at
-    };
-    lengths.into_iter().map(place).collect()
-}
-
 /// Checks a verifying key: an accepted key has one encoding, and the proof is refused under a
 /// changed key.
 pub fn verifying_key(data: &[u8]) {
-    let bytes = file(data, KEY, &key_fields());
+    let golden = &GOLDEN[Golden::of(data)];
+    let bytes = file(data, golden.key, &golden.key_fields());
     if let Ok(key) = VerifyingKey::from_bytes(&bytes) {
         assert_eq!(key.to_bytes(), bytes, "one encoding");
-        assert_eq!(verify_with_test_keys(&key, &public_values(), PROOF).is_ok(), bytes == KEY);
+        let verdict = verify_with_test_keys(&key, &golden.public_values(), golden.proof);
+        assert_eq!(verdict.is_ok(), bytes == golden.key);
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::protocol::messages::Message;
-use hekaton_fuzzing::{KEY, MANIFEST, PROOF, R1CS, SYM, WTNS, answers, log};
+use hekaton_fuzzing::{GOLDEN, MANIFEST, R1CS, SYM, WTNS, answers, log};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,8 @@ fn seeds_run() {
 
 fn write_seeds() {
     let good: [(&str, Vec<u8>); 8] = [
-        ("proof", PROOF.to_vec()),
-        ("verifying_key", KEY.to_vec()),
+        ("proof", GOLDEN[0].proof.to_vec()),
+        ("verifying_key", GOLDEN[0].key.to_vec()),
         ("manifest", MANIFEST.as_bytes().to_vec()),
         ("run_log", log().to_vec()),
         ("messages", answers()[1].to_bytes()),
@@ -81,6 +81,13 @@ fn write_seeds() {
     for (target, bytes) in good {
         std::fs::create_dir_all(seeds(target)).unwrap();
         std::fs::write(seeds(target).join("good"), [vec![0], bytes].concat()).unwrap();
+    }
+    // with buses
+    for (target, bytes) in [("proof", GOLDEN[1].proof), ("verifying_key", GOLDEN[1].key)] {
+        std::fs::write(seeds(target).join("buses"), [&[2], bytes].concat()).unwrap();
+        std::fs::write(seeds(target).join("buses-unchanged"), [3]).unwrap();
+        let element = [3, 1, 0, 2, 1, 0, 5, 1, 3, 0, 1, 9, 0, 3, 2];
+        std::fs::write(seeds(target).join("buses-element"), element).unwrap();
     }
     for (target, _) in TARGETS {
         std::fs::create_dir_all(seeds(target)).unwrap();
@@ -102,16 +109,17 @@ fn write_seeds() {
 /// refused.
 #[test]
 fn every_field_every_mutation() {
-    let fields = hekaton_core::fuzzing::fields(2).len();
-    for field in 0..fields {
+    for field in 0..hekaton_fuzzing::proof_fields(0) {
         for how in 0..16u8 {
             hekaton_fuzzing::proof(&[1, 1, 0, field as u8, how, 0xe0, 0, 1, 0]);
         }
     }
-    // and of the verifying key
-    for field in 0..11 {
-        for how in 0..16u8 {
-            hekaton_fuzzing::verifying_key(&[1, 1, 0, field, how, 0xe0, 0, 1, 0]);
+    // and of the verifying keys, without and with buses
+    for (first, fields) in [(1, 11), (3, 13)] {
+        for field in 0..fields {
+            for how in 0..16u8 {
+                hekaton_fuzzing::verifying_key(&[first, 1, 0, field, how, 0xe0, 0, 1, 0]);
+            }
         }
     }
 }
