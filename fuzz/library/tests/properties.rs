@@ -89,6 +89,7 @@ fn write_seeds() {
         let element = [3, 1, 0, 2, 1, 0, 5, 1, 3, 0, 1, 9, 0, 3, 2];
         std::fs::write(seeds(target).join("buses-element"), element).unwrap();
     }
+    std::fs::write(seeds("family_key").join("buses-unchanged"), [3]).unwrap();
     for (target, _) in TARGETS {
         std::fs::create_dir_all(seeds(target)).unwrap();
         std::fs::write(seeds(target).join("unchanged"), [1]).unwrap();
