@@ -28,7 +28,9 @@ fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
             ProveError::Coordinator(CoordinatorError::Key(error)) => of_key_file(error),
             ProveError::Coordinator(CoordinatorError::Rank(error)) => of_rank(error),
             ProveError::AttemptsExhausted(_) => Some("pass another --run DIR"),
-            ProveError::Worker(WorkerError::Unsatisfied { .. }) => Some(CHECK),
+            ProveError::Worker(
+                WorkerError::Unsatisfied { .. } | WorkerError::Synthesize { .. },
+            ) => Some(CHECK),
             ProveError::Worker(WorkerError::Key(error)) => of_key_file(error),
             ProveError::Journal(error) => error.downcast_ref().and_then(of_run),
             _ => None,
