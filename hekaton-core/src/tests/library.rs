@@ -1,4 +1,4 @@
-//! Adversarial tests 14 to 19, 64, 65, 70, 71, 86 and 87: tables, ranges and memories
+//! Adversarial tests 14 to 19, 64, 65, 70, 71, 77, 86 and 87: tables, ranges and memories
 //! (spec: adversarial-tests#ram).
 
 use super::bench::{Bench, Cheater};
@@ -10,7 +10,7 @@ use ark_ff::{AdditiveGroup, Field, PrimeField};
 use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
-use hekaton_arith::Fr;
+use hekaton_arith::{Fr, fr_from_bytes, fr_to_bytes};
 use hekaton_circuit::{
     BusId, CircuitError, Closures, InstanceId, LayoutBuilder, PreparedCircuit, Ram, RamId,
     Subcircuit, Table, TableId, WireValues, check,
@@ -306,6 +306,71 @@ fn a86_enable_bits_are_bits() {
     marked[7] += Fr::ONE;
     let z = cheater.with_marked(ASK, &memory, &marked);
     assert!(cheater.violated(ASK, &z).is_some());
+}
+
+/// Two numbers of which one is the square of the other modulo 16, in a table of keys that pack both.
+/// `bounded` checks the range of the second one, too.
+fn packed(bounded: bool, x: Fr, y: Fr) -> Closures<[[u8; 32]; 2]> {
+    let table = || Table::keys((0..16u64).map(|x| Fr::from(x + 16 * (x * x % 16))));
+    Closures::new(
+        move |layout| {
+            layout.table("squares", table());
+            layout.range(4);
+            let kind = layout.subcircuit_type("t", 0);
+            layout.instance(kind);
+            Ok(Vec::new())
+        },
+        |_, _| Ok(()),
+        move |_| Ok([x, y].map(|x| fr_to_bytes(&x))),
+        move |s, given| {
+            let mark = |i: usize| {
+                s.commit(|| {
+                    let given = given.ok_or(SynthesisError::AssignmentMissing)?;
+                    fr_from_bytes(&given[i]).map_err(|_| SynthesisError::Unsatisfiable)
+                })
+            };
+            let (x, y) = (mark(0)?, mark(1)?);
+            s.range_check(4, &x)?;
+            if bounded {
+                s.range_check(4, &y)?;
+            }
+            let squares = hekaton_circuit::Layout::builder().table("squares", table());
+            s.table(squares)?.contains(&(x + y * Fr::from(16u64)))
+        },
+    )
+}
+
+/// Adversarial test 77: a fraction in a packed part makes the key of another row. Guards: the range of
+/// the part; the control leaves it open.
+#[test]
+fn a77_fraction_in_a_packed_part() {
+    let (x, y) = (Fr::from(3u64), Fr::from(9u64));
+    // The key of 5 and 25 mod 16.
+    let fraction = (Fr::from(5 + 16 * 9u64) - x) * Fr::from(16u64).inverse().unwrap();
+    let open = Bench::new(packed(false, x, y), true);
+    let run =
+        prove(&packed(false, x, fraction), &(), &open.keys, &open.engine, &ProveOptions::new());
+    let run = run.unwrap();
+    assert_eq!(open.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
+
+    let error = check(&packed(true, x, fraction), &(), |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("look-up 1 in table 'range-4': it has no key"), "{error}");
+    let bench = Bench::new(packed(true, x, y), true);
+    let mut cheater = Cheater::new(&bench, &());
+    // The row of 5 in place of that of 3; 3 in the range, and any other number or none.
+    let table: Vec<Fr> = (0..16).map(|row| Fr::from(u64::from(row == 5))).collect();
+    let asked = vec![x, fraction];
+    for row in [None, Some(9), Some(0)] {
+        let count = |i| Fr::from(u64::from(i == 3) + u64::from(Some(i) == row));
+        let changed = [(0, asked.clone()), (1, table.clone()), (2, (0..16).map(count).collect())];
+        let (proof, assignments) = cheater.finish_marked(&changed);
+        for (i, z) in assignments.iter().enumerate() {
+            assert_eq!(cheater.violated(i, z), None, "instance {i}");
+        }
+        assert_eq!(cheater.sum_of_bus(1, &assignments), Fr::ZERO);
+        assert_ne!(cheater.sum_of_bus(2, &assignments), Fr::ZERO);
+        cheater.assert_fails(&proof, &[Z]);
+    }
 }
 
 /// A square that is not in the table, a digit beyond the range, a multiplicity that is not the count.

@@ -4,7 +4,7 @@ use crate::{Error, Options};
 use benches::{Line, Times};
 use std::process::{Command, Stdio};
 
-/// The rate of gnark for a workload, against ours.
+/// The rate of gnark for a workload of `items`, against ours of as many as in `line`.
 pub(crate) fn gnark(
     options: &Options,
     workload: &str,
@@ -30,12 +30,13 @@ pub(crate) fn gnark(
     let number = |name: &str| {
         found[name].as_f64().ok_or_else(|| Error::from(format!("gnark printed no '{name}'")))
     };
-    let per_second = |seconds: f64| items as f64 / seconds;
+    let per_second = |items: usize, seconds: f64| items as f64 / seconds;
     for (unit, time, name) in [
         ("items a core-second", ours.wall, "seconds"),
         ("items a CPU-second", ours.cpu, "cpu_seconds"),
     ] {
-        let (ours, theirs) = (per_second(time.as_secs_f64()), per_second(number(name)?));
+        let ours = per_second(line.size, time.as_secs_f64());
+        let theirs = per_second(items, number(name)?);
         Line { rival: "gnark 0.16", ours, theirs, unit, ..*line }.print(options.run.json);
     }
     Ok(())
