@@ -190,8 +190,12 @@ impl<'a> Coordinator<'a> {
         Ok(Self::of(circuit, keys, Executed::here(circuit, pool)?))
     }
 
-    /// Checks that keys belong to a circuit's code.
-    pub(crate) fn check(
+    /// Checks that keys belong to a circuit's code, as [`new`](Self::new) does, with up to `provers`
+    /// types at once.
+    ///
+    /// # Errors
+    /// When circuit and keys do not match.
+    pub fn check(
         circuit: &PreparedCircuit<'_>,
         keys: &ProverKeys,
         pool: &impl Pool,
