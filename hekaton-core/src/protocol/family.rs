@@ -99,7 +99,7 @@ pub fn setup_family<E: Send>(
     engine.install(|| {
         let mut keep = |key, _| keep(key).map_err(SetupError::Sink);
         let family = setup_in_pool(circuit, instances, options, &mut keep, &mut progress);
-        super::setup::clear_stack();
+        super::setup::clear_stacks();
         family
     })
 }

@@ -183,17 +183,20 @@ pub fn setup<C: Circuit>(
     let circuit = PreparedCircuit::new(circuit)?;
     engine.install(|| {
         let keys = setup_in_memory(&circuit, options);
-        clear_stack();
+        clear_stacks();
         keys
     })
 }
 
-/// Overwrites the room on the stack that calls of a setup on this thread have left: compiled code keeps
-/// copies of trapdoors there, which `Zeroizing` does not reach, and threads of a pool live on.
-#[inline(never)]
-pub(crate) fn clear_stack() {
-    let mut room = [0u8; 1 << 17];
-    std::hint::black_box(&mut room);
+/// Overwrites the room on the stacks of this pool's threads that the calls of a setup have left: compiled
+/// code keeps copies of trapdoors there, which `Zeroizing` does not reach, and the threads live on.
+pub(crate) fn clear_stacks() {
+    #[inline(never)]
+    fn clear() {
+        let mut room = [0u8; 1 << 17];
+        std::hint::black_box(&mut room);
+    }
+    rayon::broadcast(|_| clear());
 }
 
 fn setup_in_memory(
@@ -243,7 +246,7 @@ pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
     let (aggregation, verifying) = engine.install(|| {
         let mut keep = |key, instances| sink.proving_key(key, instances).map_err(SetupError::Sink);
         let keys = setup_circuit(circuit, options, &mut keep, &mut progress);
-        clear_stack();
+        clear_stacks();
         keys
     })?;
     sink.finish(aggregation, &verifying).map_err(SetupError::Sink)?;

@@ -70,7 +70,7 @@ fn main() -> Result<(), Error> {
             (&theirs.0, theirs.1),
             all,
         )?;
-        bench.overhead("range checks of 16 bits", &ours)?;
+        bench.overhead("range checks of 16 bits", all, &ours)?;
     }
     if bench.wants("accesses to a memory") {
         // A path of ten Poseidon hashes, read and written, has 4,900 rows.
@@ -85,7 +85,7 @@ fn main() -> Result<(), Error> {
             (&theirs, few),
             all,
         )?;
-        bench.overhead("accesses to a memory", &ours)?;
+        bench.overhead("accesses to a memory", all, &ours)?;
     }
     for hash in [hashes::Hash::Keccak, hashes::Hash::Sha256] {
         let name = hash.name();
@@ -94,7 +94,7 @@ fn main() -> Result<(), Error> {
             let (ours, theirs) = (hash.by_look_ups(all), hash.by_bits(few));
             // gnark proves in one piece, of about 150,000 constraints each.
             bench.compare(name, hash.workload(), (&ours, all), "bits", (&theirs, few), few)?;
-            bench.overhead(name, &ours)?;
+            bench.overhead(name, all, &ours)?;
         }
     }
     Ok(())
@@ -162,7 +162,12 @@ impl Bench<'_> {
     /// execution, layout, digests. The comparison of the types with the keys is left out, which does not
     /// grow with the number of subcircuits and is the same without tables. Look-ups are counted by the
     /// provers.
-    fn overhead<C: Circuit<Input = ()>>(&self, name: &str, circuit: &C) -> Result<(), Error> {
+    fn overhead<C: Circuit<Input = ()>>(
+        &self,
+        name: &str,
+        items: usize,
+        circuit: &C,
+    ) -> Result<(), Error> {
         let keys = self.keys(circuit)?;
         let prepared = PreparedCircuit::with_input(circuit, &())?;
         let start = || {
@@ -180,7 +185,7 @@ impl Bench<'_> {
         let (whole, _): (Times, Times) = alternate_times(repetitions, whole, || ());
         Line {
             bench: &format!("start of the coordinator: {name}"),
-            size: rows(circuit)?,
+            size: items,
             threads: 1,
             ours: start.cpu.saturating_sub(types.cpu).as_secs_f64(),
             rival: "the whole run",
