@@ -593,4 +593,36 @@ mod tests {
         assert_eq!(one[1], 159_524);
         assert_eq!(rows(55, Tables::SMALL), [8_181, 784]);
     }
+
+    /// Spread words: a sum of three has one split into two spread words, also modulo a prime that is larger
+    /// than all sums. Sums of dense words have one carry. All cases of words of three bits.
+    #[test]
+    fn sums_are_split_in_one_way() {
+        let (len, prime) = (3u32, 257i64);
+        let words: Vec<i64> = (0..1u32 << len).map(|bits| look_ups::spread(bits) as i64).collect();
+        let (xor, majority) =
+            (|[a, b, c]: [u32; 3]| a ^ b ^ c, |[a, b, c]: [u32; 3]| (a & b) ^ (a & c) ^ (b & c));
+        for bits in 0..1u32 << (3 * len) {
+            let three = [0, 1, 2].map(|i| bits >> (i * len) & ((1 << len) - 1));
+            let sum: i64 = three.iter().map(|word| words[*word as usize]).sum();
+            let mut found = Vec::new();
+            for p in 0..words.len() {
+                for q in 0..words.len() {
+                    if (sum - words[p] - 2 * words[q]) % prime == 0 {
+                        found.push((p as u32, q as u32));
+                    }
+                }
+            }
+            assert_eq!(found, [(xor(three), majority(three))]);
+        }
+        // carry = (total - sum) / 2^len mod p
+        let inverse = (1..prime).find(|x| (x << len) % prime == 1).unwrap();
+        let carries = 1 << look_ups::CARRY;
+        for total in 0..=7 * ((1i64 << len) - 1) {
+            let sums: Vec<i64> = (0..1 << len)
+                .filter(|sum| ((total - sum) * inverse).rem_euclid(prime) < carries)
+                .collect();
+            assert_eq!(sums, [total % (1 << len)]);
+        }
+    }
 }

@@ -18,7 +18,7 @@ use std::ops::Range;
 const WORD: usize = 32;
 
 /// The bits of a carry: sums have at most 7 words.
-const CARRY: u32 = 3;
+pub(super) const CARRY: u32 = 3;
 
 /// Where words are cut for the rotations and shifts of the message schedule, and of the state.
 const SCHEDULE_CUTS: &[usize] = &[3, 7, 10, 17, 18, 19];
@@ -26,7 +26,7 @@ const A_CUTS: &[usize] = &[2, 13, 22];
 const E_CUTS: &[usize] = &[6, 11, 25];
 
 /// The spread form of some bits.
-fn spread(bits: u32) -> u64 {
+pub(super) fn spread(bits: u32) -> u64 {
     (0..WORD).fold(0, |sum, i| sum | u64::from(bits >> i & 1) << (2 * i))
 }
 
