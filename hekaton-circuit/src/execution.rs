@@ -1,12 +1,12 @@
 //! The execution of a circuit on an input: the first step of proving and of checking.
 
 use crate::circuit_error::CircuitError;
-use crate::counting::Counts;
 use crate::ids::InstanceId;
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
 use crate::library::memory::Access;
 use crate::library::{BusKind, LibraryInput, LibraryType};
+use crate::look_ups::Counts;
 use crate::panics::{CircuitPanic, Failure};
 use crate::values::{ValuesError, WireValues};
 use hekaton_arith::Fr;

@@ -68,6 +68,8 @@ mod ledger;
 #[cfg(feature = "synthesis")]
 mod library;
 #[cfg(feature = "synthesis")]
+mod look_ups;
+#[cfg(feature = "synthesis")]
 mod matrix;
 #[cfg(feature = "synthesis")]
 mod mutation;
@@ -128,7 +130,6 @@ pub use {
     circuit::Circuit,
     circuit_error::CircuitError,
     closures::Closures,
-    counting::{Counts, LookUps},
     execution::{Execution, ExecutionError, PrivateInput},
     fit::fit,
     ids::{BusId, InstanceId, RamId, TableId, TypeId, WireId, WireName, Writer},
@@ -139,6 +140,7 @@ pub use {
     library::memory::Ram,
     library::ram::RamAccess,
     library::table::Table,
+    look_ups::{Counts, LookUps},
     mutation::Unnoticed,
     notices::Notice,
     panics::CircuitPanic,

@@ -1,10 +1,10 @@
 //! From an author's gadgets to one R1CS per type, and to the witness of an instance
 //! (spec: memory-check#variables, memory-check#rows).
 
-use crate::counting::LookUps;
 use crate::execution::PrivateInput;
 use crate::ids::TypeId;
 use crate::ledger::{Mistake, Unfinished};
+use crate::look_ups::LookUps;
 use crate::matrix::TooLarge;
 use crate::memory::{Masking, MemoryChallenges, Preprocessed, SlotAccess};
 use crate::panics::{CircuitPanic, Failure};
