@@ -21,4 +21,4 @@ pub(crate) use asserts::{VariablePartition, check_rank};
 pub(crate) use asserts::{check_secrets, check_type, check_type_with};
 pub(crate) use key::BusCounts;
 pub(crate) use prover::{Blinding, ProverError, commit, prove};
-pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type, wipe_stack};
+pub(crate) use setup::{Bases, SharedSecrets, TypeSecrets, setup_type, wipe_stacks};

@@ -163,19 +163,25 @@ fn nonzero(values: &[Fr], range: Range<usize>) -> (Vec<u32>, Zeroizing<Vec<Fr>>)
     (variables, found)
 }
 
-/// Overwrites the part of the stack below its caller, where functions that have returned left copies
-/// of trapdoors: values that are moved, or do not fit registers, are copied there, beyond the reach of
-/// `Zeroizing`. What is built there next would carry them into the heap, in bytes of its own that it
-/// does not use: enums and cells that are not full.
+/// Overwrites the parts of the stacks of this pool's threads below what is running, where functions that
+/// have returned left copies of trapdoors: values that are moved, or do not fit registers, are copied
+/// there, beyond the reach of `Zeroizing`, and the threads live on. What is built there next would carry
+/// them into the heap, in bytes of its own that it does not use: enums and cells that are not full.
+pub(crate) fn wipe_stacks() {
+    rayon::broadcast(|_| wipe_stack());
+    // The job above ran deeper in this stack than the frames to be wiped begin.
+    wipe_stack();
+}
+
 #[inline(never)]
-pub(crate) fn wipe_stack() {
+fn wipe_stack() {
     // More than the frames of setup; the kernels below them have larger ones.
-    let mut below = [0u8; 1 << 16];
+    let mut below = [0u8; 1 << 17];
     below.zeroize();
     std::hint::black_box(&below);
 }
 
-/// Sets up one type from its checked R1CS. In a frame of its own, which [`wipe_stack`] overwrites
+/// Sets up one type from its checked R1CS. In a frame of its own, which [`wipe_stacks`] overwrites
 /// afterwards.
 #[inline(never)]
 pub(crate) fn setup_type(

@@ -4,7 +4,7 @@ use super::setup::{Keep, Secrets, SetupError, SetupOptions, setup_types};
 use crate::keys::{
     AggregationKey, FamilyHeader, FamilyKey, FamilyType, KeyFileError, MAX_INSTANCES, Sections,
 };
-use crate::mirage::{Bases, ProvingKey, wipe_stack};
+use crate::mirage::{Bases, ProvingKey, wipe_stacks};
 use crate::pool::LocalEngine;
 use crate::verifier::verifying_key::{KeyType, VerifyingKey, VerifyingKeyError};
 use hekaton_arith::{Fr, G1Point, G2Point, Group, MillerLoop, pairing, powers};
@@ -99,11 +99,12 @@ pub fn setup_family<E: Send>(
     engine.install(|| {
         let mut keep = |key, _| keep(key).map_err(SetupError::Sink);
         let family = setup_in_pool(circuit, instances, options, &mut keep, &mut progress);
-        super::setup::clear_stacks();
+        wipe_stacks();
         family
     })
 }
 
+#[inline(never)]
 fn setup_in_pool<E>(
     circuit: &PreparedCircuit<'_>,
     instances: usize,
@@ -115,7 +116,7 @@ fn setup_in_pool<E>(
     let masking = Masking::new(options.zero_knowledge);
     let wiring = circuit.layout().wiring_without_slots(masking);
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
-    wipe_stack();
+    wipe_stacks();
     // One shared delta or eta breaks soundness completely (spec: mirage#asserts).
     secrets.check()?;
     let bases = Bases::new(1 << 17);
@@ -149,7 +150,7 @@ fn setup_in_pool<E>(
     let ic = logs.iter().flat_map(|logs| bases.g1(&logs.ic)).collect();
     let gamma = bases.one_g2(shared.gamma);
     let key = FamilyKey::new(FamilyKey::sections_of(&header, [phi, ic], psi, gamma, elements));
-    wipe_stack();
+    wipe_stacks();
     Ok(key?)
 }
 

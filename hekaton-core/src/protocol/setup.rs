@@ -4,7 +4,7 @@
 use crate::keys::{AggregationKey, KeyFileError, ProverKeys, Sections};
 use crate::mirage::{
     Bases, ProvingKey, SharedSecrets, TypeError, TypeSecrets, check_secrets, check_type_with,
-    setup_type, wipe_stack,
+    setup_type, wipe_stacks,
 };
 use crate::pool::LocalEngine;
 use crate::protocol::key_sink::KeySink;
@@ -183,22 +183,12 @@ pub fn setup<C: Circuit>(
     let circuit = PreparedCircuit::new(circuit)?;
     engine.install(|| {
         let keys = setup_in_memory(&circuit, options);
-        clear_stacks();
+        wipe_stacks();
         keys
     })
 }
 
-/// Overwrites the room on the stacks of this pool's threads that the calls of a setup have left: compiled
-/// code keeps copies of trapdoors there, which `Zeroizing` does not reach, and the threads live on.
-pub(crate) fn clear_stacks() {
-    #[inline(never)]
-    fn clear() {
-        let mut room = [0u8; 1 << 17];
-        std::hint::black_box(&mut room);
-    }
-    rayon::broadcast(|_| clear());
-}
-
+#[inline(never)]
 fn setup_in_memory(
     circuit: &PreparedCircuit<'_>,
     options: &SetupOptions,
@@ -246,7 +236,7 @@ pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
     let (aggregation, verifying) = engine.install(|| {
         let mut keep = |key, instances| sink.proving_key(key, instances).map_err(SetupError::Sink);
         let keys = setup_circuit(circuit, options, &mut keep, &mut progress);
-        clear_stacks();
+        wipe_stacks();
         keys
     })?;
     sink.finish(aggregation, &verifying).map_err(SetupError::Sink)?;
@@ -256,6 +246,7 @@ pub fn setup_prepared<S: KeySink<Error: Send> + Send>(
 /// Takes the proving key of a type, and the number of its instances.
 pub(super) type Keep<'a, E> = dyn FnMut(ProvingKey, usize) -> Result<(), SetupError<E>> + 'a;
 
+#[inline(never)]
 fn setup_circuit<E>(
     circuit: &PreparedCircuit<'_>,
     options: &SetupOptions,
@@ -265,7 +256,7 @@ fn setup_circuit<E>(
     let masking = Masking::new(options.zero_knowledge);
     let wiring = circuit.layout().wiring(masking);
     let secrets = Secrets::draw(wiring.types.len(), options.insecure_seed)?;
-    wipe_stack();
+    wipe_stacks();
     let types = circuit.layout().type_ids().map(|kind| Ok(circuit.r1cs(kind, masking)?));
     setup_wiring(&wiring, types, &secrets, options, keep, progress)
 }
@@ -293,7 +284,7 @@ pub(crate) fn setup_wiring<E>(
     let exponents = Exponents::new(wiring, secrets, logs);
     let aggregation = exponents.aggregation_key(elements, &bases)?;
     let verifying = exponents.verifying_key(options, parameters, &bases);
-    wipe_stack();
+    wipe_stacks();
     // Never write what the reader refuses: too many public wires, or too long a name
     // (spec: verifier#key).
     VerifyingKey::from_bytes(&verifying.to_bytes())?;
@@ -348,7 +339,7 @@ pub(super) fn setup_types<E>(
         let output = setup_type(r1cs, &secrets.shared, kind, bases)?;
         elements.push([bases.one_g2(kind.delta), bases.one_g2(kind.eta), output.theta_2]);
         // The proving key lives as long as its user wants.
-        wipe_stack();
+        wipe_stacks();
         keep(ProvingKey::new(&spec.name, output.sections)?, count)?;
         logs.push(TypeLogs { ic: output.ic, theta: output.theta, r1cs: digest, layout });
     }
