@@ -86,6 +86,8 @@ impl LookUps {
 pub struct Counts {
     /// By bus; nothing for buses that are no tables.
     rows: Vec<Vec<u64>>,
+    /// The names of the buses.
+    names: Vec<String>,
 }
 
 impl std::fmt::Debug for Counts {
@@ -101,7 +103,8 @@ impl Counts {
             BusKind::Table(table) => vec![0; table.len()],
             _ => Vec::new(),
         };
-        Self { rows: layout.buses.iter().map(rows).collect() }
+        let names = layout.buses.iter().map(|bus| bus.name.clone()).collect();
+        Self { rows: layout.buses.iter().map(rows).collect(), names }
     }
 
     /// Adds what one subcircuit looks up.
@@ -111,7 +114,10 @@ impl Counts {
     pub fn add(&mut self, look_ups: &LookUps) -> Result<(), String> {
         let len = |bus: u32| self.rows.get(bus as usize).map_or(0, Vec::len);
         if let Some((bus, row, _)) = look_ups.rows.iter().find(|(b, r, _)| *r as usize >= len(*b)) {
-            return Err(format!("bus {bus} is no table with a row {row}"));
+            return Err(match self.names.get(*bus as usize) {
+                Some(name) => format!("bus '{name}' has no row {row} to be looked up"),
+                None => format!("there is no table with the number {bus}"),
+            });
         }
         for (bus, row, times) in &look_ups.rows {
             // Fewer than 2^31 subcircuits add less than 2^32 each.
@@ -144,7 +150,7 @@ mod tests {
             assert_eq!(LookUps::decode(&look_ups.encode()).as_ref(), Ok(look_ups));
         }
         assert!(!all[0].is_empty() && asked(&[]).is_empty());
-        assert_eq!(all[1].rows[3..], [(3, 7, 2), (u32::MAX, 1, 1)]);
+        assert_eq!(all[1].rows[3..], [(3, 0, 1), (3, 7, 2), (u32::MAX, 1, 1)]);
         let encode = |list: &[(u32, u32, u32)]| postcard::to_allocvec(list).unwrap();
         // A row twice, a row never, rows and tables beyond 2^32.
         for wrong in [
@@ -170,7 +176,8 @@ mod tests {
 
     #[test]
     fn counts_refuse_rows_that_no_table_has() {
-        let mut counts = Counts { rows: vec![vec![0; 2], Vec::new(), vec![5; 3]] };
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let mut counts = Counts { rows: vec![vec![0; 2], Vec::new(), vec![5; 3]], names };
         counts.add(&asked(&[(0, 1), (2, 2), (2, 2)])).unwrap();
         let after = counts.clone();
         assert_eq!(after.rows, [vec![0, 1], vec![], vec![5, 5, 7]]);

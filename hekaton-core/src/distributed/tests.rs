@@ -26,6 +26,7 @@ use std::time::Duration;
 
 mod designs;
 mod endings;
+mod resume;
 mod trust;
 
 const INPUT: u64 = 11;

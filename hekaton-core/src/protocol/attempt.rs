@@ -34,7 +34,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         let commit = self.commit_round();
         let (commitments, committed) = self.commit(&commit)?;
         let prove = Round { challenges: Some(committed.prove_round()), ..commit };
-        let (mut responses, proven) = self.prove(&prove, committed)?;
+        let (mut responses, proven) = self.prove(&prove, committed, &commitments)?;
 
         self.session.check_cancelled()?;
         let since = self.session.recorder.phase_start(Phase::Aggregate, 1, 0);
@@ -58,11 +58,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
             proof = self.aggregate_again(&prove, &commitments, &responses.list, blocks)?;
         }
         if matches!(proof, Err(CoordinatorError::Buses))
-            && counting::mend(
-                self.coordinator,
-                self.session.engine.pool(),
-                &self.session.options.cancellation,
-            )?
+            && self.counts_were_wrong(&prove, &commitments)?
         {
             return Err(ProveError::WrongCounts);
         }
@@ -119,6 +115,7 @@ impl<'a, E: Engine> Attempt<'a, E> {
         &self,
         round: &Round<'_>,
         committed: Committed<'a, E::Blocks<'a>>,
+        commitments: &[Commitment],
     ) -> Result<(Answers<'a, ProofResponse>, Proven<'a, E::Blocks<'a>>), ProveError> {
         let since = Instant::now();
         // This log is bound to the challenges, too: a proof under others is worthless.
@@ -126,8 +123,13 @@ impl<'a, E: Engine> Attempt<'a, E> {
             [&self.coordinator.execution_digest()[..], &committed.prove_round().to_bytes()]
                 .concat();
         let responses = self.session.round::<ProofResponse>(round, "proofs", &context);
-        let responses =
+        let mut responses =
             responses.map_err(|error| self.check_pole(error, Some(committed.prove_round())))?;
+        // An answer with another mark than that of the commitment is a fault of one of the two rounds, or
+        // of the circuit: then it comes out the same again (spec: distributed#repair).
+        while let Some(instance) = differing_mark(commitments, &responses.list)
+            && self.repair(round, &[instance], commitments, &mut responses)?
+        {}
         let proven = committed.proven(responses.list.clone())?;
         self.session.phase_end(Phase::Prove, since, responses.bytes)?;
         Ok((responses, proven))
@@ -191,6 +193,31 @@ impl<'a, E: Engine> Attempt<'a, E> {
         Ok(!replaced.is_empty())
     }
 
+    /// Whether a table has committed to other multiplicities than those that this process counts. After
+    /// that its counts are right. What earlier processes counted is not known, only their commitments
+    /// (spec: buses#counting).
+    fn counts_were_wrong(
+        &self,
+        prove: &Round<'_>,
+        commitments: &[Commitment],
+    ) -> Result<bool, ProveError> {
+        let pool = self.session.engine.pool();
+        let tables: Vec<usize> =
+            (0..commitments.len()).filter(|i| self.coordinator.is_table(*i)).collect();
+        if tables.is_empty() {
+            return Ok(false);
+        }
+        self.session.notice(
+            "every subcircuit's proof verifies, but the entries of the buses do not cancel: this process \
+             counts all look-ups again",
+        );
+        counting::count_again(self.coordinator, pool, &self.session.options.cancellation)?;
+        let commit = Round { challenges: None, ..*prove };
+        let again = pool.map(tables, |i| Ok(commit.make::<Commitment>(i)?.0));
+        let again = again.into_iter().collect::<Result<Vec<Commitment>, ProveError>>()?;
+        Ok(again.iter().any(|commitment| *commitment != commitments[commitment.instance]))
+    }
+
     /// Repeats the aggregation from its beginning, over these blocks.
     fn aggregate_again<B: Blocks>(
         &self,
@@ -209,4 +236,11 @@ impl<'a, E: Engine> Attempt<'a, E> {
         }
         Ok(committed.proven(responses.to_vec())?.aggregate())
     }
+}
+
+/// The first instance whose answers do not have one mark.
+fn differing_mark(commitments: &[Commitment], responses: &[ProofResponse]) -> Option<usize> {
+    let differs =
+        |(c, r): &(&Commitment, &ProofResponse)| c.instance == r.instance && c.mark != r.mark;
+    commitments.iter().zip(responses).find(differs).map(|(_, response)| response.instance)
 }

@@ -3,7 +3,8 @@
 use crate::events::{Event, Phase, Recorder};
 use crate::keys::ProverKeys;
 use crate::protocol::answer::{Answer, accept};
-use crate::protocol::counting::Counting;
+use crate::protocol::coordinator::Coordinator;
+use crate::protocol::counting::{self, Counting};
 use crate::protocol::engine::{Engine, Round, Work};
 use crate::protocol::error::ProveError;
 use crate::protocol::journal::{JournalErrorKind, LogKey, RoundLog};
@@ -86,11 +87,18 @@ impl<'a, E: Engine> Session<'a, E> {
         order.retain(|i| !answers.contains_key(i));
         self.recorder.phase_start(A::PHASE, coordinator.instances(), answers.len());
         let counting = match A::PHASE {
+            _ if !order.iter().any(|i| coordinator.is_table(*i)) => None,
             Phase::Commit => Counting::start(coordinator),
-            _ => None,
+            _ => {
+                self.count_for_tables(coordinator)?;
+                None
+            }
         };
-        if let Some(counting) = &counting {
-            let known = answers.keys().copied().collect();
+        if let Some(counting) = &counting
+            && !answers.is_empty()
+        {
+            let known: Vec<usize> = answers.keys().copied().collect();
+            self.notice_of_counting(known.len());
             counting.add_again(known, self.engine.pool(), &self.options.cancellation)?;
         }
         let exchanged = AtomicU64::new(0);
@@ -133,6 +141,22 @@ impl<'a, E: Engine> Session<'a, E> {
         synced?;
         answers.extend(new.into_iter().map(|answer| (answer.instance(), answer)));
         Ok(Answers { log, list: answers.into_values().collect(), bytes: exchanged.into_inner() })
+    }
+
+    /// Counts all look-ups for the proofs of tables, if the log has their commitments, so that the commit
+    /// round has not counted.
+    fn count_for_tables(&self, coordinator: &Coordinator<'_>) -> Result<(), ProveError> {
+        if coordinator.counts().is_some() {
+            return Ok(());
+        }
+        self.notice_of_counting(coordinator.instances());
+        counting::count_again(coordinator, self.engine.pool(), &self.options.cancellation)
+    }
+
+    fn notice_of_counting(&self, instances: usize) {
+        self.notice(format!(
+            "counting what {instances} subcircuits look up, which the run's log does not say"
+        ));
     }
 
     /// Opens the log of a round, and returns the answers in it.
