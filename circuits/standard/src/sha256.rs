@@ -329,17 +329,18 @@ impl Message {
     }
 
     /// Constrains the last `len` bytes, as a big-endian number, to equal the sum of the values of two
-    /// wires: one row.
+    /// wires modulo r: one row. The wires themselves are not range-checked.
     ///
     /// # Errors
-    /// If the message is shorter than `len` bytes.
+    /// If the message is shorter than `len` bytes, or they are more than 31, which could be more than r.
     pub fn enforce_number(
         &self,
         cs: &Cs,
         len: usize,
         wires: [Variable; 2],
     ) -> Result<(), SynthesisError> {
-        let start = self.bits.len().checked_sub(8 * len).ok_or(SynthesisError::Unsatisfiable)?;
+        let start = (len <= 31).then(|| self.bits.len().checked_sub(8 * len)).flatten();
+        let start = start.ok_or(SynthesisError::Unsatisfiable)?;
         let bits: Vec<Bit> = self.bits[start..].iter().rev().map(|(_, bit)| *bit).collect();
         let number = || {
             let mut lc = Vec::with_capacity(bits.len() + 2);
@@ -402,8 +403,11 @@ pub fn digest_halves(digest: &[u8; DIGEST]) -> [Fr; 2] {
 /// Constrains a shared wire to equal one half of a digest: one row.
 ///
 /// # Errors
-/// If the constraint system refuses the row.
+/// If there are not four words: eight of them may be more than r, so that two digests would have one wire.
 pub fn enforce_half(cs: &Cs, words: &[Word], wire: Variable) -> Result<(), SynthesisError> {
+    if words.len() != 4 {
+        return Err(SynthesisError::Unsatisfiable);
+    }
     let _span = tracing::info_span!(target: "gr1cs", "enforce_half").entered();
     let left = || {
         let mut lc = Vec::with_capacity(130);
@@ -562,8 +566,14 @@ mod tests {
     fn look_ups_agree_with_sha256() {
         for (len, longest) in [
             (0, Tables::SMALL),
+            (1, Tables::SMALL),
             (55, Tables::LARGE),
             (56, Tables::SMALL),
+            (63, Tables::SMALL),
+            (64, 7),
+            (65, Tables::SMALL),
+            (119, Tables::SMALL),
+            (120, Tables::SMALL),
             (200, Tables::SMALL),
             (70, 5),
             (3, 1),
@@ -594,6 +604,33 @@ mod tests {
         assert_eq!(rows(55, Tables::SMALL), [8_181, 784]);
     }
 
+    /// All lengths around the ends of blocks, by bits.
+    #[test]
+    fn padding_agrees_with_sha256() {
+        for len in [0, 1, 55, 56, 63, 64, 65, 119, 120, 128] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 3 + 1) as u8).collect();
+            let cs = ConstraintSystem::<Fr>::new_ref();
+            let message = Message::new().witness(&cs, len, Some(&bytes)).unwrap();
+            assert_eq!(value(&message.sha256(&cs).unwrap()), Sha256::digest(&bytes).to_vec());
+            cs.finalize();
+            assert!(cs.is_satisfied().unwrap(), "{len} bytes");
+        }
+    }
+
+    /// Numbers that may be r or more have no row: a wire would be that of two digests.
+    #[test]
+    fn numbers_of_more_bits_than_r_are_refused() {
+        let cs = ConstraintSystem::<Fr>::new_ref();
+        let message = Message::new().witness(&cs, 32, Some(&[1; 32])).unwrap();
+        assert!(message.enforce_number(&cs, 31, [Variable::One, Variable::Zero]).is_ok());
+        assert!(message.enforce_number(&cs, 32, [Variable::One, Variable::Zero]).is_err());
+        let digest = message.sha256(&cs).unwrap();
+        assert!(enforce_half(&cs, &digest[..4], Variable::One).is_ok());
+        for words in [3, 5, 8] {
+            assert!(enforce_half(&cs, &digest[..words], Variable::One).is_err());
+        }
+    }
+
     /// Spread words: a sum of three has one split into two spread words, also modulo a prime that is larger
     /// than all sums. Sums of dense words have one carry. All cases of words of three bits.
     #[test]
@@ -618,11 +655,14 @@ mod tests {
         // carry = (total - sum) / 2^len mod p
         let inverse = (1..prime).find(|x| (x << len) % prime == 1).unwrap();
         let carries = 1 << look_ups::CARRY;
+        let sums = |total: i64, len_of_sum: u32| -> Vec<i64> {
+            let is_sum = |sum: &i64| ((total - sum) * inverse).rem_euclid(prime) < carries;
+            (0..1 << len_of_sum).filter(is_sum).collect()
+        };
         for total in 0..=7 * ((1i64 << len) - 1) {
-            let sums: Vec<i64> = (0..1 << len)
-                .filter(|sum| ((total - sum) * inverse).rem_euclid(prime) < carries)
-                .collect();
-            assert_eq!(sums, [total % (1 << len)]);
+            assert_eq!(sums(total, len), [total % (1 << len)]);
         }
+        // Control: a sum that may have one bit more.
+        assert_eq!(sums(12, len + 1), [4, 12]);
     }
 }

@@ -80,10 +80,11 @@ struct Part<'c> {
 }
 
 impl<'a> LookUps<'a> {
-    /// The gadget in a subcircuit, with the tables of the layout.
+    /// The gadget in a subcircuit. `tables` must be those of the subcircuit's own layout: with ids from
+    /// another one, look-ups would go to other tables and prove nothing about the hash.
     ///
     /// # Errors
-    /// If the layout does not have these tables.
+    /// If the layout has no tables with these ids.
     pub fn new(subcircuit: &'a Subcircuit, tables: &Tables) -> Result<Self, SynthesisError> {
         let pieces = tables.pieces;
         let tables = tables.ids.iter().map(|(kind, id)| Ok((*kind, subcircuit.table(*id)?)));

@@ -54,7 +54,8 @@ impl Alphabet {
     }
 }
 
-/// The maximum number of digits of a piece. Larger pieces need fewer rows, and tables of more rows.
+/// The maximum number of digits of a piece. Larger pieces need fewer rows, and tables of more rows. More
+/// than 20 binary or 12 ternary digits count as so many: a number of 23 digits exceeds 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
     /// Of pieces with two possible digits: tables of up to `2^binary` rows.
@@ -71,8 +72,8 @@ impl Pieces {
 
     pub(super) fn longest(self, alphabet: Alphabet) -> usize {
         match alphabet {
-            Alphabet::Binary => self.binary,
-            Alphabet::Ternary | Alphabet::Chi => self.ternary,
+            Alphabet::Binary => self.binary.clamp(1, 20),
+            Alphabet::Ternary | Alphabet::Chi => self.ternary.clamp(1, 12),
         }
     }
 
@@ -83,7 +84,7 @@ impl Pieces {
         let (mut start, mut pieces) = (0, Vec::new());
         for end in ends {
             while start < end {
-                let next = end.min(start + self.longest(alphabet).max(1));
+                let next = end.min(start + self.longest(alphabet));
                 pieces.push(start..next);
                 start = next;
             }

@@ -69,8 +69,9 @@ impl Tables {
     /// Adds the tables to a layout, with its method `table`
     /// ([`LayoutBuilder::table`](hekaton_circuit::LayoutBuilder::table) or
     /// [`Wires::table`](hekaton_circuit::parts::Wires::table)). `longest` is the maximum number of bits of
-    /// a piece.
+    /// a piece, from 1 to 16; anything else counts as the nearest of these.
     pub fn new(longest: usize, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
+        let longest = longest.clamp(1, Self::LARGE);
         let numbers = |len: usize| (0u32..1 << len).map(|bits| (Fr::from(spread(bits)), bits));
         let mut dense = BTreeMap::new();
         for len in lengths(longest) {
@@ -177,10 +178,11 @@ impl Spread {
 }
 
 impl<'a> LookUps<'a> {
-    /// The gadget in a subcircuit, with the tables of the layout.
+    /// The gadget in a subcircuit. `tables` must be those of the subcircuit's own layout: with ids from
+    /// another one, look-ups would go to other tables and prove nothing about the hash.
     ///
     /// # Errors
-    /// If the layout does not have these tables.
+    /// If the layout has no tables with these ids.
     pub fn new(subcircuit: &'a Subcircuit, tables: &Tables) -> Result<Self, SynthesisError> {
         let of = |ids: &BTreeMap<usize, TableId>| {
             ids.iter().map(|(len, id)| Ok((*len, subcircuit.table(*id)?))).collect()
