@@ -3,7 +3,7 @@
 //! (spec: buses#entries).
 
 use crate::ids::BusId;
-use crate::ledger::Mistake;
+use crate::ledger::{EntryValue, Mistake};
 use crate::library::BusKind;
 use crate::subcircuit::Subcircuit;
 use ark_r1cs_std::fields::fp::FpVar;
@@ -23,8 +23,8 @@ impl Bus<'_> {
     ///
     /// Key, value and multiplicity are sums of constants, parameters, shared wires and
     /// [marked values](Subcircuit::commit), with constant coefficients; setup refuses any others. An
-    /// entry takes one row, and one more for a value that is no constant; entries with one and the
-    /// same value share that row.
+    /// entry takes one row, and one more for a value that is no constant. Entries with the same value
+    /// share that row with [`Subcircuit::bus_value`] and [`add_value`](Self::add_value).
     ///
     /// Multiplicities are field elements. If a prover can choose them, r of them with 1 are the same
     /// as none, so constrain each of them, best to -1, 0 or 1.
@@ -41,6 +41,20 @@ impl Bus<'_> {
         Ok(())
     }
 
+    /// [`add`](Self::add) of a value that other entries of the subcircuit may have, too. It takes one row.
+    ///
+    /// # Errors
+    /// If the constraint system fails.
+    pub fn add_value(
+        &self,
+        key: &FpVar<Fr>,
+        value: &BusValue,
+        multiplicity: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
+        self.subcircuit.add_value(self.bus, key, value, multiplicity);
+        Ok(())
+    }
+
     /// Adds an entry whose key and value are those of a pair of the layout. It takes one row.
     ///
     /// # Errors
@@ -50,7 +64,25 @@ impl Bus<'_> {
     }
 }
 
+/// A value for several entries of one subcircuit, which share its row.
+#[derive(Clone, Copy, Debug)]
+pub struct BusValue(pub(crate) EntryValue);
+
+impl BusValue {
+    /// The value plus a constant, in the same row: a counter is taken, and given one higher.
+    #[must_use]
+    pub fn plus(mut self, constant: Fr) -> Self {
+        self.0.constant += constant;
+        self
+    }
+}
+
 impl Subcircuit {
+    /// A value for several entries. It takes one row, unless the value is constant.
+    pub fn bus_value(&self, value: &FpVar<Fr>) -> BusValue {
+        BusValue(self.ledger().borrow_mut().value(value))
+    }
+
     /// A bus, to add entries to it.
     ///
     /// # Errors

@@ -32,6 +32,8 @@ pub(crate) enum Mistake {
         bits: u32,
         limbs: u32,
     },
+    /// A constant that should be 0 or 1.
+    NoBit(Fr),
     /// A table of pairs asked for keys, or the other way round.
     OtherTable(usize),
     /// A key that the table does not have.
@@ -54,20 +56,19 @@ pub(crate) enum Mistake {
     },
 }
 
-/// The value of an entry.
+/// The value of entries: one of the scaled values, if it is not constant, plus a constant, the
+/// coefficient of b_V.
 #[derive(Clone, Copy, Debug)]
-enum Value {
-    /// The coefficient of b_V.
-    Constant(Fr),
-    /// One of the scaled values.
-    Scaled(usize),
+pub(crate) struct EntryValue {
+    scaled: Option<usize>,
+    pub(crate) constant: Fr,
 }
 
 #[derive(Debug)]
 struct Entry {
     tag: u32,
     key: FpVar<Fr>,
-    value: Value,
+    value: EntryValue,
     multiplicity: FpVar<Fr>,
     pair: Option<usize>,
 }
@@ -107,8 +108,6 @@ pub(crate) struct Ledger {
     entries: Vec<Entry>,
     /// The values of entries that are no constants, each with its variable y from `finish`.
     scaled: Vec<FpVar<Fr>>,
-    /// Where a variable is in `scaled`.
-    places: HashMap<Variable, usize>,
     /// The rows of tables that were asked for, where there are values.
     pub(crate) look_ups: Vec<(BusId, u32)>,
     /// The number of accesses to each memory so far.
@@ -136,7 +135,6 @@ impl Ledger {
             marked: Vec::new(),
             entries: Vec::new(),
             scaled: Vec::new(),
-            places: HashMap::new(),
             look_ups: Vec::new(),
             accesses: HashMap::new(),
             trace: None,
@@ -148,10 +146,9 @@ impl Ledger {
         &mut self,
         bus: BusId,
         key: &FpVar<Fr>,
-        value: &FpVar<Fr>,
+        value: EntryValue,
         multiplicity: &FpVar<Fr>,
     ) {
-        let value = self.value(value);
         let (key, multiplicity) = (key.clone(), multiplicity.clone());
         self.entries.push(Entry { tag: tag_of(bus), key, value, multiplicity, pair: None });
     }
@@ -165,8 +162,13 @@ impl Ledger {
         multiplicity: &FpVar<Fr>,
     ) {
         let (key, multiplicity) = (pair.clone(), multiplicity.clone());
-        let value = Value::Constant(Fr::zero());
+        let value = EntryValue { scaled: None, constant: Fr::zero() };
         self.entries.push(Entry { tag: tag_of(bus), key, value, multiplicity, pair: Some(index) });
+    }
+
+    /// The tags of all entries.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = u32> {
+        self.entries.iter().map(|entry| entry.tag)
     }
 
     /// The number of look-ups in a table so far.
@@ -194,17 +196,13 @@ impl Ledger {
         self.public[variable - self.first]
     }
 
-    /// The value of an entry: scaled, unless it is constant, and only once.
-    fn value(&mut self, value: &FpVar<Fr>) -> Value {
+    /// A value for entries: scaled, unless it is constant.
+    pub(crate) fn value(&mut self, value: &FpVar<Fr>) -> EntryValue {
         match value {
-            FpVar::Constant(value) => Value::Constant(*value),
-            FpVar::Var(allocated) => {
-                let next = self.scaled.len();
-                let place = *self.places.entry(allocated.variable).or_insert(next);
-                if place == next {
-                    self.scaled.push(value.clone());
-                }
-                Value::Scaled(place)
+            FpVar::Constant(constant) => EntryValue { scaled: None, constant: *constant },
+            FpVar::Var(_) => {
+                self.scaled.push(value.clone());
+                EntryValue { scaled: Some(self.scaled.len() - 1), constant: Fr::zero() }
             }
         }
     }
@@ -260,10 +258,11 @@ impl Ledger {
         for (entry, u) in self.entries.iter().zip(&u[variables.slots()..]) {
             let fingerprint = || {
                 let mut terms = vec![(Fr::one(), g), (Fr::from(entry.tag), b_t), term(&entry.key)];
-                terms.push(match entry.value {
-                    Value::Constant(value) => (value, b_v),
-                    Value::Scaled(place) => (Fr::one(), y[place]),
-                });
+                let EntryValue { scaled, constant } = entry.value;
+                terms.extend(scaled.map(|place| (Fr::one(), y[place])));
+                if scaled.is_none() || !constant.is_zero() {
+                    terms.push((constant, b_v));
+                }
                 LinearCombination(terms)
             };
             let multiplicity = || LinearCombination(vec![term(&entry.multiplicity)]);
@@ -282,10 +281,7 @@ impl Ledger {
         let memory = &prefix.memory;
         let (mut fingerprints, mut multiplicities) = (Vec::new(), Vec::new());
         for entry in &self.entries {
-            let value = match entry.value {
-                Value::Constant(value) => value,
-                Value::Scaled(place) => self.scaled[place].value()?,
-            };
+            let value = self.value_of(entry)?;
             let tag = memory.b_t * Fr::from(entry.tag);
             fingerprints.push(memory.g + tag + entry.key.value()? + memory.b_v * value);
             multiplicities.push(entry.multiplicity.value()?);
@@ -299,6 +295,13 @@ impl Ledger {
         Ok(fingerprints)
     }
 
+    /// The value of an entry that is not a pair's.
+    fn value_of(&self, entry: &Entry) -> Result<Fr, SynthesisError> {
+        let EntryValue { scaled, constant } = entry.value;
+        let scaled = scaled.map(|place| self.scaled[place].value()).transpose()?;
+        Ok(scaled.unwrap_or_default() + constant)
+    }
+
     /// The values of all entries. `pairs` are those of the instance.
     pub(crate) fn entry_values(
         &self,
@@ -307,13 +310,7 @@ impl Ledger {
         let values = |entry: &Entry| {
             let [key, value] = match entry.pair.and_then(|index| pairs.get(index)) {
                 Some(pair) => *pair,
-                None => {
-                    let value = match entry.value {
-                        Value::Constant(value) => value,
-                        Value::Scaled(place) => self.scaled[place].value()?,
-                    };
-                    [entry.key.value()?, value]
-                }
+                None => [entry.key.value()?, self.value_of(entry)?],
             };
             let multiplicity = entry.multiplicity.value()?;
             Ok(EntryValues { tag: entry.tag, key, value, multiplicity })

@@ -30,6 +30,8 @@ pub use text::{is_public_name, is_type_name, parse_value, show};
 #[cfg(feature = "synthesis")]
 mod balance;
 #[cfg(feature = "synthesis")]
+mod bit;
+#[cfg(feature = "synthesis")]
 mod buses;
 #[cfg(feature = "synthesis")]
 pub mod canonical;
@@ -124,7 +126,8 @@ pub mod ark {
 #[cfg(feature = "synthesis")]
 pub use {
     balance::Unbalanced,
-    buses::Bus,
+    bit::Bit,
+    buses::{Bus, BusValue},
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     check_error::CheckError,
     circuit::Circuit,

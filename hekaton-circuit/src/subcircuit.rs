@@ -1,6 +1,7 @@
 //! One subcircuit under synthesis: the variables and rows of the memory check, and what the author
 //! sees of them (spec: memory-check#variables, memory-check#rows, buses#variables, buses#rows).
 
+use crate::buses::BusValue;
 use crate::ids::{BusId, RamId, TableId, TypeId, to_index};
 use crate::layout::{Layout, RamPlace};
 use crate::ledger::{Ledger, Mistake, value};
@@ -147,7 +148,18 @@ impl Subcircuit {
         value: &FpVar<Fr>,
         multiplicity: &FpVar<Fr>,
     ) {
-        self.ledger.borrow_mut().add(bus, key, value, multiplicity);
+        self.add_value(bus, key, &self.bus_value(value), multiplicity);
+    }
+
+    /// Adds an entry of a value that others share to a bus of any owner.
+    pub(crate) fn add_value(
+        &self,
+        bus: BusId,
+        key: &FpVar<Fr>,
+        value: &BusValue,
+        multiplicity: &FpVar<Fr>,
+    ) {
+        self.ledger.borrow_mut().add(bus, key, value.0, multiplicity);
     }
 
     /// Adds an entry of a pair of the layout to a bus of any owner.

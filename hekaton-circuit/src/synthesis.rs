@@ -309,6 +309,9 @@ impl Synthesis<'_> {
                 }
                 None => format!("bus {index} is not in this layout: its id comes from another one"),
             },
+            Mistake::NoBit(value) => {
+                format!("a bit that is the constant {}, which is neither 0 nor 1", show(&value))
+            }
             Mistake::NoRange(bits) => {
                 format!("the layout has no range of {bits} bits: declare it with range({bits})")
             }
@@ -348,7 +351,29 @@ impl Synthesis<'_> {
         let too_large = |error| SynthesizeError::TooLarge { kind: self.name(), error };
         let matrices = matrices.map_err(too_large)?;
         let (layout, variables) = (made.layout, made.variables());
-        Ok(R1cs { name: self.name(), layout, variables, matrices })
+        let r1cs = R1cs { name: self.name(), layout, variables, matrices };
+        self.check_tags(&r1cs, made)?;
+        Ok(r1cs)
+    }
+
+    /// Checks that the fingerprints of entries have the tags of their buses: b_T in a key would make it an
+    /// entry of another bus, which has another owner (spec: buses#owners).
+    fn check_tags(&self, r1cs: &R1cs, made: &Synthesized) -> Result<(), SynthesizeError> {
+        let Some([b_t, _]) = r1cs.layout.bus_challenges() else { return Ok(()) };
+        for (entry, tag) in made.ledger().tags().enumerate() {
+            let terms = r1cs.side(1).terms(r1cs.layout.entry_row(entry));
+            let found: Fr = terms.filter(|(_, v)| *v == b_t).map(|(k, _)| k).sum();
+            if found != Fr::from(tag) {
+                let bus = self.circuit.layout().buses.get(tag as usize - 1);
+                let bus = bus.map_or("?", |bus| &bus.name);
+                let why = format!(
+                    "the key of entry {entry}, of bus '{bus}', contains the challenge b_T, which would \
+                     make it one of another bus"
+                );
+                return Err(SynthesizeError::Bus { kind: self.name(), why });
+            }
+        }
+        Ok(())
     }
 }
 

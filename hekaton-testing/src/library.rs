@@ -162,7 +162,7 @@ impl Circuit for Histogram {
         let [digit, count, left] = [0, 1, 2].map(|slot| subcircuit.slot(slot));
         let (digit, clear) = (digit?, mark(0)?);
         counts.read(digit)?.enforce_equal(count?)?;
-        counts.write_if(&clear, digit, &FpVar::zero())?;
+        counts.write_if(&subcircuit.bit_of(&clear)?, digit, &FpVar::zero())?;
         counts.read(digit)?.enforce_equal(left?)
     }
 }

@@ -3,6 +3,7 @@
 use super::BusKind;
 use super::rows::constant;
 use super::table::{Asks, TableSpec, power_of_two};
+use crate::bit::Bit;
 use crate::ids::TableId;
 use crate::ledger::Mistake;
 use crate::subcircuit::Subcircuit;
@@ -102,12 +103,6 @@ impl Subcircuit {
     pub(crate) fn enforce_zero(&self, difference: &FpVar<Fr>) -> Result<(), SynthesisError> {
         difference.mul_equals(&FpVar::one(), &FpVar::zero())
     }
-
-    /// Adds the row `bit (1 - bit) = 0`: a marked value that is not 0 or 1 would be a multiplicity of
-    /// the prover's choice (spec: buses#asserts).
-    pub(crate) fn enforce_bit(&self, bit: &FpVar<Fr>) -> Result<(), SynthesisError> {
-        bit.mul_equals(&(FpVar::one() - bit), &FpVar::zero())
-    }
 }
 
 impl LookUp<'_> {
@@ -119,14 +114,13 @@ impl LookUp<'_> {
         self.ask(Asks::Keys, key, &constant(Fr::zero()), &constant(-Fr::one()))
     }
 
-    /// [`contains`](Self::contains) if `enable` is 1; if it is 0, the key may be anything. `enable` must
-    /// be a marked value or a shared wire; it is constrained to 0 or 1. It takes two rows.
+    /// [`contains`](Self::contains) if `enable` is 1; if it is 0, the key may be anything. It takes one
+    /// row.
     ///
     /// # Errors
     /// As for [`contains`](Self::contains).
-    pub fn contains_if(&self, enable: &FpVar<Fr>, key: &FpVar<Fr>) -> Result<(), SynthesisError> {
-        self.subcircuit.enforce_bit(enable)?;
-        self.ask(Asks::Keys, key, &constant(Fr::zero()), &enable.negate()?)
+    pub fn contains_if(&self, enable: &Bit, key: &FpVar<Fr>) -> Result<(), SynthesisError> {
+        self.ask(Asks::Keys, key, &constant(Fr::zero()), &enable.variable().negate()?)
     }
 
     /// The value of an index, in a table of pairs: a marked value. It takes two rows.
@@ -149,16 +143,21 @@ impl LookUp<'_> {
     /// # Errors
     /// If the table is not one of pairs, or does not have the index with this value.
     pub fn pair(&self, index: &FpVar<Fr>, value: &FpVar<Fr>) -> Result<(), SynthesisError> {
-        if let (Ok(index), Ok(value)) = (index.value(), value.value())
-            && let Some(row) = self.table.row_of(&index)
-            && self.table.value(row) != value
-        {
-            let bus = self.id.0;
-            let access = self.subcircuit.ledger().borrow().asked(bus);
-            let mistake = Mistake::NotInTable { index: bus.index(), key: index, access };
-            return Err(self.subcircuit.mistake(mistake));
-        }
         self.ask(Asks::Pairs, index, value, &constant(-Fr::one()))
+    }
+
+    /// [`pair`](Self::pair) if `enable` is 1; if it is 0, index and value may be anything. It takes two
+    /// rows, or one if the value is constant.
+    ///
+    /// # Errors
+    /// As for [`pair`](Self::pair).
+    pub fn pair_if(
+        &self,
+        enable: &Bit,
+        index: &FpVar<Fr>,
+        value: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
+        self.ask(Asks::Pairs, index, value, &enable.variable().negate()?)
     }
 
     fn ask(
@@ -173,10 +172,11 @@ impl LookUp<'_> {
             return Err(self.subcircuit.mistake(Mistake::OtherTable(bus.index())));
         }
         // At setup there are no values, and nothing to count.
-        if let (Ok(key), Ok(multiplicity)) = (key.value(), multiplicity.value())
+        if let (Ok(key), Ok(value), Ok(multiplicity)) =
+            (key.value(), value.value(), multiplicity.value())
             && !multiplicity.is_zero()
         {
-            match self.table.row_of(&key) {
+            match self.table.row_of(&key).filter(|row| self.table.value(*row) == value) {
                 Some(row) => self.subcircuit.ledger().borrow_mut().look_ups.push((bus, row)),
                 None => {
                     let access = self.subcircuit.ledger().borrow().asked(bus);

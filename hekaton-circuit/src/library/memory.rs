@@ -40,7 +40,8 @@ enum Contents {
 
 impl Ram {
     /// A memory with a cell for each of these addresses, which must be below 2^32. At the beginning all
-    /// cells are zero.
+    /// cells are zero. If they do not fill the last subcircuit, cells for the next addresses do, which
+    /// constraints can access, too ([`cells_per_subcircuit`](Self::cells_per_subcircuit)).
     pub fn dense(addresses: Range<u64>) -> Self {
         Self::of(addresses, Contents::Dense(Vec::new()))
     }

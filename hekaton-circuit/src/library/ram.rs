@@ -3,6 +3,8 @@
 use super::BusKind;
 use super::memory::{Access, GAP_LIMBS, LIMB, RamSpec};
 use super::rows::constant;
+use crate::bit::Bit;
+use crate::buses::BusValue;
 use crate::ids::RamId;
 use crate::ledger::Mistake;
 use crate::subcircuit::Subcircuit;
@@ -19,7 +21,8 @@ use std::sync::Arc;
 /// ([`WireValues::read`](crate::WireValues::read) and its siblings).
 ///
 /// Addresses and values must be sums of shared wires, marked values, parameters and constants
-/// ([`Subcircuit::mark`] makes one of any other). Addresses are checked to be in the memory.
+/// ([`Subcircuit::mark`] makes one of any other). Addresses are checked to be in the memory, to
+/// which the cells that fill up its last subcircuit belong.
 #[derive(Clone, Debug)]
 pub struct RamAccess<'a> {
     subcircuit: &'a Subcircuit,
@@ -54,8 +57,8 @@ impl RamAccess<'_> {
     /// # Errors
     /// If the type makes more accesses than the layout says, or the execution made another one.
     pub fn read(&self, address: &FpVar<Fr>) -> Result<FpVar<Fr>, SynthesisError> {
-        let (time, found) = self.begin(address)?;
-        self.end(address, &time, &found);
+        let (time, found, value) = self.begin(address)?;
+        self.end(address, &time, &value);
         Ok(found)
     }
 
@@ -64,37 +67,41 @@ impl RamAccess<'_> {
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn write(&self, address: &FpVar<Fr>, value: &FpVar<Fr>) -> Result<(), SynthesisError> {
-        let (time, _) = self.begin(address)?;
-        self.end(address, &time, value);
+        let (time, ..) = self.begin(address)?;
+        self.end(address, &time, &self.subcircuit.bus_value(value));
         Ok(())
     }
 
-    /// Writes a value to an address if `enable` is 1, and leaves the cell as it is if it is 0. `enable`
-    /// must be a marked value or a shared wire; it is constrained to 0 or 1. It takes nine rows or ten.
+    /// Writes a value to an address if `enable` is 1, and leaves the cell as it is if it is 0. It takes
+    /// eight rows or nine.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
     pub fn write_if(
         &self,
-        enable: &FpVar<Fr>,
+        enable: &Bit,
         address: &FpVar<Fr>,
         value: &FpVar<Fr>,
     ) -> Result<(), SynthesisError> {
-        self.subcircuit.enforce_bit(enable)?;
-        let (time, found) = self.begin(address)?;
+        let enable = enable.variable();
+        let (time, found, _) = self.begin(address)?;
         let left = self.subcircuit.commit(|| {
             let (found, value) = (found.value()?, value.value()?);
             Ok(found + enable.value()? * (value - found))
         })?;
         // left = found + enable (value - found)
         enable.mul_equals(&(value - &found), &(&left - &found))?;
-        self.end(address, &time, &left);
+        self.end(address, &time, &self.subcircuit.bus_value(&left));
         Ok(())
     }
 
     /// Takes the entry that the access before left: `(a + D t_old, v_old)`, with a checked gap
-    /// `t - t_old - 1` and a checked address. Returns the time t and the value found.
-    fn begin(&self, address: &FpVar<Fr>) -> Result<(FpVar<Fr>, FpVar<Fr>), SynthesisError> {
+    /// `t - t_old - 1` and a checked address. Returns the time t and the value found, also as one for
+    /// another entry.
+    fn begin(
+        &self,
+        address: &FpVar<Fr>,
+    ) -> Result<(FpVar<Fr>, FpVar<Fr>, BusValue), SynthesisError> {
         let Self { subcircuit, id, ram, base } = self;
         let number = subcircuit.ledger().borrow_mut().next_access(*id);
         let place = subcircuit.ram_place(*id).filter(|place| number < place.accesses);
@@ -129,17 +136,18 @@ impl RamAccess<'_> {
         let gap = &time - constant(Fr::one()) - &before;
         subcircuit.range_check_limbs(LIMB, GAP_LIMBS, &gap)?;
         subcircuit.range_check_limbs(LIMB, ram.address_limbs, address)?;
-        self.entry(address, &before, &found, -Fr::one());
-        Ok((time, found))
+        let value = subcircuit.bus_value(&found);
+        self.entry(address, &before, &value, -Fr::one());
+        Ok((time, found, value))
     }
 
     /// Leaves the entry `(a + D t, v)`.
-    fn end(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &FpVar<Fr>) {
+    fn end(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &BusValue) {
         self.entry(address, time, value, Fr::one());
     }
 
-    fn entry(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &FpVar<Fr>, multiplicity: Fr) {
+    fn entry(&self, address: &FpVar<Fr>, time: &FpVar<Fr>, value: &BusValue, multiplicity: Fr) {
         let key = address + time * self.ram.spacing();
-        self.subcircuit.add_entry(self.id.0, &key, value, &constant(multiplicity));
+        self.subcircuit.add_value(self.id.0, &key, value, &constant(multiplicity));
     }
 }

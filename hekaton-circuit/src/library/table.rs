@@ -18,6 +18,7 @@ const MAX_BITS: u32 = 24;
 pub struct Table {
     contents: Contents,
     most: usize,
+    fixed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -30,7 +31,11 @@ enum Contents {
 impl Table {
     /// The numbers of `bits` bits, from 0.
     pub fn range(bits: u32) -> Self {
-        Self { contents: Contents::Range(bits), most: ROWS }
+        Self::of(Contents::Range(bits))
+    }
+
+    fn of(contents: Contents) -> Self {
+        Self { contents, most: ROWS, fixed: false }
     }
 
     /// A set of keys.
@@ -41,13 +46,13 @@ impl Table {
     /// unbounded (spec: buses#packing). Without that, another combination of parts has the same
     /// key.
     pub fn keys(keys: impl IntoIterator<Item = Fr>) -> Self {
-        Self { contents: Contents::Keys(keys.into_iter().collect()), most: ROWS }
+        Self::of(Contents::Keys(keys.into_iter().collect()))
     }
 
     /// A function: a value for each of a set of indices.
     pub fn pairs(pairs: impl IntoIterator<Item = (Fr, Fr)>) -> Self {
         let pairs = pairs.into_iter().map(|(index, value)| [index, value]).collect();
-        Self { contents: Contents::Pairs(pairs), most: ROWS }
+        Self::of(Contents::Pairs(pairs))
     }
 
     /// Sets the maximum number of rows of one of the subcircuits that hold the table.
@@ -55,13 +60,22 @@ impl Table {
     pub fn rows_per_subcircuit(self, most: usize) -> Self {
         Self { most: most.max(1), ..self }
     }
+
+    /// Sets the number of rows of each subcircuit that holds the table, whatever the table's length: the
+    /// last one repeats rows. So the type of these subcircuits is the same for tables of all lengths, and
+    /// one key family has them all. Of no effect on ranges that are shorter.
+    #[must_use]
+    pub fn rows_in_each_subcircuit(self, rows: usize) -> Self {
+        Self { most: rows.max(1), fixed: true, ..self }
+    }
 }
 
 /// A table of a layout.
 #[derive(Debug)]
 pub(crate) struct TableSpec {
     contents: Contents,
-    pub(crate) most: usize,
+    most: usize,
+    fixed: bool,
     /// The row of each key; ranges need no such map.
     places: HashMap<Fr, u32>,
 }
@@ -77,7 +91,7 @@ pub(crate) enum Asks {
 
 impl TableSpec {
     pub(crate) fn new(table: Table) -> Result<Self, String> {
-        let Table { contents, most } = table;
+        let Table { contents, most, fixed } = table;
         let keys: Vec<Fr> = match &contents {
             Contents::Range(bits) if !(1..=MAX_BITS).contains(bits) => {
                 return Err(format!("a range of {bits} bits: expected 1 to {MAX_BITS}"));
@@ -95,12 +109,13 @@ impl TableSpec {
                 return Err(format!("rows {first} and {row} have the same key {key}"));
             }
         }
-        Ok(Self { contents, most, places })
+        Ok(Self { contents, most, fixed, places })
     }
 
     /// A table in place of one that the builder has refused.
     pub(crate) fn placeholder() -> Self {
-        Self { contents: Contents::Range(1), most: ROWS, places: HashMap::new() }
+        let Table { contents, most, fixed } = Table::range(1);
+        Self { contents, most, fixed, places: HashMap::new() }
     }
 
     /// The number of rows.
@@ -150,6 +165,10 @@ impl TableSpec {
     /// last instance repeats rows of the one before instead of having fewer: a row that is there twice
     /// is the same row.
     pub(crate) fn starts(&self) -> (usize, Vec<usize>) {
+        if self.fixed && !self.is_range() {
+            let last = self.len().saturating_sub(self.most);
+            return (self.most, (0..self.len()).step_by(self.most).map(|i| i.min(last)).collect());
+        }
         let (rows, parts) = parts(self.len(), self.most);
         (rows, parts.iter().map(|part| part.start.min(self.len() - rows)).collect())
     }
@@ -162,12 +181,13 @@ impl TableSpec {
         }
     }
 
-    /// The key and the value of a row.
+    /// The key and the value of a row. Beyond the end of a table that is shorter than its subcircuit, they
+    /// are those of its first rows again.
     pub(crate) fn pair(&self, row: usize) -> [Fr; 2] {
         match &self.contents {
             Contents::Range(_) => [Fr::from(row as u64), Fr::zero()],
-            Contents::Keys(keys) => [keys[row], Fr::zero()],
-            Contents::Pairs(pairs) => pairs[row],
+            Contents::Keys(keys) => [keys[row % keys.len()], Fr::zero()],
+            Contents::Pairs(pairs) => pairs[row % pairs.len()],
         }
     }
 
@@ -180,4 +200,29 @@ impl TableSpec {
 /// A spacing of 2^k, as a field element.
 pub(crate) fn power_of_two(k: u32) -> Fr {
     (0..k).fold(Fr::one(), |x, _| x + x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tables of all lengths in subcircuits of one size: each row is there, and nothing else.
+    #[test]
+    fn subcircuits_of_a_fixed_size_hold_all_rows() {
+        for len in 1..20u64 {
+            let table =
+                Table::keys((0..len).map(|key| Fr::from(7 * key))).rows_in_each_subcircuit(6);
+            let table = TableSpec::new(table).unwrap();
+            let (rows, starts) = table.starts();
+            assert_eq!((rows, starts.len() as u64), (6, len.div_ceil(6)));
+            let held = starts.iter().flat_map(|start| (0..rows).map(move |row| start + row));
+            let mut held: Vec<u32> =
+                held.map(|row| table.row_of(&table.pair(row)[0]).unwrap()).collect();
+            held.sort_unstable();
+            held.dedup();
+            assert_eq!(held.len() as u64, len);
+        }
+        let range = TableSpec::new(Table::range(3).rows_in_each_subcircuit(100)).unwrap();
+        assert_eq!(range.starts(), (8, vec![0]));
+    }
 }

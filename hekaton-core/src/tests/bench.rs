@@ -9,7 +9,7 @@ use crate::pool::LocalEngine;
 use crate::protocol::coordinator::padded_commitments;
 use crate::protocol::executed::instance_id;
 use crate::protocol::messages::{Commitment, ProofResponse};
-use crate::protocol::{SetupOptions, setup};
+use crate::protocol::{Secrets, SetupError, SetupOptions, setup, setup_wiring};
 use crate::randomness::{Purpose, Randomness, Secret};
 use crate::verifier::proof::{Field, fields};
 use crate::verifier::transcript::{Merlin, Sponge};
@@ -20,6 +20,7 @@ use hekaton_circuit::prover::Wiring;
 use hekaton_circuit::{
     Circuit, Layout, Masking, MemoryChallenges, PreparedCircuit, PrivateInput, SlotAccess,
 };
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use hekaton_testing::{Root, Squares};
@@ -67,6 +68,25 @@ impl<C: Circuit> Bench<C> {
         PreparedCircuit::with_input(&self.circuit, input).unwrap()
     }
 
+    /// The same types under keys of another wiring, with the same trapdoors.
+    pub(crate) fn with_wiring(&self, circuit: C, wiring: Wiring) -> Self {
+        let options = SetupOptions::new("test").insecure_seed(1);
+        let secrets = Secrets::draw(wiring.types.len(), Some(1)).unwrap();
+        let prepared = self.prepared();
+        let r1cs =
+            |kind| Ok::<_, SetupError<Infallible>>(prepared.r1cs(kind, wiring.masking).unwrap());
+        let (mut types, kinds) = (Vec::new(), prepared.layout().type_ids().map(r1cs));
+        let mut keep = |key, _| {
+            types.push(key);
+            Ok(())
+        };
+        let (aggregation, verifying) =
+            setup_wiring(&wiring, kinds, &secrets, &options, &mut keep, &mut |_| {}).unwrap();
+        let keys = ProverKeys { verifying, aggregation, types };
+        let engine = LocalEngine::new(None).unwrap();
+        Self { circuit, keys, layout: self.layout.clone(), wiring, engine }
+    }
+
     /// A private input that `Circuit::private_input` would not return.
     pub(crate) fn private(&self, private: &C::Private) -> PrivateInput {
         self.prepared().decode_private(&postcard::to_allocvec(private).unwrap()).unwrap()
@@ -110,6 +130,8 @@ pub(crate) struct Cheater<'b, C: Circuit> {
     pub(crate) slots: Vec<Vec<SlotAccess>>,
     pub(crate) public: Vec<Fr>,
     pub(crate) private: Vec<PrivateInput>,
+    /// What to add to variables of instances, in [`with_marked`](Self::with_marked).
+    pub(crate) shifted: Vec<(usize, usize, Fr)>,
     pub(crate) randomness: Randomness,
 }
 
@@ -137,6 +159,7 @@ impl<'b, C: Circuit> Cheater<'b, C> {
                 .instance_ids()
                 .map(|i| execution.private_input(&bench.layout, i).unwrap())
                 .collect(),
+            shifted: Vec::new(),
             randomness,
         };
         // Honest ones do not depend on the challenges.
@@ -206,6 +229,9 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         let [a, b, c] = key.matrices().unwrap();
         let mut z = self.witness(i, memory);
         z[layout.marked()].copy_from_slice(marked);
+        for (_, variable, amount) in self.shifted.iter().filter(|(instance, ..)| *instance == i) {
+            z[*variable] += amount;
+        }
         for (index, y) in layout.scaled().enumerate() {
             let row = layout.scaled_row(index);
             z[y] = a.row(row, &z) * b.row(row, &z);
@@ -245,8 +271,14 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         for (i, marked) in changed {
             self.marked[*i].clone_from(marked);
         }
+        self.complete(Merlin::new())
+    }
+
+    /// Completes the protocol with the marked values as they are. Returns the proof, and the assignments
+    /// of all instances.
+    pub(crate) fn complete(&self, sponge: impl Sponge) -> (Vec<u8>, Vec<Vec<Fr>>) {
         let shared = self.shared();
-        let committing = self.begin(&shared, Merlin::new(), &self.commitments());
+        let committing = self.begin(&shared, sponge, &self.commitments());
         let memory = committing.memory();
         let assignments: Vec<Vec<Fr>> = (0..self.values.len())
             .map(|i| match self.marked[i].is_empty() {
@@ -261,11 +293,32 @@ impl<'b, C: Circuit> Cheater<'b, C> {
         (committing.finish(&vectors).unwrap().as_bytes().to_vec(), assignments)
     }
 
-    /// The first of the author's rows that an assignment violates.
+    /// The first row that an assignment violates.
     pub(crate) fn violated(&self, i: usize, z: &[Fr]) -> Option<usize> {
+        self.violations(i, z).first().copied()
+    }
+
+    /// The rows that an assignment violates.
+    pub(crate) fn violations(&self, i: usize, z: &[Fr]) -> Vec<usize> {
         let key = &self.bench.keys.types[self.kind(i)];
         let [a, b, c] = key.matrices().unwrap();
-        (0..key.constraints()).find(|row| a.row(*row, z) * b.row(*row, z) != c.row(*row, z))
+        let is_violated = |row: &usize| a.row(*row, z) * b.row(*row, z) != c.row(*row, z);
+        (0..key.constraints()).filter(is_violated).collect()
+    }
+
+    /// Asserts that the row `x (1 - x) = 0` of a marked value is the only one that an assignment violates.
+    #[track_caller]
+    pub(crate) fn assert_no_bit(&self, i: usize, z: &[Fr], marked: usize) {
+        let violations = self.violations(i, z);
+        assert_eq!(violations.len(), 1, "{violations:?}");
+        let key = &self.bench.keys.types[self.kind(i)];
+        let [a, b, c] = key.matrices().unwrap();
+        let (row, one, x) = (violations[0], Fr::from(1u64), key.layout().marked().start + marked);
+        assert_eq!(a.terms(row).collect::<Vec<_>>(), [(one, x)]);
+        let mut terms: Vec<_> = b.terms(row).collect();
+        terms.sort_by_key(|(_, variable)| *variable);
+        assert_eq!(terms, [(one, 0), (-one, x)]);
+        assert_eq!(c.terms(row).count(), 0);
     }
 
     /// Proves an assignment without checking it.

@@ -11,6 +11,7 @@ use crate::protocol::worker::{Worker, WorkerError, blinding};
 use crate::protocol::{ProveError, ProveOptions, SetupError, SetupOptions, prove, setup};
 use crate::randomness::Randomness;
 use crate::verifier::VerifyingKey;
+use crate::verifier::proof::ProofError;
 use crate::verifier::transcript::{Merlin, Sponge};
 use crate::verifier::verify::Equation::{T, Z};
 use crate::verifier::verify::VerifyError;
@@ -402,7 +403,10 @@ fn a81_price_chosen_after_the_challenges() {
     let bench = shop();
     let mut honest = cheater(&bench);
     lie(&mut honest, 1, |till| till[5] += 100);
-    let memory = some_challenges();
+    // Challenges that do not depend on the key.
+    let commitments = honest.commitments();
+    let shared = honest.shared();
+    let memory = honest.begin(&shared, WithoutKey(Merlin::new()), &commitments).memory();
     // The lie's term of the sum, which another pair of the list could cancel.
     let fingerprint =
         |key: Fr, value: Fr| memory.g + memory.b_t * Fr::from(2u64) + key + memory.b_v * value;
@@ -418,28 +422,43 @@ fn a81_price_chosen_after_the_challenges() {
     let needed = (asked * inverse(sum) - fingerprint(article, Fr::zero())) * inverse(memory.b_v);
     let balance = asked * inverse(fingerprint(article, needed)) - sum;
     assert!(balance.is_zero() && needed != price && needed != claimed);
-    // A key with that price is another key, so the challenges are others.
-    let options = SetupOptions::new("test").insecure_seed(1);
+    // A key with that price, whose digest the forger's transcript leaves out.
     let mut wiring = bench.wiring.clone();
     wiring.pairs[till[4] as usize][1] = needed;
     assert_ne!(wiring.digest(), bench.wiring.digest());
-    let secrets = crate::protocol::Secrets::draw(3, Some(1)).unwrap();
-    let prepared = bench.prepared();
-    let types = prepared
-        .layout()
-        .type_ids()
-        .map(|kind| Ok::<_, SetupError<Infallible>>(prepared.r1cs(kind, Masking::Masked).unwrap()));
-    let mut keep = |_, _| Ok(());
-    let (aggregation, verifying) =
-        crate::protocol::setup_wiring(&wiring, types, &secrets, &options, &mut keep, &mut |_| {})
-            .unwrap();
-    assert_ne!(verifying.digest(), bench.keys.verifying.digest());
-    // Control: under the challenges that the price was chosen for, that key's S differs in just the
-    // one instance.
-    let (mine, theirs) =
-        (bench.keys.aggregation.s(&memory).unwrap(), aggregation.s(&memory).unwrap());
-    let differing: Vec<usize> = (0..mine.len()).filter(|i| mine[*i] != theirs[*i]).collect();
-    assert_eq!(differing, [LIST]);
+    let forged = bench.with_wiring(Shop::new(TILLS), wiring);
+    assert_ne!(forged.keys.verifying.digest(), bench.keys.verifying.digest());
+    let mut forger = cheater(&forged);
+    lie(&mut forger, 1, |till| till[5] += 100);
+    let layout = forged.keys.types[forger.kind(LIST)].layout();
+    let pair = layout.pairs().start + till[4] as usize;
+    forger.shifted.push((LIST, pair, memory.b_v * (needed - price)));
+    assert_eq!(forger.commitments(), commitments);
+    let (proof, _) = forger.complete(WithoutKey(Merlin::new()));
+    let (vk, public) = (&forged.keys.verifying, &forger.public);
+    assert!(!forger.failing(&proof).is_empty(), "with the digest it is refused");
+    // Control: without it, all equations hold.
+    assert_eq!(failing(WithoutKey(Merlin::new()), vk, public, &proof), []);
+    let foreign = bench.verify(public, &proof);
+    assert!(
+        matches!(foreign, Err(VerifyError::Proof(ProofError::ForeignKey { .. }))),
+        "{foreign:?}"
+    );
+}
+
+/// A sponge that leaves the key out.
+struct WithoutKey(Merlin);
+
+impl Sponge for WithoutKey {
+    fn absorb(&mut self, label: &'static str, bytes: &[u8]) {
+        if label != "verifying key" {
+            self.0.absorb(label, bytes);
+        }
+    }
+
+    fn squeeze(&mut self, label: &'static str, out: &mut [u8]) {
+        self.0.squeeze(label, out);
+    }
 }
 
 /// Adversarial test 76: k_D differs for two values of one marked wire and under two keys; s and x under
@@ -842,12 +861,62 @@ fn a73_mistakes_of_authors_are_named() {
         panic!("{error}")
     };
     assert!(why.contains("mark it with commit"), "{why}");
+    // A key with b_T, variable 2: an entry of the next bus.
+    let error = refused(true, |s| {
+        let b_t = ark_relations::gr1cs::Variable::instance(2);
+        let b_t = ark_r1cs_std::fields::fp::AllocatedFp::new(None, b_t, s.cs());
+        let marked = s.commit(|| Ok(Fr::zero()))?;
+        s.bus(bus_of(0))?.add(&(FpVar::Var(b_t) + marked), &FpVar::zero(), &FpVar::one())
+    });
+    assert!(error.to_string().contains("contains the challenge b_T"), "{error}");
     // Values at setup.
     let error = refused(true, |s| s.commit(|| Ok(Fr::zero()))?.value().map(drop));
     assert!(
         matches!(error, SetupError::Synthesize(SynthesizeError::ValueAtSetup { .. })),
         "{error}"
     );
+}
+
+/// Two entries with one value, of which one is written as a sum of it alone: the constraint system of a
+/// setup has one variable for both, that of a prover two.
+#[test]
+fn sums_of_one_variable_are_values_of_their_own() {
+    let circuit = Closures::<u64>::new(
+        |layout| {
+            layout.bus("bus");
+            let kind = layout.subcircuit_type("t", 0);
+            layout.instance(kind);
+            Ok(Vec::new())
+        },
+        |_, _| Ok(()),
+        |_| Ok(7),
+        |s, given| {
+            let given = given.copied();
+            let v = s.commit(|| given.map(Fr::from).ok_or(SynthesisError::AssignmentMissing))?;
+            let w: FpVar<Fr> = [&v].into_iter().sum();
+            let bus = s.bus(bus_of(0))?;
+            bus.add(&FpVar::zero(), &v, &FpVar::one())?;
+            bus.add(&FpVar::zero(), &w, &FpVar::constant(-Fr::from(1u64)))?;
+            // And with one row for both, as the state of a machine.
+            let shared = s.bus_value(&v);
+            bus.add_value(&FpVar::one(), &shared, &FpVar::one())?;
+            bus.add_value(&FpVar::one(), &shared.plus(Fr::from(1u64)), &FpVar::one())?;
+            bus.add(
+                &FpVar::one(),
+                &FpVar::constant(Fr::from(7u64)),
+                &FpVar::constant(-Fr::from(1u64)),
+            )?;
+            bus.add(
+                &FpVar::one(),
+                &FpVar::constant(Fr::from(8u64)),
+                &FpVar::constant(-Fr::from(1u64)),
+            )
+        },
+    );
+    let bench = Bench::new(circuit, true);
+    assert_eq!(bench.keys.types[0].layout().shape().scaled, 3);
+    let run = prove(&bench.circuit, &(), &bench.keys, &bench.engine, &ProveOptions::new()).unwrap();
+    assert_eq!(bench.verify(&run.public_values, run.proof.as_bytes()), Ok(()));
 }
 
 /// Proofs of a circuit without buses do not have the two challenges, whatever the key claims; and the

@@ -232,21 +232,43 @@ fn a17_value_changed_at_a_boundary() {
     assert_unbalanced(&mut cheater, &[(ASK, marked)], &[COUNTS]);
 }
 
-/// Adversarial test 18: the times of an instance are shifted. Guards: the parameter of the time in S.
+/// Adversarial test 18: the times of an instance are shifted, and everything that follows from them, so that
+/// all rows hold and all buses cancel. Guards: the parameter of the time in S; the control has a key with
+/// that parameter.
 #[test]
 fn a18_time_base_shifted() {
+    const BY: u64 = 100;
     let bench = bench();
-    let cheater = cheater(&bench);
-    let proof = cheater.finish_with(|memory, vectors| {
-        let key = &bench.keys.types[cheater.kind(1)];
-        let layout = key.layout();
-        let mut z = cheater.witness(1, memory);
-        z[layout.parameters().start] += Fr::from(100u64);
-        let proof = cheater.prove_assignment(1, &z).proof;
-        (vectors.a[1], vectors.b[1], vectors.c[1], vectors.e[1]) =
-            (proof.a, proof.b, proof.c, proof.e);
-    });
-    cheater.assert_fails(&proof, &[Z]);
+    // The parameters of parts and of the last instance are their times.
+    let mut wiring = bench.wiring.clone();
+    wiring.parameters[ASK] += Fr::from(BY);
+    let control = bench.with_wiring(Histogram::new(PARTS, DIGITS), wiring);
+    for (bench, equations) in [(&bench, &[Z][..]), (&control, &[])] {
+        let mut cheater = cheater(bench);
+        let cells = cheater.values.len() - 1;
+        let by = Fr::from(BY);
+        let layout = bench.keys.types[cheater.kind(ASK)].layout();
+        cheater.shifted.push((ASK, layout.parameters().start, by));
+        // The gap of the first access; the times before the two others; the final cell.
+        let mut lists = cheater.marked.clone();
+        let gap = small(lists[ASK][3]);
+        lists[ASK][3] += by;
+        lists[ASK][4] += by;
+        lists[ASK][8] += by;
+        lists[cells][2 * digits().asked as usize] += by * Fr::from(1u64 << 16);
+        // The counts of the first and the second gap; tables of squares and of 4 bits come before.
+        let range = ASK + 3;
+        assert!(gap + BY < 10_923, "both are in the first subcircuit of the range");
+        lists[range][gap as usize] -= Fr::ONE;
+        lists[range][(gap + BY) as usize] += Fr::ONE;
+        let changed: Vec<(usize, Vec<Fr>)> = lists.into_iter().enumerate().collect();
+        let (proof, assignments) = cheater.finish_marked(&changed);
+        for (i, z) in assignments.iter().enumerate() {
+            assert_eq!(cheater.violated(i, z), None, "instance {i}");
+        }
+        assert!((1..=4).all(|tag| cheater.sum_of_bus(tag, &assignments) == Fr::ZERO));
+        assert_eq!(cheater.failing(&proof), equations);
+    }
 }
 
 /// Adversarial tests 19, 64 and 65: a final entry that is another one's, that of a middle access, or that
@@ -284,28 +306,33 @@ fn a19_final_entries() {
 #[test]
 fn a86_enable_bits_are_bits() {
     let bench = bench();
-    let cheater = cheater(&bench);
+    let mut cheater = cheater(&bench);
     let memory = super::bench::some_challenges();
     let honest = cheater.marked[ASK].clone();
+    let left = cheater.values[ASK][2];
     assert_eq!(honest[0], Fr::ONE);
-    let half = Fr::from(2u64).inverse().unwrap();
-    for bit in [Fr::from(2u64), half, -Fr::ONE] {
+    for bit in no_bits() {
         let mut marked = honest.clone();
         marked[0] = bit;
         // What is left follows from the bit: found + bit (0 - found).
         marked[7] = marked[5] - bit * marked[5];
         marked[9] = marked[7];
+        cheater.values[ASK][2] = marked[9];
         let z = cheater.with_marked(ASK, &memory, &marked);
-        let layout = bench.keys.types[cheater.kind(ASK)].layout();
-        let row = cheater.violated(ASK, &z).unwrap();
-        assert!(row >= layout.rows(), "row {row} is the author's");
+        cheater.assert_no_bit(ASK, &z, 0);
     }
+    cheater.values[ASK][2] = left;
     // A cell that is not cleared although it should be, and the other way round: the row of the
     // selection.
     let mut marked = honest;
     marked[7] += Fr::ONE;
     let z = cheater.with_marked(ASK, &memory, &marked);
     assert!(cheater.violated(ASK, &z).is_some());
+}
+
+/// Numbers that are neither 0 nor 1.
+fn no_bits() -> [Fr; 3] {
+    [Fr::from(2u64), Fr::from(2u64).inverse().unwrap(), -Fr::ONE]
 }
 
 /// Two numbers of which one is the square of the other modulo 16, in a table of keys that pack both.
@@ -459,7 +486,7 @@ fn number(x: u64) -> FpVar<Fr> {
 fn a70_buses_have_one_owner() {
     let none: Accesses = |_, _| Ok(());
     let one: Accesses = |(.., cells), values| values.read(FIRST, cells, 3).map(drop);
-    let cases: [(usize, Accesses, Author, &str); 11] = [
+    let cases: [(usize, Accesses, Author, &str); 12] = [
         (
             0,
             none,
@@ -515,6 +542,12 @@ fn a70_buses_have_one_owner() {
             |_, s| s.range_check(16, &number(1 << 16)),
             "type 't': look-up 0 in table 'range-16': it has no key 65536",
         ),
+        (
+            0,
+            none,
+            |(_, _, keys, _), s| s.table(keys)?.contains_if(&s.bit_of(&number(2))?, &number(7)),
+            "a bit that is the constant 2, which is neither 0 nor 1",
+        ),
         (0, one, |_, _| Ok(()), "nothing of accesses of instance 0 to RAM 'cells'"),
     ];
     for (accesses, execute, author, says) in cases {
@@ -533,7 +566,7 @@ fn a70_buses_have_one_owner() {
         |(raw, pairs, keys, cells), s| {
             let seven = s.commit(|| Ok(Fr::from(7u64)))?;
             s.table(keys)?.contains(&seven)?;
-            let off = s.commit(|| Ok(Fr::ZERO))?;
+            let off = s.bit(|| Ok(false))?;
             s.table(keys)?.contains_if(&off, &(&seven + number(1)))?;
             let twenty = s.table(pairs)?.look_up(&number(2))?;
             let free = &seven * &twenty;
@@ -550,6 +583,15 @@ fn a70_buses_have_one_owner() {
     let bench = Bench::new(circuit, true);
     let cheater = Cheater::new(&bench, &());
     assert_eq!(cheater.failing(&cheater.finish()), []);
+    // Adversarial test 86 for look-ups: the second marked value switches one on.
+    let instance = FIRST.index();
+    for bit in no_bits() {
+        let mut marked = cheater.marked[instance].clone();
+        assert_eq!(marked[1], Fr::ZERO);
+        marked[1] = bit;
+        let z = cheater.with_marked(instance, &super::bench::some_challenges(), &marked);
+        cheater.assert_no_bit(instance, &z, 1);
+    }
 }
 
 /// The bus of a memory or of a table, as a layout with raw buses only would name it.
