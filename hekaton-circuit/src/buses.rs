@@ -3,7 +3,7 @@
 //! (spec: buses#entries).
 
 use crate::ids::BusId;
-use crate::ledger::{EntryValue, Mistake};
+use crate::ledger::{BusValue, Mistake};
 use crate::library::BusKind;
 use crate::subcircuit::Subcircuit;
 use ark_r1cs_std::fields::fp::FpVar;
@@ -64,23 +64,10 @@ impl Bus<'_> {
     }
 }
 
-/// A value for several entries of one subcircuit, which share its row.
-#[derive(Clone, Copy, Debug)]
-pub struct BusValue(pub(crate) EntryValue);
-
-impl BusValue {
-    /// The value plus a constant, in the same row: a counter is taken, and given one higher.
-    #[must_use]
-    pub fn plus(mut self, constant: Fr) -> Self {
-        self.0.constant += constant;
-        self
-    }
-}
-
 impl Subcircuit {
     /// A value for several entries. It takes one row, unless the value is constant.
     pub fn bus_value(&self, value: &FpVar<Fr>) -> BusValue {
-        BusValue(self.ledger().borrow_mut().value(value))
+        self.ledger().borrow_mut().value(value)
     }
 
     /// A bus, to add entries to it.

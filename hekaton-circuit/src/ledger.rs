@@ -56,19 +56,27 @@ pub(crate) enum Mistake {
     },
 }
 
-/// The value of entries: one of the scaled values, if it is not constant, plus a constant, the
-/// coefficient of b_V.
+/// A value for several entries of one subcircuit, which share its row: one of the scaled values, if it is
+/// not constant, plus a constant, the coefficient of b_V.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryValue {
+pub struct BusValue {
     scaled: Option<usize>,
-    pub(crate) constant: Fr,
+    constant: Fr,
+}
+
+impl BusValue {
+    /// The value plus a constant, in the same row: a counter is taken, and given one higher.
+    #[must_use]
+    pub fn plus(self, constant: Fr) -> Self {
+        Self { constant: self.constant + constant, ..self }
+    }
 }
 
 #[derive(Debug)]
 struct Entry {
     tag: u32,
     key: FpVar<Fr>,
-    value: EntryValue,
+    value: BusValue,
     multiplicity: FpVar<Fr>,
     pair: Option<usize>,
 }
@@ -146,7 +154,7 @@ impl Ledger {
         &mut self,
         bus: BusId,
         key: &FpVar<Fr>,
-        value: EntryValue,
+        value: BusValue,
         multiplicity: &FpVar<Fr>,
     ) {
         let (key, multiplicity) = (key.clone(), multiplicity.clone());
@@ -162,7 +170,7 @@ impl Ledger {
         multiplicity: &FpVar<Fr>,
     ) {
         let (key, multiplicity) = (pair.clone(), multiplicity.clone());
-        let value = EntryValue { scaled: None, constant: Fr::zero() };
+        let value = BusValue { scaled: None, constant: Fr::zero() };
         self.entries.push(Entry { tag: tag_of(bus), key, value, multiplicity, pair: Some(index) });
     }
 
@@ -197,12 +205,12 @@ impl Ledger {
     }
 
     /// A value for entries: scaled, unless it is constant.
-    pub(crate) fn value(&mut self, value: &FpVar<Fr>) -> EntryValue {
+    pub(crate) fn value(&mut self, value: &FpVar<Fr>) -> BusValue {
         match value {
-            FpVar::Constant(constant) => EntryValue { scaled: None, constant: *constant },
+            FpVar::Constant(constant) => BusValue { scaled: None, constant: *constant },
             FpVar::Var(_) => {
                 self.scaled.push(value.clone());
-                EntryValue { scaled: Some(self.scaled.len() - 1), constant: Fr::zero() }
+                BusValue { scaled: Some(self.scaled.len() - 1), constant: Fr::zero() }
             }
         }
     }
@@ -258,7 +266,7 @@ impl Ledger {
         for (entry, u) in self.entries.iter().zip(&u[variables.slots()..]) {
             let fingerprint = || {
                 let mut terms = vec![(Fr::one(), g), (Fr::from(entry.tag), b_t), term(&entry.key)];
-                let EntryValue { scaled, constant } = entry.value;
+                let BusValue { scaled, constant } = entry.value;
                 terms.extend(scaled.map(|place| (Fr::one(), y[place])));
                 if scaled.is_none() || !constant.is_zero() {
                     terms.push((constant, b_v));
@@ -297,7 +305,7 @@ impl Ledger {
 
     /// The value of an entry that is not a pair's.
     fn value_of(&self, entry: &Entry) -> Result<Fr, SynthesisError> {
-        let EntryValue { scaled, constant } = entry.value;
+        let BusValue { scaled, constant } = entry.value;
         let scaled = scaled.map(|place| self.scaled[place].value()).transpose()?;
         Ok(scaled.unwrap_or_default() + constant)
     }

@@ -127,7 +127,7 @@ pub mod ark {
 pub use {
     balance::Unbalanced,
     bit::Bit,
-    buses::{Bus, BusValue},
+    buses::Bus,
     check::{CheckOptions, CheckReport, TypeSize, check, check_with, count, count_prepared},
     check_error::CheckError,
     circuit::Circuit,
@@ -139,6 +139,7 @@ pub use {
     layout::Layout,
     layout_builder::LayoutBuilder,
     layout_error::LayoutError,
+    ledger::BusValue,
     library::look_up::LookUp,
     library::memory::Ram,
     library::ram::RamAccess,

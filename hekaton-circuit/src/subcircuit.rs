@@ -1,10 +1,9 @@
 //! One subcircuit under synthesis: the variables and rows of the memory check, and what the author
 //! sees of them (spec: memory-check#variables, memory-check#rows, buses#variables, buses#rows).
 
-use crate::buses::BusValue;
 use crate::ids::{BusId, RamId, TableId, TypeId, to_index};
 use crate::layout::{Layout, RamPlace};
-use crate::ledger::{Ledger, Mistake, value};
+use crate::ledger::{BusValue, Ledger, Mistake, value};
 use crate::library::{BusKind, BusSpec};
 use crate::prefix::Prefix;
 use crate::variables::VariableLayout;
@@ -159,7 +158,7 @@ impl Subcircuit {
         value: &BusValue,
         multiplicity: &FpVar<Fr>,
     ) {
-        self.ledger.borrow_mut().add(bus, key, value.0, multiplicity);
+        self.ledger.borrow_mut().add(bus, key, *value, multiplicity);
     }
 
     /// Adds an entry of a pair of the layout to a bus of any owner.
