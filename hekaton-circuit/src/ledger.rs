@@ -289,7 +289,7 @@ impl Ledger {
         let memory = &prefix.memory;
         let (mut fingerprints, mut multiplicities) = (Vec::new(), Vec::new());
         for entry in &self.entries {
-            let value = self.value_of(entry)?;
+            let value = self.number(entry.value)?;
             let tag = memory.b_t * Fr::from(entry.tag);
             fingerprints.push(memory.g + tag + entry.key.value()? + memory.b_v * value);
             multiplicities.push(entry.multiplicity.value()?);
@@ -303,9 +303,9 @@ impl Ledger {
         Ok(fingerprints)
     }
 
-    /// The value of an entry that is not a pair's.
-    fn value_of(&self, entry: &Entry) -> Result<Fr, SynthesisError> {
-        let BusValue { scaled, constant } = entry.value;
+    /// The number that a value is, where variables have values.
+    pub(crate) fn number(&self, value: BusValue) -> Result<Fr, SynthesisError> {
+        let BusValue { scaled, constant } = value;
         let scaled = scaled.map(|place| self.scaled[place].value()).transpose()?;
         Ok(scaled.unwrap_or_default() + constant)
     }
@@ -318,7 +318,7 @@ impl Ledger {
         let values = |entry: &Entry| {
             let [key, value] = match entry.pair.and_then(|index| pairs.get(index)) {
                 Some(pair) => *pair,
-                None => [entry.key.value()?, self.value_of(entry)?],
+                None => [entry.key.value()?, self.number(entry.value)?],
             };
             let multiplicity = entry.multiplicity.value()?;
             Ok(EntryValues { tag: entry.tag, key, value, multiplicity })

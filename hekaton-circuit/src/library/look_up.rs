@@ -5,7 +5,7 @@ use super::rows::constant;
 use super::table::{Asks, TableSpec, power_of_two};
 use crate::bit::Bit;
 use crate::ids::TableId;
-use crate::ledger::Mistake;
+use crate::ledger::{BusValue, Mistake};
 use crate::subcircuit::Subcircuit;
 use ark_ff::{Field, One, PrimeField, Zero};
 use ark_r1cs_std::GR1CSVar;
@@ -50,6 +50,23 @@ impl Subcircuit {
     pub fn range_check(&self, bits: u32, value: &FpVar<Fr>) -> Result<(), SynthesisError> {
         match self.range_table(bits) {
             Some(id) => self.table(id)?.contains(value),
+            None => Err(self.mistake(Mistake::NoRange(bits))),
+        }
+    }
+
+    /// [`range_check`](Self::range_check) if `enable` is 1; if it is 0, the value may be anything. It takes
+    /// one row.
+    ///
+    /// # Errors
+    /// As for [`range_check`](Self::range_check).
+    pub fn range_check_if(
+        &self,
+        bits: u32,
+        enable: &Bit,
+        value: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
+        match self.range_table(bits) {
+            Some(id) => self.table(id)?.contains_if(enable, value),
             None => Err(self.mistake(Mistake::NoRange(bits))),
         }
     }
@@ -146,8 +163,8 @@ impl LookUp<'_> {
         self.ask(Asks::Pairs, index, value, &constant(-Fr::one()))
     }
 
-    /// [`pair`](Self::pair) if `enable` is 1; if it is 0, index and value may be anything. It takes two
-    /// rows, or one if the value is constant.
+    /// [`pair`](Self::pair) if `enable` is 1; if it is 0, index and value may be anything. The value may be
+    /// shared with other entries. It takes one row.
     ///
     /// # Errors
     /// As for [`pair`](Self::pair).
@@ -155,9 +172,9 @@ impl LookUp<'_> {
         &self,
         enable: &Bit,
         index: &FpVar<Fr>,
-        value: &FpVar<Fr>,
+        value: &BusValue,
     ) -> Result<(), SynthesisError> {
-        self.ask(Asks::Pairs, index, value, &enable.variable().negate()?)
+        self.ask_value(Asks::Pairs, index, value, &enable.variable().negate()?)
     }
 
     fn ask(
@@ -167,13 +184,23 @@ impl LookUp<'_> {
         value: &FpVar<Fr>,
         multiplicity: &FpVar<Fr>,
     ) -> Result<(), SynthesisError> {
+        self.ask_value(asks, key, &self.subcircuit.bus_value(value), multiplicity)
+    }
+
+    fn ask_value(
+        &self,
+        asks: Asks,
+        key: &FpVar<Fr>,
+        value: &BusValue,
+        multiplicity: &FpVar<Fr>,
+    ) -> Result<(), SynthesisError> {
         let bus = self.id.0;
         if self.table.asks() != asks {
             return Err(self.subcircuit.mistake(Mistake::OtherTable(bus.index())));
         }
         // At setup there are no values, and nothing to count.
-        if let (Ok(key), Ok(value), Ok(multiplicity)) =
-            (key.value(), value.value(), multiplicity.value())
+        let found = self.subcircuit.ledger().borrow().number(*value);
+        if let (Ok(key), Ok(value), Ok(multiplicity)) = (key.value(), found, multiplicity.value())
             && !multiplicity.is_zero()
         {
             match self.table.row_of(&key).filter(|row| self.table.value(*row) == value) {
@@ -185,7 +212,7 @@ impl LookUp<'_> {
                 }
             }
         }
-        self.subcircuit.add_entry(bus, key, value, multiplicity);
+        self.subcircuit.add_value(bus, key, value, multiplicity);
         Ok(())
     }
 }

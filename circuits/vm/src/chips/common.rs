@@ -1,0 +1,160 @@
+//! What all chips have: state, fetch, registers, memory.
+
+use crate::form::{Form, constant};
+use crate::isa::{self, Chip};
+use crate::op::low;
+use crate::template::{Asked, Builder, OfOp, Taken};
+use crate::word::power;
+
+/// Ticks of a cycle: the accesses to registers of one instruction have times of their own.
+pub(crate) const TICKS: i128 = 4;
+
+/// What a time is multiplied by in the key of a register: more than the number of any register.
+pub(crate) const REGISTERS: u32 = 6;
+
+/// What a time is multiplied by in the key of a word in memory: 2^32, more than any address.
+pub(crate) const ADDRESSES: u32 = 32;
+
+/// The instruction under way: its pc and its cycle.
+pub(super) struct Step {
+    pub(super) pc: Form,
+    cycle: Form,
+}
+
+/// Starts an instruction.
+pub(super) fn step(b: &mut Builder) -> Step {
+    let pc = b.commit("pc", |op| op.pc.into());
+    let cycle = b.commit("k", |op| op.time.into());
+    Step { pc, cycle }
+}
+
+impl Step {
+    /// The address of the instruction behind it.
+    pub(super) fn after(&self) -> Form {
+        &self.pc + constant(4)
+    }
+
+    /// Takes the state (pc, k) and gives the next one, (pc', k + 1).
+    pub(super) fn next(&self, b: &mut Builder, pc: &Form) {
+        b.entry("state", Taken::State, &self.pc, &self.cycle, 0, false);
+        b.entry("state", Taken::State, pc, &self.cycle, 1, true);
+    }
+
+    /// The tick of an access to a register.
+    fn tick(&self, place: i128) -> Form {
+        &self.cycle * TICKS + constant(place)
+    }
+
+    /// Reads the first register.
+    pub(super) fn x(&self, b: &mut Builder, rs1: &Form) -> Form {
+        let x = b.commit("x", |op| op.x.into());
+        self.register(b, rs1, 0, (&x, &x), ("l1", |op| op.gaps[0].into()));
+        x
+    }
+
+    /// Reads the second register.
+    pub(super) fn y(&self, b: &mut Builder, rs2: &Form) -> Form {
+        let y = b.commit("y", |op| op.y.into());
+        self.register(b, rs2, 1, (&y, &y), ("l2", |op| op.gaps[1].into()));
+        y
+    }
+
+    /// Writes the result.
+    pub(super) fn write(&self, b: &mut Builder, rd: &Form, value: &Form) {
+        let old = b.commit("vd", |op| op.old.into());
+        self.register(b, rd, 2, (&old, value), ("ld", |op| op.gaps[2].into()));
+    }
+
+    /// An access to a register: takes what the last one left, and gives what this one leaves. The gap
+    /// between them has one limb. The register is a digit of the fetched row, and needs no range: a number
+    /// that differs by a multiple of 64 would be in no row.
+    fn register(
+        &self,
+        b: &mut Builder,
+        register: &Form,
+        place: i128,
+        (found, left): (&Form, &Form),
+        gap: (&'static str, OfOp),
+    ) {
+        let gap = b.commit(gap.0, gap.1);
+        let now = self.tick(place);
+        let before = &now - &gap - constant(1);
+        b.take("register", Taken::Registers, &(register + before * power(REGISTERS)), found);
+        b.give("register", Taken::Registers, &(register + now * power(REGISTERS)), left);
+        let limb = b.word().limb();
+        b.range("gap", limb, &gap);
+    }
+
+    /// An access to memory: takes what the last one left at the address, and gives what this one leaves.
+    pub(super) fn memory(&self, b: &mut Builder, address: &Form, found: &Form, left: &Form) {
+        let limb = b.word().limb();
+        let gaps = [
+            b.commit("m0", |op| low(op.word_gap)),
+            b.commit("m1", |op| (op.word_gap >> 16).into()),
+        ];
+        let before = &self.cycle - constant(1) - &gaps[0] - &gaps[1] * power(limb);
+        b.take("memory", Taken::Memory, &(address + before * power(ADDRESSES)), found);
+        b.give("memory", Taken::Memory, &(address + &self.cycle * power(ADDRESSES)), left);
+        for gap in &gaps {
+            b.range("mem gap", limb, gap);
+        }
+    }
+
+    /// Looks up the row of the program: chip and variant, registers, immediate. The immediate is the top
+    /// digit of the key of chips that bound it otherwise, and the row's value for all others.
+    pub(super) fn fetch(&self, b: &mut Builder, chip: Chip, variant: &Form, fields: &Fields) {
+        let Fields { rs1, rs2, rd, imm } = fields;
+        let mut key = &self.pc + (constant(8 * chip as i128) + variant) * power(isa::OPCODE);
+        for (register, place) in [(rs1, isa::RS1), (rs2, isa::RS2), (rd, isa::RD)] {
+            if let Some(register) = register {
+                key = key + register * power(place);
+            }
+        }
+        let value = match imm {
+            Some(imm) if chip.has_exact_immediate() => imm.clone(),
+            Some(imm) => {
+                key = key + imm * power(isa::IMMEDIATE);
+                constant(0)
+            }
+            None => constant(0),
+        };
+        b.ask("fetch", Asked::Program, &key, &value);
+    }
+}
+
+/// The fields that an instruction has.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) rs1: Option<Form>,
+    pub(super) rs2: Option<Form>,
+    pub(super) rd: Option<Form>,
+    pub(super) imm: Option<Form>,
+}
+
+pub(super) fn rs1(b: &mut Builder) -> Form {
+    b.commit("rs1", |op| op.rs1.into())
+}
+
+pub(super) fn rs2(b: &mut Builder) -> Form {
+    b.commit("rs2", |op| op.rs2.into())
+}
+
+pub(super) fn rd(b: &mut Builder) -> Form {
+    b.commit("rd", |op| op.rd.into())
+}
+
+pub(super) fn imm(b: &mut Builder) -> Form {
+    b.commit("imm", |op| op.imm.into())
+}
+
+/// A refresh: takes (key, value), gives (key + 64 (gap + 1), value).
+pub(super) fn refresh(b: &mut Builder) {
+    let key = b.commit("key", |op| i128::from(op.rs1) + (i128::from(op.time) << REGISTERS));
+    let value = b.commit("x", |op| op.x.into());
+    let gap = b.commit("l1", |op| op.gaps[0].into());
+    b.take("register", Taken::Registers, &key, &value);
+    let after = &key + (&gap + constant(1)) * power(REGISTERS);
+    b.give("register", Taken::Registers, &after, &value);
+    let limb = b.word().limb();
+    b.range("gap", limb, &gap);
+}

@@ -1,0 +1,56 @@
+//! The opcode chips: the rows of one operation of each class of instructions.
+//!
+//! Words are below 2^32: those of the image and the input are checked, results are range-checked, and all
+//! others are copies of these. Operands are exact, because entries of registers and memory are; so the
+//! equations below determine their parts over the integers.
+
+mod access;
+mod arithmetic;
+mod branches;
+mod bytes;
+mod common;
+mod multiply;
+mod shifts;
+
+pub(crate) use common::{ADDRESSES, REGISTERS as REGISTER_NUMBERS, TICKS};
+
+use crate::isa::Chip;
+use crate::template::{Builder, Template};
+use crate::word::Word;
+
+/// The rows of an operation of a chip.
+pub(crate) fn template(chip: Chip, word: Word) -> Template {
+    let mut builder = Builder::new(word);
+    let b = &mut builder;
+    match chip {
+        Chip::Li => arithmetic::li(b),
+        Chip::AddImm => arithmetic::add_imm(b),
+        Chip::Add => arithmetic::add(b),
+        Chip::Logic => arithmetic::logic(b),
+        Chip::SetLess => arithmetic::set_less(b),
+        Chip::ShiftImm => shifts::shift_imm(b),
+        Chip::Shift => shifts::shift(b),
+        Chip::BranchEqual => branches::equal(b),
+        Chip::BranchBelow => branches::below(b),
+        Chip::BranchLess => branches::less(b),
+        Chip::Jump => branches::jump(b),
+        Chip::JumpReg => branches::jump_reg(b),
+        Chip::LoadWord => access::load_word(b),
+        Chip::StoreWord => access::store_word(b),
+        Chip::LoadByte => bytes::load_byte(b),
+        Chip::LoadPart => bytes::load_part(b),
+        Chip::StorePart => bytes::store_part(b),
+        Chip::Multiply => multiply::multiply(b),
+        Chip::MultiplyHigh => multiply::multiply_high(b),
+        Chip::Divide => multiply::divide(b),
+    }
+    builder.finish()
+}
+
+/// The rows of a refresh: the cell of a register moves forward in time, so that gaps between accesses have
+/// one limb. Which register, and from when, stays the prover's: the key is that of a cell.
+pub(crate) fn refresh(word: Word) -> Template {
+    let mut builder = Builder::new(word);
+    common::refresh(&mut builder);
+    builder.finish()
+}

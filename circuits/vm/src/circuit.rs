@@ -1,0 +1,492 @@
+//! The circuit of a program: opcode chips, registers, memory, boundary and tables.
+
+use crate::chips;
+use crate::isa::Chip;
+use crate::machine::{Input, Run, run};
+use crate::op::Op;
+use crate::parts::{BoundaryValues, Cells, PUBLIC};
+use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::rows::Buses;
+use crate::tables;
+use crate::template::Template;
+use crate::word::Word;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, Table, TypeId,
+    WireId, WireValues,
+};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// The templates of all chips, and of refreshes.
+static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
+    let chips = Chip::ALL.into_iter().map(|chip| chips::template(chip, Word::RV32));
+    chips.chain([chips::refresh(Word::RV32)]).collect()
+});
+
+/// The template of a chip.
+pub(crate) fn template_of(chip: Chip) -> &'static Template {
+    &TEMPLATES[chip.index()]
+}
+
+/// The template of refreshes.
+pub(crate) fn refresh_template() -> &'static Template {
+    &TEMPLATES[Chip::ALL.len()]
+}
+
+/// The number of constraints of subcircuits, which all programs of a key family share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// The maximum number of constraints of a subcircuit, from 2^12.
+    pub rows: usize,
+}
+
+impl Sizes {
+    /// For tests: 2^12.
+    pub const SMALL: Self = Self { rows: 1 << 12 };
+    /// 2^17: 7,709 ADDI instructions in one subcircuit.
+    pub const LARGE: Self = Self { rows: 1 << 17 };
+
+    /// The number of items of a type with `slots` slots and `more` further rows, masks included.
+    fn fit(self, rows_of_item: usize, slots: usize, more: usize) -> usize {
+        self.rows.saturating_sub(1 + slots + 2 + more) / rows_of_item
+    }
+
+    /// The number of instructions in a subcircuit of a chip.
+    pub fn ops(self, chip: Chip) -> usize {
+        self.fit(template_of(chip).constraints(), 0, 0)
+    }
+
+    pub(crate) fn refreshes(self) -> usize {
+        self.fit(refresh_template().constraints(), 0, 0)
+    }
+
+    pub(crate) fn image(self) -> usize {
+        self.fit(3, 0, 0)
+    }
+
+    pub(crate) fn zero(self) -> usize {
+        self.fit(5, 2, 2)
+    }
+
+    pub(crate) fn input(self) -> usize {
+        self.fit(6, 0, 0)
+    }
+
+    /// The rows of a table in one subcircuit.
+    fn table(self) -> usize {
+        self.fit(1, 0, 0)
+    }
+}
+
+/// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
+/// says: any counts prove the same statement about the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Of each chip, in the order of [`Chip::ALL`].
+    pub chips: Vec<usize>,
+    /// Of refreshes.
+    pub refresh: usize,
+    /// Of words that are zero at the beginning, between the image and the input; at least one.
+    pub zero: usize,
+    /// Of words of the private input; at least one.
+    pub input: usize,
+}
+
+impl Counts {
+    /// The counts that a run needs.
+    pub fn of(run: &Run, program: &Program, input: &Input, sizes: Sizes) -> Self {
+        let chips = Chip::ALL.into_iter().map(|chip| run.count(chip).div_ceil(sizes.ops(chip)));
+        let zero = image_end(program, sizes)..INPUT / 4;
+        Self {
+            chips: chips.collect(),
+            refresh: run.refreshes().div_ceil(sizes.refreshes()),
+            zero: run.memory.accessed(zero).count().div_ceil(sizes.zero()).max(1),
+            input: input.private_words().len().div_ceil(sizes.input()),
+        }
+    }
+}
+
+impl Counts {
+    /// At least one subcircuit of each kind, so that a proof does not say which instructions were not
+    /// executed.
+    #[must_use]
+    pub fn with_every_kind(mut self) -> Self {
+        let Self { chips, refresh, zero, input } = &mut self;
+        chips.iter_mut().chain([refresh, zero, input]).for_each(|count| *count = (*count).max(1));
+        self
+    }
+}
+
+/// The first word behind the image, cells that fill up its last subcircuit included.
+pub(crate) fn image_end(program: &Program, sizes: Sizes) -> u32 {
+    let cells = program.image.len().next_multiple_of(sizes.image().max(1));
+    #[allow(clippy::cast_possible_truncation, reason = "an image is below 2^22 words")]
+    let cells = cells as u32;
+    program.base + cells
+}
+
+/// The execution of a program: that it ends with an exit, with these public words as input and output.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The program.
+    pub program: Program,
+    /// The sizes of subcircuits.
+    pub sizes: Sizes,
+    /// The number of subcircuits.
+    pub counts: Counts,
+    /// The number of public words of the input.
+    pub public_words: usize,
+    /// The number of cycles after which a prover gives up.
+    pub max_cycles: u64,
+}
+
+/// The ids of the layout.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) buses: Buses,
+    /// The types, and the first instance of each.
+    groups: Vec<(TypeId, Part, Range<usize>)>,
+    /// Input words, exit code, output words.
+    public: Vec<WireId>,
+    /// The address of the first word of each instance but the first of zero memory.
+    chain: Vec<WireId>,
+}
+
+/// What a type is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A chip.
+    Chip(Chip),
+    /// Refreshes of registers.
+    Refresh,
+    /// Words of the image.
+    Image,
+    /// Words that are zero at the beginning.
+    Zero,
+    /// Private words of the input.
+    Input,
+    /// Public words of the input.
+    Public,
+    /// Beginning and end.
+    Boundary,
+}
+
+/// What one subcircuit needs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Private(Values);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Values {
+    /// The operations of a chip or of refreshes.
+    Ops(Vec<Op>),
+    /// Cells of memory.
+    Cells(Cells),
+    /// Beginning and end.
+    Boundary(BoundaryValues),
+}
+
+impl Plan {
+    fn part(&self, kind: TypeId) -> Option<Part> {
+        self.groups.iter().find(|(id, ..)| *id == kind).map(|(_, part, _)| *part)
+    }
+
+    /// The part of an instance, and its number among those of its type.
+    fn place(&self, instance: InstanceId) -> Option<(Part, usize)> {
+        let index = instance.index();
+        let found = self.groups.iter().find(|(.., range)| range.contains(&index));
+        found.map(|(_, part, range)| (*part, index - range.start))
+    }
+}
+
+impl Execution {
+    /// A circuit with all subcircuit types, to set up a key family of all programs with.
+    pub fn of_family(sizes: Sizes) -> Self {
+        let chips = vec![1; Chip::ALL.len()];
+        let counts = Counts { chips, refresh: 1, zero: 1, input: 1 };
+        Self { program: Program::smallest(), sizes, counts, public_words: 1, max_cycles: 0 }
+    }
+
+    /// The first word of the private input.
+    fn private_start(&self) -> u64 {
+        u64::from(INPUT / 4) + self.public_words as u64
+    }
+
+    /// Checks what a verifier must not take from a prover (spec: machine#bounds).
+    fn check(&self) -> Result<(), LayoutError> {
+        let Self { program, sizes, counts, public_words, .. } = self;
+        if sizes.rows < Sizes::SMALL.rows {
+            return Err(format!("subcircuits of {} rows: at least 2^12", sizes.rows).into());
+        }
+        if counts.chips.len() != Chip::ALL.len() || counts.zero == 0 || counts.input == 0 {
+            return Err("counts: one for each chip, and at least one of zero and input".into());
+        }
+        let slots: u128 = Chip::ALL
+            .into_iter()
+            .map(|chip| counts.chips[chip.index()] as u128 * sizes.ops(chip) as u128)
+            .sum();
+        if slots >= 1 << 32 {
+            return Err(format!("{slots} operations, fewer than 2^32 are possible").into());
+        }
+        let end = u128::from(self.private_start()) + counts.input as u128 * sizes.input() as u128;
+        if end > u128::from(OUTPUT / 4) {
+            let words = end - u128::from(INPUT / 4);
+            return Err(format!("an input of {words} words reaches the output").into());
+        }
+        let (zero, room) = (counts.zero as u128 * sizes.zero() as u128, INPUT / 4);
+        let end = image_end(program, *sizes);
+        if u128::from(end) + zero > u128::from(room) {
+            return Err(format!("{zero} words of zero memory: there is no room for them").into());
+        }
+        if *public_words > 1 << 20 {
+            return Err(format!("{public_words} public words, at most 2^20").into());
+        }
+        Ok(())
+    }
+
+    /// Declares buses and tables, always in the same order.
+    fn buses(&self, layout: &mut LayoutBuilder) -> Buses {
+        let [state, registers, memory] =
+            ["state", "registers", "memory"].map(|name| layout.bus(name));
+        let rows = self.sizes.table();
+        for bits in tables::RANGES {
+            layout.table(&format!("range-{bits}"), Table::range(bits).rows_per_subcircuit(rows));
+        }
+        let logic = layout.table("logic", tables::logic().rows_per_subcircuit(rows));
+        let powers = layout.table("powers", tables::powers().rows_per_subcircuit(rows));
+        let program = self.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
+        let program = Table::pairs(program.map(|[key, value]| (key, value)));
+        let program = layout.table("program", program.rows_in_each_subcircuit(rows));
+        Buses { state, registers, memory, logic, powers, program }
+    }
+}
+
+impl Circuit for Execution {
+    type Input = Input;
+    type Plan = Plan;
+    type Trace = Run;
+    type Private = Private;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
+        self.check()?;
+        let Self { program, sizes, counts, public_words, .. } = self;
+        let buses = self.buses(layout);
+        let mut groups = Vec::new();
+        let mut add = |layout: &mut LayoutBuilder, name: &str, slots, part, count: usize| {
+            let kind = layout.subcircuit_type(name, slots);
+            let first = layout.instances();
+            let instances: Vec<InstanceId> = (0..count).map(|_| layout.instance(kind)).collect();
+            groups.push((kind, part, first..first + count));
+            (kind, instances)
+        };
+        for chip in Chip::ALL {
+            add(layout, chip.name(), 0, Part::Chip(chip), counts.chips[chip.index()]);
+        }
+        add(layout, "refresh", 0, Part::Refresh, counts.refresh);
+        // The image, whose words the key fixes.
+        let cells = sizes.image();
+        let images = program.image.len().div_ceil(cells);
+        let (kind, instances) = add(layout, "image", 0, Part::Image, images);
+        layout.pairs(kind, cells);
+        for (number, address) in (program.base..image_end(program, *sizes)).enumerate() {
+            let value = program.image.get(number).copied().unwrap_or(0);
+            let instance = instances[number / cells];
+            layout.set_pair(instance, number % cells, Fr::from(address), Fr::from(value));
+        }
+        // Zero memory between the image and the input: a chain of rising addresses.
+        let (_, instances) = add(layout, "zero", 2, Part::Zero, counts.zero);
+        let mut least = layout.constant(Fr::from(image_end(program, *sizes)));
+        let end = layout.constant(Fr::from(INPUT / 4));
+        let mut chain = Vec::new();
+        for (number, instance) in (1..).zip(instances) {
+            layout.read(instance, 0, least);
+            if number == counts.zero {
+                layout.read(instance, 1, end);
+            } else {
+                least = layout.wire("next word of zero memory", number as u64);
+                chain.push(least);
+                layout.write(instance, 1, least);
+            }
+        }
+        let (kind, instances) = add(layout, "input", 0, Part::Input, counts.input);
+        layout.parameters(kind, 1);
+        for (number, instance) in instances.into_iter().enumerate() {
+            let address = self.private_start() + (number * sizes.input()) as u64;
+            layout.set_parameter(instance, 0, Fr::from(address));
+        }
+        let mut public = Vec::new();
+        let count = public_words.div_ceil(PUBLIC);
+        let (kind, instances) = add(layout, "public", PUBLIC, Part::Public, count);
+        layout.parameters(kind, 1 + PUBLIC);
+        for number in 0..count * PUBLIC {
+            let (instance, slot) = (instances[number / PUBLIC], number % PUBLIC);
+            if slot == 0 {
+                let address = u64::from(INPUT / 4) + number as u64;
+                layout.set_parameter(instance, 0, Fr::from(address));
+            }
+            let is_used = number < *public_words;
+            layout.set_parameter(instance, 1 + slot, Fr::from(u64::from(is_used)));
+            if is_used {
+                let wire = layout.public_input("input", number as u64);
+                layout.read(instance, slot, wire);
+                public.push(wire);
+            } else {
+                layout.unused(instance, slot);
+            }
+        }
+        // Exactly one beginning and one end.
+        let (kind, instances) = add(layout, "boundary", 1 + OUTPUT_WORDS, Part::Boundary, 1);
+        layout.pairs(kind, 1);
+        let one = Fr::from(1u64);
+        layout.set_pair(instances[0], 0, Fr::from(program.entry), one);
+        for slot in 0..=OUTPUT_WORDS {
+            let wire = match slot {
+                0 => layout.public_output("exit code", 0),
+                slot => layout.public_output("output", slot as u64 - 1),
+            };
+            layout.write(instances[0], slot, wire);
+            public.push(wire);
+        }
+        Ok(Plan { buses, groups, public, chain })
+    }
+
+    fn execute(
+        &self,
+        plan: &Plan,
+        input: &Input,
+        values: &mut WireValues,
+    ) -> Result<Run, CircuitError> {
+        if input.public.len() != self.public_words {
+            let (found, expected) = (input.public.len(), self.public_words);
+            return Err(format!("{found} public words of input, expected {expected}").into());
+        }
+        let run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
+        let needed = Counts::of(&run, &self.program, input, self.sizes);
+        let pairs = needed.chips.iter().zip(&self.counts.chips);
+        let fits = pairs.into_iter().all(|(needed, given)| needed <= given)
+            && needed.refresh <= self.counts.refresh
+            && needed.zero <= self.counts.zero
+            && needed.input <= self.counts.input;
+        if !fits {
+            return Err(format!(
+                "the run needs more subcircuits than there are: {needed:?}, not {:?}",
+                self.counts
+            )
+            .into());
+        }
+        self.publish(plan, input, &run, values);
+        Ok(run)
+    }
+
+    fn private_input(
+        &self,
+        plan: &Plan,
+        _: &Input,
+        run: &Run,
+        instance: InstanceId,
+    ) -> Result<Private, CircuitError> {
+        let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
+        let slice = |list: &[Op], size: usize| {
+            let from = (number * size).min(list.len());
+            Values::Ops(list[from..(from + size).min(list.len())].to_vec())
+        };
+        let cells = |words: Vec<u32>| Values::Cells(Cells::of(run, words));
+        let range = |start: u64, size: usize| -> Vec<u32> {
+            #[allow(clippy::cast_possible_truncation, reason = "`check` bounds addresses")]
+            let start = (start + (number * size) as u64) as u32;
+            (start..).take(size).collect()
+        };
+        Ok(Private(match part {
+            Part::Chip(chip) => slice(&run.ops[chip.index()], self.sizes.ops(chip)),
+            Part::Refresh => slice(&run.refreshes, self.sizes.refreshes()),
+            Part::Image => cells(range(self.program.base.into(), self.sizes.image())),
+            Part::Zero => {
+                let (all, size) = (self.zero_cells(run), self.sizes.zero());
+                cells(all[number * size..(number + 1) * size].to_vec())
+            }
+            Part::Input => cells(range(self.private_start(), self.sizes.input())),
+            Part::Public => cells(range((INPUT / 4).into(), PUBLIC)),
+            Part::Boundary => Values::Boundary(BoundaryValues::of(run)),
+        }))
+    }
+
+    fn synthesize(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+    ) -> Result<(), SynthesisError> {
+        let part = plan.part(subcircuit.kind()).ok_or(SynthesisError::Unsatisfiable)?;
+        let cells = match private {
+            Some(Private(Values::Cells(cells))) => Some(cells),
+            _ => None,
+        };
+        let (sizes, buses) = (self.sizes, &plan.buses);
+        match part {
+            Part::Chip(chip) => ops(subcircuit, buses, template_of(chip), sizes.ops(chip), private),
+            Part::Refresh => ops(subcircuit, buses, refresh_template(), sizes.refreshes(), private),
+            Part::Image => crate::parts::image(subcircuit, buses, sizes.image(), cells),
+            Part::Zero => crate::parts::zero(subcircuit, buses, sizes.zero(), cells),
+            Part::Input => crate::parts::input(subcircuit, buses, sizes.input(), cells),
+            Part::Public => crate::parts::public(subcircuit, buses, cells),
+            Part::Boundary => {
+                let values = match private {
+                    Some(Private(Values::Boundary(values))) => Some(values),
+                    _ => None,
+                };
+                crate::parts::boundary(subcircuit, buses, values)
+            }
+        }
+    }
+}
+
+/// The operations of a subcircuit; what is left of it is filled up with operations that do nothing.
+fn ops(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    template: &Template,
+    count: usize,
+    private: Option<&Private>,
+) -> Result<(), SynthesisError> {
+    let given = match private {
+        Some(Private(Values::Ops(list))) => Some(list),
+        _ => None,
+    };
+    let nothing = Op::default();
+    for number in 0..count {
+        let op = given.map(|list| list.get(number).unwrap_or(&nothing));
+        template.synthesize(subcircuit, buses, op)?;
+    }
+    Ok(())
+}
+
+impl Execution {
+    /// Sets the values of all wires.
+    pub(crate) fn publish(&self, plan: &Plan, input: &Input, run: &Run, values: &mut WireValues) {
+        let exit = std::iter::once(run.exit_code());
+        let public = input.public.iter().copied().chain(exit).chain(run.output);
+        for (wire, value) in plan.public.iter().zip(public) {
+            values.set(*wire, Fr::from(value));
+        }
+        let cells = self.zero_cells(run);
+        for (number, wire) in (1..).zip(&plan.chain) {
+            let last = cells[number * self.sizes.zero() - 1];
+            values.set(*wire, Fr::from(last + 1));
+        }
+    }
+
+    /// The words of zero memory that have cells: those accessed, and the first free ones to fill up.
+    fn zero_cells(&self, run: &Run) -> Vec<u32> {
+        let start = image_end(&self.program, self.sizes);
+        let range = start..INPUT / 4;
+        let total = self.counts.zero * self.sizes.zero();
+        let mut cells: Vec<u32> = run.memory.accessed(range.clone()).collect();
+        let missing = total.saturating_sub(cells.len());
+        let free: Vec<u32> =
+            range.filter(|word| run.memory.get(*word).time == 0).take(missing).collect();
+        cells.extend(free);
+        cells.sort_unstable();
+        cells
+    }
+}

@@ -1,0 +1,308 @@
+//! RV32IM, decoded to the rows of the program table. Decoding is strict: a word with fields that the manual
+//! does not give an instruction has no row, so no proof executes it.
+
+use crate::word::power;
+use hekaton_circuit::Fr;
+
+/// An opcode chip: a class of instructions with a subcircuit type of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Chip {
+    /// A constant: LUI, AUIPC, ADDI from x0, and FENCE, which writes nothing.
+    Li = 1,
+    /// ADDI.
+    AddImm,
+    /// ADD and SUB.
+    Add,
+    /// AND, OR and XOR, of registers or with an immediate.
+    Logic,
+    /// SLLI and SRLI.
+    ShiftImm,
+    /// SLL, SRL, SRA and SRAI.
+    Shift,
+    /// SLT and SLTU, of registers or with an immediate.
+    SetLess,
+    /// BEQ and BNE.
+    BranchEqual,
+    /// BLTU and BGEU.
+    BranchBelow,
+    /// BLT and BGE.
+    BranchLess,
+    /// JAL.
+    Jump,
+    /// JALR.
+    JumpReg,
+    /// LW.
+    LoadWord,
+    /// SW.
+    StoreWord,
+    /// LBU.
+    LoadByte,
+    /// LB, LH and LHU.
+    LoadPart,
+    /// SB and SH.
+    StorePart,
+    /// MUL and MULHU.
+    Multiply,
+    /// MULH and MULHSU.
+    MultiplyHigh,
+    /// DIV, DIVU, REM and REMU.
+    Divide,
+}
+
+/// The chip number of ECALL, which ends a program and belongs to the boundary.
+pub(crate) const EXIT: u8 = 21;
+
+/// The register that writes to x0 go to.
+pub(crate) const SINK: u8 = 32;
+
+/// Where the digits of a row's key begin: 8 chip + variant, registers, immediate. Registers are apart so
+/// far that a register digit that is off by a multiple of 64 does not reach the next one.
+pub(crate) const OPCODE: u32 = 32;
+pub(crate) const RS1: u32 = 40;
+pub(crate) const RS2: u32 = 100;
+pub(crate) const RD: u32 = 160;
+pub(crate) const IMMEDIATE: u32 = 220;
+
+impl Chip {
+    /// All chips, in the order of their numbers.
+    pub const ALL: [Self; 20] = [
+        Self::Li,
+        Self::AddImm,
+        Self::Add,
+        Self::Logic,
+        Self::ShiftImm,
+        Self::Shift,
+        Self::SetLess,
+        Self::BranchEqual,
+        Self::BranchBelow,
+        Self::BranchLess,
+        Self::Jump,
+        Self::JumpReg,
+        Self::LoadWord,
+        Self::StoreWord,
+        Self::LoadByte,
+        Self::LoadPart,
+        Self::StorePart,
+        Self::Multiply,
+        Self::MultiplyHigh,
+        Self::Divide,
+    ];
+
+    /// The name of the chip's subcircuit type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Li => "li",
+            Self::AddImm => "addi",
+            Self::Add => "add",
+            Self::Logic => "logic",
+            Self::ShiftImm => "shift-imm",
+            Self::Shift => "shift",
+            Self::SetLess => "slt",
+            Self::BranchEqual => "beq",
+            Self::BranchBelow => "bltu",
+            Self::BranchLess => "blt",
+            Self::Jump => "jal",
+            Self::JumpReg => "jalr",
+            Self::LoadWord => "lw",
+            Self::StoreWord => "sw",
+            Self::LoadByte => "lbu",
+            Self::LoadPart => "load-part",
+            Self::StorePart => "store-part",
+            Self::Multiply => "mul",
+            Self::MultiplyHigh => "mulh",
+            Self::Divide => "div",
+        }
+    }
+
+    /// The place of the chip in [`ALL`](Self::ALL).
+    pub(crate) fn index(self) -> usize {
+        self as usize - 1
+    }
+
+    /// Whether the immediate is the value of the program's row. Where it is the top digit of the key
+    /// instead, for one row less, another check must bound it, such as the range of a sum: otherwise a
+    /// fraction there could make up for another register.
+    pub(crate) fn has_exact_immediate(self) -> bool {
+        match self {
+            Self::Li
+            | Self::Logic
+            | Self::ShiftImm
+            | Self::Shift
+            | Self::SetLess
+            | Self::BranchEqual
+            | Self::BranchBelow
+            | Self::BranchLess
+            | Self::Jump => true,
+            Self::AddImm
+            | Self::JumpReg
+            | Self::LoadWord
+            | Self::StoreWord
+            | Self::LoadByte
+            | Self::LoadPart
+            | Self::StorePart => false,
+            // They have none.
+            Self::Add | Self::Multiply | Self::MultiplyHigh | Self::Divide => false,
+        }
+    }
+}
+
+/// A row of the program: what happens at a pc. Branches have two, one for each outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instruction {
+    pub(crate) chip: Chip,
+    pub(crate) variant: u8,
+    pub(crate) rs1: u8,
+    pub(crate) rs2: u8,
+    pub(crate) rd: u8,
+    pub(crate) imm: u32,
+}
+
+/// What a word at a pc means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    /// An instruction with one row.
+    One(Instruction),
+    /// A branch, with the immediate `[not taken by the chip's condition, taken]`: where the program goes
+    /// on if the condition of the chip is 0 and if it is 1. `None` where that place is misaligned.
+    Branch(Instruction, [Option<u32>; 2]),
+    /// ECALL.
+    Exit,
+    /// Nothing that RV32IM has.
+    Illegal,
+}
+
+impl Instruction {
+    fn new(chip: Chip, variant: u8, [rd, rs1, rs2]: [u32; 3], imm: u32) -> Self {
+        #[allow(clippy::cast_possible_truncation, reason = "registers are below 64")]
+        let [rd, rs1, rs2] = [rd, rs1, rs2].map(|register| register as u8);
+        Self { chip, variant, rs1, rs2, rd, imm }
+    }
+
+    /// The row's key and value in the program table.
+    pub(crate) fn row(&self, pc: u32) -> [Fr; 2] {
+        let opcode = 8 * (self.chip as u8) + self.variant;
+        let mut key = key_of(pc, opcode);
+        for (register, place) in [(self.rs1, RS1), (self.rs2, RS2), (self.rd, RD)] {
+            key += Fr::from(register) * power(place);
+        }
+        match self.chip.has_exact_immediate() {
+            true => [key, Fr::from(self.imm)],
+            false => [key + Fr::from(self.imm) * power(IMMEDIATE), Fr::from(0u64)],
+        }
+    }
+}
+
+fn key_of(pc: u32, opcode: u8) -> Fr {
+    Fr::from(pc) + Fr::from(opcode) * power(OPCODE)
+}
+
+impl Decoded {
+    /// The rows in the program table.
+    pub(crate) fn rows(&self, pc: u32) -> Vec<[Fr; 2]> {
+        match self {
+            Self::One(instruction) => vec![instruction.row(pc)],
+            Self::Branch(instruction, outcomes) => (0..)
+                .zip(outcomes)
+                .filter_map(|(variant, imm)| Some((variant, (*imm)?)))
+                .map(|(variant, imm)| Instruction { variant, imm, ..*instruction }.row(pc))
+                .collect(),
+            Self::Exit => vec![[key_of(pc, 8 * EXIT), Fr::from(0u64)]],
+            Self::Illegal => Vec::new(),
+        }
+    }
+}
+
+/// The lower `bits` bits of a number, with their sign.
+fn signed(value: u32, bits: u32) -> u32 {
+    let shift = 32 - bits;
+    ((value << shift).cast_signed() >> shift).cast_unsigned()
+}
+
+/// Where a branch at a pc goes if it is taken.
+pub(crate) fn branch_target(pc: u32, word: u32) -> u32 {
+    let offset =
+        (word >> 31) << 12 | (word >> 7 & 1) << 11 | (word >> 25 & 63) << 5 | (word >> 8 & 15) << 1;
+    pc.wrapping_add(signed(offset, 13))
+}
+
+/// Decodes the word at a pc.
+pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
+    use Chip::*;
+    let (rd, rs1, rs2) = (word >> 7 & 31, word >> 15 & 31, word >> 20 & 31);
+    let (funct3, funct7) = (word >> 12 & 7, word >> 25);
+    let rd = if rd == 0 { SINK.into() } else { rd };
+    let imm = signed(word >> 20, 12);
+    let upper = word & 0xffff_f000;
+    let one = |chip, variant, registers, imm| {
+        Decoded::One(Instruction::new(chip, variant, registers, imm))
+    };
+    // A jump to a misaligned place is an exception, not an instruction.
+    let aligned = |target: u32| target.is_multiple_of(4).then_some(target);
+    match (word & 0x7f, funct3, funct7) {
+        (0x37, _, _) => one(Li, 0, [rd, 0, 0], upper),
+        (0x17, _, _) => one(Li, 0, [rd, 0, 0], pc.wrapping_add(upper)),
+        (0x13, 0, _) if rs1 == 0 => one(Li, 0, [rd, 0, 0], imm),
+        (0x13, 0, _) => one(AddImm, 0, [rd, rs1, 0], imm),
+        (0x13, 1, 0) => one(ShiftImm, 0, [rd, rs1, 0], 1 << rs2),
+        // The factor of a shift by 0 is 2^32, which no immediate is: SRL by 0 from the general chip.
+        (0x13, 5, 0) if rs2 == 0 => one(Shift, 1, [rd, rs1, 0], 0),
+        (0x13, 5, 0) => one(ShiftImm, 1, [rd, rs1, 0], 1 << (32 - rs2)),
+        (0x13, 5, 0x20) => one(Shift, 3, [rd, rs1, 0], rs2),
+        (0x13, 2, _) => one(SetLess, 1, [rd, rs1, 0], imm),
+        (0x13, 3, _) => one(SetLess, 0, [rd, rs1, 0], imm),
+        (0x13, 4, _) => one(Logic, 2, [rd, rs1, 0], imm),
+        (0x13, 6, _) => one(Logic, 1, [rd, rs1, 0], imm),
+        (0x13, 7, _) => one(Logic, 0, [rd, rs1, 0], imm),
+        (0x33, 0, 0) => one(Add, 0, [rd, rs1, rs2], 0),
+        (0x33, 0, 0x20) => one(Add, 1, [rd, rs1, rs2], 0),
+        (0x33, 1, 0) => one(Shift, 0, [rd, rs1, rs2], 0),
+        (0x33, 2, 0) => one(SetLess, 1, [rd, rs1, rs2], 0),
+        (0x33, 3, 0) => one(SetLess, 0, [rd, rs1, rs2], 0),
+        (0x33, 4, 0) => one(Logic, 2, [rd, rs1, rs2], 0),
+        (0x33, 5, 0) => one(Shift, 1, [rd, rs1, rs2], 0),
+        (0x33, 5, 0x20) => one(Shift, 3, [rd, rs1, rs2], 0),
+        (0x33, 6, 0) => one(Logic, 1, [rd, rs1, rs2], 0),
+        (0x33, 7, 0) => one(Logic, 0, [rd, rs1, rs2], 0),
+        (0x33, 0, 1) => one(Multiply, 0, [rd, rs1, rs2], 0),
+        (0x33, 1, 1) => one(MultiplyHigh, 0, [rd, rs1, rs2], 0),
+        (0x33, 2, 1) => one(MultiplyHigh, 1, [rd, rs1, rs2], 0),
+        (0x33, 3, 1) => one(Multiply, 1, [rd, rs1, rs2], 0),
+        #[allow(clippy::cast_possible_truncation, reason = "0 to 3")]
+        (0x33, 4..=7, 1) => one(Divide, funct3 as u8 - 4, [rd, rs1, rs2], 0),
+        (0x63, 0 | 1 | 4..=7, _) => {
+            let target = branch_target(pc, word);
+            let chip = [BranchEqual, BranchEqual, BranchLess, BranchBelow][funct3 as usize / 2];
+            let branch = Instruction::new(chip, 0, [0, rs1, rs2], 0);
+            let next = aligned(pc.wrapping_add(4));
+            // The odd ones jump if the condition of the chip does not hold.
+            let outcomes = match funct3 & 1 {
+                0 => [next, aligned(target)],
+                _ => [aligned(target), next],
+            };
+            Decoded::Branch(branch, outcomes)
+        }
+        (0x6f, _, _) => {
+            let offset = (word >> 31) << 20
+                | (word >> 12 & 0xff) << 12
+                | (word >> 20 & 1) << 11
+                | (word >> 21 & 0x3ff) << 1;
+            let target = aligned(pc.wrapping_add(signed(offset, 21)));
+            target.map_or(Decoded::Illegal, |target| one(Jump, 0, [rd, 0, 0], target))
+        }
+        (0x67, 0, _) => one(JumpReg, 0, [rd, rs1, 0], imm),
+        (0x03, 0, _) => one(LoadPart, 0, [rd, rs1, 0], imm),
+        (0x03, 1, _) => one(LoadPart, 1, [rd, rs1, 0], imm),
+        (0x03, 2, _) => one(LoadWord, 0, [rd, rs1, 0], imm),
+        (0x03, 4, _) => one(LoadByte, 0, [rd, rs1, 0], imm),
+        (0x03, 5, _) => one(LoadPart, 2, [rd, rs1, 0], imm),
+        (0x23, 0..=2, _) => {
+            let imm = signed(funct7 << 5 | word >> 7 & 31, 12);
+            let (chip, variant) = [(StorePart, 0), (StorePart, 1), (StoreWord, 0)][funct3 as usize];
+            one(chip, variant, [0, rs1, rs2], imm)
+        }
+        (0x0f, 0, _) => one(Li, 0, [SINK.into(), 0, 0], 0),
+        (0x73, _, _) if word == 0x73 => Decoded::Exit,
+        _ => Decoded::Illegal,
+    }
+}

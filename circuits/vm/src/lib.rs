@@ -1,0 +1,40 @@
+//! A machine for Hekaton: proofs that an RV32IM program ran on a partly secret input and ended with this exit
+//! code and this output.
+//!
+//! A [`Program`] is an ELF file of any compiler for rv32im. [`run`] executes it. [`Execution`] is the circuit
+//! of its proof: no step that is the same for all instructions, but *opcode chips*, one subcircuit type for
+//! each class of instructions ([`Chip`]), joined by buses for the state, the registers and the memory
+//! (spec: machine#buses). The types do not depend on the program, so one key family serves all programs and
+//! all lengths of runs (spec: key-family#setup).
+//!
+//! # Memory
+//!
+//! | addresses | |
+//! |---|---|
+//! | [`CODE`] | segments of the program, with zeros in gaps |
+//! | behind them, below [`INPUT`] | zero at the beginning: bss, heap, stack |
+//! | [`INPUT`] | public words, then the number of the private bytes, then these |
+//! | [`OUTPUT`] | [`OUTPUT_WORDS`] words, public |
+//!
+//! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux.
+
+mod chips;
+mod circuit;
+mod form;
+mod isa;
+mod machine;
+mod memory;
+mod op;
+mod parts;
+mod program;
+mod rows;
+mod tables;
+mod template;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use circuit::{Counts, Execution, Plan, Private, Sizes};
+pub use isa::Chip;
+pub use machine::{Input, Run, RunError, Trap, TrapReason, run};
+pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError};

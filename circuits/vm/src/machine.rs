@@ -1,0 +1,515 @@
+//! The executor: runs a program, and says what each chip must prove.
+
+use crate::isa::{self, Chip, Decoded, Instruction, SINK};
+use crate::memory::{Cell, Memory};
+use crate::op::Op;
+use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use std::fmt::Write as _;
+
+/// The number of registers, the one that writes to x0 go to included.
+pub(crate) const REGISTERS: usize = 33;
+
+/// The registers that an ECALL reads: the exit code, and the number of the call.
+pub(crate) const A0: u8 = 10;
+pub(crate) const A7: u8 = 17;
+
+/// The number of the system call `exit`, as on Linux.
+pub(crate) const SYS_EXIT: u32 = 93;
+
+/// The largest gap between two accesses to a register, in ticks less one.
+const MAX_GAP: u64 = 0xffff;
+
+/// The input of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    /// The words that the verifier sees, at [`INPUT`].
+    pub public: Vec<u32>,
+    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words.
+    pub private: Vec<u8>,
+}
+
+impl Input {
+    /// The words in memory behind the public ones.
+    pub(crate) fn private_words(&self) -> Vec<u32> {
+        #[allow(clippy::cast_possible_truncation, reason = "`Machine::run` checks the size")]
+        let length = self.private.len() as u32;
+        let words = self.private.chunks(4).map(|chunk| {
+            let mut bytes = [0; 4];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            u32::from_le_bytes(bytes)
+        });
+        std::iter::once(length).chain(words).collect()
+    }
+}
+
+/// Why a program stopped without an exit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrapReason {
+    /// There is no code at the pc.
+    #[error("there is no code here")]
+    NoCode,
+    /// The word is not an instruction of RV32IM.
+    #[error("{0:#010x} is not an instruction of RV32IM")]
+    Illegal(u32),
+    /// A jump or branch to an address that is no multiple of four.
+    #[error("jump to {0:#x}, which is not a multiple of 4")]
+    MisalignedJump(u32),
+    /// An access to an address that is no multiple of its size.
+    #[error("access of {size} bytes at {address:#x}, which is not a multiple of {size}")]
+    MisalignedAccess {
+        /// The address.
+        address: u32,
+        /// The number of bytes.
+        size: u32,
+    },
+    /// An access to an address where there is no memory.
+    #[error("access at {0:#x}, where there is no memory")]
+    Unmapped(u32),
+    /// A system call other than exit.
+    #[error("system call {0}: there is only exit, which is 93 in a7")]
+    UnknownCall(u32),
+    /// The program has not ended.
+    #[error("the program has not ended after {0} cycles")]
+    TooLong(u64),
+}
+
+/// A program that stopped without an exit: there is no proof of that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("trap at pc {pc:#x}{place} in cycle {cycle}: {reason}{registers}")]
+pub struct Trap {
+    /// What happened.
+    pub reason: TrapReason,
+    /// The address of the instruction.
+    pub pc: u32,
+    /// The cycle, counted from 1.
+    pub cycle: u64,
+    /// The symbol and the distance from it, in parentheses, if there is one.
+    pub place: String,
+    /// The registers that are not zero, on a line of their own.
+    pub registers: String,
+}
+
+/// The input does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The program stopped without an exit.
+    #[error(transparent)]
+    Trap(#[from] Box<Trap>),
+    /// The input is larger than its place in memory.
+    #[error("the input has {words} words, at most {most}")]
+    Input {
+        /// The number of words, that of the length included.
+        words: usize,
+        /// The maximum.
+        most: usize,
+    },
+}
+
+/// The end of a run: the ECALL, with what it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exit {
+    pub(crate) cycle: u64,
+    pub(crate) pc: u32,
+    pub(crate) code: u32,
+    /// The gaps of a0 and a7.
+    pub(crate) gaps: [u16; 2],
+}
+
+/// A run that ended with an exit, and everything that its proof is about.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(crate) exit: Exit,
+    /// The operations of each chip, in the order of [`Chip::ALL`].
+    pub(crate) ops: Vec<Vec<Op>>,
+    pub(crate) refreshes: Vec<Op>,
+    /// The registers at the end, and the ticks of the last accesses.
+    pub(crate) registers: [Cell; REGISTERS],
+    pub(crate) memory: Memory,
+    pub(crate) output: [u32; OUTPUT_WORDS],
+    /// The words of the input.
+    input: Vec<u32>,
+}
+
+impl Run {
+    /// The value of a word of the input at the beginning; 0 elsewhere.
+    pub(crate) fn initial(&self, word: u32) -> u32 {
+        let place = word.checked_sub(INPUT / 4).map(|place| place as usize);
+        place.and_then(|place| self.input.get(place)).copied().unwrap_or(0)
+    }
+
+    /// The number of instructions, the last one included.
+    pub fn cycles(&self) -> u64 {
+        self.exit.cycle
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u32 {
+        self.exit.code
+    }
+
+    /// The words of the output.
+    pub fn output(&self) -> &[u32; OUTPUT_WORDS] {
+        &self.output
+    }
+
+    /// The number of instructions of a chip.
+    pub fn count(&self, chip: Chip) -> usize {
+        self.ops[chip.index()].len()
+    }
+
+    /// The number of refreshes: accesses to a register that was not accessed for 2^14 cycles need one
+    /// each 2^14 cycles.
+    pub fn refreshes(&self) -> usize {
+        self.refreshes.len()
+    }
+}
+
+/// What a run is recorded with.
+trait Recorder {
+    fn op(&mut self, chip: Chip, op: Op);
+    fn refresh(&mut self, op: Op);
+}
+
+struct All {
+    ops: Vec<Vec<Op>>,
+    refreshes: Vec<Op>,
+}
+
+impl Recorder for All {
+    fn op(&mut self, chip: Chip, op: Op) {
+        self.ops[chip.index()].push(op);
+    }
+
+    fn refresh(&mut self, op: Op) {
+        self.refreshes.push(op);
+    }
+}
+
+/// The registers and the memory.
+struct Machine<'a> {
+    program: &'a Program,
+    registers: [Cell; REGISTERS],
+    memory: Memory,
+    /// The end of the input, as the address of a word.
+    input_end: u32,
+}
+
+/// Runs a program on an input, for at most `max_cycles`.
+///
+/// # Errors
+/// If the program traps, or has not ended by then, or the input is too large.
+pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
+    let mut machine = Machine::new(program, input)?;
+    let mut all = All { ops: vec![Vec::new(); Chip::ALL.len()], refreshes: Vec::new() };
+    let exit = machine.run(max_cycles, &mut all)?;
+    let Machine { registers, memory, .. } = machine;
+    let output = std::array::from_fn(|i| {
+        #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+        memory.get(OUTPUT / 4 + i as u32).value
+    });
+    let mut words = input.public.clone();
+    words.extend(input.private_words());
+    let All { ops, refreshes } = all;
+    Ok(Run { exit, ops, refreshes, registers, memory, output, input: words })
+}
+
+impl<'a> Machine<'a> {
+    fn new(program: &'a Program, input: &Input) -> Result<Self, RunError> {
+        let mut memory = Memory::new();
+        for (word, value) in (program.base..).zip(&program.image) {
+            memory.cell(word).value = *value;
+        }
+        let most = ((OUTPUT - INPUT) / 4) as usize;
+        let words = input.public.len().saturating_add(1 + input.private.len().div_ceil(4));
+        if words > most {
+            return Err(RunError::Input { words, most });
+        }
+        let mut end = INPUT / 4;
+        for value in input.public.iter().copied().chain(input.private_words()) {
+            memory.cell(end).value = value;
+            end += 1;
+        }
+        let registers = [Cell::default(); REGISTERS];
+        Ok(Self { program, registers, memory, input_end: end })
+    }
+
+    fn run(&mut self, max_cycles: u64, recorder: &mut impl Recorder) -> Result<Exit, Box<Trap>> {
+        let (mut pc, mut cycle) = (self.program.entry, 1);
+        loop {
+            let trap = |reason| Err(reason);
+            let stepped = match self.program.decoded(pc) {
+                _ if cycle > max_cycles => trap(TrapReason::TooLong(max_cycles)),
+                None => trap(TrapReason::NoCode),
+                Some(Decoded::Illegal) => {
+                    trap(TrapReason::Illegal(self.program.word(pc).unwrap_or(0)))
+                }
+                Some(Decoded::Exit) => {
+                    let call = self.registers[A7 as usize].value;
+                    if call == SYS_EXIT {
+                        let code = self.registers[A0 as usize].value;
+                        let gaps =
+                            [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
+                        return Ok(Exit { cycle, pc, code, gaps });
+                    }
+                    trap(TrapReason::UnknownCall(call))
+                }
+                Some(Decoded::One(instruction)) => {
+                    self.step(pc, cycle, instruction, None, recorder)
+                }
+                Some(Decoded::Branch(instruction, outcomes)) => {
+                    self.step(pc, cycle, instruction, Some(outcomes), recorder)
+                }
+            };
+            match stepped {
+                Ok(next) => pc = next,
+                Err(reason) => return Err(Box::new(self.trap(reason, pc, cycle))),
+            }
+            cycle += 1;
+        }
+    }
+
+    /// An access to a register: the gap since the last one, after the refreshes that it needs.
+    #[inline]
+    fn touch(&mut self, register: u8, cycle: u64, place: u64, recorder: &mut impl Recorder) -> u16 {
+        let tick = 4 * cycle + place;
+        let cell = &mut self.registers[register as usize];
+        while tick - cell.time - 1 > MAX_GAP {
+            recorder.refresh(Op {
+                enabled: true,
+                time: cell.time,
+                rs1: register,
+                x: cell.value,
+                gaps: [u16::MAX, 0, 0],
+                ..Op::default()
+            });
+            cell.time += MAX_GAP + 1;
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "at most 0xffff")]
+        let gap = (tick - cell.time - 1) as u16;
+        cell.time = tick;
+        gap
+    }
+
+    /// Executes one instruction, and returns the next pc.
+    #[inline]
+    fn step(
+        &mut self,
+        pc: u32,
+        cycle: u64,
+        instruction: &Instruction,
+        outcomes: Option<&[Option<u32>; 2]>,
+        recorder: &mut impl Recorder,
+    ) -> Result<u32, TrapReason> {
+        let Instruction { chip, variant, rs1, rs2, rd, imm } = *instruction;
+        let mut op =
+            Op { enabled: true, time: cycle, pc, variant, rs1, rs2, rd, imm, ..Op::default() };
+        if chip.reads_x() {
+            op.x = self.registers[rs1 as usize].value;
+        }
+        if chip.reads_y() {
+            op.y = self.registers[rs2 as usize].value;
+        }
+        // Everything that may trap comes before the first access.
+        let mut next = pc.wrapping_add(4);
+        match (chip, outcomes) {
+            (Chip::Jump, _) => next = imm,
+            (Chip::JumpReg, _) => {
+                next = op.address() & !1;
+                if !next.is_multiple_of(4) {
+                    return Err(TrapReason::MisalignedJump(next));
+                }
+            }
+            (_, Some(outcomes)) => {
+                let holds = match chip {
+                    Chip::BranchEqual => op.x == op.y,
+                    Chip::BranchBelow => op.x < op.y,
+                    _ => op.x.cast_signed() < op.y.cast_signed(),
+                };
+                op.variant = u8::from(holds);
+                // Only jumps to misaligned places have no row.
+                let target = outcomes[usize::from(holds)];
+                next = target.ok_or_else(|| {
+                    let word = self.program.word(pc).unwrap_or(0);
+                    TrapReason::MisalignedJump(isa::branch_target(pc, word))
+                })?;
+                op.imm = next;
+            }
+            _ => {}
+        }
+        if let Some(size) = access_size(chip, variant) {
+            let address = op.address();
+            if !address.is_multiple_of(size) {
+                return Err(TrapReason::MisalignedAccess { address, size });
+            }
+            if !self.is_mapped(address / 4) {
+                return Err(TrapReason::Unmapped(address));
+            }
+            let cell = self.memory.cell(address / 4);
+            op.word = cell.value;
+            #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+            let gap = (cycle - cell.time - 1) as u32;
+            op.word_gap = gap;
+            cell.time = cycle;
+        }
+        if chip.reads_x() {
+            op.gaps[0] = self.touch(rs1, cycle, 0, recorder);
+        }
+        if chip.reads_y() {
+            op.gaps[1] = self.touch(rs2, cycle, 1, recorder);
+        }
+        if chip.writes() {
+            op.old = self.registers[rd as usize].value;
+            op.gaps[2] = self.touch(rd, cycle, 2, recorder);
+            debug_assert!(rd > 0 && rd <= SINK);
+            self.registers[rd as usize].value = result(chip, &op);
+        }
+        match chip {
+            Chip::StoreWord => self.memory.cell(op.address() / 4).value = op.y,
+            Chip::StorePart => {
+                let shift = 8 * (op.address() % 4);
+                let mask = if variant == 0 { 0xff } else { 0xffff } << shift;
+                self.memory.cell(op.address() / 4).value = op.word & !mask | op.y << shift & mask;
+            }
+            _ => {}
+        }
+        recorder.op(chip, op);
+        Ok(next)
+    }
+
+    fn is_mapped(&self, word: u32) -> bool {
+        #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+        let output = OUTPUT / 4..OUTPUT / 4 + OUTPUT_WORDS as u32;
+        (self.program.base..INPUT / 4).contains(&word)
+            || (INPUT / 4..self.input_end).contains(&word)
+            || output.contains(&word)
+    }
+
+    fn trap(&self, reason: TrapReason, pc: u32, cycle: u64) -> Trap {
+        let place = match self.program.symbol(pc) {
+            Some((name, 0)) => format!(" ({name})"),
+            Some((name, offset)) => format!(" ({name} + {offset:#x})"),
+            None => String::new(),
+        };
+        let mut registers = String::new();
+        for (number, cell) in self.registers[..32].iter().enumerate() {
+            if cell.value != 0 {
+                // Writing to a string does not fail.
+                let _ = write!(registers, " x{number}={:#x}", cell.value);
+            }
+        }
+        if !registers.is_empty() {
+            registers = format!("\nregisters:{registers}");
+        }
+        Trap { reason, pc, cycle, place, registers }
+    }
+}
+
+/// The number of bytes that an instruction accesses.
+fn access_size(chip: Chip, variant: u8) -> Option<u32> {
+    match (chip, variant) {
+        (Chip::LoadWord | Chip::StoreWord, _) => Some(4),
+        (Chip::LoadByte, _) | (Chip::LoadPart | Chip::StorePart, 0) => Some(1),
+        (Chip::LoadPart | Chip::StorePart, _) => Some(2),
+        _ => None,
+    }
+}
+
+impl Chip {
+    /// Whether instructions read a first register.
+    #[inline]
+    pub(crate) fn reads_x(self) -> bool {
+        !matches!(self, Self::Li | Self::Jump)
+    }
+
+    /// Whether instructions read a second register; x0, if there is an immediate in its place.
+    #[inline]
+    pub(crate) fn reads_y(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Logic
+                | Self::Shift
+                | Self::SetLess
+                | Self::BranchEqual
+                | Self::BranchBelow
+                | Self::BranchLess
+                | Self::StoreWord
+                | Self::StorePart
+                | Self::Multiply
+                | Self::MultiplyHigh
+                | Self::Divide
+        )
+    }
+
+    /// Whether instructions write a register.
+    #[inline]
+    pub(crate) fn writes(self) -> bool {
+        !matches!(
+            self,
+            Self::BranchEqual
+                | Self::BranchBelow
+                | Self::BranchLess
+                | Self::StoreWord
+                | Self::StorePart
+        )
+    }
+}
+
+/// What an instruction writes to its register.
+#[inline]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves of products")]
+pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
+    let (x, y, variant) = (op.x, op.y, op.variant);
+    let operand = op.operand();
+    match chip {
+        Chip::Li => op.imm,
+        Chip::AddImm => x.wrapping_add(op.imm),
+        Chip::Add if variant == 0 => x.wrapping_add(y),
+        Chip::Add => x.wrapping_sub(y),
+        Chip::Logic => match variant {
+            0 => x & operand,
+            1 => x | operand,
+            _ => x ^ operand,
+        },
+        Chip::ShiftImm => ((u64::from(x) * u64::from(op.imm)) >> (32 * u32::from(variant))) as u32,
+        Chip::Shift => match variant {
+            0 => x << (operand & 31),
+            1 => x >> (operand & 31),
+            _ => (x.cast_signed() >> (operand & 31)).cast_unsigned(),
+        },
+        Chip::SetLess if variant == 0 => (x < operand).into(),
+        Chip::SetLess => (x.cast_signed() < operand.cast_signed()).into(),
+        Chip::Jump | Chip::JumpReg => op.pc.wrapping_add(4),
+        Chip::LoadWord => op.word,
+        Chip::LoadByte => op.part()[1],
+        Chip::LoadPart => match variant {
+            0 => i32::from(op.part()[1] as u8 as i8).cast_unsigned(),
+            1 => i32::from(op.part()[0] as u16 as i16).cast_unsigned(),
+            _ => op.part()[0],
+        },
+        Chip::Multiply => ((u64::from(x) * u64::from(y)) >> (32 * u32::from(variant))) as u32,
+        Chip::MultiplyHigh if variant == 0 => {
+            ((i64::from(x.cast_signed()) * i64::from(y.cast_signed())) >> 32) as u32
+        }
+        Chip::MultiplyHigh => ((i64::from(x.cast_signed()) * i64::from(y)) >> 32) as u32,
+        Chip::Divide => {
+            let (signed_x, signed_y) = (x.cast_signed(), y.cast_signed());
+            match variant {
+                0 if y == 0 => u32::MAX,
+                0 => signed_x.wrapping_div(signed_y).cast_unsigned(),
+                1 => x.checked_div(y).unwrap_or(u32::MAX),
+                2 if y == 0 => x,
+                2 => signed_x.wrapping_rem(signed_y).cast_unsigned(),
+                _ => x.checked_rem(y).unwrap_or(x),
+            }
+        }
+        // They write nothing.
+        Chip::BranchEqual
+        | Chip::BranchBelow
+        | Chip::BranchLess
+        | Chip::StoreWord
+        | Chip::StorePart => 0,
+    }
+}

@@ -1,0 +1,61 @@
+//! What one operation of a chip is about: all that its committed values follow from.
+
+use serde::{Deserialize, Serialize};
+
+/// One operation: an instruction that was executed, or a refresh of a register. The default is what fills up
+/// a subcircuit: nothing happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Op {
+    pub(crate) enabled: bool,
+    /// The cycle, from 1; of a refresh, the time of the register's cell.
+    pub(crate) time: u64,
+    pub(crate) pc: u32,
+    /// Which instruction of the chip.
+    pub(crate) variant: u8,
+    pub(crate) rs1: u8,
+    pub(crate) rs2: u8,
+    pub(crate) rd: u8,
+    pub(crate) imm: u32,
+    /// The values of rs1 and rs2, and what rd had before.
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) old: u32,
+    /// How long ago, in ticks less one, each of the three was accessed.
+    pub(crate) gaps: [u16; 3],
+    /// The word in memory before, and how many cycles ago, less one, it was accessed.
+    pub(crate) word: u32,
+    pub(crate) word_gap: u32,
+}
+
+/// The lower half of a word.
+pub(crate) fn low(word: u32) -> i128 {
+    i128::from(word & 0xffff)
+}
+
+/// The upper bit of a word.
+pub(crate) fn sign(word: u32) -> i128 {
+    i128::from(word >> 31)
+}
+
+impl Op {
+    /// Whether a number is the variant.
+    pub(crate) fn is(&self, variant: u8) -> i128 {
+        i128::from(self.variant == variant)
+    }
+
+    /// The second operand: the register's, or the immediate. One of the two is zero.
+    pub(crate) fn operand(&self) -> u32 {
+        self.y.wrapping_add(self.imm)
+    }
+
+    /// The address of an access, or the target of an indirect jump.
+    pub(crate) fn address(&self) -> u32 {
+        self.x.wrapping_add(self.imm)
+    }
+
+    /// The half of the word in memory, and its byte, at the address.
+    pub(crate) fn part(&self) -> [u32; 2] {
+        let half = self.word >> (16 * (self.address() >> 1 & 1)) & 0xffff;
+        [half, half >> (8 * (self.address() & 1)) & 0xff]
+    }
+}

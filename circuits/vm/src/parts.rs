@@ -1,0 +1,248 @@
+//! The subcircuits that are no chips: cells of memory, and the boundary, which begins and ends a run.
+
+use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};
+use crate::isa::{EXIT, OPCODE};
+use crate::machine::{A0, A7, Exit, REGISTERS, Run, SYS_EXIT};
+use crate::program::{OUTPUT, OUTPUT_WORDS};
+use crate::rows::Buses;
+use crate::word::{number, power};
+use ark_ff::{One, Zero};
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{Bus, Fr, Subcircuit};
+use serde::{Deserialize, Serialize};
+
+/// The number of public words of the input in one subcircuit.
+pub(crate) const PUBLIC: usize = 16;
+
+/// The bits of a limb.
+const LIMB: u32 = 16;
+
+/// Cells of memory: for each one its address, and what the last access left.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cells(Vec<CellValues>);
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct CellValues {
+    address: u32,
+    time: u64,
+    value: u32,
+    /// The value at the beginning.
+    initial: u32,
+}
+
+impl Cells {
+    pub(crate) fn of(run: &Run, words: Vec<u32>) -> Self {
+        let end = run.cycles() + 1;
+        let output = OUTPUT / 4;
+        let cell = |address: u32| {
+            let cell = run.memory.get(address);
+            // The boundary reads the output at the end.
+            #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+            let is_output = (output..output + OUTPUT_WORDS as u32).contains(&address);
+            let time = if is_output { end } else { cell.time };
+            let initial = run.initial(address);
+            CellValues { address, time, value: cell.value, initial }
+        };
+        Self(words.into_iter().map(cell).collect())
+    }
+
+    fn get(cells: Option<&Self>, index: usize) -> Result<&CellValues, SynthesisError> {
+        cells.and_then(|cells| cells.0.get(index)).ok_or(SynthesisError::AssignmentMissing)
+    }
+}
+
+fn constant(value: impl Into<Fr>) -> FpVar<Fr> {
+    FpVar::Constant(value.into())
+}
+
+/// The final entry of a cell, with a key and a value of the prover's choice: what the last access left
+/// (spec: buses#cells).
+fn last(
+    subcircuit: &Subcircuit,
+    bus: Bus<'_>,
+    multiplicity: &FpVar<Fr>,
+    key: impl FnOnce() -> Result<Fr, SynthesisError>,
+    value: impl FnOnce() -> Result<Fr, SynthesisError>,
+) -> Result<(), SynthesisError> {
+    let (key, value) = (subcircuit.commit(key)?, subcircuit.commit(value)?);
+    bus.add(&key, &value, multiplicity)
+}
+
+fn last_cell(
+    subcircuit: &Subcircuit,
+    bus: Bus<'_>,
+    multiplicity: &FpVar<Fr>,
+    cells: Option<&Cells>,
+    index: usize,
+) -> Result<(), SynthesisError> {
+    let of = || Cells::get(cells, index);
+    let key = || of().map(|cell| Fr::from(cell.address) + power(ADDRESSES) * Fr::from(cell.time));
+    last(subcircuit, bus, multiplicity, key, || of().map(|cell| Fr::from(cell.value)))
+}
+
+/// Words of the image: address and first value are a pair that the key fixes. Three rows a word.
+pub(crate) fn image(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    count: usize,
+    cells: Option<&Cells>,
+) -> Result<(), SynthesisError> {
+    let bus = subcircuit.bus(buses.memory)?;
+    for index in 0..count {
+        bus.add_pair(index, &constant(Fr::one()))?;
+        last_cell(subcircuit, bus, &constant(-Fr::one()), cells, index)?;
+    }
+    Ok(())
+}
+
+/// Words that are zero at the beginning: addresses rise from the wire in slot 0 to that in slot 1. Five rows
+/// a word.
+pub(crate) fn zero(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    count: usize,
+    cells: Option<&Cells>,
+) -> Result<(), SynthesisError> {
+    let bus = subcircuit.bus(buses.memory)?;
+    let mut least = subcircuit.slot(0)?.clone();
+    for index in 0..count {
+        let address = subcircuit.commit(|| Ok(Fr::from(Cells::get(cells, index)?.address)))?;
+        subcircuit.range_check_limbs(LIMB, 2, &(&address - &least))?;
+        bus.add(&address, &constant(Fr::zero()), &constant(Fr::one()))?;
+        last_cell(subcircuit, bus, &constant(-Fr::one()), cells, index)?;
+        least = address + constant(Fr::one());
+    }
+    subcircuit.range_check_limbs(LIMB, 2, &(subcircuit.slot(1)? - least))
+}
+
+/// Private words of the input, from the address in the parameter: words by their range. Six rows a word.
+pub(crate) fn input(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    count: usize,
+    cells: Option<&Cells>,
+) -> Result<(), SynthesisError> {
+    let bus = subcircuit.bus(buses.memory)?;
+    for index in 0..count {
+        let word = subcircuit.commit(|| Ok(Fr::from(Cells::get(cells, index)?.initial)))?;
+        subcircuit.range_check_limbs(LIMB, 2, &word)?;
+        let address = subcircuit.parameter(0)? + constant(Fr::from(index as u64));
+        bus.add(&address, &word, &constant(Fr::one()))?;
+        last_cell(subcircuit, bus, &constant(-Fr::one()), cells, index)?;
+    }
+    Ok(())
+}
+
+/// Public words of the input, from the address in parameter 0. Parameters say which slots are used.
+pub(crate) fn public(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    cells: Option<&Cells>,
+) -> Result<(), SynthesisError> {
+    let bus = subcircuit.bus(buses.memory)?;
+    for index in 0..PUBLIC {
+        let word = subcircuit.slot(index)?;
+        subcircuit.range_check_limbs(LIMB, 2, word)?;
+        let address = subcircuit.parameter(0)? + constant(Fr::from(index as u64));
+        let is_used = subcircuit.parameter(1 + index)?;
+        bus.add(&address, word, is_used)?;
+        last_cell(subcircuit, bus, &(is_used * -Fr::one()), cells, index)?;
+    }
+    Ok(())
+}
+
+/// What the boundary needs of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BoundaryValues {
+    cycle: u64,
+    pc: u32,
+    code: u32,
+    gaps: [u16; 2],
+    /// Values and last ticks of registers.
+    registers: Vec<(u32, u64)>,
+    /// Values of the output, and how long ago each word was accessed, in cycles less one.
+    output: Vec<(u32, u32)>,
+}
+
+impl BoundaryValues {
+    pub(crate) fn of(run: &Run) -> Self {
+        let Exit { cycle, pc, code, gaps } = run.exit;
+        let registers = run.registers.iter().map(|cell| (cell.value, cell.time)).collect();
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let output = (OUTPUT / 4..)
+            .zip(run.output)
+            .map(|(word, value)| (value, (cycle - run.memory.get(word).time) as u32))
+            .collect();
+        Self { cycle, pc, code, gaps, registers, output }
+    }
+}
+
+/// Beginning and end of a run: the first state and all registers at zero; the ECALL with 93 in a7 and the
+/// exit code in a0; the words of the output, read afterwards. It is there exactly once.
+pub(crate) fn boundary(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    values: Option<&BoundaryValues>,
+) -> Result<(), SynthesisError> {
+    let given = || values.ok_or(SynthesisError::AssignmentMissing);
+    let (one, minus_one) = (constant(Fr::one()), constant(-Fr::one()));
+    let zero = constant(Fr::zero());
+    let state = subcircuit.bus(buses.state)?;
+    // (entry, 1), which the key fixes.
+    state.add_pair(0, &one)?;
+    let pc = subcircuit.commit(|| Ok(Fr::from(given()?.pc)))?;
+    let cycle = subcircuit.commit(|| Ok(Fr::from(given()?.cycle)))?;
+    state.add(&pc, &cycle, &minus_one)?;
+    // The row of an ECALL at this pc.
+    let opcode = constant(power(OPCODE) * Fr::from(8 * u64::from(EXIT)));
+    subcircuit.table(buses.program)?.pair(&(&pc + opcode), &zero)?;
+
+    let registers = subcircuit.bus(buses.registers)?;
+    for number in 0..REGISTERS {
+        registers.add(&constant(Fr::from(number as u64)), &zero, &one)?;
+        let of = |at: usize| given()?.registers.get(at).ok_or(SynthesisError::AssignmentMissing);
+        let key = || {
+            of(number).map(|(_, tick)| {
+                Fr::from(number as u64) + power(REGISTER_NUMBERS) * Fr::from(*tick)
+            })
+        };
+        let value = || of(number).map(|(value, _)| Fr::from(*value));
+        last(subcircuit, registers, &minus_one, key, value)?;
+    }
+    // a0 at the first tick of the cycle, a7 at the second: that is 93.
+    let code = subcircuit.slot(0)?;
+    let call = constant(Fr::from(SYS_EXIT));
+    for (place, (register, value)) in [(A0, code), (A7, &call)].into_iter().enumerate() {
+        let gap = subcircuit.commit(|| Ok(Fr::from(given()?.gaps[place])))?;
+        subcircuit.range_check(LIMB, &gap)?;
+        let tick = &cycle * number(TICKS) + constant(Fr::from(place as u64));
+        let key = |tick: FpVar<Fr>| tick * power(REGISTER_NUMBERS) + constant(Fr::from(register));
+        let shared = subcircuit.bus_value(value);
+        registers.add_value(&key(&tick - gap - &one), &shared, &minus_one)?;
+        registers.add_value(&key(tick), &shared, &one)?;
+    }
+
+    // The output, read in the cycle after the last one.
+    let memory = subcircuit.bus(buses.memory)?;
+    let end = cycle + &one;
+    for word in 0..OUTPUT_WORDS {
+        let of = || given()?.output.get(word).ok_or(SynthesisError::AssignmentMissing);
+        let address = constant(Fr::from(u64::from(OUTPUT / 4) + word as u64));
+        memory.add(&address, &zero, &one)?;
+        let gap = subcircuit.commit(|| of().map(|(_, gap)| Fr::from(*gap)))?;
+        subcircuit.range_check_limbs(LIMB, 2, &gap)?;
+        let value = subcircuit.slot(1 + word)?;
+        let shared = subcircuit.bus_value(value);
+        let key = |time: FpVar<Fr>| time * power(ADDRESSES) + &address;
+        memory.add_value(&key(&end - gap - &one), &shared, &minus_one)?;
+        memory.add_value(&key(end.clone()), &shared, &one)?;
+        let key = || {
+            let end = given()?.cycle + 1;
+            let address = Fr::from(u64::from(OUTPUT / 4) + word as u64);
+            Ok(address + power(ADDRESSES) * Fr::from(end))
+        };
+        last(subcircuit, memory, &minus_one, key, || of().map(|(value, _)| Fr::from(*value)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Encodes instructions, and puts them into ELF files.
+
+/// An ELF file with these words of code at 0x10000.
+pub(crate) fn program(words: &[u32]) -> Vec<u8> {
+    let bytes = 4 * words.len() as u32;
+    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
+    file.resize(16, 0);
+    let mut put = |numbers: &[u16]| numbers.iter().for_each(|n| file.extend(n.to_le_bytes()));
+    put(&[2, 243]);
+    let word = |n: u32| [n as u16, (n >> 16) as u16];
+    for number in [1, 0x1_0000, 52, 0, 0] {
+        put(&word(number));
+    }
+    put(&[52, 32, 1, 0, 0, 0]);
+    for number in [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4] {
+        put(&word(number));
+    }
+    words.iter().for_each(|n| file.extend(n.to_le_bytes()));
+    file
+}
+
+pub(crate) fn i(op: u32, funct3: u32, rd: u32, rs1: u32, imm: i32) -> u32 {
+    (imm as u32 & 0xfff) << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | op
+}
+
+pub(crate) fn r(funct7: u32, funct3: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
+    funct7 << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | 0x33
+}
+
+pub(crate) fn li(rd: u32, imm: i32) -> u32 {
+    i(0x13, 0, rd, 0, imm)
+}
+
+pub(crate) fn addi(rd: u32, rs1: u32, imm: i32) -> u32 {
+    i(0x13, 0, rd, rs1, imm)
+}
+
+pub(crate) fn lui(rd: u32, value: u32) -> u32 {
+    value & 0xffff_f000 | rd << 7 | 0x37
+}
+
+pub(crate) fn load(funct3: u32, rd: u32, rs1: u32, offset: i32) -> u32 {
+    i(0x03, funct3, rd, rs1, offset)
+}
+
+pub(crate) fn store(funct3: u32, rs2: u32, rs1: u32, offset: i32) -> u32 {
+    let offset = offset as u32;
+    (offset >> 5 & 127) << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | (offset & 31) << 7 | 0x23
+}
+
+pub(crate) fn branch(funct3: u32, rs1: u32, rs2: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 12 & 1) << 31
+        | (o >> 5 & 63) << 25
+        | rs2 << 20
+        | rs1 << 15
+        | funct3 << 12
+        | (o >> 1 & 15) << 8
+        | (o >> 11 & 1) << 7
+        | 0x63
+}
+
+pub(crate) fn jal(rd: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 20 & 1) << 31
+        | (o >> 1 & 0x3ff) << 21
+        | (o >> 11 & 1) << 20
+        | (o >> 12 & 0xff) << 12
+        | rd << 7
+        | 0x6f
+}
+
+pub(crate) fn jalr(rd: u32, rs1: u32, offset: i32) -> u32 {
+    i(0x67, 0, rd, rs1, offset)
+}
+
+pub(crate) const ECALL: u32 = 0x73;
+
+/// Ends a program with an exit code in a0.
+pub(crate) fn exit() -> [u32; 2] {
+    [li(17, 93), ECALL]
+}

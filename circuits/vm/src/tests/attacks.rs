@@ -1,0 +1,233 @@
+//! Provers that lie about what happened: the rows or the sums of the buses refuse them. Each lie follows its
+//! consequences as far as they go, so that nothing but the named check stands in its way.
+
+use super::assembler::*;
+use super::instructions::execution;
+use crate::circuit::{Execution, Plan, Private};
+use crate::machine::Run;
+use crate::op::Op;
+use crate::{Chip, Input};
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    CheckError, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
+    WireValues, check,
+};
+
+type Lie = fn(&mut Run);
+
+/// An execution whose prover changes the run.
+struct Forged(Execution, Lie);
+
+impl Circuit for Forged {
+    type Input = Input;
+    type Plan = Plan;
+    type Trace = Run;
+    type Private = Private;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
+        self.0.layout(layout)
+    }
+
+    fn execute(
+        &self,
+        plan: &Plan,
+        input: &Input,
+        values: &mut WireValues,
+    ) -> Result<Run, CircuitError> {
+        let mut run = self.0.execute(plan, input, values)?;
+        self.1(&mut run);
+        self.0.publish(plan, input, &run, values);
+        Ok(run)
+    }
+
+    fn private_input(
+        &self,
+        plan: &Plan,
+        input: &Input,
+        run: &Run,
+        instance: InstanceId,
+    ) -> Result<Private, CircuitError> {
+        self.0.private_input(plan, input, run, instance)
+    }
+
+    fn synthesize(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+    ) -> Result<(), SynthesisError> {
+        self.0.synthesize(plan, subcircuit, private)
+    }
+}
+
+/// What refuses a lie.
+#[derive(Debug, PartialEq)]
+enum Refused {
+    Nothing,
+    /// A row, or a look-up that no table has.
+    Rows,
+    /// The sums of these buses.
+    Buses(Vec<String>),
+}
+
+fn refused(words: &[u32], input: &Input, lie: Lie) -> Refused {
+    let forged = Forged(execution(words, input), lie);
+    match check(&forged, input, |_, _| {}) {
+        Err(CheckError::Synthesize { .. } | CheckError::Execution(_)) => Refused::Rows,
+        Err(error) => panic!("{error}"),
+        Ok(report) if !report.violations.is_empty() => Refused::Rows,
+        Ok(report) => {
+            let mut buses: Vec<String> =
+                report.unbalanced.iter().map(|unbalanced| unbalanced.bus.clone()).collect();
+            buses.dedup();
+            match buses.is_empty() {
+                true => Refused::Nothing,
+                false => Refused::Buses(buses),
+            }
+        }
+    }
+}
+
+/// The operation of a cycle.
+fn at(run: &mut Run, cycle: u64) -> &mut Op {
+    run.ops.iter_mut().flatten().find(|op| op.time == cycle).unwrap()
+}
+
+/// A register ends with another value, last accessed at a tick.
+fn last(run: &mut Run, register: usize, tick: u64, value: u32) {
+    let cell = &mut run.registers[register];
+    (cell.time, cell.value) = (tick, value);
+}
+
+#[test]
+fn lies_are_refused() {
+    let registers = || Refused::Buses(vec!["registers".into()]);
+    let memory = || Refused::Buses(vec!["memory".into()]);
+    let code = |body: &[u32]| [body, &exit()].concat();
+    let data = Input { public: Vec::new(), private: vec![11, 0, 0, 0, 22, 0, 0, 0] };
+    let none = Input::default();
+    let stale = code(&[li(5, 1), li(5, 7), addi(6, 5, 0)]);
+    let two = code(&[li(5, 1), li(6, 2), addi(7, 5, 0)]);
+    let stored = code(&[lui(5, 0x1100_0000), li(7, 9), store(2, 7, 5, 0), load(2, 6, 5, 0)]);
+    let loaded = code(&[lui(5, 0x2000_0000), load(2, 6, 5, 4)]);
+    let (three, empty) = (code(&[li(10, 3)]), code(&[]));
+    let cases: Vec<(&str, &[u32], &Input, Lie, Refused)> = vec![
+        ("nothing", &two, &none, |_| {}, Refused::Nothing),
+        (
+            "a register is read with a value that was overwritten",
+            &stale,
+            &none,
+            |run| {
+                let op = at(run, 3);
+                (op.x, op.gaps[0]) = (1, 12 - 6 - 1);
+                last(run, 6, 14, 1);
+            },
+            registers(),
+        ),
+        (
+            "an instruction reads another register than its own",
+            &two,
+            &none,
+            |run| {
+                let op = at(run, 3);
+                (op.rs1, op.x, op.gaps[0]) = (6, 2, 1);
+                last(run, 5, 6, 1);
+                last(run, 6, 12, 2);
+                last(run, 7, 14, 2);
+            },
+            Refused::Rows,
+        ),
+        (
+            "another immediate than the program has",
+            &two,
+            &none,
+            |run| {
+                at(run, 3).imm = 4;
+                last(run, 7, 14, 5);
+            },
+            Refused::Rows,
+        ),
+        (
+            "an instruction is left out",
+            &two,
+            &none,
+            |run| {
+                run.ops[Chip::AddImm as usize - 1].clear();
+                last(run, 5, 6, 1);
+                last(run, 7, 0, 0);
+            },
+            Refused::Buses(vec!["state".into()]),
+        ),
+        (
+            "a load sees the value before the last store",
+            &stored,
+            &none,
+            |run| {
+                let op = at(run, 4);
+                (op.word, op.word_gap) = (0, 3);
+                last(run, 6, 18, 0);
+            },
+            memory(),
+        ),
+        (
+            "a store that never happened",
+            &stored,
+            &none,
+            |run| {
+                at(run, 3).y = 8;
+                at(run, 4).word = 8;
+                last(run, 6, 18, 8);
+                run.memory.cell(0x1100_0000 / 4).value = 8;
+            },
+            registers(),
+        ),
+        (
+            "a final cell that nobody left",
+            &stored,
+            &none,
+            |run| run.memory.cell(0x1100_0000 / 4).value = 8,
+            memory(),
+        ),
+        (
+            "an input word that is loaded is not the one in memory",
+            &loaded,
+            &data,
+            |run| {
+                at(run, 2).word = 12;
+                last(run, 6, 10, 12);
+            },
+            memory(),
+        ),
+        ("another exit code", &three, &none, |run| run.exit.code = 4, registers()),
+        (
+            "another system call is taken for an exit",
+            &three,
+            &none,
+            |run| {
+                at(run, 2).imm = 64;
+                last(run, 17, 13, 64);
+            },
+            Refused::Rows,
+        ),
+        ("another public output", &empty, &none, |run| run.output[2] = 1, memory()),
+        (
+            "another end",
+            &two,
+            &none,
+            |run| run.exit.cycle += 1,
+            Refused::Buses(vec!["state".into(), "registers".into()]),
+        ),
+    ];
+    for (name, words, input, lie, expected) in cases {
+        assert_eq!(refused(words, input, lie), expected, "{name}");
+    }
+}
+
+/// Operations that fill up subcircuits, in all chips: they say nothing to anybody.
+#[test]
+fn filling_operations_satisfy_all_chips() {
+    let mut execution = execution(&exit(), &Input::default());
+    execution.counts = execution.counts.with_every_kind();
+    let report = check(&execution, &Input::default(), |_, _| {}).unwrap();
+    assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
+}

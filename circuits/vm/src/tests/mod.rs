@@ -1,0 +1,9 @@
+//! Tests of the machine and its chips.
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
+
+mod assembler;
+mod attacks;
+mod instructions;
+mod pinned;
+mod run;
+mod search;

@@ -1,0 +1,104 @@
+//! Proofs of programs, as a user of the library makes them.
+#![allow(clippy::cast_possible_truncation, reason = "short programs")]
+
+use hekaton_circuit::{Fr, PreparedCircuit};
+use hekaton_core::{
+    LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family,
+    verify_with_test_keys,
+};
+use hekaton_vm::{Counts, Execution, Input, Program, Sizes, run};
+use std::convert::Infallible;
+
+/// An ELF file with these words of code at 0x10000.
+fn elf(words: &[u32]) -> Vec<u8> {
+    let bytes = 4 * words.len() as u32;
+    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
+    file.resize(16, 0);
+    file.extend([2u16, 243].iter().flat_map(|n| n.to_le_bytes()));
+    file.extend([1u32, 0x1_0000, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    file.extend([52u16, 32, 1, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    let segment = [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4];
+    file.extend(segment.iter().chain(words).flat_map(|n: &u32| n.to_le_bytes()));
+    file
+}
+
+/// The sum of the private bytes, times the public word, is the exit code; the sum is the first output.
+fn sum() -> Program {
+    Program::from_elf(&elf(&[
+        0x2000_02b7, // lui   t0, 0x20000
+        0x0002_a303, // lw    t1, 0(t0)        the public word
+        0x0042_a383, // lw    t2, 4(t0)        the number of bytes
+        0x0082_8293, // addi  t0, t0, 8
+        0x0000_0513, // li    a0, 0
+        0x0003_8c63, // beqz  t2, +24
+        0x0002_ce03, // lbu   t3, 0(t0)
+        0x01c5_0533, // add   a0, a0, t3
+        0x0012_8293, // addi  t0, t0, 1
+        0xfff3_8393, // addi  t2, t2, -1
+        0xfedf_f06f, // j     -20
+        0x3000_02b7, // lui   t0, 0x30000
+        0x00a2_a023, // sw    a0, 0(t0)
+        0x0265_0533, // mul   a0, a0, t1
+        0x05d0_0893, // li    a7, 93
+        0x0000_0073, // ecall
+    ]))
+    .unwrap()
+}
+
+fn execution(program: &Program, input: &Input) -> Execution {
+    let (sizes, max_cycles) = (Sizes::SMALL, 1 << 20);
+    let run = run(program, input, max_cycles).unwrap();
+    let counts = Counts::of(&run, program, input, sizes).with_every_kind();
+    let public_words = input.public.len();
+    Execution { program: program.clone(), sizes, counts, public_words, max_cycles }
+}
+
+/// One family of keys for two programs, and runs of different lengths. Verifiers derive their keys from
+/// program and counts.
+#[test]
+fn one_family_proves_programs_of_all_lengths() {
+    let engine = LocalEngine::new(None).unwrap();
+    let options = SetupOptions::new("vm").insecure_seed(1);
+    let every = Execution::of_family(Sizes::SMALL);
+    let prepared = PreparedCircuit::new(&every).unwrap();
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<(), Infallible>(())
+    };
+    let family = setup_family(&prepared, 256, &engine, &options, keep, |_| {}).unwrap();
+    let exit_with_five = Program::from_elf(&elf(&[0x0050_0513, 0x05d0_0893, 0x0000_0073])).unwrap();
+    let inputs = [
+        (sum(), Input { public: vec![3], private: vec![1, 2, 250] }, [759, 253]),
+        (sum(), Input { public: vec![1], private: (0..255).collect() }, [32_385, 32_385]),
+        (exit_with_five, Input { public: vec![0], private: Vec::new() }, [5, 0]),
+    ];
+    let mut proofs = Vec::new();
+    for (program, input, [code, output]) in &inputs {
+        let execution = execution(program, input);
+        let prepared = PreparedCircuit::new(&execution).unwrap();
+        let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine).unwrap();
+        let keys = ProverKeys { verifying, aggregation, types };
+        let run = prove(&execution, input, &keys, &engine, &ProveOptions::new()).unwrap();
+        let mut expected: Vec<u32> = input.public.clone();
+        expected.extend([*code, *output]);
+        expected.resize(input.public.len() + 17, 0);
+        let expected: Vec<Fr> = expected.into_iter().map(Fr::from).collect();
+        assert_eq!(run.public_values, expected);
+        let proof = run.proof.as_bytes().to_vec();
+        assert_eq!(verify_with_test_keys(&keys.verifying, &run.public_values, &proof), Ok(()));
+        // Another exit code.
+        let mut other = run.public_values.clone();
+        other[input.public.len()] += Fr::from(1u64);
+        assert!(verify_with_test_keys(&keys.verifying, &other, &proof).is_err());
+        proofs.push((keys.verifying, run.public_values, proof));
+        types = keys.types;
+    }
+    // A proof is of one program and its counts.
+    for (i, (_, public, proof)) in proofs.iter().enumerate() {
+        for (j, (verifying, ..)) in proofs.iter().enumerate() {
+            let verdict = verify_with_test_keys(verifying, public, proof);
+            assert_eq!(verdict.is_ok(), i == j, "{i} {j}: {verdict:?}");
+        }
+    }
+}
