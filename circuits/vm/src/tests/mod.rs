@@ -5,5 +5,6 @@ mod assembler;
 mod attacks;
 mod instructions;
 mod pinned;
+mod program;
 mod run;
 mod search;
