@@ -19,6 +19,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+/// The largest size of a subcircuit.
+const MAX_ROWS: usize = 1 << 28;
+
+/// The maximum number of operations of all chips, and of refreshes, those that fill up subcircuits
+/// included: cycles are below 2^32.
+const MAX_OPERATIONS: u128 = (1 << 32) - 2;
+
 /// The templates of all chips, and of refreshes.
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     let chips = Chip::ALL.into_iter().map(|chip| chips::template(chip, Word::RV32));
@@ -216,18 +223,27 @@ impl Execution {
     /// Checks what a verifier must not take from a prover (spec: machine#bounds).
     fn check(&self) -> Result<(), LayoutError> {
         let Self { program, sizes, counts, public_words, .. } = self;
-        if sizes.rows < Sizes::SMALL.rows {
-            return Err(format!("subcircuits of {} rows: at least 2^12", sizes.rows).into());
+        if !(Sizes::SMALL.rows..=MAX_ROWS).contains(&sizes.rows) {
+            return Err(format!("subcircuits of {} rows: from 2^12 to 2^28", sizes.rows).into());
+        }
+        if *public_words > 1 << 20 {
+            return Err(format!("{public_words} public words, at most 2^20").into());
         }
         if counts.chips.len() != Chip::ALL.len() || counts.zero == 0 || counts.input == 0 {
             return Err("counts: one for each chip, and at least one of zero and input".into());
         }
-        let slots: u128 = Chip::ALL
+        // Rises of the keys of registers are bounded by that, so that a register's digit is that of the
+        // program's row. Refreshes raise them, too (spec: machine#registers).
+        let refreshes = counts.refresh as u128 * sizes.refreshes() as u128;
+        let slots = Chip::ALL
             .into_iter()
             .map(|chip| counts.chips[chip.index()] as u128 * sizes.ops(chip) as u128)
-            .sum();
-        if slots >= 1 << 32 {
-            return Err(format!("{slots} operations, fewer than 2^32 are possible").into());
+            .fold(refreshes, u128::saturating_add);
+        if slots > MAX_OPERATIONS {
+            return Err(format!(
+                "room for {slots} operations, refreshes included, at most {MAX_OPERATIONS}"
+            )
+            .into());
         }
         let end = u128::from(self.private_start()) + counts.input as u128 * sizes.input() as u128;
         if end > u128::from(OUTPUT / 4) {
@@ -238,9 +254,6 @@ impl Execution {
         let end = image_end(program, *sizes);
         if u128::from(end) + zero > u128::from(room) {
             return Err(format!("{zero} words of zero memory: there is no room for them").into());
-        }
-        if *public_words > 1 << 20 {
-            return Err(format!("{public_words} public words, at most 2^20").into());
         }
         Ok(())
     }

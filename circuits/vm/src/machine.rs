@@ -201,6 +201,8 @@ struct Machine<'a> {
 /// # Errors
 /// If the program traps, or has not ended by then, or the input is too large.
 pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
+    // Times of memory have 32 bits.
+    let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
     let mut machine = Machine::new(program, input)?;
     let mut all = All { ops: vec![Vec::new(); Chip::ALL.len()], refreshes: Vec::new() };
     let exit = machine.run(max_cycles, &mut all)?;

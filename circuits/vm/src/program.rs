@@ -24,6 +24,12 @@ pub const OUTPUT_WORDS: usize = 16;
 /// The maximum number of words from the first segment to the last: 16 MiB, gaps included.
 pub const MAX_IMAGE: usize = 1 << 22;
 
+/// The maximum number of segments that are loaded.
+const MAX_SEGMENTS: usize = 256;
+
+/// The maximum length of all names of symbols that are kept: a file may have one long name many times.
+const MAX_NAMES: usize = 1 << 22;
+
 /// Compressed instructions, and registers of 16 bits: flags of the ELF header.
 const FLAG_COMPRESSED: u32 = 1;
 const FLAG_FLOAT: u32 = 6;
@@ -123,6 +129,9 @@ impl Program {
             let Ok(data) = file.segment_data(&header) else {
                 return refuse("its bytes are beyond the end of the file");
             };
+            if segments.len() == MAX_SEGMENTS {
+                return refuse("more than 256 segments");
+            }
             if let Some(other) = segments
                 .iter()
                 .find(|other| start < other.addresses.end && other.addresses.start < end)
@@ -182,11 +191,14 @@ impl Program {
     fn decode(&mut self, segments: &[Segment]) {
         self.code = vec![None; self.image.len()];
         for Segment { addresses, .. } in segments.iter().filter(|segment| segment.is_code) {
-            for (word, decoded) in (self.base..).zip(&mut self.code) {
-                let pc = 4 * word;
-                if addresses.contains(&u64::from(pc)) && addresses.contains(&(u64::from(pc) + 3)) {
-                    *decoded = Some(decode(pc, self.image[(word - self.base) as usize]));
-                }
+            // Whole words of the segment, as far as the image has them; code begins at a word.
+            let place = |address: u64| (address / 4).saturating_sub(u64::from(self.base));
+            let all = self.image.len() as u64;
+            let (from, to) = (place(addresses.start).min(all), place(addresses.end).min(all));
+            for at in from..to {
+                #[allow(clippy::cast_possible_truncation, reason = "within the image")]
+                let (at, pc) = (at as usize, 4 * (self.base + at as u32));
+                self.code[at] = Some(decode(pc, self.image[at]));
             }
         }
     }
@@ -263,17 +275,19 @@ fn check_header(file: &ElfBytes<'_, LittleEndian>) -> Result<(), ProgramError> {
 fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
     let Ok(Some((table, names))) = file.symbol_table() else { return Vec::new() };
     let is_code = |kind: u8| kind == STT_FUNC || kind == STT_NOTYPE;
-    let mut list: Vec<(u32, String)> = table
+    let mut length = 0;
+    let mut list: Vec<(u32, &str)> = table
         .iter()
         .filter(|symbol| is_code(symbol.st_symtype()) && symbol.st_shndx != 0)
-        .filter_map(|symbol| {
-            let name = names.get(symbol.st_name as usize).ok()?;
-            let is_name = !name.is_empty() && !name.starts_with(['$', '.']);
-            is_name.then_some(())?;
-            Some((u32::try_from(symbol.st_value).ok()?, name.to_owned()))
+        .map_while(|symbol| {
+            let name = names.get(symbol.st_name as usize).unwrap_or_default();
+            length += name.len();
+            (length <= MAX_NAMES).then_some((symbol.st_value, name))
         })
+        .filter(|(_, name)| !name.is_empty() && !name.starts_with(['$', '.']))
+        .filter_map(|(value, name)| Some((u32::try_from(value).ok()?, name)))
         .collect();
-    list.sort();
+    list.sort_unstable();
     list.dedup_by_key(|(address, _)| *address);
-    list
+    list.into_iter().map(|(address, name)| (address, name.to_owned())).collect()
 }

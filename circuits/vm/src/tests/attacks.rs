@@ -9,8 +9,8 @@ use crate::op::Op;
 use crate::{Chip, Input};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
-    CheckError, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
-    WireValues, check,
+    CheckError, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, PreparedCircuit,
+    Subcircuit, WireValues, check,
 };
 
 type Lie = fn(&mut Run);
@@ -220,6 +220,31 @@ fn lies_are_refused() {
     ];
     for (name, words, input, lie, expected) in cases {
         assert_eq!(refused(words, input, lie), expected, "{name}");
+    }
+}
+
+/// What verifiers refuse before anything is computed from it (adversarial test 85): counts over each bound.
+/// Among them those of refreshes, which could move a register's cell to another digit (adversarial test 78).
+#[test]
+fn counts_are_bounded() {
+    type Change = fn(&mut Execution);
+    let cases: [(Change, &str); 10] = [
+        (|e| e.counts.chips[0] = 1 << 28, "operations, refreshes included"),
+        (|e| e.counts.chips[19] = usize::MAX, "operations, refreshes included"),
+        (|e| e.counts.refresh = 1 << 28, "operations, refreshes included"),
+        (|e| e.counts.refresh = usize::MAX, "operations, refreshes included"),
+        (|e| e.counts.zero = 1 << 20, "words of zero memory"),
+        (|e| e.counts.zero = 0, "at least one of zero and input"),
+        (|e| e.counts.input = 1 << 20, "reaches the output"),
+        (|e| e.counts.input = 0, "at least one of zero and input"),
+        (|e| e.public_words = usize::MAX, "public words"),
+        (|e| e.sizes.rows = 1 << 29, "from 2^12 to 2^28"),
+    ];
+    for (change, says) in cases {
+        let mut execution = execution(&exit(), &Input::default());
+        change(&mut execution);
+        let error = PreparedCircuit::new(&execution).map(drop).unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
     }
 }
 

@@ -48,6 +48,16 @@ fn every_instruction() {
     assert_eq!(report.public_values, expected);
 }
 
+/// Public words in two subcircuits, of which the second one is almost empty.
+#[test]
+fn seventeen_public_words() {
+    let mut words = vec![lui(5, 0x2000_0000), load(2, 10, 5, 64)];
+    words.extend(exit());
+    let input = Input { public: (100..117).collect(), private: Vec::new() };
+    let report = checked(&words, &input);
+    assert_eq!(report.public_values[17], Fr::from(116u64));
+}
+
 /// A register that is not accessed for long: its cell is refreshed.
 #[test]
 fn long_gaps_are_refreshed() {
