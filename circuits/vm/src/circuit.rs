@@ -116,6 +116,13 @@ impl Counts {
 }
 
 impl Counts {
+    /// The counts of all types, by name.
+    fn all(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let chips = Chip::ALL.map(Chip::name).into_iter().zip(self.chips.clone());
+        let others = [("refresh", self.refresh), ("zero", self.zero), ("input", self.input)];
+        chips.chain(others)
+    }
+
     /// At least one subcircuit of each kind, so that a proof does not say which instructions were not
     /// executed.
     #[must_use]
@@ -376,15 +383,11 @@ impl Circuit for Execution {
         }
         let run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
         let needed = Counts::of(&run, &self.program, input, self.sizes);
-        let pairs = needed.chips.iter().zip(&self.counts.chips);
-        let fits = pairs.into_iter().all(|(needed, given)| needed <= given)
-            && needed.refresh <= self.counts.refresh
-            && needed.zero <= self.counts.zero
-            && needed.input <= self.counts.input;
-        if !fits {
+        let more =
+            needed.all().zip(self.counts.all()).find(|((_, needed), (_, given))| needed > given);
+        if let Some(((name, needed), (_, given))) = more {
             return Err(format!(
-                "the run needs more subcircuits than there are: {needed:?}, not {:?}",
-                self.counts
+                "the run needs {needed} subcircuits of type '{name}', and there are {given}"
             )
             .into());
         }

@@ -248,6 +248,16 @@ fn counts_are_bounded() {
     }
 }
 
+/// A run that needs more than the counts allow is refused by the name of the type.
+#[test]
+fn runs_that_do_not_fit_are_named() {
+    let mut execution = execution(&[&[r(0, 0, 5, 0, 0)][..], &exit()].concat(), &Input::default());
+    execution.counts.chips[Chip::Add as usize - 1] = 0;
+    let error = check(&execution, &Input::default(), |_, _| {}).unwrap_err().to_string();
+    let says = "the run needs 1 subcircuits of type 'add', and there are 0";
+    assert!(error.contains(says), "{error}");
+}
+
 /// Operations that fill up subcircuits, in all chips: they say nothing to anybody.
 #[test]
 fn filling_operations_satisfy_all_chips() {
