@@ -54,8 +54,8 @@ impl Alphabet {
     }
 }
 
-/// The maximum number of digits of a piece. Larger pieces need fewer rows, and tables of more rows. More
-/// than 20 binary or 12 ternary digits count as so many: a number of 23 digits exceeds 64 bits.
+/// The maximum number of digits of a piece. Larger pieces need fewer rows, and tables of more rows. Values
+/// above 20 binary or 12 ternary digits are clamped: a number of 23 digits exceeds 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
     /// Of pieces with two possible digits: tables of up to `2^binary` rows.

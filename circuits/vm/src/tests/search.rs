@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 
 const WORD: Word = Word(4);
 const MODULUS: i128 = 16;
-/// Of so many inputs, the control tries one.
+/// The control tries every fifth input.
 const STEP: usize = 5;
 
 /// A constraint between unknowns.
