@@ -2,11 +2,12 @@
 
 use crate::chips;
 use crate::isa::Chip;
-use crate::machine::{Input, Run, run};
+use crate::machine::REFRESH;
 use crate::op::Op;
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use crate::rows::Buses;
+use crate::run::{Input, Run, run};
 use crate::tables;
 use crate::template::Template;
 use crate::word::Word;
@@ -104,11 +105,13 @@ pub struct Counts {
 impl Counts {
     /// The counts that a run needs.
     pub fn of(run: &Run, program: &Program, input: &Input, sizes: Sizes) -> Self {
-        let chips = Chip::ALL.into_iter().map(|chip| run.count(chip).div_ceil(sizes.ops(chip)));
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let count = |ops: u64, size: usize| (ops as usize).div_ceil(size);
+        let chips = Chip::ALL.into_iter().map(|chip| count(run.count(chip), sizes.ops(chip)));
         let zero = image_end(program, sizes)..INPUT / 4;
         Self {
             chips: chips.collect(),
-            refresh: run.refreshes().div_ceil(sizes.refreshes()),
+            refresh: count(run.refreshes(), sizes.refreshes()),
             zero: run.memory.accessed(zero).count().div_ceil(sizes.zero()).max(1),
             input: input.private_words().len().div_ceil(sizes.input()),
         }
@@ -403,9 +406,9 @@ impl Circuit for Execution {
         instance: InstanceId,
     ) -> Result<Private, CircuitError> {
         let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
-        let slice = |list: &[Op], size: usize| {
-            let from = (number * size).min(list.len());
-            Values::Ops(list[from..(from + size).min(list.len())].to_vec())
+        let ops = |class: usize, size: usize| {
+            let range = (number * size) as u64..((number + 1) * size) as u64;
+            run.ops(&self.program, class, range).map(Values::Ops).map_err(|e| e.to_string())
         };
         let cells = |words: Vec<u32>| Values::Cells(Cells::of(run, words));
         let range = |start: u64, size: usize| -> Vec<u32> {
@@ -414,8 +417,8 @@ impl Circuit for Execution {
             (start..).take(size).collect()
         };
         Ok(Private(match part {
-            Part::Chip(chip) => slice(&run.ops[chip.index()], self.sizes.ops(chip)),
-            Part::Refresh => slice(&run.refreshes, self.sizes.refreshes()),
+            Part::Chip(chip) => ops(chip.index(), self.sizes.ops(chip))?,
+            Part::Refresh => ops(REFRESH, self.sizes.refreshes())?,
             Part::Image => cells(range(self.program.base.into(), self.sizes.image())),
             Part::Zero => {
                 let (all, size) = (self.zero_cells(run), self.sizes.zero());

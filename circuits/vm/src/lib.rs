@@ -28,6 +28,7 @@ mod op;
 mod parts;
 mod program;
 mod rows;
+mod run;
 mod tables;
 mod template;
 #[cfg(test)]
@@ -36,5 +37,6 @@ mod word;
 
 pub use circuit::{Counts, Execution, Plan, Private, Sizes};
 pub use isa::Chip;
-pub use machine::{Input, Run, RunError, Trap, TrapReason, run};
+pub use machine::{RunError, Trap, TrapReason};
 pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError};
+pub use run::{Input, Run, run};

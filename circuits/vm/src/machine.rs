@@ -1,9 +1,10 @@
-//! The executor: runs a program, and says what each chip must prove.
+//! The executor: one instruction after the other, with what each chip must prove of it.
 
 use crate::isa::{self, Chip, Decoded, Instruction, SINK};
-use crate::memory::{Cell, Memory};
+use crate::memory::Memory;
 use crate::op::Op;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::run::Input;
 use std::fmt::Write as _;
 
 /// The number of registers, the one that writes to x0 go to included.
@@ -18,29 +19,6 @@ pub(crate) const SYS_EXIT: u32 = 93;
 
 /// The largest gap between two accesses to a register, in ticks less one.
 const MAX_GAP: u64 = 0xffff;
-
-/// The input of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
-    /// The words that the verifier sees, at [`INPUT`].
-    pub public: Vec<u32>,
-    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words.
-    pub private: Vec<u8>,
-}
-
-impl Input {
-    /// The words in memory behind the public ones.
-    pub(crate) fn private_words(&self) -> Vec<u32> {
-        #[allow(clippy::cast_possible_truncation, reason = "`Machine::run` checks the size")]
-        let length = self.private.len() as u32;
-        let words = self.private.chunks(4).map(|chunk| {
-            let mut bytes = [0; 4];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            u32::from_le_bytes(bytes)
-        });
-        std::iter::once(length).chain(words).collect()
-    }
-}
 
 /// Why a program stopped without an exit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,108 +95,46 @@ pub(crate) struct Exit {
     pub(crate) gaps: [u16; 2],
 }
 
-/// A run that ended with an exit, and everything that its proof is about.
-#[derive(Clone, Debug)]
-pub struct Run {
-    pub(crate) exit: Exit,
-    /// The operations of each chip, in the order of [`Chip::ALL`].
-    pub(crate) ops: Vec<Vec<Op>>,
-    pub(crate) refreshes: Vec<Op>,
-    /// The registers at the end, and the ticks of the last accesses.
-    pub(crate) registers: [Cell; REGISTERS],
-    pub(crate) memory: Memory,
-    pub(crate) output: [u32; OUTPUT_WORDS],
-    /// The words of the input.
-    input: Vec<u32>,
-}
+/// The classes of operations: the chips in the order of [`Chip::ALL`], and refreshes.
+pub(crate) const CLASSES: usize = Chip::ALL.len() + 1;
 
-impl Run {
-    /// The value of a word of the input at the beginning; 0 elsewhere.
-    pub(crate) fn initial(&self, word: u32) -> u32 {
-        let place = word.checked_sub(INPUT / 4).map(|place| place as usize);
-        place.and_then(|place| self.input.get(place)).copied().unwrap_or(0)
-    }
-
-    /// The number of instructions, the last one included.
-    pub fn cycles(&self) -> u64 {
-        self.exit.cycle
-    }
-
-    /// The exit code.
-    pub fn exit_code(&self) -> u32 {
-        self.exit.code
-    }
-
-    /// The words of the output.
-    pub fn output(&self) -> &[u32; OUTPUT_WORDS] {
-        &self.output
-    }
-
-    /// The number of instructions of a chip.
-    pub fn count(&self, chip: Chip) -> usize {
-        self.ops[chip.index()].len()
-    }
-
-    /// The number of refreshes: accesses to a register that was not accessed for 2^14 cycles need one
-    /// each 2^14 cycles.
-    pub fn refreshes(&self) -> usize {
-        self.refreshes.len()
-    }
-}
+/// The class of refreshes.
+pub(crate) const REFRESH: usize = Chip::ALL.len();
 
 /// What a run is recorded with.
-trait Recorder {
-    fn op(&mut self, chip: Chip, op: Op);
-    fn refresh(&mut self, op: Op);
+pub(crate) trait Recorder {
+    /// Called with each operation, by its class.
+    fn op(&mut self, class: usize, op: Op);
 }
 
-struct All {
-    ops: Vec<Vec<Op>>,
-    refreshes: Vec<Op>,
+/// A register, with the tick of the last access to it; 0 is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Register {
+    pub(crate) value: u32,
+    pub(crate) time: u64,
 }
 
-impl Recorder for All {
-    fn op(&mut self, chip: Chip, op: Op) {
-        self.ops[chip.index()].push(op);
-    }
-
-    fn refresh(&mut self, op: Op) {
-        self.refreshes.push(op);
-    }
-}
-
-/// The registers and the memory.
-struct Machine<'a> {
-    program: &'a Program,
-    registers: [Cell; REGISTERS],
-    memory: Memory,
+/// What the machine remembers, besides the memory.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    /// The next instruction, and its cycle, from 1.
+    pub(crate) pc: u32,
+    pub(crate) cycle: u64,
+    pub(crate) registers: [Register; REGISTERS],
     /// The end of the input, as the address of a word.
-    input_end: u32,
+    pub(crate) input_end: u32,
 }
 
-/// Runs a program on an input, for at most `max_cycles`.
-///
-/// # Errors
-/// If the program traps, or has not ended by then, or the input is too large.
-pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
-    // Times of memory have 32 bits.
-    let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
-    let mut machine = Machine::new(program, input)?;
-    let mut all = All { ops: vec![Vec::new(); Chip::ALL.len()], refreshes: Vec::new() };
-    let exit = machine.run(max_cycles, &mut all)?;
-    let Machine { registers, memory, .. } = machine;
-    let output = std::array::from_fn(|i| {
-        #[allow(clippy::cast_possible_truncation, reason = "16 words")]
-        memory.get(OUTPUT / 4 + i as u32).value
-    });
-    let mut words = input.public.clone();
-    words.extend(input.private_words());
-    let All { ops, refreshes } = all;
-    Ok(Run { exit, ops, refreshes, registers, memory, output, input: words })
+/// The machine while it runs.
+pub(crate) struct Machine<'a> {
+    program: &'a Program,
+    pub(crate) state: State,
+    pub(crate) memory: Memory<'a>,
 }
 
 impl<'a> Machine<'a> {
-    fn new(program: &'a Program, input: &Input) -> Result<Self, RunError> {
+    /// The machine at the beginning.
+    pub(crate) fn new(program: &'a Program, input: &Input) -> Result<Self, RunError> {
         let mut memory = Memory::new();
         for (word, value) in (program.base..).zip(&program.image) {
             memory.cell(word).value = *value;
@@ -228,40 +144,49 @@ impl<'a> Machine<'a> {
         if words > most {
             return Err(RunError::Input { words, most });
         }
-        let mut end = INPUT / 4;
-        for value in input.public.iter().copied().chain(input.private_words()) {
-            memory.cell(end).value = value;
-            end += 1;
+        let mut input_end = INPUT / 4;
+        for value in input.words() {
+            memory.cell(input_end).value = value;
+            input_end += 1;
         }
-        let registers = [Cell::default(); REGISTERS];
-        Ok(Self { program, registers, memory, input_end: end })
+        let registers = [Register::default(); REGISTERS];
+        let state = State { pc: program.entry, cycle: 1, registers, input_end };
+        Ok(Self::at(program, state, memory))
     }
 
-    fn run(&mut self, max_cycles: u64, recorder: &mut impl Recorder) -> Result<Exit, Box<Trap>> {
-        let (mut pc, mut cycle) = (self.program.entry, 1);
-        loop {
-            let trap = |reason| Err(reason);
+    /// The machine as it was.
+    pub(crate) fn at(program: &'a Program, state: State, memory: Memory<'a>) -> Self {
+        Self { program, state, memory }
+    }
+
+    /// Runs until it exits, or has executed all cycles before `end`: then there is no exit yet.
+    pub(crate) fn run(
+        &mut self,
+        end: u64,
+        recorder: &mut impl Recorder,
+    ) -> Result<Option<Exit>, Box<Trap>> {
+        let State { mut pc, mut cycle, .. } = self.state;
+        while cycle < end {
             let stepped = match self.program.decoded(pc) {
-                _ if cycle > max_cycles => trap(TrapReason::TooLong(max_cycles)),
-                None => trap(TrapReason::NoCode),
-                Some(Decoded::Illegal) => {
-                    trap(TrapReason::Illegal(self.program.word(pc).unwrap_or(0)))
-                }
-                Some(Decoded::Exit) => {
-                    let call = self.registers[A7 as usize].value;
-                    if call == SYS_EXIT {
-                        let code = self.registers[A0 as usize].value;
-                        let gaps =
-                            [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
-                        return Ok(Exit { cycle, pc, code, gaps });
-                    }
-                    trap(TrapReason::UnknownCall(call))
-                }
                 Some(Decoded::One(instruction)) => {
                     self.step(pc, cycle, instruction, None, recorder)
                 }
                 Some(Decoded::Branch(instruction, outcomes)) => {
                     self.step(pc, cycle, instruction, Some(outcomes), recorder)
+                }
+                None => Err(TrapReason::NoCode),
+                Some(Decoded::Illegal) => {
+                    Err(TrapReason::Illegal(self.program.word(pc).unwrap_or(0)))
+                }
+                Some(Decoded::Exit) => {
+                    let call = self.state.registers[A7 as usize].value;
+                    if call == SYS_EXIT {
+                        let code = self.state.registers[A0 as usize].value;
+                        let gaps =
+                            [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
+                        return Ok(Some(Exit { cycle, pc, code, gaps }));
+                    }
+                    Err(TrapReason::UnknownCall(call))
                 }
             };
             match stepped {
@@ -270,22 +195,19 @@ impl<'a> Machine<'a> {
             }
             cycle += 1;
         }
+        (self.state.pc, self.state.cycle) = (pc, cycle);
+        Ok(None)
     }
 
     /// An access to a register: the gap since the last one, after the refreshes that it needs.
     #[inline]
     fn touch(&mut self, register: u8, cycle: u64, place: u64, recorder: &mut impl Recorder) -> u16 {
         let tick = 4 * cycle + place;
-        let cell = &mut self.registers[register as usize];
+        let cell = &mut self.state.registers[register as usize];
         while tick - cell.time - 1 > MAX_GAP {
-            recorder.refresh(Op {
-                enabled: true,
-                time: cell.time,
-                rs1: register,
-                x: cell.value,
-                gaps: [u16::MAX, 0, 0],
-                ..Op::default()
-            });
+            let (time, x, gaps) = (cell.time, cell.value, [u16::MAX, 0, 0]);
+            let op = Op { enabled: true, time, rs1: register, x, gaps, ..Op::default() };
+            recorder.op(REFRESH, op);
             cell.time += MAX_GAP + 1;
         }
         #[allow(clippy::cast_possible_truncation, reason = "at most 0xffff")]
@@ -308,10 +230,10 @@ impl<'a> Machine<'a> {
         let mut op =
             Op { enabled: true, time: cycle, pc, variant, rs1, rs2, rd, imm, ..Op::default() };
         if chip.reads_x() {
-            op.x = self.registers[rs1 as usize].value;
+            op.x = self.state.registers[rs1 as usize].value;
         }
         if chip.reads_y() {
-            op.y = self.registers[rs2 as usize].value;
+            op.y = self.state.registers[rs2 as usize].value;
         }
         // Everything that may trap comes before the first access.
         let mut next = pc.wrapping_add(4);
@@ -351,9 +273,9 @@ impl<'a> Machine<'a> {
             let cell = self.memory.cell(address / 4);
             op.word = cell.value;
             #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
-            let gap = (cycle - cell.time - 1) as u32;
-            op.word_gap = gap;
-            cell.time = cycle;
+            let now = cycle as u32;
+            op.word_gap = now - cell.time - 1;
+            cell.time = now;
         }
         if chip.reads_x() {
             op.gaps[0] = self.touch(rs1, cycle, 0, recorder);
@@ -362,10 +284,10 @@ impl<'a> Machine<'a> {
             op.gaps[1] = self.touch(rs2, cycle, 1, recorder);
         }
         if chip.writes() {
-            op.old = self.registers[rd as usize].value;
+            op.old = self.state.registers[rd as usize].value;
             op.gaps[2] = self.touch(rd, cycle, 2, recorder);
             debug_assert!(rd > 0 && rd <= SINK);
-            self.registers[rd as usize].value = result(chip, &op);
+            self.state.registers[rd as usize].value = result(chip, &op);
         }
         match chip {
             Chip::StoreWord => self.memory.cell(op.address() / 4).value = op.y,
@@ -376,7 +298,7 @@ impl<'a> Machine<'a> {
             }
             _ => {}
         }
-        recorder.op(chip, op);
+        recorder.op(chip.index(), op);
         Ok(next)
     }
 
@@ -384,18 +306,19 @@ impl<'a> Machine<'a> {
         #[allow(clippy::cast_possible_truncation, reason = "16 words")]
         let output = OUTPUT / 4..OUTPUT / 4 + OUTPUT_WORDS as u32;
         (self.program.base..INPUT / 4).contains(&word)
-            || (INPUT / 4..self.input_end).contains(&word)
+            || (INPUT / 4..self.state.input_end).contains(&word)
             || output.contains(&word)
     }
 
-    fn trap(&self, reason: TrapReason, pc: u32, cycle: u64) -> Trap {
+    /// The trap that an instruction ends the run with.
+    pub(crate) fn trap(&self, reason: TrapReason, pc: u32, cycle: u64) -> Trap {
         let place = match self.program.symbol(pc) {
             Some((name, 0)) => format!(" ({name})"),
             Some((name, offset)) => format!(" ({name} + {offset:#x})"),
             None => String::new(),
         };
         let mut registers = String::new();
-        for (number, cell) in self.registers[..32].iter().enumerate() {
+        for (number, cell) in self.state.registers[..32].iter().enumerate() {
             if cell.value != 0 {
                 // Writing to a string does not fail.
                 let _ = write!(registers, " x{number}={:#x}", cell.value);

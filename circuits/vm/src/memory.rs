@@ -1,29 +1,58 @@
 //! The memory of the machine while it runs, in pages.
 
+use std::sync::Arc;
+
 /// The number of words of a page.
 const WORDS: usize = 1 << 10;
 
 /// The number of pages of all addresses below 2^30, above which there is nothing.
 const PAGES: usize = 1 << 18;
 
-/// A word, and the cycle of the last access to it; 0 is the beginning.
+/// A word, and the cycle of the last access to it; 0 is the beginning. Cycles are below 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) value: u32,
-    pub(crate) time: u64,
+    pub(crate) time: u32,
 }
+
+type Page = [Cell; WORDS];
+
+/// The pages of a memory at some time, by their places. Those that did not change since the snapshot before
+/// are shared with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot(Vec<Arc<Page>>);
 
 /// All words of the memory. Those that were never written are zero.
 #[derive(Clone, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct Memory<'a> {
     /// The place of each page plus one, or zero.
     places: Vec<u32>,
-    pages: Vec<[Cell; WORDS]>,
+    pages: Vec<Page>,
+    /// Whether a page was accessed since the last snapshot.
+    changed: Vec<bool>,
+    /// Where pages come from that are not there yet.
+    before: Option<(&'a Memory<'static>, &'a Snapshot)>,
 }
 
-impl Memory {
+impl<'a> Memory<'a> {
     pub(crate) fn new() -> Self {
-        Self { places: vec![0; PAGES], pages: Vec::new() }
+        Self { places: vec![0; PAGES], pages: Vec::new(), changed: Vec::new(), before: None }
+    }
+
+    /// The memory of a snapshot of `memory`, whose pages are copied when they are accessed.
+    pub(crate) fn at(memory: &'a Memory<'static>, snapshot: &'a Snapshot) -> Self {
+        Self { before: Some((memory, snapshot)), ..Self::new() }
+    }
+
+    /// Keeps the memory as it is; `last` is the snapshot before, or none.
+    pub(crate) fn snapshot(&mut self, last: &Snapshot) -> Snapshot {
+        let changed = std::mem::replace(&mut self.changed, vec![false; self.pages.len()]);
+        let pages = self.pages.iter().zip(changed).enumerate();
+        let pages = pages.map(|(place, (page, changed))| match last.0.get(place) {
+            Some(page) if !changed => page.clone(),
+            _ => Arc::new(*page),
+        });
+        Snapshot(pages.collect())
     }
 
     /// The cell of a word, by the word's address, which is below 2^28.
@@ -31,14 +60,33 @@ impl Memory {
     pub(crate) fn cell(&mut self, word: u32) -> &mut Cell {
         let (page, at) = (word as usize / WORDS, word as usize % WORDS);
         if self.places[page] == 0 {
-            self.pages.push([Cell::default(); WORDS]);
-            #[allow(clippy::cast_possible_truncation, reason = "at most 2^18 pages")]
-            let place = self.pages.len() as u32;
-            self.places[page] = place;
+            self.open(page);
         }
-        &mut self.pages[self.places[page] as usize - 1][at]
+        let place = self.places[page] as usize - 1;
+        self.changed[place] = true;
+        &mut self.pages[place][at]
     }
 
+    /// The memory without what it came from: pages that were not accessed are zero.
+    pub(crate) fn into_own(self) -> Memory<'static> {
+        Memory { places: self.places, pages: self.pages, changed: self.changed, before: None }
+    }
+
+    #[cold]
+    fn open(&mut self, page: usize) {
+        let before = self.before.and_then(|(memory, snapshot)| {
+            let place = memory.places[page].checked_sub(1)?;
+            snapshot.0.get(place as usize).map(|page| **page)
+        });
+        self.pages.push(before.unwrap_or([Cell::default(); WORDS]));
+        self.changed.push(true);
+        #[allow(clippy::cast_possible_truncation, reason = "at most 2^18 pages")]
+        let place = self.pages.len() as u32;
+        self.places[page] = place;
+    }
+}
+
+impl Memory<'static> {
     /// A cell as it is; zero at the beginning if there is none.
     pub(crate) fn get(&self, word: u32) -> Cell {
         match self.places[word as usize / WORDS] {

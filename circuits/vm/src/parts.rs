@@ -2,9 +2,10 @@
 
 use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};
 use crate::isa::{EXIT, OPCODE};
-use crate::machine::{A0, A7, Exit, REGISTERS, Run, SYS_EXIT};
+use crate::machine::{A0, A7, Exit, REGISTERS, SYS_EXIT};
 use crate::program::{OUTPUT, OUTPUT_WORDS};
 use crate::rows::Buses;
+use crate::run::Run;
 use crate::word::{number, power};
 use ark_ff::{One, Zero};
 use ark_r1cs_std::fields::fp::FpVar;
@@ -40,7 +41,7 @@ impl Cells {
             // The boundary reads the output at the end.
             #[allow(clippy::cast_possible_truncation, reason = "16 words")]
             let is_output = (output..output + OUTPUT_WORDS as u32).contains(&address);
-            let time = if is_output { end } else { cell.time };
+            let time = if is_output { end } else { cell.time.into() };
             let initial = run.initial(address);
             CellValues { address, time, value: cell.value, initial }
         };
@@ -172,7 +173,7 @@ impl BoundaryValues {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let output = (OUTPUT / 4..)
             .zip(run.output)
-            .map(|(word, value)| (value, (cycle - run.memory.get(word).time) as u32))
+            .map(|(word, value)| (value, cycle as u32 - run.memory.get(word).time))
             .collect();
         Self { cycle, pc, code, gaps, registers, output }
     }

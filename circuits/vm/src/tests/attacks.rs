@@ -4,8 +4,9 @@
 use super::assembler::*;
 use super::instructions::execution;
 use crate::circuit::{Execution, Plan, Private};
-use crate::machine::Run;
+use crate::machine::{CLASSES, REFRESH};
 use crate::op::Op;
+use crate::run::Run;
 use crate::{Chip, Input};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
@@ -35,6 +36,8 @@ impl Circuit for Forged {
         values: &mut WireValues,
     ) -> Result<Run, CircuitError> {
         let mut run = self.0.execute(plan, input, values)?;
+        let all = |class| run.ops(&self.0.program, class, 0..u64::MAX).unwrap();
+        run.forged = Some((0..CLASSES).map(all).collect());
         self.1(&mut run);
         self.0.publish(plan, input, &run, values);
         Ok(run)
@@ -88,9 +91,14 @@ fn refused(words: &[u32], input: &Input, lie: Lie) -> Refused {
     }
 }
 
+/// The operations, which a lie may change.
+fn forged(run: &mut Run) -> &mut Vec<Vec<Op>> {
+    run.forged.as_mut().unwrap()
+}
+
 /// The operation of a cycle.
 fn at(run: &mut Run, cycle: u64) -> &mut Op {
-    run.ops.iter_mut().flatten().find(|op| op.time == cycle).unwrap()
+    forged(run).iter_mut().take(REFRESH).flatten().find(|op| op.time == cycle).unwrap()
 }
 
 /// A register ends with another value, last accessed at a tick.
@@ -152,7 +160,7 @@ fn lies_are_refused() {
             &two,
             &none,
             |run| {
-                run.ops[Chip::AddImm as usize - 1].clear();
+                forged(run)[Chip::AddImm.index()].clear();
                 last(run, 5, 6, 1);
                 last(run, 7, 0, 0);
             },

@@ -6,5 +6,6 @@ mod attacks;
 mod instructions;
 mod pinned;
 mod program;
+mod replay;
 mod run;
 mod search;

@@ -1,0 +1,231 @@
+//! Runs: the first pass, which counts, and replays of parts of it, which say what a subcircuit proves.
+
+use crate::isa::Chip;
+use crate::machine::TrapReason;
+use crate::machine::{
+    CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State,
+};
+use crate::memory::{Memory, Snapshot};
+use crate::op::Op;
+use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use std::ops::Range;
+
+/// The number of cycles between two checkpoints, from each of which a run can be replayed.
+const SPACING: u64 = 1 << 18;
+
+/// The number of cycles of a replay after which it looks whether it has all.
+const STRIDE: u64 = 1 << 12;
+
+/// The input of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    /// The words that the verifier sees, at [`INPUT`].
+    pub public: Vec<u32>,
+    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words.
+    pub private: Vec<u8>,
+}
+
+impl Input {
+    /// The words in memory behind the public ones.
+    pub(crate) fn private_words(&self) -> Vec<u32> {
+        #[allow(clippy::cast_possible_truncation, reason = "`Machine::new` checks the size")]
+        let length = self.private.len() as u32;
+        let words = self.private.chunks(4).map(|chunk| {
+            let mut bytes = [0; 4];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            u32::from_le_bytes(bytes)
+        });
+        std::iter::once(length).chain(words).collect()
+    }
+
+    /// All words in memory.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
+        self.public.iter().copied().chain(self.private_words())
+    }
+}
+
+/// The numbers of operations of all classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals([u64; CLASSES]);
+
+impl Recorder for Totals {
+    #[inline]
+    fn op(&mut self, class: usize, _: Op) {
+        self.0[class] += 1;
+    }
+}
+
+/// A place in a run from which it can be replayed.
+#[derive(Clone, Debug)]
+struct Checkpoint {
+    state: State,
+    memory: Snapshot,
+    /// The operations before it.
+    totals: Totals,
+}
+
+/// A run that ended with an exit, and everything that its proof is about. Operations are not kept: those
+/// that a subcircuit proves are found by replaying the part of the run that they are in.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(crate) exit: Exit,
+    checkpoints: Vec<Checkpoint>,
+    totals: Totals,
+    /// The registers at the end, and the ticks of the last accesses.
+    pub(crate) registers: [Register; REGISTERS],
+    pub(crate) memory: Memory<'static>,
+    pub(crate) output: [u32; OUTPUT_WORDS],
+    /// The words of the input.
+    input: Vec<u32>,
+    /// What a prover that lies says instead.
+    #[cfg(test)]
+    pub(crate) forged: Option<Vec<Vec<Op>>>,
+}
+
+/// Runs a program on an input, for at most `max_cycles`.
+///
+/// # Errors
+/// If the program traps, or has not ended by then, or the input is too large.
+pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
+    run_with_checkpoints(program, input, max_cycles, SPACING)
+}
+
+/// [`run`] with a checkpoint each `spacing` cycles, on which nothing else depends.
+pub(crate) fn run_with_checkpoints(
+    program: &Program,
+    input: &Input,
+    max_cycles: u64,
+    spacing: u64,
+) -> Result<Run, RunError> {
+    // Times of memory have 32 bits.
+    let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
+    let mut machine = Machine::new(program, input)?;
+    let (mut totals, mut checkpoints) = (Totals::default(), Vec::<Checkpoint>::new());
+    let exit = loop {
+        let none = Snapshot::default();
+        let last = checkpoints.last().map_or(&none, |checkpoint| &checkpoint.memory);
+        let memory = machine.memory.snapshot(last);
+        checkpoints.push(Checkpoint { state: machine.state.clone(), memory, totals });
+        let State { pc, cycle, .. } = machine.state;
+        if cycle > max_cycles {
+            return Err(Box::new(machine.trap(TrapReason::TooLong(max_cycles), pc, cycle)).into());
+        }
+        let end = cycle.saturating_add(spacing).min(max_cycles + 1);
+        if let Some(exit) = machine.run(end, &mut totals)? {
+            break exit;
+        }
+    };
+    let (memory, registers) = (machine.memory, machine.state.registers);
+    // The memory of the first pass comes from no snapshot.
+    let memory = memory.into_own();
+    let output = std::array::from_fn(|i| {
+        #[allow(clippy::cast_possible_truncation, reason = "16 words")]
+        memory.get(OUTPUT / 4 + i as u32).value
+    });
+    let input = input.words().collect();
+    Ok(Run {
+        exit,
+        checkpoints,
+        totals,
+        registers,
+        memory,
+        output,
+        input,
+        #[cfg(test)]
+        forged: None,
+    })
+}
+
+/// Keeps the operations of one class with their numbers in a range.
+struct Select {
+    class: usize,
+    range: Range<u64>,
+    /// The number of the next operation of the class.
+    next: u64,
+    ops: Vec<Op>,
+}
+
+impl Recorder for Select {
+    #[inline]
+    fn op(&mut self, class: usize, op: Op) {
+        if class == self.class {
+            if self.range.contains(&self.next) {
+                self.ops.push(op);
+            }
+            self.next += 1;
+        }
+    }
+}
+
+impl Run {
+    /// The value of a word of the input at the beginning; 0 elsewhere.
+    pub(crate) fn initial(&self, word: u32) -> u32 {
+        let place = word.checked_sub(INPUT / 4).map(|place| place as usize);
+        place.and_then(|place| self.input.get(place)).copied().unwrap_or(0)
+    }
+
+    /// The number of instructions, the last one included.
+    pub fn cycles(&self) -> u64 {
+        self.exit.cycle
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> u32 {
+        self.exit.code
+    }
+
+    /// The words of the output.
+    pub fn output(&self) -> &[u32; OUTPUT_WORDS] {
+        &self.output
+    }
+
+    /// The number of instructions of a chip.
+    pub fn count(&self, chip: Chip) -> u64 {
+        self.totals.0[chip.index()]
+    }
+
+    /// The number of refreshes: accesses to a register that was not accessed for 2^14 cycles need one
+    /// each 2^14 cycles.
+    pub fn refreshes(&self) -> u64 {
+        self.totals.0[REFRESH]
+    }
+
+    /// The operations of a class with their numbers in a range, as far as there are any, from replays of
+    /// the parts of the run that have some of them.
+    ///
+    /// # Errors
+    /// If the program is not the one that ran.
+    pub(crate) fn ops(
+        &self,
+        program: &Program,
+        class: usize,
+        range: Range<u64>,
+    ) -> Result<Vec<Op>, RunError> {
+        #[cfg(test)]
+        if let Some(forged) = &self.forged {
+            let ops = forged[class].iter().zip(0u64..);
+            return Ok(ops.filter(|(_, at)| range.contains(at)).map(|(op, _)| *op).collect());
+        }
+        let mut select = Select { class, range, next: 0, ops: Vec::new() };
+        for (at, checkpoint) in self.checkpoints.iter().enumerate() {
+            let behind = self.checkpoints.get(at + 1);
+            let totals = behind.map_or(self.totals, |next| next.totals);
+            select.next = checkpoint.totals.0[class];
+            let is_in = select.next < select.range.end
+                && totals.0[class] > select.range.start.max(select.next);
+            if !is_in {
+                continue;
+            }
+            let memory = Memory::at(&self.memory, &checkpoint.memory);
+            let mut machine = Machine::at(program, checkpoint.state.clone(), memory);
+            let end = behind.map_or(self.exit.cycle + 1, |next| next.state.cycle);
+            while machine.state.cycle < end && select.next < select.range.end {
+                let stride = end.min(machine.state.cycle + STRIDE);
+                if machine.run(stride, &mut select)?.is_some() {
+                    break;
+                }
+            }
+        }
+        Ok(select.ops)
+    }
+}

@@ -1,0 +1,61 @@
+//! Replays find the operations of the first pass, whatever the checkpoints.
+
+use super::assembler::*;
+use crate::machine::{CLASSES, Machine, REFRESH, Recorder};
+use crate::op::Op;
+use crate::run::run_with_checkpoints;
+use crate::{Input, Program};
+
+/// Everything that happens.
+struct All(Vec<Vec<Op>>);
+
+impl Recorder for All {
+    fn op(&mut self, class: usize, op: Op) {
+        self.0[class].push(op);
+    }
+}
+
+/// Writes to a page, waits until registers need refreshes, and reads it and others again.
+fn words() -> Vec<u32> {
+    let mut words = vec![lui(5, 0x1100_0000), li(7, 9), store(2, 7, 5, 0)];
+    words.extend([lui(6, 0x3000), addi(6, 6, -1), branch(1, 6, 0, -4)]);
+    words.extend([load(2, 8, 5, 0), lui(9, 0x1000), r(0, 0, 9, 9, 5), store(2, 8, 9, 16)]);
+    words.extend([li(10, 4), load(2, 11, 9, 16), addi(10, 10, -1), branch(1, 10, 0, -8)]);
+    words.extend([lui(6, 0x5000), addi(6, 6, -1), branch(1, 6, 0, -4), store(2, 5, 5, 0)]);
+    words.extend(exit());
+    words
+}
+
+#[test]
+fn replays_find_all_operations() {
+    let program = Program::from_elf(&program(&words())).unwrap();
+    let input = Input { public: vec![3], private: vec![1, 2, 3] };
+    let mut all = All(vec![Vec::new(); CLASSES]);
+    let mut machine = Machine::new(&program, &input).unwrap();
+    machine.run(1 << 20, &mut all).unwrap().unwrap();
+    assert!(all.0[REFRESH].len() > 2, "{}", all.0[REFRESH].len());
+    for spacing in [1000, 4096, 4097, 30_000, 1 << 18] {
+        let run = run_with_checkpoints(&program, &input, 1 << 20, spacing).unwrap();
+        for (class, ops) in all.0.iter().enumerate() {
+            let found = |range| run.ops(&program, class, range).unwrap();
+            assert_eq!(&found(0..u64::MAX), ops, "{class} {spacing}");
+            // Pieces of no common size with anything else, to the end and beyond.
+            let pieces = (0..12u64).flat_map(|at| found(at * 5003..(at + 1) * 5003));
+            assert_eq!(&pieces.collect::<Vec<_>>(), ops, "{class} {spacing}");
+        }
+    }
+}
+
+#[test]
+fn runs_end_where_their_cycles_do() {
+    let program = Program::from_elf(&program(&words())).unwrap();
+    let cycles = run_with_checkpoints(&program, &Input::default(), 1 << 20, 77).unwrap().cycles();
+    for spacing in [cycles - 1, cycles, cycles + 1, 100] {
+        let run = |most| run_with_checkpoints(&program, &Input::default(), most, spacing);
+        assert_eq!(run(cycles).unwrap().cycles(), cycles);
+        let error = run(cycles - 1).unwrap_err().to_string();
+        let says =
+            format!("in cycle {cycles}: the program has not ended after {} cycles", cycles - 1);
+        assert!(error.contains(&says), "{error}");
+    }
+}
