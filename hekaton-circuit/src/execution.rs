@@ -5,6 +5,7 @@ use crate::ids::InstanceId;
 use crate::layout::Layout;
 use crate::layout_error::LayoutError;
 use crate::library::memory::Access;
+use crate::library::table::TableSpec;
 use crate::library::{BusKind, LibraryInput, LibraryType};
 use crate::look_ups::Counts;
 use crate::panics::{CircuitPanic, Failure};
@@ -185,15 +186,7 @@ impl<'r> Execution<'r> {
             Some(BusKind::Table(table)) => {
                 let instance = instance.index();
                 let counts = self.counts().ok_or(ExecutionError::Uncounted { instance })?;
-                let counts = counts.of(kind.bus);
-                let (rows, starts) = table.starts();
-                let start = starts.get(part).copied().unwrap_or_default();
-                // The last instance repeats rows of the one before, which count there.
-                let first = starts.get(part.wrapping_sub(1)).map_or(0, |before| before + rows);
-                let count = |row: usize| {
-                    if row < first { 0 } else { counts.get(row).copied().unwrap_or(0) }
-                };
-                Ok(LibraryInput::Counts((start..start + rows).map(count).collect()))
+                Ok(of_table(table, part, counts.of(kind.bus)))
             }
             _ => Ok(LibraryInput::Cells(self.values.memories.cells(kind, part))),
         }
@@ -202,5 +195,30 @@ impl<'r> Execution<'r> {
     /// The public values, in the order of their declaration.
     pub fn public(&self, layout: &Layout) -> Vec<Fr> {
         self.values.public(layout)
+    }
+}
+
+/// How often the rows of one instance of a table are looked up.
+fn of_table(table: &TableSpec, part: usize, counts: &[u64]) -> LibraryInput {
+    let (rows, starts) = table.starts();
+    let start = starts.get(part).copied().unwrap_or_default();
+    // The last instance repeats rows of the one before, which count there.
+    let first = starts.get(part.wrapping_sub(1)).map_or(0, |before| before + rows);
+    let count = |row: usize| if row < first { 0 } else { counts.get(row).copied().unwrap_or(0) };
+    LibraryInput::Counts((start..start + rows).map(count).collect())
+}
+
+impl Counts {
+    /// The private input of an instance of a table, which follows from the counts alone; none for other
+    /// instances.
+    pub fn private_input(&self, layout: &Layout, instance: InstanceId) -> Option<PrivateInput> {
+        let kind = layout.library(layout.type_of(instance))?;
+        match &layout.buses.get(kind.bus.index())?.kind {
+            BusKind::Table(table) => {
+                let input = of_table(table, layout.part(instance), self.of(kind.bus));
+                Some(PrivateInput::new(input))
+            }
+            BusKind::Raw | BusKind::Ram(_) => None,
+        }
     }
 }

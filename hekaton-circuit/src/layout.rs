@@ -194,6 +194,11 @@ impl Layout {
         self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Table(_)))
     }
 
+    /// Whether there are memories of the library, whose cells the whole execution fills.
+    pub fn has_memories(&self) -> bool {
+        self.buses.iter().any(|bus| matches!(bus.kind, BusKind::Ram(_)))
+    }
+
     /// What the library makes of a type, if it is not the author's.
     pub(crate) fn library(&self, kind: TypeId) -> Option<LibraryType> {
         self.declared.get(kind.index())?.library

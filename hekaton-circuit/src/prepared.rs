@@ -255,11 +255,10 @@ impl<'a> PreparedCircuit<'a> {
         Ok(Execution::new(private, values))
     }
 
-    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution. With buses
-    /// it never does: masks depend on the private inputs of all subcircuits, which the coordinator
-    /// must have (spec: zero-knowledge#randomness).
+    /// Whether [`execute_range`](Self::execute_range) does less than the whole execution. With memories
+    /// it never does: the last accesses to their cells may be anywhere.
     pub fn executes_ranges(&self) -> bool {
-        self.code.executes_ranges() && !self.layout.has_buses()
+        self.code.executes_ranges() && !self.layout.has_memories()
     }
 
     /// Executes only what a range of instances needs, and keeps only the values in their slots.

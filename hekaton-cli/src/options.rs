@@ -325,8 +325,8 @@ pub(crate) struct Ranks {
     pub(crate) schedule: ScheduleOption,
     /// Who executes the circuit: root: rank 0, which sends each subcircuit its values; ranks: each
     /// rank its own part, so all of them read FILE; auto: ranks, with more than 8 of them and a
-    /// circuit that can execute a part of itself. In a circuit with look-ups or memories it is always
-    /// root, which needs all private inputs
+    /// circuit that can execute a part of itself. In a circuit with memories it is always root, because
+    /// the last access to a cell may be in any part
     #[arg(long, value_enum, default_value_t = ExecuteOption::Auto, requires = "mpi")]
     pub(crate) execute: ExecuteOption,
     /// The same as --execute ranks: each rank reads the values of its parts in the witness FILE

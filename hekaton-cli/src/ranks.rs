@@ -148,8 +148,8 @@ pub(crate) fn design(ranks: u64) -> Design {
 /// Who executes the circuit. It is the same on all ranks.
 fn executes(options: &Ranks, circuit: &PreparedCircuit<'_>, size: usize) -> Executes {
     match options.execute {
-        // Masks of a circuit with buses depend on all private inputs, which rank 0 must have.
-        _ if circuit.layout().has_buses() => Executes::Root,
+        // The last accesses to the cells of a memory may be in any slice.
+        _ if circuit.layout().has_memories() => Executes::Root,
         _ if options.witness_on_ranks => Executes::Ranks,
         ExecuteOption::Root => Executes::Root,
         ExecuteOption::Ranks => Executes::Ranks,

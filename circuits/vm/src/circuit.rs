@@ -1,13 +1,14 @@
 //! The circuit of a program: opcode chips, registers, memory, boundary and tables.
 
 use crate::chips;
+use crate::input::Input;
 use crate::isa::Chip;
 use crate::machine::REFRESH;
 use crate::op::Op;
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use crate::rows::Buses;
-use crate::run::{Input, Run, run};
+use crate::run::{Run, run};
 use crate::tables;
 use crate::template::Template;
 use crate::word::Word;
@@ -290,6 +291,10 @@ impl Circuit for Execution {
     type Plan = Plan;
     type Trace = Run;
     type Private = Private;
+
+    /// The first pass is native, and each rank makes it itself; it replays only what its subcircuits
+    /// prove, so no operation is ever sent.
+    const EXECUTES_RANGES: bool = true;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
         self.check()?;

@@ -21,6 +21,7 @@
 mod chips;
 mod circuit;
 mod form;
+mod input;
 mod isa;
 mod machine;
 mod memory;
@@ -36,7 +37,8 @@ mod tests;
 mod word;
 
 pub use circuit::{Counts, Execution, Plan, Private, Sizes};
+pub use input::Input;
 pub use isa::Chip;
 pub use machine::{RunError, Trap, TrapReason};
 pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError};
-pub use run::{Input, Run, run};
+pub use run::{Run, run};

@@ -1,10 +1,10 @@
 //! The executor: one instruction after the other, with what each chip must prove of it.
 
+use crate::input::Input;
 use crate::isa::{self, Chip, Decoded, Instruction, SINK};
 use crate::memory::Memory;
 use crate::op::Op;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
-use crate::run::Input;
 use std::fmt::Write as _;
 
 /// The number of registers, the one that writes to x0 go to included.

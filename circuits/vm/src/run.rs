@@ -1,5 +1,6 @@
 //! Runs: the first pass, which counts, and replays of parts of it, which say what a subcircuit proves.
 
+use crate::input::Input;
 use crate::isa::Chip;
 use crate::machine::TrapReason;
 use crate::machine::{
@@ -15,34 +16,6 @@ const SPACING: u64 = 1 << 18;
 
 /// The number of cycles of a replay after which it looks whether it has all.
 const STRIDE: u64 = 1 << 12;
-
-/// The input of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
-    /// The words that the verifier sees, at [`INPUT`].
-    pub public: Vec<u32>,
-    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words.
-    pub private: Vec<u8>,
-}
-
-impl Input {
-    /// The words in memory behind the public ones.
-    pub(crate) fn private_words(&self) -> Vec<u32> {
-        #[allow(clippy::cast_possible_truncation, reason = "`Machine::new` checks the size")]
-        let length = self.private.len() as u32;
-        let words = self.private.chunks(4).map(|chunk| {
-            let mut bytes = [0; 4];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            u32::from_le_bytes(bytes)
-        });
-        std::iter::once(length).chain(words).collect()
-    }
-
-    /// All words in memory.
-    pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
-        self.public.iter().copied().chain(self.private_words())
-    }
-}
 
 /// The numbers of operations of all classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

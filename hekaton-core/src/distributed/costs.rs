@@ -20,7 +20,7 @@ use crate::protocol::ProveError;
 use crate::protocol::ProveOptions;
 use crate::protocol::coordinator::{Coordinator, CoordinatorError};
 use crate::protocol::engine::{Engine, Round};
-use crate::protocol::executed::{Executed, SliceSummary, Values, execution_digest};
+use crate::protocol::executed::{Executed, OnRanks, SliceSummary, Values, execution_digest};
 use crate::protocol::messages::{Commitment, Job, Mark, Message, ProofResponse, ProveRound};
 use crate::protocol::session::Session;
 use crate::protocol::worker::Worker;
@@ -76,7 +76,7 @@ pub fn slices(
     let layout = circuit.layout();
     let (execution, key) = (circuit.execute()?, [7; 32]);
     let cpu = process_cpu_seconds();
-    let summary = SliceSummary::new(layout, &execution, 0..layout.instances(), &key, pool);
+    let summary = SliceSummary::new(circuit, &execution, 0..layout.instances(), &key, pool)?;
     let ranks = process_cpu_seconds() - cpu;
     let message = Told { summary, times: Times::default() }.encode();
     let cpu = process_cpu_seconds();
@@ -84,7 +84,7 @@ pub fn slices(
     let sums = told.iter().map(|slices| {
         let public = public_values(layout, slices).unwrap_or_default();
         let balanced = is_balanced(&key, keys, &public, slices);
-        (balanced, execution_digest(&keys.verifying.digest(), &slices[0].digests, None))
+        (balanced, execution_digest(&keys.verifying.digest(), &slices[0].digests))
     });
     std::hint::black_box(sums.collect::<Vec<_>>());
     Ok(SliceCost { ranks, root: process_cpu_seconds() - cpu })
@@ -135,7 +135,7 @@ pub fn rounds(
     Coordinator::check(circuit, keys, &**pool, pool.threads())?;
     let mut executed = Executed::here(circuit, &**pool).map_err(CoordinatorError::from)?;
     if executes == Executes::Ranks {
-        executed.values = Values::OnRanks(circuit);
+        executed.values = Values::OnRanks(OnRanks::new(circuit));
     }
     let coordinator = Coordinator::of(circuit, keys, executed);
     let silent = Recorder::silent();

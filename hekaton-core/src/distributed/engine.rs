@@ -169,9 +169,8 @@ impl Engine for RankEngine {
         keys: &ProverKeys,
     ) -> Result<Executed<'c>, ProveError> {
         match self.executes {
-            // Masks of a circuit with buses depend on all private inputs, so rank 0 must have them
-            // (spec: zero-knowledge#randomness).
-            Executes::Ranks if !circuit.layout().has_buses() => {
+            // The last accesses to the cells of a memory may be in any slice.
+            Executes::Ranks if !circuit.layout().has_memories() => {
                 let inner = &mut *self.inner.borrow_mut();
                 execute_on_ranks(inner, circuit, keys, self.pool(), self.deadline())
             }

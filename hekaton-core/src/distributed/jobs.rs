@@ -3,11 +3,11 @@
 
 use super::message::{Writer, flag};
 use crate::encoding::{DecodeError, Reader};
-use crate::protocol::executed::{InstanceDigest, digest_of, instance_id as id};
+use crate::protocol::executed::{InstanceDigest, digest_with, instance_id as id};
 use crate::protocol::messages::{Job, OwnJob};
 use crate::randomness::InstanceRandomness;
 use hekaton_arith::Fr;
-use hekaton_circuit::{Execution, Layout, Masking, PreparedCircuit, PrivateInput};
+use hekaton_circuit::{Execution, Masking, PreparedCircuit, PrivateInput};
 use std::ops::Range;
 
 /// The values of one instance's slots, masks excluded, and its private input.
@@ -26,20 +26,27 @@ pub(crate) struct Slice<'c> {
 
 impl Slice<'_> {
     /// What a job of the slice needs.
-    pub(crate) fn take(&self, layout: &Layout, instance: usize) -> Result<Taken, String> {
+    pub(crate) fn take(
+        &self,
+        circuit: &PreparedCircuit<'_>,
+        instance: usize,
+    ) -> Result<Taken, String> {
+        let layout = circuit.layout();
         let digest = instance.checked_sub(self.range.start).and_then(|at| self.digests.get(at));
         let digest = digest.ok_or_else(|| outside(instance))?;
         let values = self.execution.values.slots(layout, id(instance));
         // Masks, and the keys of answers in the log, depend on what rank 0 was told. A fault of this
         // machine's memory would otherwise make every attempt fail.
-        if digest_of(&values) != *digest {
+        let private = self.execution.private_input(layout, id(instance));
+        let private = private.map_err(|e| e.to_string())?;
+        let found = digest_with(circuit, id(instance), &values, &private);
+        if found.map_err(|e| e.to_string())? != *digest {
             return Err(format!(
                 "the values of instance {instance} are not those that this rank told after the \
                  execution: its memory is faulty"
             ));
         }
-        let private = self.execution.private_input(layout, id(instance));
-        Ok(Taken { values, private: private.map_err(|e| e.to_string())? })
+        Ok(Taken { values, private })
     }
 }
 
@@ -69,7 +76,7 @@ impl Task {
     pub(crate) fn into_job(
         self,
         slice: Option<&Slice<'_>>,
-        layout: &Layout,
+        circuit: &PreparedCircuit<'_>,
         masking: Masking,
     ) -> Result<Job, String> {
         let OwnJob { instance, randomness, masks } = match self {
@@ -77,8 +84,9 @@ impl Task {
             Self::Own(job) => job,
         };
         let slice = slice.ok_or_else(|| outside(instance))?;
-        let Taken { mut values, private } = slice.take(layout, instance)?;
+        let Taken { mut values, private } = slice.take(circuit, instance)?;
         values.extend(masks);
+        let layout = circuit.layout();
         let (kind, slots) =
             (layout.type_index(id(instance)), layout.accesses(id(instance), masking));
         Ok(Job { instance, kind, values, slots, private: Some(private), randomness })
@@ -88,7 +96,7 @@ impl Task {
     pub(crate) fn into_taken(
         self,
         slice: Option<&Slice<'_>>,
-        layout: &Layout,
+        circuit: &PreparedCircuit<'_>,
         masking: Masking,
     ) -> Result<Taken, String> {
         match self {
@@ -98,7 +106,7 @@ impl Task {
                 Ok(Taken { values, private })
             }
             Self::Own(OwnJob { instance, .. }) => {
-                slice.ok_or_else(|| outside(instance))?.take(layout, instance)
+                slice.ok_or_else(|| outside(instance))?.take(circuit, instance)
             }
         }
     }

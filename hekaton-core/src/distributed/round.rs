@@ -165,9 +165,10 @@ impl<A: Answer> Desk<'_, A> {
         Ok(())
     }
 
-    /// Whether a rank executed an instance itself.
+    /// Whether a rank executed an instance itself. Tables follow from what all ranks look up.
     fn owns(&self, index: usize, instance: usize) -> bool {
-        self.slices.get(index).is_some_and(|slice| slice.contains(&instance))
+        let is_table = self.round.coordinator.is_table(instance);
+        !is_table && self.slices.get(index).is_some_and(|slice| slice.contains(&instance))
     }
 
     /// What ranks gave back, by instance.
@@ -497,9 +498,9 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
                 return wrong(self.inner, &why);
             }
             if let Some(taken) = taken {
-                // Otherwise another rank would be blamed for them. Private inputs have no digest,
-                // so messages name the rank that gave them beside the one that used them.
-                if !round.coordinator.are_values_of(instance, &taken.values) {
+                // Otherwise another rank would be blamed for them. Without buses, private inputs have no
+                // digest, so messages name the rank that gave them beside the one that used them.
+                if !round.coordinator.are_values_of(instance, &taken.values, &taken.private) {
                     let why = format!("it returned other values of subcircuit {instance}");
                     return wrong(self.inner, &why);
                 }

@@ -271,7 +271,7 @@ impl<P> Prover<'_, '_, P> {
             Task::Own(job) => Some(Task::Own(job.clone())),
         };
         let slice = self.slice.read().unwrap_or_else(PoisonError::into_inner);
-        let job = task.into_job(slice.as_ref(), self.serve.circuit.layout(), self.masking);
+        let job = task.into_job(slice.as_ref(), self.serve.circuit, self.masking);
         let job = job.map_err(|why| WorkerError::Job { instance, why })?;
         drop(slice);
         let types = &self.serve.keys.types;
@@ -474,10 +474,14 @@ impl<P: Pool> Listener<'_, '_, P> {
         let execute = Execute::decode(content, layout.instances()).map_err(|e| wrong(&e))?;
         let since = Clock::start();
         let Execute { range, key } = execute;
-        match self.serve.circuit.execute_range(range.clone()) {
-            Ok(execution) => {
-                let pool = self.serve.pool;
-                let summary = SliceSummary::new(layout, &execution, range.clone(), &key, pool);
+        let circuit = self.serve.circuit;
+        let executed = circuit.execute_range(range.clone()).and_then(|execution| {
+            let pool = self.serve.pool;
+            let summary = SliceSummary::new(circuit, &execution, range.clone(), &key, pool)?;
+            Ok((execution, summary))
+        });
+        match executed {
+            Ok((execution, summary)) => {
                 let digests = summary.digests.clone();
                 *self.slice.write().unwrap_or_else(PoisonError::into_inner) =
                     Some(Slice { range, execution, digests });
@@ -518,13 +522,13 @@ impl<P: Pool> Listener<'_, '_, P> {
         let returned = state.waiting.split_off(keep);
         drop(state);
         let slice = self.slice.read().unwrap_or_else(PoisonError::into_inner);
-        let (circuit, layout) = (self.serve.circuit, self.serve.circuit.layout());
+        let circuit = self.serve.circuit;
         let encode = |out: Writer, Waiting { task, .. }: Waiting| {
             let out = out.count(task.instance());
             if !with_values {
                 return Ok(out);
             }
-            encode_taken(out, &task.into_taken(slice.as_ref(), layout, self.masking)?, circuit)
+            encode_taken(out, &task.into_taken(slice.as_ref(), circuit, self.masking)?, circuit)
         };
         let head = Writer::default().count(returned.len()).u32(with_values.into());
         match returned.into_iter().try_fold(head, encode) {

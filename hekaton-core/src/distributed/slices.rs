@@ -12,7 +12,7 @@ use crate::pool::Pool;
 use crate::protocol::ProveError;
 use crate::protocol::coordinator::CoordinatorError;
 use crate::protocol::executed::{
-    Executed, SliceSummary, Values, balance_of_verifier, digest_of, instance_id,
+    Executed, OnRanks, SliceSummary, Values, balance_of_verifier, digest, instance_id,
 };
 use crate::rank_error::RankError;
 use hekaton_circuit::{ExecutionError, Layout, PreparedCircuit};
@@ -56,7 +56,7 @@ pub(super) fn execute_on_ranks<'c>(
     };
     debug_assert_eq!(public.len(), vk.public.len());
     let digests = slices.into_iter().flat_map(|slice| slice.digests).collect();
-    Ok(Executed { values: Values::OnRanks(circuit), public, digests, inputs: None })
+    Ok(Executed { values: Values::OnRanks(OnRanks::new(circuit)), public, digests })
 }
 
 /// Waits for all ranks, and checks the shape of what they tell.
@@ -147,12 +147,15 @@ fn who_is_wrong(
 ) -> ProveError {
     let layout = circuit.layout();
     let failed = |error: ExecutionError| ProveError::from(CoordinatorError::from(error));
-    let whole = match circuit.execute() {
+    let whole = match circuit.execute_uncounted() {
         Ok(execution) => execution,
         Err(error) => return failed(error),
     };
     for (index, (range, told)) in inner.slices.ranges.iter().zip(slices).enumerate() {
-        let own = SliceSummary::new(layout, &whole, range.clone(), key, pool);
+        let own = match SliceSummary::new(circuit, &whole, range.clone(), key, pool) {
+            Ok(own) => own,
+            Err(error) => return failed(error),
+        };
         let wrong = own.digests.iter().zip(&told.digests).position(|(own, told)| own != told);
         let Some(at) = wrong else {
             if own != *told {
@@ -168,7 +171,11 @@ fn who_is_wrong(
             Err(error) => return failed(error),
         };
         let id = instance_id(instance);
-        if digest_of(&part.values.slots(layout, id)) != told.digests[at] {
+        let of_part = match digest(circuit, &part, id) {
+            Ok(digest) => digest,
+            Err(error) => return failed(error),
+        };
+        if of_part != told.digests[at] {
             let rank = &inner.ranks[index];
             let (rank, host) = (rank.rank, rank.hello.host.clone());
             return ProveError::from_rank(RankError::Values { rank, host, instance });
@@ -176,7 +183,8 @@ fn who_is_wrong(
         let both = whole.values.slots(layout, id).into_iter().zip(part.values.slots(layout, id));
         let differs = layout.wires_of(id).zip(both).find(|(_, (whole, part))| whole != part);
         let wire = differs.and_then(|(wire, _)| wire).map(|wire| layout.wire_name(wire));
-        let wire = wire.map_or_else(|| "an unused slot".to_owned(), |name| name.to_string());
+        let wire =
+            wire.map_or_else(|| "an unused slot or its input".to_owned(), |name| name.to_string());
         return CoordinatorError::Slices { wire, instance, range: range.clone() }.into();
     }
     // Every rank told what it has, and it is one execution: rank 0 added it up wrongly.

@@ -12,7 +12,7 @@ use crate::keys::{CircuitMismatch, KeyFileError, ProverKeys, have_wiring, keys_m
 use crate::mirage::MirageInstance;
 use crate::pool::Pool;
 use crate::protocol::executed::{
-    Executed, InstanceDigest, Values, digest_of, execution_digest, instance_id,
+    Executed, InstanceDigest, OnRanks, Values, digest, digest_with, execution_digest, instance_id,
 };
 use crate::protocol::messages::{Commitment, Job, OwnJob, ProofResponse, ProveRound};
 use crate::protocol::worker::is_synthesized;
@@ -27,7 +27,7 @@ use hekaton_circuit::{
     Counts, Execution, ExecutionError, Layout, LookUps, Masking, MemoryChallenges, PreparedCircuit,
     PrivateInput, SynthesizeError,
 };
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Why the coordinator stopped.
 #[derive(Debug, thiserror::Error)]
@@ -166,6 +166,23 @@ pub struct Coordinator<'a> {
     public_values: Vec<Fr>,
 }
 
+/// An execution in this process.
+pub(crate) enum Here<'e, 'c> {
+    Borrowed(&'e Execution<'c>),
+    Owned(Box<Execution<'c>>),
+}
+
+impl<'c> std::ops::Deref for Here<'_, 'c> {
+    type Target = Execution<'c>;
+
+    fn deref(&self) -> &Execution<'c> {
+        match self {
+            Self::Borrowed(execution) => execution,
+            Self::Owned(execution) => execution,
+        }
+    }
+}
+
 impl std::fmt::Debug for Coordinator<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Coordinator")
@@ -213,7 +230,7 @@ impl<'a> Coordinator<'a> {
         executed: Executed<'a>,
     ) -> Self {
         let (layout, vk) = (circuit.layout(), &keys.verifying);
-        let Executed { values, public, digests, inputs } = executed;
+        let Executed { values, public, digests } = executed;
         let key_digest = vk.digest();
         #[allow(clippy::cast_possible_truncation, reason = "there are fewer types than 2^32")]
         let type_of = layout.instance_ids().map(|id| layout.type_index(id) as u32).collect();
@@ -226,7 +243,7 @@ impl<'a> Coordinator<'a> {
             masking: Masking::new(vk.zero_knowledge),
             type_of,
             values,
-            execution_digest: execution_digest(&key_digest, &digests, inputs.as_ref()),
+            execution_digest: execution_digest(&key_digest, &digests),
             digests,
             public_values: public,
         }
@@ -316,11 +333,17 @@ impl<'a> Coordinator<'a> {
         };
         match &self.values {
             Values::Here(execution) => Ok(of(execution)?),
-            Values::OnRanks(circuit) => {
-                let found = of(&circuit.execute_range(instance..instance + 1)?)?;
+            Values::OnRanks(ranks) if self.layout.is_table(id) => {
+                let counts = ranks.counts.read().unwrap_or_else(PoisonError::into_inner);
+                let counts = counts.as_ref().ok_or(ExecutionError::Uncounted { instance })?;
+                // Tables have no slots.
+                Ok((Vec::new(), counts.private_input(self.layout, id)))
+            }
+            Values::OnRanks(OnRanks { circuit, .. }) => {
+                let execution = circuit.execute_range(instance..instance + 1)?;
                 // Otherwise the rank that answered would be blamed for this machine's fault.
-                match self.are_values_of(instance, &found.0) {
-                    true => Ok(found),
+                match digest(circuit, &execution, id)? == self.digests[instance] {
+                    true => Ok(of(&execution)?),
                     false => Err(CoordinatorError::OtherValues { instance }),
                 }
             }
@@ -400,15 +423,23 @@ impl<'a> Coordinator<'a> {
         self.layout.has_tables().then(|| Counts::new(self.layout))
     }
 
-    /// What one instance looks up, from a synthesis of its own.
-    pub(crate) fn look_ups(&self, instance: usize) -> Result<LookUps, CoordinatorError> {
+    /// The execution in this process. If the values are on ranks, the circuit is executed again.
+    pub(crate) fn execution(&self) -> Result<Here<'_, 'a>, CoordinatorError> {
         match &self.values {
-            Values::Here(execution) => {
-                Ok(self.circuit.look_ups(execution, instance_id(instance))?)
+            Values::Here(execution) => Ok(Here::Borrowed(execution)),
+            Values::OnRanks(OnRanks { circuit, .. }) => {
+                Ok(Here::Owned(Box::new(circuit.execute_uncounted()?)))
             }
-            // Not in circuits with buses.
-            Values::OnRanks(_) => Ok(LookUps::default()),
         }
+    }
+
+    /// What one instance of an execution looks up, from a synthesis of its own.
+    pub(crate) fn look_ups(
+        &self,
+        execution: &Execution<'_>,
+        instance: usize,
+    ) -> Result<LookUps, CoordinatorError> {
+        Ok(self.circuit.look_ups(execution, instance_id(instance))?)
     }
 
     /// Whether an instance holds rows of a table.
@@ -420,19 +451,31 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn counts(&self) -> Option<Arc<Counts>> {
         match &self.values {
             Values::Here(execution) => execution.counts(),
-            Values::OnRanks(_) => None,
+            Values::OnRanks(ranks) => {
+                ranks.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
+            }
         }
     }
 
     pub(crate) fn set_counts(&self, counts: Counts) {
-        if let Values::Here(execution) = &self.values {
-            execution.set_counts(counts);
+        match &self.values {
+            Values::Here(execution) => execution.set_counts(counts),
+            Values::OnRanks(ranks) => {
+                let mut found = ranks.counts.write().unwrap_or_else(PoisonError::into_inner);
+                *found = Some(Arc::new(counts));
+            }
         }
     }
 
-    /// Whether these are the values that an instance's digest is of.
-    pub(crate) fn are_values_of(&self, instance: usize, values: &[Fr]) -> bool {
-        digest_of(values) == self.digests[instance]
+    /// Whether these are the values, and with buses the private input, that an instance's digest is of.
+    pub(crate) fn are_values_of(
+        &self,
+        instance: usize,
+        values: &[Fr],
+        private: &PrivateInput,
+    ) -> bool {
+        let found = digest_with(self.circuit, instance_id(instance), values, private);
+        found.is_ok_and(|digest| digest == self.digests[instance])
     }
 
     /// Whether an instance hits a pole (zero denominator) under these challenges: a worker's claim

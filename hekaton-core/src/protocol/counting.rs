@@ -48,11 +48,16 @@ impl<'a> Counting<'a> {
         pool: &impl Pool,
         cancellation: &Cancellation,
     ) -> Result<(), ProveError> {
+        if instances.is_empty() {
+            return Ok(());
+        }
+        let execution = self.coordinator.execution()?;
         let each = pool.map(instances, |instance| {
             if cancellation.is_cancelled() {
                 return Err(ProveError::Cancelled);
             }
-            self.add(instance, &self.coordinator.look_ups(instance)?, "this process")
+            let look_ups = self.coordinator.look_ups(&execution, instance)?;
+            self.add(instance, &look_ups, "this process")
         });
         each.into_iter().collect()
     }

@@ -5,13 +5,15 @@ use crate::pool::Pool;
 use crate::verifier::verifying_key::VerifyingKey;
 use hekaton_arith::{Fr, fr_to_bytes};
 use hekaton_circuit::{
-    CircuitError, Execution, ExecutionError, InstanceId, Layout, Masking, PreparedCircuit,
+    CircuitError, Counts, Execution, ExecutionError, InstanceId, Layout, Masking, PreparedCircuit,
+    PrivateInput,
 };
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, RwLock};
 
-/// The digest of the values in the slots of one instance, masks excluded. **Keep it secret**: it can
-/// confirm a guess of the values.
+/// The digest of the values in the slots of one instance, masks excluded, and with buses of its private
+/// input. **Keep it secret**: it can confirm a guess of the values.
 pub(crate) type InstanceDigest = [u8; 32];
 
 /// The number of instances per task of the pool.
@@ -22,7 +24,20 @@ pub(crate) enum Values<'c> {
     /// In this process, all of them.
     Here(Box<Execution<'c>>),
     /// On ranks. Those of single instances can be computed again.
-    OnRanks(&'c PreparedCircuit<'c>),
+    OnRanks(OnRanks<'c>),
+}
+
+/// What rank 0 knows of an execution on ranks.
+pub(crate) struct OnRanks<'c> {
+    pub(crate) circuit: &'c PreparedCircuit<'c>,
+    /// How often the rows of tables are looked up, once that is known.
+    pub(crate) counts: RwLock<Option<Arc<Counts>>>,
+}
+
+impl<'c> OnRanks<'c> {
+    pub(crate) fn new(circuit: &'c PreparedCircuit<'c>) -> Self {
+        Self { circuit, counts: RwLock::default() }
+    }
 }
 
 /// An executed circuit.
@@ -32,12 +47,7 @@ pub(crate) struct Executed<'c> {
     pub(crate) public: Vec<Fr>,
     /// The digest of each instance.
     pub(crate) digests: Vec<InstanceDigest>,
-    /// In circuits with buses, the digest of all private inputs, except those of tables.
-    pub(crate) inputs: Option<InputDigest>,
 }
-
-/// The digest of the private inputs of all instances. **Keep it secret**, like [`InstanceDigest`].
-pub(crate) type InputDigest = [u8; 32];
 
 impl<'c> Executed<'c> {
     /// Executes the whole circuit in this process. Look-ups are counted in the commit round.
@@ -48,12 +58,11 @@ impl<'c> Executed<'c> {
         let layout = circuit.layout();
         let execution = circuit.execute_uncounted()?;
         let public = execution.public(layout);
-        let digests = digests(layout, &execution, 0..layout.instances(), pool);
-        let inputs = match layout.has_buses() {
-            true => Some(input_digest(circuit, &execution, pool)?),
-            false => None,
-        };
-        Ok(Self { values: Values::Here(Box::new(execution)), public, digests, inputs })
+        let each = in_chunks(0..layout.instances(), pool, |range| {
+            ids(range).map(|id| digest(circuit, &execution, id)).collect::<Result<Vec<_>, _>>()
+        });
+        let digests = each.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+        Ok(Self { values: Values::Here(Box::new(execution)), public, digests })
     }
 }
 
@@ -87,63 +96,61 @@ pub(crate) fn digest_of(values: &[Fr]) -> InstanceDigest {
     *hasher.finalize().as_bytes()
 }
 
-/// The digests of a range of instances.
-pub(crate) fn digests(
-    layout: &Layout,
-    execution: &Execution<'_>,
-    range: Range<usize>,
-    pool: &impl Pool,
-) -> Vec<InstanceDigest> {
-    let digest = |id| digest_of(&execution.values.slots(layout, id));
-    in_chunks(range, pool, |range| ids(range).map(digest).collect::<Vec<_>>()).concat()
+/// The digest of all that an instance's marked values follow from: [`digest_of`], and in circuits with
+/// buses the private input, since entries contain values that follow from it; masks must not be the same
+/// for two of them (spec: zero-knowledge#randomness). Those of tables follow from all others.
+pub(crate) fn digest_with(
+    circuit: &PreparedCircuit<'_>,
+    instance: InstanceId,
+    values: &[Fr],
+    private: &PrivateInput,
+) -> Result<InstanceDigest, ExecutionError> {
+    let (layout, of_values) = (circuit.layout(), digest_of(values));
+    if !has_private_digest(layout, instance) {
+        return Ok(of_values);
+    }
+    let bytes = circuit.encode_private(private).map_err(|why| {
+        let kind = layout.type_name(layout.type_of(instance)).to_owned();
+        let source = CircuitError::from(format!("cannot encode it: {why}"));
+        ExecutionError::PrivateInput { instance: instance.index(), kind, source }
+    })?;
+    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v4 values and input of an instance");
+    hasher.update(&of_values).update(&bytes);
+    Ok(*hasher.finalize().as_bytes())
 }
 
-/// The digest of the private inputs of all instances. Entries of buses contain values that follow from
-/// them, so masks must not be the same for two of them (spec: zero-knowledge#randomness). Those of tables
-/// follow from the others, and are not known yet.
-fn input_digest(
+/// Whether the digest of an instance is also that of its private input.
+fn has_private_digest(layout: &Layout, instance: InstanceId) -> bool {
+    layout.has_buses() && !layout.is_table(instance)
+}
+
+/// The digest of an instance of an execution.
+pub(crate) fn digest(
     circuit: &PreparedCircuit<'_>,
     execution: &Execution<'_>,
-    pool: &impl Pool,
-) -> Result<InputDigest, ExecutionError> {
+    instance: InstanceId,
+) -> Result<InstanceDigest, ExecutionError> {
     let layout = circuit.layout();
-    let of_chunk = |range: Range<usize>| {
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 private inputs");
-        for id in ids(range).filter(|id| !layout.is_table(*id)) {
-            let private = execution.private_input(layout, id)?;
-            let bytes = circuit.encode_private(&private).map_err(|why| {
-                let kind = layout.type_name(layout.type_of(id)).to_owned();
-                let source = CircuitError::from(format!("cannot encode it: {why}"));
-                ExecutionError::PrivateInput { instance: id.index(), kind, source }
-            })?;
-            hasher.update(&(bytes.len() as u64).to_le_bytes()).update(&bytes);
+    let values = execution.values.slots(layout, instance);
+    match has_private_digest(layout, instance) {
+        false => Ok(digest_of(&values)),
+        true => {
+            let private = execution.private_input(layout, instance)?;
+            digest_with(circuit, instance, &values, &private)
         }
-        Ok(*hasher.finalize().as_bytes())
-    };
-    let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 all private inputs");
-    for digest in in_chunks(0..layout.instances(), pool, of_chunk) {
-        let digest: Result<[u8; 32], ExecutionError> = digest;
-        hasher.update(&digest?);
     }
-    Ok(*hasher.finalize().as_bytes())
 }
 
 /// A digest of everything that masks hide: the verifying key, the values of all slots, also of those
 /// without a wire, and with buses the private inputs, from which all marked values follow
 /// (spec: zero-knowledge#randomness).
-pub(crate) fn execution_digest(
-    key_digest: &[u8; 32],
-    digests: &[InstanceDigest],
-    inputs: Option<&InputDigest>,
-) -> [u8; 32] {
+pub(crate) fn execution_digest(key_digest: &[u8; 32], digests: &[InstanceDigest]) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("hekaton-v3 execution");
     hasher.update(key_digest);
     // The layout is bound by the key, so the number of instances is known.
     for digest in digests {
         hasher.update(digest);
     }
-    // The key tells whether there are buses.
-    inputs.map(|digest| hasher.update(digest));
     *hasher.finalize().as_bytes()
 }
 
@@ -163,14 +170,15 @@ impl SliceSummary {
     /// Summarizes the execution of a range of instances. The key of the balance is drawn by rank 0
     /// for each run.
     pub(crate) fn new(
-        layout: &Layout,
+        circuit: &PreparedCircuit<'_>,
         execution: &Execution<'_>,
         range: Range<usize>,
         key: &[u8; 32],
         pool: &impl Pool,
-    ) -> Self {
+    ) -> Result<Self, ExecutionError> {
+        let layout = circuit.layout();
         let places = layout.public_wires().zip(0u32..).collect::<HashMap<_, _>>();
-        let parts = in_chunks(range, pool, |range| {
+        let of_chunk = |range: Range<usize>| -> Result<Self, ExecutionError> {
             let mut part = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
             for id in ids(range) {
                 let values = execution.values.slots(layout, id);
@@ -184,12 +192,13 @@ impl SliceSummary {
                         part.public.push((*place, *value));
                     }
                 }
-                part.digests.push(digest_of(&values));
+                part.digests.push(digest(circuit, execution, id)?);
             }
-            part
-        });
+            Ok(part)
+        };
         let mut all = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
-        for part in parts {
+        for part in in_chunks(range, pool, of_chunk) {
+            let part = part?;
             all.balance = all.balance.wrapping_add(part.balance);
             all.public.extend(part.public);
             all.digests.extend(part.digests);
@@ -197,7 +206,7 @@ impl SliceSummary {
         // A wire may be in many slots of one slice, where it has one value.
         all.public.sort_unstable_by_key(|(place, _)| *place);
         all.public.dedup();
-        all
+        Ok(all)
     }
 }
 

@@ -384,11 +384,11 @@ fn values_that_changed_in_memory_are_noticed() {
     let digest = |i| digest_of(&execution.values.slots(&bench.layout, instance_id(i)));
     let digests = vec![digest(1), [5; 32]];
     let slice = Slice { range: 1..3, execution, digests };
-    assert!(slice.take(&bench.layout, 1).is_ok());
-    let error = slice.take(&bench.layout, 2).map(drop).unwrap_err();
+    assert!(slice.take(&circuit, 1).is_ok());
+    let error = slice.take(&circuit, 2).map(drop).unwrap_err();
     assert!(error.contains("instance 2") && error.contains("its memory is faulty"), "{error}");
     for outside in [0, 3] {
-        let error = slice.take(&bench.layout, outside).map(drop).unwrap_err();
+        let error = slice.take(&circuit, outside).map(drop).unwrap_err();
         assert!(error.contains("not in the slice"), "{error}");
     }
 }
@@ -397,13 +397,13 @@ fn values_that_changed_in_memory_are_noticed() {
 #[test]
 fn rank_0_compares_what_it_executes_again() {
     use crate::protocol::coordinator::Coordinator;
-    use crate::protocol::executed::{Executed, Values};
+    use crate::protocol::executed::{Executed, OnRanks, Values};
     let bench = bench(4);
     let input = Fr::from(INPUT);
     let circuit = bench.with_input(&input);
     let Executed { public, mut digests, .. } = Executed::here(&circuit, &bench.engine).unwrap();
     digests[2] = [5; 32];
-    let executed = Executed { values: Values::OnRanks(&circuit), public, digests, inputs: None };
+    let executed = Executed { values: Values::OnRanks(OnRanks::new(&circuit)), public, digests };
     let coordinator = Coordinator::of(&circuit, &bench.keys, executed);
     let randomness = Randomness::seeded_not_zero_knowledge(3);
     assert!(coordinator.prove_job(1, &randomness).is_ok());
