@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// A family on disk, whose files have been checked against each other.
 pub(crate) struct OpenedFamily {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) manifest: FamilyManifest,
-    key: FamilyKey,
+    pub(crate) key: FamilyKey,
 }
 
 impl OpenedFamily {
@@ -111,7 +111,7 @@ pub(crate) fn shared_parameters(manifest: &FamilyManifest) -> Result<ParameterMa
 }
 
 /// A circuit that does not fit is the mistake of who named it; the rest is in the files.
-fn failed(error: &FamilyError) -> Failure {
+pub(crate) fn failed(error: &FamilyError) -> Failure {
     match error {
         FamilyError::Store(error) => Failure::new(exit::BAD_FILE, explain(error)),
         FamilyError::Derive(e @ (DeriveError::Key(_) | DeriveError::VerifyingKey(_))) => {

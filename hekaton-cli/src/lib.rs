@@ -19,12 +19,15 @@ mod exit;
 mod family;
 mod hints;
 mod imported;
+mod machine;
 mod opened_keys;
 mod options;
 mod program;
+mod programs;
 mod ranks;
 mod report;
 mod run;
+mod subject;
 mod terminal;
 
 pub use program::Program;

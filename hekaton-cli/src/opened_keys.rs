@@ -10,9 +10,13 @@ use crate::terminal::output;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{LocalEngine, Pool, ProverKeys};
 use hekaton_plan::{MemoryPlan, type_sizes};
-use hekaton_storage::{FamilyStore, KeyStore, Manifest};
+#[cfg(feature = "mpi")]
+use hekaton_storage::KeyStoreError;
+use hekaton_storage::{FamilyStore, KeyStore, Manifest, TypeEntry};
 use std::num::NonZeroUsize;
 use std::path::Path;
+#[cfg(feature = "mpi")]
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The circuit and keys of a key store, with the threads and the memory plan of this process.
@@ -29,6 +33,9 @@ pub(crate) struct OpenedKeys {
     pub(crate) key: String,
 }
 
+/// A store's manifest, its keys, the circuit that they are for, and what `verify --key` takes for them.
+pub(crate) type Parts = (Manifest, ProverKeys, Box<dyn OpenCircuit>, String);
+
 impl OpenedKeys {
     /// Opens a key store for a run on this number of threads, within this memory limit; or derives
     /// the keys for an input from those of a family.
@@ -39,22 +46,32 @@ impl OpenedKeys {
         limit: Option<u64>,
         input: Option<&InputFile>,
     ) -> Result<Self, Failure> {
-        let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
-        let (manifest, mut keys, circuit, key) = match input {
+        Self::with(threads, limit, |engine| match input {
             Some(input) if FamilyStore::is_one(path) => {
                 let family = OpenedFamily::open(path)?;
                 let circuit = family.circuit(program, &ParameterMap::new(), Some(input))?;
-                let (manifest, keys) = circuit.derive(&engine)?;
+                let (manifest, keys) = circuit.derive(engine)?;
                 let key = format!("{}{}", path.display(), circuit.options);
-                (manifest, keys, circuit.circuit, key)
+                Ok((manifest, keys, circuit.circuit, key))
             }
             _ => {
                 let opened = KeyStore::open(path).map_err(|e| explain(&e));
                 let (manifest, keys) = opened.or_fail(exit::BAD_FILE)?;
                 let circuit = circuit_of(program, path, &manifest)?;
-                (manifest, keys, circuit, path.join("verifying.key").display().to_string())
+                let key = path.join("verifying.key").display().to_string();
+                Ok((manifest, keys, circuit, key))
             }
-        };
+        })
+    }
+
+    /// The keys and the circuit that `open` opens, and what `verify --key` takes for them.
+    pub(crate) fn with(
+        threads: Option<NonZeroUsize>,
+        limit: Option<u64>,
+        open: impl FnOnce(&LocalEngine) -> Result<Parts, Failure>,
+    ) -> Result<Self, Failure> {
+        let engine = Arc::new(LocalEngine::new(threads).or_fail(exit::FAILED)?);
+        let (manifest, mut keys, circuit, key) = open(&engine)?;
         let sizes = type_sizes(&keys).or_fail(exit::BAD_FILE)?;
         let plan =
             MemoryPlan::new(&sizes, engine.threads(), limit).map_err(output::not_enough_memory)?;
@@ -83,12 +100,37 @@ pub(crate) fn circuit_of(
 
 /// One digest of all files in a key store, from the digests in its manifest.
 pub(crate) fn digest(manifest: &Manifest) -> String {
+    let own = [&manifest.verifying_key_digest, &manifest.aggregation_key_digest];
+    digest_of(&manifest.types, own)
+}
+
+fn digest_of<'a>(types: &[TypeEntry], own: impl IntoIterator<Item = &'a String>) -> String {
     let mut hasher = blake3::Hasher::new();
-    let types = manifest.types.iter().map(|kind| kind.digest.as_str());
-    for digest in
-        types.chain([manifest.verifying_key_digest.as_str(), &manifest.aggregation_key_digest])
+    for digest in types.iter().map(|kind| kind.digest.as_str()).chain(own.into_iter().map(|d| &**d))
     {
         hasher.update(digest.as_bytes());
     }
     hasher.finalize().to_hex()[..32].to_owned()
+}
+
+/// The files of a key store or a key family, relative to it, and one digest of them.
+#[cfg(feature = "mpi")]
+pub(crate) fn files(path: &Path) -> Result<(Vec<PathBuf>, String), KeyStoreError> {
+    let of_types = |types: &[TypeEntry]| {
+        types
+            .iter()
+            .map(|kind| PathBuf::from(format!("types/{}.pk", kind.name)))
+            .collect::<Vec<_>>()
+    };
+    if FamilyStore::is_one(path) {
+        let manifest = FamilyStore::manifest(path)?;
+        let mut files = vec!["family.json".into(), "family.key".into()];
+        files.extend(of_types(&manifest.types));
+        return Ok((files, digest_of(&manifest.types, [&manifest.family_key_digest])));
+    }
+    let manifest = KeyStore::manifest(path)?;
+    let mut files = vec!["manifest.json".into(), "verifying.key".into(), "aggregation.key".into()];
+    files.extend(of_types(&manifest.types));
+    files.extend(imported::files_in_keys(&manifest));
+    Ok((files, digest(&manifest)))
 }

@@ -5,6 +5,7 @@ use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
 use crate::imported::{self, ImportedCircuits, is_path};
 use crate::options;
+use crate::programs::{self, Programs};
 use hekaton_circuit::CircuitError;
 use hekaton_circuit::named::{Description, InputFile, NamedCircuit, ParameterError, ParameterMap};
 use std::marker::PhantomData;
@@ -71,6 +72,9 @@ impl Program {
     pub(crate) fn get(&self, name: &str) -> Option<&dyn Application> {
         if name == imported::NAME {
             return Some(&ImportedCircuits);
+        }
+        if name == programs::NAME {
+            return Some(&Programs);
         }
         self.applications
             .iter()

@@ -4,6 +4,9 @@ use crate::exit::{self, Failure};
 use crate::hints::explain;
 use crate::opened_keys::OpenedKeys;
 use crate::options::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
+use crate::programs;
+#[cfg(feature = "mpi")]
+use crate::subject::Subject;
 use hekaton_circuit::PreparedCircuit;
 use hekaton_core::distributed::wire::Incoming;
 use hekaton_core::distributed::{
@@ -146,13 +149,20 @@ pub(crate) fn design(ranks: u64) -> Design {
 }
 
 /// Who executes the circuit. It is the same on all ranks.
-fn executes(options: &Ranks, circuit: &PreparedCircuit<'_>, size: usize) -> Executes {
+fn executes(
+    options: &Ranks,
+    circuit: &PreparedCircuit<'_>,
+    keys: &OpenedKeys,
+    size: usize,
+) -> Executes {
     match options.execute {
         // The last accesses to the cells of a memory may be in any slice.
         _ if circuit.layout().has_memories() => Executes::Root,
         _ if options.witness_on_ranks => Executes::Ranks,
         ExecuteOption::Root => Executes::Root,
         ExecuteOption::Ranks => Executes::Ranks,
+        // Its first pass takes each rank less than what rank 0 would have to send.
+        ExecuteOption::Auto if keys.name == programs::NAME => Executes::Ranks,
         ExecuteOption::Auto if size > FEW && circuit.executes_ranges() => Executes::Ranks,
         ExecuteOption::Auto => Executes::Root,
     }
@@ -191,7 +201,7 @@ pub(crate) fn coordinate<R>(
         ScheduleOption::Dynamic => Scheduling::Dynamic,
         ScheduleOption::Static => Scheduling::Static,
     };
-    let executes = executes(options, circuit, endpoint.size());
+    let executes = executes(options, circuit, keys, endpoint.size());
     let input = input.filter(|_| executes == Executes::Ranks);
     let own = hello(circuit, keys, provers, input)?;
     let (endpoint, worker) = if role == RootRole::Proves {
@@ -229,16 +239,21 @@ pub(crate) fn coordinate<R>(
 
 /// Runs any other rank: serves until rank 0 ends the run.
 #[cfg(feature = "mpi")]
-pub(crate) fn work(place: &Place, command: &Prove, keys: &OpenedKeys) -> Result<(), Failure> {
+pub(crate) fn work(
+    place: &Place,
+    command: &Prove,
+    subject: &Subject<'_>,
+    keys: &OpenedKeys,
+) -> Result<(), Failure> {
     let circuit = keys.circuit.prepared().map_err(|e| Failure::new(exit::FAILED, e))?;
-    match executes(&command.ranks, &circuit, place.endpoint.size()) {
+    match executes(&command.ranks, &circuit, keys, place.endpoint.size()) {
         Executes::Root => work_on(place, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
             let hint = "each rank executes its part here and reads the input; with --execute root, \
                         only rank 0 does";
             let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
-            let input = exit::input(&command.file).map_err(|e| unreadable(e.message))?;
+            let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));
             let digest = Some(input.digest().map_err(|e| unread(e.to_string()))?);
             let work = |circuit: &PreparedCircuit<'_>| work_on(place, circuit, keys, digest);

@@ -3,9 +3,11 @@
 use crate::command_line::command_line;
 use crate::commands::{
     check, circuits, doctor, estimate, hash, import, inspect, keys, manual, prove, setup, verify,
+    vm,
 };
 use crate::options::{Command, Options};
 use crate::program::Program;
+use crate::subject::Subject;
 use crate::terminal::output;
 use crate::{exit, report};
 use clap::FromArgMatches;
@@ -57,9 +59,10 @@ fn run(program: &Program) -> ExitCode {
         Command::Estimate(command) => estimate::run(command, program, json),
         #[cfg(feature = "mpi")]
         Command::Prove(command) if command.ranks.mpi => {
-            crate::commands::prove_mpi::run(command, program, json)
+            crate::commands::prove_mpi::run(command, &Subject::File(program), json)
         }
-        Command::Prove(command) => prove::run(command, program, json),
+        Command::Prove(command) => prove::run(command, &Subject::File(program), json),
+        Command::Vm(command) => vm::run(command, json),
         Command::Verify(command) => verify::run(command, program, json),
         Command::Check(command) => check::run(command, program, json),
         Command::Hash(command) => hash::run(command, program, json),

@@ -235,6 +235,9 @@ pub enum Event {
         /// What the verifying program takes as its key: the verifying key's file, or a key family
         /// and the parameters that it leaves open, as options of the command.
         key: String,
+        /// The arguments of the command that verifies it; empty in files of earlier versions.
+        #[serde(default)]
+        verify: String,
     },
     /// The process ends.
     RunEnd {

@@ -87,6 +87,14 @@ impl Sizes {
     fn table(self) -> usize {
         self.fit(1, 0, 0)
     }
+
+    /// The number of constraints of all operations of a run, without those that fill up subcircuits:
+    /// what remains are tables and the words of memory.
+    pub fn constraints_of(self, run: &Run) -> u64 {
+        let rows = |template: &Template, count: u64| template.constraints() as u64 * count;
+        let chips = Chip::ALL.into_iter().map(|chip| rows(template_of(chip), run.count(chip)));
+        chips.sum::<u64>() + rows(refresh_template(), run.refreshes())
+    }
 }
 
 /// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
@@ -121,10 +129,19 @@ impl Counts {
 
 impl Counts {
     /// The counts of all types, by name.
-    fn all(&self) -> impl Iterator<Item = (&'static str, usize)> {
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let chips = Chip::ALL.map(Chip::name).into_iter().zip(self.chips.clone());
         let others = [("refresh", self.refresh), ("zero", self.zero), ("input", self.input)];
         chips.chain(others)
+    }
+
+    /// Raises the number of subcircuits of a kind. Returns false if there is no such kind.
+    pub fn raise(&mut self, name: &str, least: usize) -> bool {
+        let Self { chips, refresh, zero, input } = self;
+        let names = Chip::ALL.map(Chip::name).into_iter().chain(["refresh", "zero", "input"]);
+        let counts = chips.iter_mut().chain([refresh, zero, input]);
+        let found = names.zip(counts).find(|(kind, _)| *kind == name);
+        found.map(|(_, count)| *count = (*count).max(least)).is_some()
     }
 
     /// At least one subcircuit of each kind, so that a proof does not say which instructions were not
@@ -224,6 +241,20 @@ impl Execution {
         let chips = vec![1; Chip::ALL.len()];
         let counts = Counts { chips, refresh: 1, zero: 1, input: 1 };
         Self { program: Program::smallest(), sizes, counts, public_words: 1, max_cycles: 0 }
+    }
+
+    /// The number of subcircuits, before anything is laid out: counts may come from anyone.
+    pub fn subcircuits(&self) -> usize {
+        let Self { program, sizes, counts, public_words, .. } = self;
+        let of_table = |rows: usize| rows.div_ceil(sizes.table().max(1));
+        let ranges = tables::RANGES.iter().map(|bits| of_table(1 << bits));
+        let program_rows = program.code().map(|(_, decoded)| decoded.rows_count()).sum::<usize>();
+        let tables = [tables::LOGIC_ROWS, tables::POWERS_ROWS, program_rows].map(of_table);
+        let cells =
+            [program.image.len().div_ceil(sizes.image().max(1)), public_words.div_ceil(PUBLIC)];
+        let counts = counts.by_name().map(|(_, count)| count);
+        // And the boundary.
+        counts.chain(ranges).chain(tables).chain(cells).fold(1, usize::saturating_add)
     }
 
     /// The first word of the private input.
@@ -391,8 +422,10 @@ impl Circuit for Execution {
         }
         let run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
         let needed = Counts::of(&run, &self.program, input, self.sizes);
-        let more =
-            needed.all().zip(self.counts.all()).find(|((_, needed), (_, given))| needed > given);
+        let more = needed
+            .by_name()
+            .zip(self.counts.by_name())
+            .find(|((_, needed), (_, given))| needed > given);
         if let Some(((name, needed), (_, given))) = more {
             return Err(format!(
                 "the run needs {needed} subcircuits of type '{name}', and there are {given}"

@@ -198,6 +198,15 @@ fn key_of(pc: u32, opcode: u8) -> Fr {
 }
 
 impl Decoded {
+    /// The number of rows in the program table.
+    pub(crate) fn rows_count(&self) -> usize {
+        match self {
+            Self::One(_) | Self::Exit => 1,
+            Self::Branch(_, outcomes) => outcomes.iter().flatten().count(),
+            Self::Illegal => 0,
+        }
+    }
+
     /// The rows in the program table.
     pub(crate) fn rows(&self, pc: u32) -> Vec<[Fr; 2]> {
         match self {

@@ -20,6 +20,7 @@
 
 mod chips;
 mod circuit;
+mod claim;
 mod form;
 mod input;
 mod isa;
@@ -37,8 +38,9 @@ mod tests;
 mod word;
 
 pub use circuit::{Counts, Execution, Plan, Private, Sizes};
+pub use claim::{Claim, ClaimError, MAGIC};
 pub use input::Input;
 pub use isa::Chip;
 pub use machine::{RunError, Trap, TrapReason};
-pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError};
+pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError, Summary};
 pub use run::{Run, run};

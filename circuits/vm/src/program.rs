@@ -82,6 +82,23 @@ pub struct Program {
     symbols: Vec<(u32, String)>,
 }
 
+/// What is in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The address of the first instruction that is executed.
+    pub entry: u32,
+    /// The first address of the image.
+    pub start: u32,
+    /// The number of words of the image.
+    pub words: usize,
+    /// The number of instructions.
+    pub instructions: usize,
+    /// The number of words of code that are no instructions of this machine.
+    pub illegal: usize,
+    /// The number of symbols of code.
+    pub symbols: usize,
+}
+
 /// A segment that is loaded.
 struct Segment {
     index: usize,
@@ -229,6 +246,19 @@ impl Program {
         let behind = self.symbols.partition_point(|(address, _)| *address <= pc);
         let (address, name) = self.symbols.get(behind.checked_sub(1)?)?;
         Some((name, pc - address))
+    }
+
+    /// What is in the program.
+    pub fn summary(&self) -> Summary {
+        let illegal = self.code().filter(|(_, decoded)| **decoded == Decoded::Illegal).count();
+        Summary {
+            entry: self.entry,
+            start: 4 * self.base,
+            words: self.image.len(),
+            instructions: self.code().count() - illegal,
+            illegal,
+            symbols: self.symbols.len(),
+        }
     }
 
     /// A digest of all that a run depends on: entry, image, and which of it is code.

@@ -6,6 +6,10 @@ use hekaton_circuit::{Fr, Table};
 /// The ranges, in bits.
 pub(crate) const RANGES: [u32; 5] = [16, 15, 14, 8, 7];
 
+/// The numbers of rows of the other tables.
+pub(crate) const LOGIC_ROWS: usize = 1 << 16;
+pub(crate) const POWERS_ROWS: usize = 64;
+
 /// x + 2^40 y + 2^80 (x and y), of all bytes x and y.
 pub(crate) fn logic() -> Table {
     Table::keys(logic_rows(Word::RV32))

@@ -74,7 +74,7 @@ fn filled(kind: &TypeEstimate) -> f64 {
     kind.size.constraints as f64 / kind.size.domain as f64
 }
 
-fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
+pub(crate) fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     let types: Vec<Value> = (e.types.iter())
         .map(|t| {
             json!({
@@ -99,7 +99,7 @@ fn object(e: &Estimate, circuit: &str, workers: Workers) -> Value {
     })
 }
 
-fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
+pub(crate) fn table(e: &Estimate, circuit: &str, workers: Workers) -> String {
     let mut out = format!(
         "{:<16} {:>12} {:>9} {:>7} {:>6} {:>10} {:>10} {:>12} {:>10}\n",
         "type",

@@ -1,12 +1,14 @@
 //! `hekaton setup --up-to`, `hekaton keys family` and `hekaton keys derive`.
 
+use crate::application::OpenFamily;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{OpenedFamily, shared_parameters};
 use crate::hints::explain;
-use crate::options::{KeysDerive, Setup};
+use crate::options::{KeysDerive, NewKeys, Setup};
 use crate::program::Program;
 use crate::terminal::progress::Display;
 use crate::terminal::{output, signals};
+use hekaton_circuit::named::ParameterMap;
 use hekaton_core::keys::check_family_circuit;
 use hekaton_core::mirage::ProvingKey;
 use hekaton_core::{LocalEngine, Pool, SetupError, SetupOptions, setup_family};
@@ -42,18 +44,34 @@ pub(crate) fn setup(
     program: &Program,
     json: bool,
 ) -> Result<(), Failure> {
-    let start = Instant::now();
     let (name, family, parameters) = program.family(&command.circuit, bytes)?;
+    let serves = |most: &str| {
+        let inputs = output::bytes(bytes);
+        format!("keys for every {name} of up to {most} subcircuits (inputs of up to {inputs})")
+    };
+    setup_of(&command.new, &name, &family, &parameters, &serves, json)
+}
+
+/// The setup of a family, which `serves` describes by the number of its subcircuits.
+pub(crate) fn setup_of(
+    new: &NewKeys,
+    name: &str,
+    family: &OpenFamily,
+    parameters: &ParameterMap,
+    serves: &dyn Fn(&str) -> String,
+    json: bool,
+) -> Result<(), Failure> {
+    let start = Instant::now();
     let prepared = family.circuit.prepared().map_err(|e| format!("layout: {e}"));
     let prepared = prepared.or_fail(exit::USAGE)?;
     let mut options =
-        SetupOptions::new(&name).parameters(&parameters).zero_knowledge(!command.no_zero_knowledge);
-    if let Some(seed) = command.insecure_seed {
+        SetupOptions::new(name).parameters(parameters).zero_knowledge(!new.no_zero_knowledge);
+    if let Some(seed) = new.insecure_seed {
         options = options.insecure_seed(seed);
         warn_of_seed();
     }
-    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
-    let mut store = FamilyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    let engine = LocalEngine::new(new.threads.threads).or_fail(exit::FAILED)?;
+    let mut store = FamilyStore::create(&new.keys).or_fail(exit::BAD_FILE)?;
     remove_on_interrupt(store.unfinished_path(), json)?;
     let display = Display::new();
     let failed = |e: SetupError<KeyStoreError>| match &e {
@@ -69,12 +87,11 @@ pub(crate) fn setup(
     let manifest = store.finish(&key).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
     let bytes_of_types = bytes_of(&manifest);
     let lines = format!(
-        "{}keys for every {name} of up to {} subcircuits (inputs of up to {}) in {}: {} of proving \
-         keys, {} for the family, generated in {}\nfamily digest: {}\ntrust: {}",
+        "{}{} in {}: {} of proving keys, {} for the family, generated in {}\nfamily digest: {}\n\
+         trust: {}",
         table(&manifest),
-        output::count(manifest.max_instances as u64),
-        output::bytes(bytes),
-        command.keys.display(),
+        serves(&output::count(manifest.max_instances as u64)),
+        new.keys.display(),
         output::bytes(bytes_of_types),
         output::bytes(key.bytes()),
         output::seconds(start.elapsed()),
@@ -82,7 +99,7 @@ pub(crate) fn setup(
         manifest.trust,
     );
     let object = json!({
-        "ok": true, "keys": command.keys, "manifest": manifest,
+        "ok": true, "keys": new.keys, "manifest": manifest,
         "proving_key_bytes": bytes_of_types, "family_key_bytes": key.bytes(),
         "seconds": start.elapsed().as_secs_f64(),
     });

@@ -17,3 +17,4 @@ pub(crate) mod prove;
 pub(crate) mod prove_mpi;
 pub(crate) mod setup;
 pub(crate) mod verify;
+pub(crate) mod vm;

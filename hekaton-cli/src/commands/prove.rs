@@ -6,9 +6,9 @@ use crate::hints::explain;
 use crate::imported;
 use crate::opened_keys::OpenedKeys;
 use crate::options::Prove;
-use crate::program::Program;
 use crate::ranks::{self, Place};
 use crate::report::{self, Summary};
+use crate::subject::Subject;
 use crate::terminal::output::{self, Inputs};
 use crate::terminal::progress::Display;
 use crate::terminal::signals;
@@ -37,12 +37,12 @@ struct Listeners {
     files: EventFiles,
 }
 
-pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
     ranks::check_launch(command)?;
     if command.ranks.mpi {
         return Err(Failure::new(exit::USAGE, WITHOUT_MPI));
     }
-    with_listeners(command, program, &command.keys, json, None)
+    with_listeners(command, subject, &command.keys, json, None)
 }
 
 /// The error for `--mpi` in a program that was built without MPI.
@@ -54,19 +54,19 @@ const WITHOUT_MPI: &str = "this hekaton was built without MPI. On Debian: sudo a
 #[cfg(feature = "mpi")]
 pub(crate) fn on_root(
     command: &Prove,
-    program: &Program,
+    subject: &Subject<'_>,
     keys: &Path,
     json: bool,
     place: Place,
 ) -> Result<(), Failure> {
-    with_listeners(command, program, keys, json, Some(place))
+    with_listeners(command, subject, keys, json, Some(place))
 }
 
 /// Runs as any other rank.
 #[cfg(feature = "mpi")]
 pub(crate) fn on_worker(
     command: &Prove,
-    program: &Program,
+    subject: &Subject<'_>,
     keys: &Path,
     mut place: Place,
 ) -> Result<(), Failure> {
@@ -81,15 +81,15 @@ pub(crate) fn on_worker(
     }
     .start()?;
     let provers = NonZeroUsize::new(place.provers);
-    let opened = OpenedKeys::open(program, keys, provers, command.memory_limit, None)?;
+    let opened = subject.open(keys, provers, command.memory_limit, None)?;
     place.provers = opened.plan.provers;
-    ranks::work(&place, command, &opened)
+    ranks::work(&place, command, subject, &opened)
 }
 
 /// Proves, and turns the events into progress, event files, the table, and the report.
 fn with_listeners(
     command: &Prove,
-    program: &Program,
+    subject: &Subject<'_>,
     keys: &Path,
     json: bool,
     place: Option<Place>,
@@ -104,7 +104,7 @@ fn with_listeners(
         }
     });
     let result =
-        Session { command, program, keys, json, listeners: &listeners, recorder: &recorder }
+        Session { command, subject, keys, json, listeners: &listeners, recorder: &recorder }
             .prove(place);
     drop(recorder);
     let Listeners { display, summary, .. } = listeners;
@@ -133,7 +133,7 @@ fn with_listeners(
 /// One `hekaton prove`.
 struct Session<'a> {
     command: &'a Prove,
-    program: &'a Program,
+    subject: &'a Subject<'a>,
     /// where this process finds the keys
     keys: &'a Path,
     json: bool,
@@ -145,7 +145,7 @@ impl Session<'_> {
     /// Does all steps. Each checks what it needs before it changes anything on disk.
     fn prove(&self, place: Option<Place>) -> Result<(), Failure> {
         let command = self.command;
-        let input = exit::input(&command.file)?;
+        let input = self.subject.input(&command.file)?;
         let proof = self.proof_path()?;
         let opened = self.open(place.as_ref(), &input)?;
         // The input is checked before a run directory is touched, so that a wrong file leaves no
@@ -168,17 +168,24 @@ impl Session<'_> {
     /// outputs that would overwrite an input or each other.
     fn proof_path(&self) -> Result<Option<PathBuf>, Failure> {
         let command = self.command;
+        let in_run = command.run.as_ref().map(|run| run.join("proof"));
+        let same = |proof: &Path| in_run.as_ref().is_some_and(|run| output::same_place(proof, run));
         let path = match (&command.proof, &command.run) {
-            (Some(proof), Some(run)) if output::same_place(proof, &run.join("proof")) => None,
+            // There the run keeps the proof as it is.
+            (Some(proof), _) if same(proof) && self.subject.wraps() => {
+                let why = "the run itself keeps a file there; choose another one";
+                let why = format!("--proof {}: {why}", proof.display());
+                return Err(Failure::new(exit::USAGE, why));
+            }
+            (Some(proof), _) if same(proof) => None,
             (Some(proof), _) => Some(proof.clone()),
-            (None, Some(_)) => None,
-            (None, None) => Some(with_suffix(&command.file, ".proof")),
+            (None, Some(_)) if !self.subject.wraps() => None,
+            (None, _) => Some(with_suffix(&command.file, ".proof")),
         };
-        let inputs = Inputs {
-            files: &[&command.file],
-            keys: Some(&command.keys),
-            run: command.run.as_deref(),
-        };
+        let mut files = vec![command.file.as_path()];
+        files.extend(self.subject.files());
+        let inputs =
+            Inputs { files: &files, keys: Some(&command.keys), run: command.run.as_deref() };
         if let (Some(proof), Some(events)) = (&path, &command.events)
             && output::same_place(proof, events)
         {
@@ -206,7 +213,7 @@ impl Session<'_> {
         // Other ranks may be unable to read the input, so they cannot derive keys for it.
         let input = Some(input).filter(|_| place.is_none());
         let limit = command.memory_limit;
-        let opened = OpenedKeys::open(self.program, self.keys, threads, limit, input)?;
+        let opened = self.subject.open(self.keys, threads, limit, input)?;
         self.recorder.phase_end(Phase::LoadKeys, since, opened.keys.bytes());
         if command.insecure_seed.is_some() {
             output::say(
@@ -298,19 +305,17 @@ impl Session<'_> {
         run: &ProvenRun,
     ) -> Result<(), Failure> {
         if let Some(path) = &path {
-            output::write(path, run.proof.as_bytes())?;
+            output::write(path, &self.subject.file(run.proof.as_bytes()))?;
         }
         let path = path.or_else(|| directory.map(RunDirectory::proof_path)).unwrap_or_default();
-        let application = self.program.get(&opened.name);
-        let shown = application.and_then(|a| a.show_public(&run.public_values));
+        let shown = self.subject.show_public(&opened.name, &run.public_values);
         let by_name = || opened.keys.verifying.values_to_json(&run.public_values);
         let public = shown.or_else(|| by_name().ok().map(|json| json.to_string()));
-        self.recorder.emit(Event::ProofWritten {
-            path: path.display().to_string(),
-            bytes: run.proof.as_bytes().len() as u64,
-            public: public.unwrap_or_default(),
-            key: opened.key.clone(),
-        });
+        let public = public.unwrap_or_default();
+        let (path, key) = (path.display().to_string(), opened.key.clone());
+        let verify = self.subject.verify_command(&path, &key, &public);
+        let bytes = run.proof.as_bytes().len() as u64;
+        self.recorder.emit(Event::ProofWritten { path, bytes, public, key, verify });
         Ok(())
     }
 }

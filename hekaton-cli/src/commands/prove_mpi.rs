@@ -3,22 +3,20 @@
 use crate::commands::prove;
 use crate::exit::{self, Failure, OrFail};
 use crate::hints::explain;
-use crate::imported::files_in_keys;
-use crate::opened_keys::digest;
+use crate::opened_keys::files;
 use crate::options::Prove;
-use crate::program::Program;
 use crate::ranks::{self, Place};
+use crate::subject::Subject;
 use crate::terminal::output;
 use hekaton_mpi::launch::default_provers;
 use hekaton_mpi::{Mpi, MpiError, Watch};
-use hekaton_storage::KeyStore;
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(command: &Prove, subject: &Subject<'_>, json: bool) -> Result<(), Failure> {
     let mpi = Mpi::start().map_err(|e| explain(&e)).or_fail(exit::USAGE)?;
     let rank = mpi.rank();
     let keys = place_keys(&mpi, command).unwrap_or_else(|failure| {
@@ -40,8 +38,8 @@ pub(crate) fn run(command: &Prove, program: &Program, json: bool) -> Result<(), 
         };
         let place = Place { endpoint, provers, fail: Box::new(fail), input: None };
         match rank {
-            0 => prove::on_root(command, program, &keys, json, place),
-            _ => prove::on_worker(command, program, &keys, place),
+            0 => prove::on_root(command, subject, &keys, json, place),
+            _ => prove::on_worker(command, subject, &keys, place),
         }
     });
     let Err(failure) = outcome else {
@@ -79,22 +77,14 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
     if ranks.stage_keys.is_none() && !ranks.keys_from_root {
         return Ok(command.keys.clone());
     }
-    let manifest = if mpi.rank() == 0 || !ranks.keys_from_root {
-        let manifest = KeyStore::manifest(&command.keys);
-        Some(manifest.map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?)
-    } else {
-        None
-    };
-    let mut files = vec!["manifest.json".into(), "verifying.key".into(), "aggregation.key".into()];
-    let mut name = Vec::new();
-    if let Some(manifest) = &manifest {
-        files.extend(
-            manifest.types.iter().map(|kind| PathBuf::from(format!("types/{}.pk", kind.name))),
-        );
-        files.extend(files_in_keys(manifest));
+    let (mut found, mut name) = (Vec::new(), Vec::new());
+    // With --keys-from-root, the others learn both from rank 0.
+    if mpi.rank() == 0 || !ranks.keys_from_root {
+        let digest;
+        (found, digest) = files(&command.keys).map_err(|e| explain(&e)).or_fail(exit::BAD_FILE)?;
         // one copy per user, which no other user can change
         let user = std::fs::metadata("/proc/self").map_or(0, |me| me.uid());
-        name = format!("hekaton-keys-{user}-{}", digest(manifest)).into_bytes();
+        name = format!("hekaton-keys-{user}-{digest}").into_bytes();
     }
     let parent = ranks.stage_keys.clone().unwrap_or_else(std::env::temp_dir);
     if ranks.keys_from_root {
@@ -102,19 +92,19 @@ fn place_keys(mpi: &Mpi, command: &Prove) -> Result<PathBuf, Failure> {
     }
     let to = parent.join(String::from_utf8_lossy(&name).into_owned());
     let placed = match ranks.keys_from_root {
-        true => mpi.send_files(&command.keys, &to, &files),
-        false => mpi.stage(&command.keys, &to, &files),
+        true => mpi.send_files(&command.keys, &to, &found),
+        false => mpi.stage(&command.keys, &to, &found),
     };
     if let Err(MpiError::Leader) = &placed {
         // give the rank that knows the reason time to report it first
         std::thread::sleep(Duration::from_secs(2));
     }
     placed.map_err(|e| not_placed(&e, &command.keys)).or_fail(exit::FAILED)?;
-    let copy = KeyStore::manifest(&to).map_err(|e| {
+    let (_, copy) = files(&to).map_err(|e| {
         let why = format!("{}: the copy of the keys is damaged ({e})", to.display());
         Failure::new(exit::BAD_FILE, format!("{why}; remove this directory"))
     })?;
-    if !to.to_string_lossy().ends_with(&digest(&copy)) {
+    if !to.to_string_lossy().ends_with(&copy) {
         let what = "its keys do not match its name; remove this directory";
         let why = format!("{}: {what}", to.display());
         return Err(Failure::new(exit::BAD_FILE, why));

@@ -28,13 +28,14 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         fits.map_err(|e| imported::input_failure(&path, &e, exit::USAGE))?;
     }
     let prepared = circuit.prepared().map_err(|e| format!("layout: {e}")).or_fail(exit::USAGE)?;
-    let mut options =
-        SetupOptions::new(&name).parameters(&parameters).zero_knowledge(!command.no_zero_knowledge);
-    if let Some(seed) = command.insecure_seed {
+    let mut options = SetupOptions::new(&name)
+        .parameters(&parameters)
+        .zero_knowledge(!command.new.no_zero_knowledge);
+    if let Some(seed) = command.new.insecure_seed {
         options = options.insecure_seed(seed);
         family::warn_of_seed();
     }
-    let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+    let engine = LocalEngine::new(command.new.threads.threads).or_fail(exit::FAILED)?;
     match (&directory, &command.r1cs) {
         (Some(directory), source) => {
             imported::check(directory, source.as_deref())?;
@@ -50,7 +51,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         }
         (None, None) => {}
     }
-    let mut store = KeyStore::create(&command.keys).or_fail(exit::BAD_FILE)?;
+    let mut store = KeyStore::create(&command.new.keys).or_fail(exit::BAD_FILE)?;
     if let Some(unfinished) = store.unfinished_path() {
         family::remove_on_interrupt(unfinished, json)?;
     }
@@ -64,7 +65,7 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
     };
     setup_prepared(&prepared, &engine, &options, &mut store, |step| display.line(step))
         .map_err(failed)?;
-    let manifest = KeyStore::manifest(&command.keys).or_fail(exit::BAD_FILE)?;
+    let manifest = KeyStore::manifest(&command.new.keys).or_fail(exit::BAD_FILE)?;
     let total: u64 = manifest.types.iter().map(|t| t.bytes).sum();
     let mut lines = format!(
         "{:<16} {:>12} {:>8} {:>10} {:>10}\n",
@@ -84,14 +85,14 @@ pub(crate) fn run(command: &Setup, program: &Program, json: bool) -> Result<(), 
         "keys for {} subcircuits with {} constraints in {} ({} of proving keys), generated in {}\n",
         manifest.instances,
         output::count(manifest.total_constraints()),
-        command.keys.display(),
+        command.new.keys.display(),
         output::bytes(total),
         output::seconds(start.elapsed()),
     );
     lines += &format!("verifying key digest: {}\n", manifest.verifying_key_digest);
     lines += &format!("trust: {}", manifest.trust);
     let object = json!({
-        "ok": true, "keys": command.keys, "manifest": manifest, "proving_key_bytes": total,
+        "ok": true, "keys": command.new.keys, "manifest": manifest, "proving_key_bytes": total,
         "seconds": start.elapsed().as_secs_f64(),
     });
     output::result(json, &object, &lines)

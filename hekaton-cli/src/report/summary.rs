@@ -68,7 +68,8 @@ pub(crate) struct Written {
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) public: String,
-    pub(crate) key: String,
+    /// The arguments of the command that verifies it.
+    pub(crate) verify: String,
 }
 
 /// One of the slowest subcircuits.
@@ -233,9 +234,9 @@ impl Summary {
             Event::Memory { peak, .. } => self.peak_memory = self.peak_memory.max(*peak),
             Event::Notice { message } => self.notices.push(message.clone()),
             Event::Error { message } => self.errors.push(message.clone()),
-            Event::ProofWritten { path, bytes, public, key } => {
-                let (path, public, key) = (path.clone(), public.clone(), key.clone());
-                self.written = Some(Written { path, bytes: *bytes, public, key });
+            Event::ProofWritten { path, bytes, public, verify, .. } => {
+                let (path, public, verify) = (path.clone(), public.clone(), verify.clone());
+                self.written = Some(Written { path, bytes: *bytes, public, verify });
             }
             Event::RunEnd { outcome, .. } => {
                 self.close();
@@ -482,15 +483,9 @@ impl Summary {
         if let Some(written) = &self.written {
             row("public values", written.public.clone());
             row("proof", format!("{} ({})", written.path, output::bytes(written.bytes)));
-            // JSON needs quotes in a shell; the text forms of circuits do not.
-            let quote = if written.public.starts_with(['{', '[']) { "'" } else { "" };
-            out += &format!(
-                "\nverify it with\n  {} verify {} --key {} --public {quote}{}{quote}",
-                output::program(),
-                written.path,
-                written.key,
-                written.public
-            );
+            if !written.verify.is_empty() {
+                out += &format!("\nverify it with\n  {} {}", output::program(), written.verify);
+            }
         } else {
             self.errors.iter().for_each(|error| row("error", error.clone()));
             row("proof", "none yet".into());

@@ -1,0 +1,142 @@
+//! What a proof says, and the file that has both.
+
+use crate::circuit::{Counts, Execution, Sizes};
+use crate::program::{OUTPUT_WORDS, Program};
+use crate::run::Run;
+use hekaton_circuit::Fr;
+use serde::{Deserialize, Serialize};
+
+/// The first bytes of a file.
+pub const MAGIC: &[u8; 8] = b"HEKATNVM";
+
+/// The version of the format.
+const VERSION: u16 = 1;
+
+/// What a proof says: that this program exits with this code and this output. The public input is not
+/// among it: verifiers know what they asked about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The digest of the program.
+    pub program: [u8; 32],
+    /// The number of subcircuits of each kind. Any numbers prove the same.
+    pub counts: Counts,
+    /// The number of words of the public input.
+    pub public_words: usize,
+    /// The exit code.
+    pub exit_code: u32,
+    /// The words of the output.
+    pub output: [u32; OUTPUT_WORDS],
+}
+
+/// Why a file does not hold a proof about a program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// The file is something else.
+    #[error("not the proof of a program's run: it does not begin with {}", MAGIC.escape_ascii())]
+    Magic,
+    /// The file is of another version.
+    #[error("the format has version {0}, but this program reads version {VERSION}")]
+    Version(u16),
+    /// The file is damaged.
+    #[error("damaged: {0}")]
+    Damaged(String),
+    /// The proof is about another program.
+    #[error("it is about the program with digest {found}, and this one has {expected}")]
+    Program {
+        /// The digest in the file.
+        found: String,
+        /// The digest of the program.
+        expected: String,
+    },
+    /// The proof is about a public input of another length.
+    #[error("it is about a public input of {found} words, expected {expected}")]
+    PublicWords {
+        /// The number in the file.
+        found: usize,
+        /// The number of the verifier's words.
+        expected: usize,
+    },
+}
+
+impl Claim {
+    /// What the proof of a run says.
+    pub fn of(execution: &Execution, run: &Run) -> Self {
+        Self {
+            program: execution.program.digest(),
+            counts: execution.counts.clone(),
+            public_words: execution.public_words,
+            exit_code: run.exit_code(),
+            output: *run.output(),
+        }
+    }
+
+    /// The file of a proof: magic and version, the length of the claim, the claim, the proof.
+    pub fn with_proof(&self, proof: &[u8]) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend(VERSION.to_le_bytes());
+        let claim = self.encode();
+        #[allow(clippy::cast_possible_truncation, reason = "some hundred bytes")]
+        out.extend((claim.len() as u32).to_le_bytes());
+        out.extend(claim);
+        out.extend(proof);
+        out
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        // Numbers and lists of numbers, whose encoding does not fail.
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+
+    /// Reads the file of a proof: what it says, and the proof. Nothing of it is verified.
+    ///
+    /// # Errors
+    /// If it is no such file, or damaged.
+    pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), ClaimError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(ClaimError::Magic)?;
+        let ends = || ClaimError::Damaged("it ends in its header".into());
+        let (version, rest) = rest.split_first_chunk().ok_or_else(ends)?;
+        let version = u16::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(ClaimError::Version(version));
+        }
+        let (length, rest) = rest.split_first_chunk().ok_or_else(ends)?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let (claim, proof) = rest.split_at_checked(length).ok_or_else(ends)?;
+        let read: Self = postcard::from_bytes(claim)
+            .map_err(|e| ClaimError::Damaged(format!("what it says is not readable: {e}")))?;
+        match read.encode() == claim {
+            true => Ok((read, proof)),
+            false => Err(ClaimError::Damaged("what it says is not written as usual".into())),
+        }
+    }
+
+    /// The circuit whose verifying key the proof is for.
+    ///
+    /// # Errors
+    /// If the claim is about another program, or a public input of another length.
+    pub fn execution(
+        &self,
+        program: Program,
+        public_words: usize,
+        sizes: Sizes,
+    ) -> Result<Execution, ClaimError> {
+        let digest = program.digest();
+        if digest != self.program {
+            let [found, expected] = [self.program, digest].map(hex::encode);
+            return Err(ClaimError::Program { found, expected });
+        }
+        if self.public_words != public_words {
+            let (found, expected) = (self.public_words, public_words);
+            return Err(ClaimError::PublicWords { found, expected });
+        }
+        let counts = self.counts.clone();
+        Ok(Execution { program, sizes, counts, public_words, max_cycles: 0 })
+    }
+
+    /// The public values that the proof is verified with: those of the claim, with this public input.
+    pub fn public_values(&self, input: &[u32]) -> Vec<Fr> {
+        let words = input.iter().chain([&self.exit_code]).chain(&self.output);
+        words.copied().map(Fr::from).collect()
+    }
+}

@@ -1,0 +1,274 @@
+//! `hekaton vm`: runs of programs for RISC-V, and their proofs.
+
+use super::estimate;
+use super::{family, prove};
+use crate::exit::{self, Failure, OrFail};
+use crate::machine::{self, Machine, MachineFamily};
+use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
+use crate::programs::{NAME, family as family_of};
+use crate::subject::Subject;
+use crate::terminal::output::{self, count};
+use crate::terminal::progress::Display;
+use hekaton_circuit::named::ParameterMap;
+use hekaton_circuit::{Masking, PreparedCircuit};
+use hekaton_core::{
+    LocalEngine, Pool, Trust, VerifyError, verify as verify_proof, verify_with_test_keys,
+};
+use hekaton_plan::{Calibration, EstimateError, Workers};
+use hekaton_vm::{Chip, Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// The largest proof that is read, in bytes.
+const PROOF_LIMIT: u64 = exit::PROOF_LIMIT;
+
+pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
+    match command {
+        Vm::Setup(command) => setup(command, json),
+        Vm::Run(command) => run_program(command, json),
+        Vm::Prove(command) => prove_run(command, json),
+        Vm::Verify(command) => verify(command, json),
+        Vm::Inspect(command) => inspect(command, json),
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the options are below 2^32")]
+fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
+    let sizes = Sizes { rows: command.rows as usize };
+    let of_family = family_of(sizes, command.subcircuits as usize);
+    let parameters: ParameterMap = serde_json::from_value(json!(sizes)).or_fail(exit::FAILED)?;
+    let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");
+    family::setup_of(&command.new, NAME, &of_family, &parameters, &serves, json)
+}
+
+fn prove_run(command: &VmProve, json: bool) -> Result<(), Failure> {
+    let machine = Machine::open(&command.prove.file, &command.input)?;
+    let subject = Subject::Machine(&machine);
+    #[cfg(feature = "mpi")]
+    if command.prove.ranks.mpi {
+        return super::prove_mpi::run(&command.prove, &subject, json);
+    }
+    prove::run(&command.prove, &subject, json)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the option is below 2^32")]
+fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
+    let machine = Machine::open(&command.program, &command.input)?;
+    let family = command.keys.as_deref().map(MachineFamily::open).transpose()?;
+    let sizes = family.as_ref().map_or(Sizes { rows: command.rows as usize }, |found| found.sizes);
+    if let Some(path) = &command.output {
+        output::check_output(
+            path,
+            "--output",
+            &output::Inputs {
+                files: &[&command.program],
+                keys: command.keys.as_deref(),
+                run: None,
+            },
+        )?;
+    }
+    let start = Instant::now();
+    let run = machine.run()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let execution = machine.execution(&run, sizes);
+    let prepared = PreparedCircuit::new(&execution).or_fail(exit::USAGE)?;
+    if let Some(family) = &family {
+        family.check(&execution)?;
+    }
+    let (mut object, mut lines) = report(&execution, &run, seconds);
+    if command.estimate {
+        let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
+        let display = Display::new();
+        display.line("measuring this machine for two seconds");
+        let calibration = Calibration::measure(&engine);
+        let workers = Workers { ranks: 1, threads: engine.threads() };
+        let found = hekaton_plan::estimate(&prepared, Masking::Masked, &calibration, workers, None);
+        let found = found.map_err(|e| match e {
+            EstimateError::Memory(e) => output::not_enough_memory(e),
+            e => Failure::new(exit::FAILED, e),
+        })?;
+        drop(display);
+        object["estimate"] = estimate::object(&found, NAME, workers);
+        lines += &format!("\n\n{}", estimate::table(&found, NAME, workers));
+    }
+    if let Some(path) = &command.output {
+        let bytes: Vec<u8> = run.output().iter().flat_map(|word| word.to_le_bytes()).collect();
+        output::write(path, &bytes)?;
+    }
+    output::result(json, &object, &lines)
+}
+
+/// What a run did, and what its proof takes.
+fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
+    let claim = Claim::of(execution, run);
+    let cycles = run.cycles();
+    let rows = execution.sizes.constraints_of(run);
+    let mix: Vec<(&str, u64)> = Chip::ALL
+        .into_iter()
+        .map(|chip| (chip.name(), run.count(chip)))
+        .chain([("refresh", run.refreshes())])
+        .collect();
+    let rows_a_cycle = rows as f64 / cycles as f64;
+    let object = json!({
+        "ok": true, "exit_code": claim.exit_code, "output": claim.output, "cycles": cycles,
+        "seconds": seconds, "operations": mix.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+        "constraints": rows, "constraints_a_cycle": rows_a_cycle, "rows": execution.sizes.rows,
+        "subcircuits": execution.subcircuits(), "counts": machine::counts_json(&execution.counts),
+        "program": hex::encode(claim.program),
+    });
+    let mut lines = format!("{:<12} {:>14} {:>14}\n", "kind", "operations", "subcircuits");
+    let counts = execution.counts.by_name();
+    for ((name, operations), (_, subcircuits)) in mix.iter().zip(counts) {
+        if *operations > 0 || subcircuits > 0 {
+            let (operations, subcircuits) = (count(*operations), count(subcircuits as u64));
+            lines += &format!("{name:<12} {operations:>14} {subcircuits:>14}\n");
+        }
+    }
+    lines += &format!(
+        "\nresult       {}\ncycles       {} in {} ({:.1} million a second)\nconstraints  {} for \
+         operations, {rows_a_cycle:.1} a cycle\nsubcircuits  {} of up to {} constraints, with memory \
+         and tables\nprogram      {}",
+        machine::result(&claim),
+        count(cycles),
+        output::seconds_f64(seconds),
+        cycles as f64 / seconds / 1e6,
+        count(rows),
+        count(execution.subcircuits() as u64),
+        count(execution.sizes.rows as u64),
+        hex::encode(claim.program),
+    );
+    (object, lines)
+}
+
+/// Reads the file of a proof.
+fn read(path: &std::path::Path) -> Result<(Claim, Vec<u8>), Failure> {
+    let bytes = exit::read_at_most(path, PROOF_LIMIT)?;
+    let read = Claim::read(&bytes).map(|(claim, proof)| (claim, proof.to_vec()));
+    read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
+}
+
+fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
+    let (claim, proof) = read(&command.proof)?;
+    let (program, _) = machine::program(&command.program)?;
+    let (public, _) = machine::public_words(command.public_input.as_deref())?;
+    let refused =
+        |why: String| Failure::new(exit::REFUSED, format!("{}: {why}", command.proof.display()));
+    let family = MachineFamily::open(&command.keys)?;
+    // First: nothing else in a family is checked by itself.
+    let digest = family.digest()?;
+    if let Some(expected) = command.key_digest.filter(|expected| *expected != digest) {
+        let (expected, found) = (hex::encode(expected), hex::encode(digest));
+        let why = format!("its digest is {found}, but --key-digest requires {expected}");
+        return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
+    }
+    let execution = claim.execution(program, public.len(), family.sizes);
+    let execution = execution.map_err(|e| refused(e.to_string()))?;
+    // What the proof says is compared first: a verifier who wants something else need not compute.
+    if claim.exit_code != command.exit_code {
+        let (found, expected) = (claim.exit_code, command.exit_code);
+        let why = format!("it says that the program exits with code {found}, not {expected}");
+        return Err(refused(why));
+    }
+    if let Some(path) = &command.output {
+        let mut bytes = exit::read_at_most(path, 4 * OUTPUT_WORDS as u64)?;
+        bytes.resize(4 * OUTPUT_WORDS, 0);
+        let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if said != bytes {
+            return Err(refused(format!("it says another output: {}", machine::result(&claim))));
+        }
+    }
+    family.check(&execution)?;
+    let start = Instant::now();
+    let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+    let key = family.verifying_key(&execution, &engine)?;
+    let derived = start.elapsed();
+    if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
+        let statement = key.trust.statement();
+        let why = format!(
+            "{}: {statement}; a proof under these keys proves nothing",
+            command.keys.display()
+        );
+        return Err(Failure::new(exit::REFUSED, why));
+    }
+    let start = Instant::now();
+    let public = claim.public_values(&public);
+    let verdict = match command.accept_test_keys {
+        true => verify_with_test_keys(&key, &public, &proof),
+        false => verify_proof(&key, &public, &proof),
+    };
+    verdict.map_err(|e| {
+        let code = match &e {
+            VerifyError::Proof(_) => exit::BAD_FILE,
+            _ => exit::REFUSED,
+        };
+        Failure::new(code, format!("{}: {e}", command.proof.display()))
+    })?;
+    let verified = start.elapsed();
+    let pinned = command.key_digest.is_some();
+    let lines = format!(
+        "the proof holds: the program exits with this result (key derived in {}, verified in {})\n\
+         result: {}\nprogram: {}\nfamily digest: {}{}\nzero knowledge: {}\ntrust: {}",
+        output::seconds(derived),
+        output::seconds(verified),
+        machine::result(&claim),
+        hex::encode(claim.program),
+        hex::encode(digest),
+        if pinned { ", as required" } else { " (compare it)" },
+        if key.zero_knowledge { "yes" } else { "NO" },
+        key.trust.statement(),
+    );
+    let object = json!({
+        "ok": true, "exit_code": claim.exit_code, "output": claim.output,
+        "program": hex::encode(claim.program), "counts": machine::counts_json(&claim.counts),
+        "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
+        "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
+        "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
+    });
+    output::result(json, &object, &lines)
+}
+
+fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
+    let path = &command.file;
+    let bytes = exit::read_at_most(path, u64::MAX)?;
+    if bytes.starts_with(MAGIC) {
+        let (claim, proof) = read(path)?;
+        let counts = machine::counts_json(&claim.counts);
+        let lines = format!(
+            "proof of a program's run (not verified)\nresult         {}\nprogram        {}\npublic \
+             input   {} words\nsubcircuits    {counts}\nproof          {}",
+            machine::result(&claim),
+            hex::encode(claim.program),
+            claim.public_words,
+            output::bytes(proof.len() as u64),
+        );
+        let object = json!({
+            "ok": true, "kind": "proof of a run", "exit_code": claim.exit_code,
+            "output": claim.output, "program": hex::encode(claim.program),
+            "public_words": claim.public_words, "counts": counts, "proof_bytes": proof.len(),
+        });
+        return output::result(json, &object, &lines);
+    }
+    let (program, _) = machine::program(path)?;
+    let summary = program.summary();
+    let lines = format!(
+        "program for rv32im\ndigest         {}\nentry          {:#x}\nimage          {} words from \
+         {:#x}\ninstructions   {}{}\nsymbols        {}",
+        hex::encode(program.digest()),
+        summary.entry,
+        count(summary.words as u64),
+        summary.start,
+        count(summary.instructions as u64),
+        match summary.illegal {
+            0 => String::new(),
+            n => format!(", and {} words of code that are none", count(n as u64)),
+        },
+        count(summary.symbols as u64),
+    );
+    let object = json!({
+        "ok": true, "kind": "program", "program": hex::encode(program.digest()),
+        "entry": summary.entry, "start": summary.start, "words": summary.words,
+        "instructions": summary.instructions, "illegal": summary.illegal,
+        "symbols": summary.symbols,
+    });
+    output::result(json, &object, &lines)
+}

@@ -1,0 +1,267 @@
+//! Programs of the machine: their files, runs, and the keys for them.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::family::OpenedFamily;
+use crate::opened_keys::{OpenedKeys, Parts};
+use crate::options::MachineInput;
+use crate::programs::{NAME, OnInput, sizes};
+use hekaton_circuit::PreparedCircuit;
+use hekaton_circuit::named::{InputFile, ParameterMap};
+use hekaton_core::{DeriveError, LocalEngine, VerifyingKey, derive};
+use hekaton_storage::{FamilyStore, Manifest};
+use hekaton_vm::{Claim, Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The largest program and input that are read, in bytes: more has no place in the machine's memory.
+const FILE_LIMIT: u64 = 256 << 20;
+
+/// A program with the input of a run.
+pub(crate) struct Machine {
+    path: PathBuf,
+    options: MachineInput,
+    /// The bytes of program and input.
+    files: [Vec<u8>; 3],
+    program: Program,
+    pub(crate) input: Input,
+    shape: Option<Shape>,
+    /// What the proof says, once the program has run.
+    claim: OnceLock<Claim>,
+}
+
+/// Reads a program.
+pub(crate) fn program(path: &Path) -> Result<(Program, Vec<u8>), Failure> {
+    let bytes = exit::read_at_most(path, FILE_LIMIT)?;
+    let program = Program::from_elf(&bytes);
+    let program =
+        program.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
+    Ok((program, bytes))
+}
+
+/// The words of a public input: the bytes of a file, the last word filled up with zeros.
+pub(crate) fn public_words(path: Option<&Path>) -> Result<(Vec<u32>, Vec<u8>), Failure> {
+    let bytes = optional(path)?;
+    let words = bytes.chunks(4).map(|chunk| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u32::from_le_bytes(word)
+    });
+    Ok((words.collect(), bytes))
+}
+
+fn optional(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
+    path.map_or(Ok(Vec::new()), |path| exit::read_at_most(path, FILE_LIMIT))
+}
+
+/// The numbers of subcircuits of each kind that a run has at least, so that its proof says no more than
+/// that about which instructions were executed.
+struct Shape(Vec<(String, usize)>);
+
+impl Shape {
+    /// Reads a JSON object of numbers by kind.
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let failure =
+            |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
+        let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
+        let object: std::collections::BTreeMap<String, usize> =
+            serde_json::from_slice(&bytes).map_err(|e| {
+                failure(format!("{e}; expected a JSON object of numbers by kind, as `vm run --json` prints it as \"counts\""))
+            })?;
+        let mut known = Execution::of_family(Sizes::SMALL).counts;
+        match object.keys().find(|name| !known.raise(name, 0)) {
+            Some(name) => Err(failure(format!("there is no kind '{name}'"))),
+            None => Ok(Self(object.into_iter().collect())),
+        }
+    }
+}
+
+/// The numbers of subcircuits of each kind, as JSON.
+pub(crate) fn counts_json(counts: &Counts) -> Value {
+    counts
+        .by_name()
+        .map(|(name, count)| (name.to_owned(), json!(count)))
+        .collect::<ParameterMap>()
+        .into()
+}
+
+impl Machine {
+    /// Reads the files of a run.
+    pub(crate) fn open(path: &Path, options: &MachineInput) -> Result<Self, Failure> {
+        let (program, elf) = program(path)?;
+        let (public, public_bytes) = public_words(options.public_input.as_deref())?;
+        let private = optional(options.input.as_deref())?;
+        let shape = options.shape.as_deref().map(Shape::read).transpose()?;
+        let files = [elf, public_bytes, private.clone()];
+        let input = Input { public, private };
+        let (path, options) = (path.to_owned(), options.clone());
+        Ok(Self { path, options, files, program, input, shape, claim: OnceLock::new() })
+    }
+
+    /// Program and input, one after the other with their lengths.
+    pub(crate) fn everything(&self) -> InputFile {
+        let mut bytes = Vec::new();
+        for file in &self.files {
+            bytes.extend((file.len() as u64).to_le_bytes());
+            bytes.extend(file);
+        }
+        InputFile::from_bytes(bytes)
+    }
+
+    /// The files of the input.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let MachineInput { input, public_input, shape, .. } = &self.options;
+        [input, public_input, shape].into_iter().filter_map(|path| path.as_deref())
+    }
+
+    /// The first pass.
+    pub(crate) fn run(&self) -> Result<Run, Failure> {
+        let found = run(&self.program, &self.input, self.options.max_cycles);
+        found.map_err(|e| format!("{}: {e}", self.path.display())).or_fail(exit::FAILED)
+    }
+
+    /// The circuit of a run.
+    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Execution {
+        let mut counts = Counts::of(run, &self.program, &self.input, sizes);
+        for (name, least) in self.shape.iter().flat_map(|shape| &shape.0) {
+            counts.raise(name, *least);
+        }
+        Execution {
+            program: self.program.clone(),
+            sizes,
+            counts,
+            public_words: self.input.public.len(),
+            max_cycles: self.options.max_cycles,
+        }
+    }
+
+    /// The keys for this run, derived from a family.
+    fn derive(&self, keys: &Path, engine: &LocalEngine) -> Result<Parts, Failure> {
+        let family = MachineFamily::open(keys)?;
+        let run = self.run()?;
+        let execution = self.execution(&run, family.sizes);
+        family.check(&execution)?;
+        // Set twice only if keys are opened twice, with the same result.
+        let _ = self.claim.set(Claim::of(&execution, &run));
+        let circuit = OnInput { execution, input: self.input.clone() };
+        let (manifest, keys) = family.derive(&circuit.execution, engine)?;
+        Ok((manifest, keys, Box::new(circuit), family.path.display().to_string()))
+    }
+
+    /// Opens the keys for this run.
+    pub(crate) fn with_keys(
+        &self,
+        keys: &Path,
+        threads: Option<NonZeroUsize>,
+        limit: Option<u64>,
+    ) -> Result<OpenedKeys, Failure> {
+        OpenedKeys::with(threads, limit, |engine| self.derive(keys, engine))
+    }
+
+    /// The file of a proof.
+    pub(crate) fn file(&self, proof: &[u8]) -> Vec<u8> {
+        self.claim.get().map(|claim| claim.with_proof(proof)).unwrap_or_default()
+    }
+
+    /// What the proof says.
+    pub(crate) fn show(&self) -> String {
+        self.claim.get().map(result).unwrap_or_default()
+    }
+
+    /// The arguments of the command that verifies a proof.
+    pub(crate) fn verify_command(&self, proof: &str, key: &str) -> String {
+        let mut out = format!("vm verify {proof} --program {} --keys {key}", self.path.display());
+        // Writing to a string does not fail.
+        if let Some(path) = &self.options.public_input {
+            let _ = write!(out, " --public-input {}", path.display());
+        }
+        if let Some(code) = self.claim.get().map(|claim| claim.exit_code).filter(|code| *code != 0)
+        {
+            let _ = write!(out, " --exit-code {code}");
+        }
+        out
+    }
+}
+
+/// What a program left: the exit code, and the words of the output, without zeros at the end.
+pub(crate) fn result(claim: &Claim) -> String {
+    let mut out = format!("exit code {}", claim.exit_code);
+    let words = OUTPUT_WORDS - claim.output.iter().rev().take_while(|word| **word == 0).count();
+    if words > 0 {
+        let words: Vec<String> =
+            claim.output[..words].iter().map(|word| format!("{word:#x}")).collect();
+        let _ = write!(out, ", output {}", words.join(" "));
+    }
+    out
+}
+
+/// A key family of the machine.
+pub(crate) struct MachineFamily {
+    path: PathBuf,
+    opened: OpenedFamily,
+    pub(crate) sizes: Sizes,
+}
+
+impl MachineFamily {
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let wrong = |why: String| {
+            let why = format!("{}: {why}; `hekaton vm setup` makes keys", path.display());
+            Failure::new(exit::BAD_FILE, why)
+        };
+        if !FamilyStore::is_one(path) {
+            return Err(wrong("not a key family".into()));
+        }
+        let opened = OpenedFamily::open(path)?;
+        if opened.manifest.circuit != NAME {
+            return Err(wrong(format!("its keys are for circuit '{}'", opened.manifest.circuit)));
+        }
+        let sizes = sizes(&opened.manifest.parameters).map_err(wrong)?;
+        Ok(Self { path: path.to_owned(), opened, sizes })
+    }
+
+    pub(crate) fn digest(&self) -> Result<[u8; 32], Failure> {
+        self.opened.digest()
+    }
+
+    /// Refuses what the family has no keys for, before anything is laid out: counts may come from anyone.
+    pub(crate) fn check(&self, execution: &Execution) -> Result<(), Failure> {
+        let (found, most) = (execution.subcircuits(), self.opened.manifest.max_instances);
+        if found <= most {
+            return Ok(());
+        }
+        let larger = found.checked_next_power_of_two().unwrap_or(found);
+        let why = DeriveError::TooMany { found, most };
+        let hint = format!("`hekaton vm setup --subcircuits {larger}` makes keys that do");
+        Err(Failure::new(exit::FAILED, format!("{}: {why}; {hint}", self.path.display())))
+    }
+
+    fn parameters(execution: &Execution) -> String {
+        let digest = hex::encode(execution.program.digest());
+        json!({ "rows": execution.sizes.rows, "program": digest }).to_string()
+    }
+
+    fn derive(
+        &self,
+        execution: &Execution,
+        engine: &LocalEngine,
+    ) -> Result<(Manifest, hekaton_core::ProverKeys), Failure> {
+        let prepared = PreparedCircuit::new(execution).or_fail(exit::FAILED)?;
+        let OpenedFamily { path, manifest, key } = &self.opened;
+        let parameters = Self::parameters(execution);
+        FamilyStore::derive(path, (manifest, key), &prepared, &parameters, engine)
+            .map_err(|e| crate::family::failed(&e))
+    }
+
+    /// The verifying key of a circuit that was [checked](Self::check).
+    pub(crate) fn verifying_key(
+        &self,
+        execution: &Execution,
+        engine: &LocalEngine,
+    ) -> Result<VerifyingKey, Failure> {
+        let prepared = PreparedCircuit::new(execution).or_fail(exit::BAD_FILE)?;
+        let keys = derive(&self.opened.key, &prepared, &Self::parameters(execution), engine);
+        keys.map(|(_, key)| key).map_err(|e| crate::family::failed(&e.into()))
+    }
+}
