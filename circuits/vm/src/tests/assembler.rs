@@ -19,6 +19,19 @@ pub(crate) fn program(words: &[u32]) -> Vec<u8> {
     file
 }
 
+/// The same with a segment of zeros, for systems that do not have memory everywhere.
+pub(crate) fn program_with_data(words: &[u32], data: u32, size: u32) -> Vec<u8> {
+    let mut file = program(words);
+    // The header of the second segment comes between the first one's and the code, which has its place in a
+    // page, as Linux wants it.
+    let mut between = [1, 0, data, data, 0, size, 6, 4].map(u32::to_le_bytes).concat();
+    between.resize(0x1000 - 84, 0);
+    file.splice(84..84, between);
+    file[44] = 2;
+    file[56..60].copy_from_slice(&0x1000u32.to_le_bytes());
+    file
+}
+
 pub(crate) fn i(op: u32, funct3: u32, rd: u32, rs1: u32, imm: i32) -> u32 {
     (imm as u32 & 0xfff) << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | op
 }

@@ -6,6 +6,7 @@ mod attacks;
 mod instructions;
 mod pinned;
 mod program;
+mod qemu;
 mod replay;
 mod run;
 mod search;

@@ -10,12 +10,12 @@ use rrs_lib::HartState;
 use rrs_lib::instruction_executor::{InstructionException, InstructionExecutor};
 use rrs_lib::memories::{MemorySpace, VecMemory};
 
-const CODE: u32 = 0x1_0000;
-const DATA: u32 = 0x1100_0000;
+pub(super) const CODE: u32 = 0x1_0000;
+pub(super) const DATA: u32 = 0x1100_0000;
 const DATA_WORDS: usize = 32;
 
 /// An instruction that neither jumps far nor traps: registers 1 to 15 but 8, which points to data.
-fn instruction() -> impl Strategy<Value = u32> {
+pub(super) fn instruction() -> impl Strategy<Value = u32> {
     let register = || prop_oneof![0u32..8, 9u32..16];
     let (rd, rs1, rs2) = (register(), register(), register());
     let operands = (rd, rs1, rs2, any::<u32>());
@@ -45,7 +45,7 @@ fn instruction() -> impl Strategy<Value = u32> {
     })
 }
 
-fn words(body: Vec<u32>, seeds: [u32; 4]) -> Vec<u32> {
+pub(super) fn words(body: Vec<u32>, seeds: [u32; 4]) -> Vec<u32> {
     let mut words = vec![lui(8, DATA)];
     for (rd, seed) in [1, 2, 5, 9].into_iter().zip(seeds) {
         words.extend([lui(rd, seed), addi(rd, rd, (seed & 0x7ff).cast_signed())]);

@@ -1,0 +1,84 @@
+//! What a Rust program needs to run on Hekaton's machine: its beginning, its input, its output. `cargo build
+//! --release` makes a program that `hekaton vm` runs and proves.
+//!
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//!
+//! hekaton_guest::entry!(main);
+//!
+//! fn main() -> u32 {
+//!     let input = hekaton_guest::private_input(0);
+//!     hekaton_guest::output(0, input.iter().map(|byte| u32::from(*byte)).sum());
+//!     0
+//! }
+//! ```
+#![no_std]
+
+use core::panic::PanicInfo;
+
+/// Where the input begins: words that verifiers see, then the number of the private bytes, then these.
+const INPUT: *const u32 = 0x2000_0000 as *const u32;
+
+/// Where the output is.
+const OUTPUT: *mut u32 = 0x3000_0000 as *mut u32;
+
+/// The number of words of the output.
+pub const OUTPUT_WORDS: usize = 16;
+
+/// The exit code of a program that panics, as on Linux.
+const PANICKED: u32 = 101;
+
+/// Word `index` of the input that verifiers see. A word that is not there may be private, or the run traps.
+pub fn public_input(index: usize) -> u32 {
+    // SAFETY: the machine has the input there, aligned; it never changes.
+    unsafe { INPUT.add(index).read() }
+}
+
+/// The bytes that verifiers do not see, behind `public_words` words that they see.
+pub fn private_input(public_words: usize) -> &'static [u8] {
+    let length = public_input(public_words) as usize;
+    // SAFETY: the machine has this number of bytes there, and they never change.
+    unsafe { core::slice::from_raw_parts(INPUT.add(public_words + 1).cast(), length) }
+}
+
+/// Sets word `index` of the output.
+///
+/// # Panics
+/// If the output has no such word.
+pub fn output(index: usize, word: u32) {
+    assert!(index < OUTPUT_WORDS);
+    // SAFETY: the machine has these words there, aligned.
+    unsafe { OUTPUT.add(index).write_volatile(word) }
+}
+
+/// Ends the program.
+pub fn exit(code: u32) -> ! {
+    // SAFETY: the call does not return.
+    unsafe { core::arch::asm!("ecall", in("a0") code, in("a7") 93, options(noreturn)) }
+}
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    exit(PANICKED)
+}
+
+/// Makes a function `fn() -> u32` the program: what it returns is the exit code.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        core::arch::global_asm!(
+            ".section .text.start, \"ax\"",
+            ".globl _start",
+            "_start:",
+            "lui sp, 0x20000",
+            "call __hekaton_main",
+        );
+
+        #[unsafe(no_mangle)]
+        extern "C" fn __hekaton_main() -> ! {
+            let main: fn() -> u32 = $main;
+            $crate::exit(main())
+        }
+    };
+}

@@ -1,0 +1,221 @@
+//! The programs of `guests/`, compiled by clang: here they have the results that they have under Linux in qemu-riscv32,
+//! and those that are known. Needs clang, lld and qemu-user, which `scripts/test` installs.
+
+use hekaton_circuit::check;
+use hekaton_vm::{Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const MAX_CYCLES: u64 = 1 << 24;
+
+fn guests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("guests")
+}
+
+/// Where the programs are: of the machine, and of Linux.
+fn built() -> &'static [PathBuf; 2] {
+    static BUILT: OnceLock<[PathBuf; 2]> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        ["machine", "linux"].map(|system| {
+            let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guests-{system}"));
+            let mut build = Command::new(guests().join("build"));
+            if system == "linux" {
+                build.env("LINUX", "1");
+            }
+            let status = build.arg(&out).status().unwrap();
+            assert!(status.success(), "guests/build needs clang and lld");
+            out
+        })
+    })
+}
+
+fn program(name: &str) -> Program {
+    let [machine, _] = built();
+    Program::from_elf(&std::fs::read(machine.join(name)).unwrap()).unwrap()
+}
+
+/// The bytes of an input in memory.
+fn memory(input: &Input) -> Vec<u8> {
+    let words = input.public.iter().copied().chain([input.private.len() as u32]);
+    words.flat_map(u32::to_le_bytes).chain(input.private.iter().copied()).collect()
+}
+
+/// Exit code and output under Linux.
+fn on_linux(name: &str, input: &Input) -> (i32, Vec<u8>) {
+    let [_, linux] = built();
+    let mut child = Command::new("qemu-riscv32")
+        .arg(linux.join(name))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("qemu-riscv32, which is in Debian's package qemu-user");
+    child.stdin.take().unwrap().write_all(&memory(input)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), output.stdout)
+}
+
+/// Runs a program on both, which must agree.
+fn both(name: &str, input: &Input) -> Run {
+    let run = run(&program(name), input, MAX_CYCLES).unwrap();
+    let output: Vec<u8> = run.output().iter().flat_map(|word| word.to_le_bytes()).collect();
+    let (code, expected) = on_linux(name, input);
+    assert_eq!((run.exit_code(), output), (code as u32, expected), "{name}");
+    run
+}
+
+fn private(bytes: impl Into<Vec<u8>>) -> Input {
+    Input { public: Vec::new(), private: bytes.into() }
+}
+
+/// Numbers without a pattern.
+fn noise(count: usize) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(1u32), |x| {
+        Some(x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
+    })
+    .take(count)
+}
+
+#[test]
+fn fibonacci() {
+    for (n, expected) in [(0u32, 0u64), (1, 1), (2, 1), (10, 55), (93, 12_200_160_415_121_876_738)]
+    {
+        let run = both("fibonacci", &Input { public: vec![n], private: Vec::new() });
+        let [low, high] = [run.output()[0], run.output()[1]].map(u64::from);
+        assert_eq!(low | high << 32, expected, "{n}");
+    }
+}
+
+#[test]
+fn quicksort() {
+    let mut list: Vec<u32> = noise(2000).collect();
+    let run =
+        both("quicksort", &private(list.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>()));
+    list.sort_unstable();
+    let sum = list.iter().fold(0u32, |sum, x| sum.wrapping_mul(31).wrapping_add(*x));
+    assert_eq!(run.output()[..5], [2000, list[0], list[1000], list[1999], sum]);
+    assert_eq!(both("quicksort", &private([1, 2, 3])).exit_code(), 1);
+}
+
+#[test]
+fn sha256() {
+    let abc = [
+        0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c, 0xb410ff61,
+        0xf20015ad,
+    ];
+    let run = both("sha256", &private(*b"abc"));
+    assert_eq!(run.output()[..8], abc.map(u32::swap_bytes));
+    for length in [0, 55, 56, 63, 64, 65, 1000] {
+        both("sha256", &private(noise(length).map(|x| (x >> 24) as u8).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn json() {
+    let text = r#" {"a": [1, -2.5e+3, "\u00e9 é €"], "b": {"c": null, "d": [true, false, {}]}} "#;
+    let run = both("json", &private(text));
+    assert_eq!((run.exit_code(), &run.output()[..8]), (0, &[3, 2, 4, 5, 2, 3, 4, 0][..]));
+    let wrong: [&[u8]; 14] = [
+        b"",
+        b"{",
+        b"[1,]",
+        b"{\"a\" 1}",
+        b"01",
+        b"1.",
+        b"1e",
+        b"-",
+        b"tru",
+        b"\"\x01\"",
+        b"\"\\x\"",
+        b"\"\xc0\x80\"",
+        b"\"\xed\xa0\x80\"",
+        b"[] []",
+    ];
+    for text in wrong {
+        assert_eq!(both("json", &private(text)).exit_code(), 1, "{text:?}");
+    }
+    let deep = |levels: usize| private("[".repeat(levels) + &"]".repeat(levels));
+    assert_eq!([64, 65].map(|levels| both("json", &deep(levels)).exit_code()), [0, 1]);
+}
+
+/// The sum of the squares below 50, by a program of the program.
+#[test]
+fn interpreter() {
+    let [push, add, mul, less, load, store, jump_if, copy] = [1, 2, 4, 9, 10, 11, 13, 14];
+    let op = |op: u32, operand: u32| op | operand << 8;
+    let code = [
+        op(push, 0),
+        op(store, 0),
+        op(push, 0),
+        op(store, 1),
+        op(load, 0),
+        op(copy, 0),
+        op(mul, 0),
+        op(load, 1),
+        op(add, 0),
+        op(store, 1),
+        op(load, 0),
+        op(push, 1),
+        op(add, 0),
+        op(copy, 0),
+        op(store, 0),
+        op(push, 50),
+        op(less, 0),
+        op(jump_if, 4),
+        op(load, 1),
+        op(0, 0),
+    ];
+    let bytes =
+        |code: &[u32]| private(code.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+    let run = both("interpreter", &bytes(&code));
+    assert_eq!((run.exit_code(), run.output()[..2].to_vec()), (0, vec![40_425, 4 + 50 * 14 + 2]));
+    assert_eq!(both("interpreter", &bytes(&[op(add, 0)])).exit_code(), 1);
+}
+
+/// A compiled program satisfies its chips, and the model's count of rows holds.
+#[test]
+fn a_compiled_program_is_provable() {
+    let (program, input) = (program("json"), private(r#"{"a": [1, 2.5, "x"], "b": null}"#));
+    let run = run(&program, &input, MAX_CYCLES).unwrap();
+    let sizes = Sizes::SMALL;
+    let rows = sizes.constraints_of(&run) as f64 / run.cycles() as f64;
+    assert!((17.0..20.0).contains(&rows), "{rows} rows a cycle");
+    let counts = Counts::of(&run, &program, &input, sizes);
+    let execution = Execution { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
+    let report = check(&execution, &input, |_, _| {}).unwrap();
+    assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
+    assert_eq!(report.public_values.len(), 1 + OUTPUT_WORDS);
+}
+
+/// A program in Rust, where the compiler has the target.
+#[test]
+fn a_program_in_rust() {
+    const TARGET: &str = "riscv32im-unknown-none-elf";
+    let found = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .unwrap();
+    let libdir = String::from_utf8(found.stdout).unwrap();
+    if !Path::new(libdir.trim()).is_dir() {
+        println!("SKIPPED: a program in Rust, which needs `rustup target add {TARGET}`");
+        return;
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests-rust");
+    // Flags of this build, such as those of sanitizers, are not for that machine.
+    let status = Command::new("cargo")
+        .args(["build", "--release", "--quiet"])
+        .current_dir(guests().join("rust"))
+        .env("CARGO_TARGET_DIR", &target)
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .status();
+    assert!(status.unwrap().success());
+    let elf = std::fs::read(target.join(TARGET).join("release/primes")).unwrap();
+    let program = Program::from_elf(&elf).unwrap();
+    let input = Input { public: vec![10_000], private: Vec::new() };
+    let found = run(&program, &input, MAX_CYCLES).unwrap();
+    assert_eq!((found.exit_code(), found.output()[..2].to_vec()), (0, vec![1229, 9973]));
+    let input = Input { public: vec![1 << 17], private: Vec::new() };
+    assert_eq!(run(&program, &input, MAX_CYCLES).unwrap().exit_code(), 1);
+}
