@@ -7,11 +7,17 @@ typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
+// Other machines, to compare with, have less memory.
+#ifndef INPUT_AT
+#define INPUT_AT 0x20000000
+#define OUTPUT_AT 0x30000000
+#endif
+
 // The words that verifiers see. How many there are is an agreement between the program and who proves it.
-#define PUBLIC_INPUT ((const u32 *)0x20000000)
+#define PUBLIC_INPUT ((const u32 *)INPUT_AT)
 
 // The sixteen words of the output.
-#define OUTPUT ((volatile u32 *)0x30000000)
+#define OUTPUT ((volatile u32 *)OUTPUT_AT)
 
 // The bytes that verifiers do not see, behind the words that they see.
 static inline const u8 *private_input(u32 public_words, u32 *length) {

@@ -19,7 +19,7 @@ static long call(long number, long a, long b, long c, long d, long e, long f) {
 }
 
 enum { READ = 63, WRITE = 64, EXIT = 93, MMAP = 222 };
-enum { INPUT = 0x20000000, OUTPUT_AT = 0x30000000, ROOM = 0x1000000 };
+enum { INPUT = 0x20000000, OUTPUT = 0x30000000, ROOM = 0x1000000 };
 
 // Private, anonymous memory at this address, to be read and written.
 static void map(long at, long length) {
@@ -28,11 +28,11 @@ static void map(long at, long length) {
 
 void _start(void) {
     map(INPUT, ROOM);
-    map(OUTPUT_AT, 4096);
+    map(OUTPUT, 4096);
     long length = 0, got;
     while ((got = call(READ, 0, INPUT + length, ROOM - length, 0, 0, 0)) > 0) length += got;
     long code = main();
-    call(WRITE, 1, OUTPUT_AT, 64, 0, 0, 0);
+    call(WRITE, 1, OUTPUT, 64, 0, 0, 0);
     call(EXIT, code, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }

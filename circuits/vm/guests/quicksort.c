@@ -26,7 +26,7 @@ static void sort(u32 *list, int low, int high) {
     }
 }
 
-static u32 list[1 << 20];
+static u32 list[1 << 16];
 
 int main(void) {
     u32 length;

@@ -130,6 +130,16 @@ impl Recorder for Select {
     }
 }
 
+/// Keeps everything.
+pub(crate) struct All(pub(crate) Vec<Vec<Op>>);
+
+impl Recorder for All {
+    #[inline]
+    fn op(&mut self, class: usize, op: Op) {
+        self.0[class].push(op);
+    }
+}
+
 impl Run {
     /// The value of a word of the input at the beginning; 0 elsewhere.
     pub(crate) fn initial(&self, word: u32) -> u32 {
@@ -161,6 +171,22 @@ impl Run {
     /// each 2^14 cycles.
     pub fn refreshes(&self) -> u64 {
         self.totals.0[REFRESH]
+    }
+
+    /// Replays the whole run and records all of its operations; returns how many there are. It is what
+    /// the provers of all subcircuits do together, at least.
+    ///
+    /// # Errors
+    /// If the program is not the one that ran.
+    pub fn replay(&self, program: &Program) -> Result<usize, RunError> {
+        let mut all = All(vec![Vec::new(); CLASSES]);
+        for (at, checkpoint) in self.checkpoints.iter().enumerate() {
+            let memory = Memory::at(&self.memory, &checkpoint.memory);
+            let mut machine = Machine::at(program, checkpoint.state.clone(), memory);
+            let next = self.checkpoints.get(at + 1);
+            machine.run(next.map_or(u64::MAX, |next| next.state.cycle), &mut all)?;
+        }
+        Ok(all.0.iter().map(Vec::len).sum())
     }
 
     /// The operations of a class with their numbers in a range, as far as there are any, from replays of

@@ -1,19 +1,9 @@
 //! Replays find the operations of the first pass, whatever the checkpoints.
 
 use super::assembler::*;
-use crate::machine::{CLASSES, Machine, REFRESH, Recorder};
-use crate::op::Op;
-use crate::run::run_with_checkpoints;
+use crate::machine::{CLASSES, Machine, REFRESH};
+use crate::run::{All, run_with_checkpoints};
 use crate::{Input, Program};
-
-/// Everything that happens.
-struct All(Vec<Vec<Op>>);
-
-impl Recorder for All {
-    fn op(&mut self, class: usize, op: Op) {
-        self.0[class].push(op);
-    }
-}
 
 /// Writes to a page, waits until registers need refreshes, and reads it and others again.
 fn words() -> Vec<u32> {
@@ -36,6 +26,7 @@ fn replays_find_all_operations() {
     assert!(all.0[REFRESH].len() > 2, "{}", all.0[REFRESH].len());
     for spacing in [1000, 4096, 4097, 30_000, 1 << 18] {
         let run = run_with_checkpoints(&program, &input, 1 << 20, spacing).unwrap();
+        assert_eq!(run.replay(&program).unwrap(), all.0.iter().map(Vec::len).sum());
         for (class, ops) in all.0.iter().enumerate() {
             let found = |range| run.ops(&program, class, range).unwrap();
             assert_eq!(&found(0..u64::MAX), ops, "{class} {spacing}");

@@ -1,0 +1,232 @@
+//! Programs on the machine: how fast they run, in comparison with ckb-vm and qemu-riscv32, and how fast
+//! their runs are proven, in comparison with our own worker on a chain of squarings and with the paper's
+//! figure for TinyRAM.
+//!
+//! `cargo run --release -p benches --bin vm -- --json`
+//!
+//! Programs are those of `circuits/vm/guests`, on inputs that make about `--cycles` cycles of them. Rates of
+//! proofs are cycles for each second of processor time of a whole run, tables and aggregation included.
+#![allow(clippy::print_stderr)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
+
+mod guests;
+mod rivals;
+
+use benches::{Line, Run, medians, peak_memory, private_memory, time, times};
+use clap::Parser;
+use guests::Guest;
+use hekaton_circuit::PreparedCircuit;
+use hekaton_core::mirage::ProvingKey;
+use hekaton_core::{
+    FamilyKey, LocalEngine, Pool, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup,
+    setup_family, verify,
+};
+use hekaton_standard::Chain;
+use hekaton_vm::{Counts, Execution, Program, Sizes, run};
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// The paper's rate for TinyRAM with a dummy ALU: 50 kHz on 4,096 cores.
+const PAPER: f64 = 12.2;
+
+const MAX_CYCLES: u64 = 1 << 30;
+
+/// Benchmarks of the machine.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    run: Run,
+    /// The number of cycles of each program, about.
+    #[arg(long, default_value_t = 1 << 20)]
+    cycles: u64,
+    /// The most constraints of a subcircuit.
+    #[arg(long, default_value_t = 1 << 17)]
+    rows: usize,
+    /// Only these programs.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "fibonacci,quicksort,sha256,json,interpreter"
+    )]
+    programs: Vec<String>,
+    /// The programs whose runs are proven.
+    #[arg(long, value_delimiter = ',', default_value = "json")]
+    prove: Vec<String>,
+    /// The number of proofs of each.
+    #[arg(long, default_value_t = 1)]
+    proofs: usize,
+    /// The number of threads for proofs [default: the cores that this process may use].
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    /// The program of `rivals/ckb-vm`.
+    #[arg(long)]
+    ckb_vm: Option<PathBuf>,
+    /// qemu-riscv32, which is in Debian's package qemu-user.
+    #[arg(long, default_value = "qemu-riscv32")]
+    qemu: PathBuf,
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    let directory = tempfile::tempdir()?;
+    let guests = guests::build(directory.path(), &options.programs, options.cycles)?;
+    for guest in &guests {
+        execution(&options, guest)?;
+    }
+    let proven: Vec<&Guest> =
+        guests.iter().filter(|guest| options.prove.contains(&guest.name)).collect();
+    if !proven.is_empty() {
+        proofs(&options, &proven)?;
+    }
+    Ok(())
+}
+
+/// The cycles of a program, its rows, and the rates of executing it.
+fn execution(options: &Options, guest: &Guest) -> Result<(), Error> {
+    let (name, json) = (guest.name.as_str(), options.run.json);
+    let program = Program::from_elf(&guest.elf)?;
+    let found = run(&program, &guest.input, MAX_CYCLES)?;
+    let (cycles, sizes) = (found.cycles() as usize, Sizes { rows: options.rows });
+    let line = |bench: &str, ours: f64, rival, theirs: f64, unit, larger_is_better| {
+        let (bench, size) = (&*format!("{name}: {bench}"), cycles);
+        Line { bench, size, threads: 1, ours, rival, theirs, unit, larger_is_better }.print(json);
+    };
+    let rows = sizes.constraints_of(&found) as f64 / cycles as f64;
+    line("constraints", rows, "", f64::NAN, "a cycle", false);
+    let repeat = |f: &dyn Fn() -> Result<(), Error>| -> Result<f64, Error> {
+        let all = (0..options.run.repetitions).map(|_| {
+            let (time, result) = times(f);
+            result.map(|()| time)
+        });
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        Ok(cycles as f64 / medians(&all).cpu.as_secs_f64() / 1e6)
+    };
+    let first = repeat(&|| Ok(run(&program, &guest.input, MAX_CYCLES).map(drop)?))?;
+    let replay = repeat(&|| Ok(found.replay(&program).map(drop)?))?;
+    let rate = "million cycles a second";
+    match rivals::ckb_vm(options, guest, &found)? {
+        Some(seconds) => {
+            let theirs = cycles as f64 / seconds / 1e6;
+            line("first pass", first, "ckb-vm 0.24", theirs, rate, true);
+        }
+        None => line("first pass", first, "", f64::NAN, rate, true),
+    }
+    line("replay", replay, "", f64::NAN, rate, true);
+    if let Some(seconds) = rivals::qemu(options, guest, &found)? {
+        let theirs = cycles as f64 / seconds / 1e6;
+        line("first pass", first, "qemu-riscv32, its start included", theirs, rate, true);
+    }
+    Ok(())
+}
+
+/// A family of keys in memory.
+struct Family {
+    key: FamilyKey,
+    types: Vec<ProvingKey>,
+}
+
+fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
+    let engine = LocalEngine::new(options.threads)?;
+    let (threads, json) = (engine.threads(), options.run.json);
+    let print = |bench: &str, size, ours, rival, theirs, unit, larger_is_better| {
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }.print(json);
+    };
+    let chain = chain_rate(options, &engine)?;
+    let sizes = Sizes { rows: options.rows };
+    let mut types = Vec::new();
+    let most = (options.cycles * 32 / options.rows as u64 + 64).next_power_of_two() as usize;
+    let template = Execution::of_family(sizes);
+    let prepared = PreparedCircuit::new(&template)?;
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
+    let (spent, key) =
+        times(|| setup_family(&prepared, most, &engine, &SetupOptions::new("vm"), keep, |_| {}));
+    let (cpu, mut family) = (spent.cpu.as_secs_f64(), Family { key: key?, types });
+    print("setup of the family", options.rows, cpu, "", f64::NAN, "CPU seconds", false);
+    for guest in guests {
+        let (program, name) = (Program::from_elf(&guest.elf)?, &guest.name);
+        let found = run(&program, &guest.input, MAX_CYCLES)?;
+        let cycles = found.cycles() as usize;
+        let counts = Counts::of(&found, &program, &guest.input, sizes);
+        let public_words = guest.input.public.len();
+        let execution = Execution { program, sizes, counts, public_words, max_cycles: MAX_CYCLES };
+        let prepared = PreparedCircuit::new(&execution)?;
+        let (seconds, keys) = time(|| derive(&family.key, &prepared, "{}", &engine));
+        let (aggregation, verifying) = keys?;
+        let (n, seconds) = (prepared.layout().instances(), seconds.as_secs_f64());
+        print(&format!("{name}: keys derived"), n, seconds, "target", 0.3, "seconds", false);
+        let has = |key: &ProvingKey| verifying.types.iter().any(|kind| kind.name == key.name());
+        let (types, others) = std::mem::take(&mut family.types).into_iter().partition(has);
+        let keys = ProverKeys { verifying, aggregation, types };
+        let (mut all, mut peak) = (Vec::new(), 0);
+        let mut proof = None;
+        for _ in 0..options.proofs {
+            let before = private_memory();
+            let (used, (spent, proven)) = peak_memory(before, || {
+                times(|| prove(&execution, &guest.input, &keys, &engine, &ProveOptions::new()))
+            });
+            peak = peak.max(used);
+            all.push(spent);
+            proof = Some(proven?);
+        }
+        let Some(proof) = proof else { continue };
+        let (verified, verdict) =
+            time(|| verify(&keys.verifying, &proof.public_values, proof.proof.as_bytes()));
+        verdict?;
+        let spent = medians(&all);
+        let rate = cycles as f64 / spent.cpu.as_secs_f64();
+        let unit = "cycles a CPU second";
+        print(&format!("{name}: proof"), cycles, rate, "the paper's TinyRAM", PAPER, unit, true);
+        let wall = cycles as f64 / spent.wall.as_secs_f64();
+        let unit = "cycles a second of wall time";
+        print(&format!("{name}: proof"), cycles, wall, "", f64::NAN, unit, true);
+        let constraints: usize = prepared
+            .layout()
+            .instance_ids()
+            .map(|id| keys.types[prepared.layout().type_index(id)].constraints())
+            .sum();
+        let ours = constraints as f64 / spent.cpu.as_secs_f64();
+        let unit = "constraints a CPU second";
+        print(&format!("{name}: proof"), constraints, ours, "chain", chain, unit, true);
+        let share = 1.0 - sizes.constraints_of(&found) as f64 / constraints as f64;
+        let what = format!("{name}: tables, memory, filling");
+        print(&what, constraints, share, "", f64::NAN, "of all constraints", false);
+        let megabytes = peak as f64 / 1e6;
+        print(
+            &format!("{name}: memory"),
+            cycles,
+            megabytes,
+            "",
+            f64::NAN,
+            "MB without keys",
+            false,
+        );
+        let ms = verified.as_secs_f64() * 1e3;
+        print(&format!("{name}: verification"), n, ms, "", f64::NAN, "ms", false);
+        family.types = keys.types;
+        family.types.extend(others);
+    }
+    Ok(())
+}
+
+/// Constraints for each second of processor time that a chain of squarings takes.
+fn chain_rate(options: &Options, engine: &LocalEngine) -> Result<f64, Error> {
+    let chain = Chain { links: 8, steps: options.rows - 64 };
+    let keys = setup(&chain, engine, &SetupOptions::new("chain"))?;
+    let input = hekaton_circuit::Fr::from(3u64);
+    let all: Result<Vec<_>, Error> = (0..options.run.repetitions)
+        .map(|_| {
+            let (spent, proof) =
+                times(|| prove(&chain, &input, &keys, engine, &ProveOptions::new()));
+            proof?;
+            Ok(spent)
+        })
+        .collect();
+    let constraints = chain.links * keys.types[0].constraints();
+    Ok(constraints as f64 / medians(&all?).cpu.as_secs_f64())
+}
