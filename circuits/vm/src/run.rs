@@ -179,7 +179,8 @@ impl Run {
     /// # Errors
     /// If the program is not the one that ran.
     pub fn replay(&self, program: &Program) -> Result<usize, RunError> {
-        let mut all = All(vec![Vec::new(); CLASSES]);
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let mut all = All(self.totals.0.map(|count| Vec::with_capacity(count as usize)).into());
         for (at, checkpoint) in self.checkpoints.iter().enumerate() {
             let memory = Memory::at(&self.memory, &checkpoint.memory);
             let mut machine = Machine::at(program, checkpoint.state.clone(), memory);
@@ -205,7 +206,10 @@ impl Run {
             let ops = forged[class].iter().zip(0u64..);
             return Ok(ops.filter(|(_, at)| range.contains(at)).map(|(op, _)| *op).collect());
         }
-        let mut select = Select { class, range, next: 0, ops: Vec::new() };
+        let there = range.start.min(self.totals.0[class])..range.end.min(self.totals.0[class]);
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let ops = Vec::with_capacity(there.end.saturating_sub(there.start) as usize);
+        let mut select = Select { class, range, next: 0, ops };
         for (at, checkpoint) in self.checkpoints.iter().enumerate() {
             let behind = self.checkpoints.get(at + 1);
             let totals = behind.map_or(self.totals, |next| next.totals);

@@ -14,10 +14,10 @@ use hekaton_circuit::{
     Subcircuit, WireValues, check,
 };
 
-type Lie = fn(&mut Run);
+pub(super) type Lie = fn(&mut Run);
 
 /// An execution whose prover changes the run.
-struct Forged(Execution, Lie);
+pub(super) struct Forged(pub(super) Execution, pub(super) Lie);
 
 impl Circuit for Forged {
     type Input = Input;
@@ -92,17 +92,17 @@ fn refused(words: &[u32], input: &Input, lie: Lie) -> Refused {
 }
 
 /// The operations, which a lie may change.
-fn forged(run: &mut Run) -> &mut Vec<Vec<Op>> {
+pub(super) fn forged(run: &mut Run) -> &mut Vec<Vec<Op>> {
     run.forged.as_mut().unwrap()
 }
 
 /// The operation of a cycle.
-fn at(run: &mut Run, cycle: u64) -> &mut Op {
+pub(super) fn at(run: &mut Run, cycle: u64) -> &mut Op {
     forged(run).iter_mut().take(REFRESH).flatten().find(|op| op.time == cycle).unwrap()
 }
 
 /// A register ends with another value, last accessed at a tick.
-fn last(run: &mut Run, register: usize, tick: u64, value: u32) {
+pub(super) fn last(run: &mut Run, register: usize, tick: u64, value: u32) {
     let cell = &mut run.registers[register];
     (cell.time, cell.value) = (tick, value);
 }

@@ -3,9 +3,11 @@
 
 mod assembler;
 mod attacks;
+mod forgeries;
 mod instructions;
 mod pinned;
 mod program;
+mod proofs;
 mod qemu;
 mod replay;
 mod run;

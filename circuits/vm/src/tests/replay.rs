@@ -26,7 +26,7 @@ fn replays_find_all_operations() {
     assert!(all.0[REFRESH].len() > 2, "{}", all.0[REFRESH].len());
     for spacing in [1000, 4096, 4097, 30_000, 1 << 18] {
         let run = run_with_checkpoints(&program, &input, 1 << 20, spacing).unwrap();
-        assert_eq!(run.replay(&program).unwrap(), all.0.iter().map(Vec::len).sum());
+        assert_eq!(run.replay(&program).unwrap(), all.0.iter().map(Vec::len).sum::<usize>());
         for (class, ops) in all.0.iter().enumerate() {
             let found = |range| run.ops(&program, class, range).unwrap();
             assert_eq!(&found(0..u64::MAX), ops, "{class} {spacing}");
