@@ -3,11 +3,12 @@
 
 use hekaton_circuit::{Fr, PreparedCircuit};
 use hekaton_core::{
-    LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family,
-    verify_with_test_keys,
+    LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, VerifyingKey, derive, prove,
+    setup_family, verify_with_test_keys,
 };
-use hekaton_vm::{Counts, Execution, Input, Program, Sizes, run};
+use hekaton_vm::{Claim, ClaimError, Counts, Execution, Input, Program, Sizes, run};
 use std::convert::Infallible;
+use std::path::Path;
 
 /// An ELF file with these words of code at 0x10000.
 fn elf(words: &[u32]) -> Vec<u8> {
@@ -54,6 +55,27 @@ fn execution(program: &Program, input: &Input, every_kind: bool) -> Execution {
     Execution { program: program.clone(), sizes, counts, public_words, max_cycles }
 }
 
+/// The file of the first proof is that of the golden one, byte for byte, and says what is verified. With
+/// `HEKATON_WRITE_GOLDEN` set, writes it first.
+fn golden(execution: &Execution, input: &Input, key: &VerifyingKey, proof: &[u8]) {
+    let run = run(&execution.program, input, execution.max_cycles).unwrap();
+    let file = Claim::of(execution, &run).with_proof(proof);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.proof");
+    if std::env::var_os("HEKATON_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, &file).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap();
+    assert!(golden == file, "v1.proof");
+    let (claim, proof) = Claim::read(&golden).unwrap();
+    let again = claim.execution(execution.program.clone(), input.public.len(), execution.sizes);
+    let again = again.unwrap();
+    assert_eq!((&again.counts, again.public_words), (&execution.counts, execution.public_words));
+    assert_eq!(again.subcircuits(), key.instances as usize);
+    assert_eq!(verify_with_test_keys(key, &claim.public_values(&input.public), proof), Ok(()));
+    let error = claim.execution(execution.program.clone(), 7, execution.sizes).unwrap_err();
+    assert_eq!(error, ClaimError::PublicWords { found: 1, expected: 7 });
+}
+
 /// One family of keys for two programs, and runs of different lengths. Verifiers derive their keys from
 /// program and counts.
 #[test]
@@ -82,7 +104,8 @@ fn one_family_proves_programs_of_all_lengths() {
         // The last program does without most types.
         types.retain(|key| verifying.types.iter().any(|kind| kind.name == key.name()));
         let keys = ProverKeys { verifying, aggregation, types };
-        let run = prove(&execution, input, &keys, &engine, &ProveOptions::new()).unwrap();
+        let seeded = ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(1));
+        let run = prove(&execution, input, &keys, &engine, &seeded).unwrap();
         let mut expected: Vec<u32> = input.public.clone();
         expected.extend([*code, *output]);
         expected.resize(input.public.len() + 17, 0);
@@ -90,6 +113,9 @@ fn one_family_proves_programs_of_all_lengths() {
         assert_eq!(run.public_values, expected);
         let proof = run.proof.as_bytes().to_vec();
         assert_eq!(verify_with_test_keys(&keys.verifying, &run.public_values, &proof), Ok(()));
+        if proofs.is_empty() {
+            golden(&execution, input, &keys.verifying, &proof);
+        }
         // Another exit code.
         let mut other = run.public_values.clone();
         other[input.public.len()] += Fr::from(1u64);

@@ -3,13 +3,13 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::protocol::messages::Message;
-use hekaton_fuzzing::{GOLDEN, MANIFEST, R1CS, SYM, WTNS, answers, log};
+use hekaton_fuzzing::{CLAIM, GOLDEN, MANIFEST, R1CS, SYM, WTNS, answers, log, program};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 11] = [
+const TARGETS: [(&str, Target); 13] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
@@ -21,6 +21,8 @@ const TARGETS: [(&str, Target); 11] = [
     ("wtns", hekaton_fuzzing::wtns),
     ("sym", hekaton_fuzzing::sym),
     ("circuit_directory", hekaton_fuzzing::circuit_directory),
+    ("program_file", hekaton_fuzzing::program_file),
+    ("claim", hekaton_fuzzing::claim),
 ];
 
 /// Mostly short programs, and some files.
@@ -44,7 +46,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory }
+properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
@@ -68,7 +70,7 @@ fn seeds_run() {
 }
 
 fn write_seeds() {
-    let good: [(&str, Vec<u8>); 8] = [
+    let good: [(&str, Vec<u8>); 10] = [
         ("proof", GOLDEN[0].proof.to_vec()),
         ("verifying_key", GOLDEN[0].key.to_vec()),
         ("manifest", MANIFEST.as_bytes().to_vec()),
@@ -77,6 +79,8 @@ fn write_seeds() {
         ("r1cs", R1CS.to_vec()),
         ("wtns", WTNS.to_vec()),
         ("sym", SYM.to_vec()),
+        ("program_file", program().to_vec()),
+        ("claim", CLAIM.to_vec()),
     ];
     for (target, bytes) in good {
         std::fs::create_dir_all(seeds(target)).unwrap();
