@@ -21,8 +21,9 @@ pub trait Circuit: Sync {
     /// What `execute` keeps for `private_input`: intermediate values, checkpoints, or nothing.
     type Trace: Send + Sync;
     /// What one subcircuit needs in addition to its shared wires; `()` for nothing. It is
-    /// serialized for the worker that proves the subcircuit, possibly on another machine. Annotate
-    /// fields of arkworks types with `#[serde(with = "hekaton_circuit::canonical")]`.
+    /// serialized for the worker that proves the subcircuit, possibly on another machine, and in
+    /// circuits with buses also for a digest: one value must have one serialization, so no `HashMap`.
+    /// Annotate fields of arkworks types with `#[serde(with = "hekaton_circuit::canonical")]`.
     type Private: Send + Sync + serde::Serialize + serde::de::DeserializeOwned + 'static;
 
     /// Whether [`execute_range`](Self::execute_range) does less than [`execute`](Self::execute), so

@@ -9,15 +9,18 @@ use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, LocalEngine, VerifyingKey, derive};
 use hekaton_storage::{FamilyStore, Manifest};
-use hekaton_vm::{Claim, Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use hekaton_vm::{
+    Claim, Counts, Execution, Input, MAX_PUBLIC, OUTPUT_WORDS, Program, Run, RunError, Sizes, run,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The largest program and input that are read, in bytes: more has no place in the machine's memory.
-const FILE_LIMIT: u64 = 256 << 20;
+pub(crate) const FILE_LIMIT: u64 = 256 << 20;
 
 /// A program with the input of a run.
 pub(crate) struct Machine {
@@ -35,10 +38,13 @@ pub(crate) struct Machine {
 /// Reads a program.
 pub(crate) fn program(path: &Path) -> Result<(Program, Vec<u8>), Failure> {
     let bytes = exit::read_at_most(path, FILE_LIMIT)?;
-    let program = Program::from_elf(&bytes);
-    let program =
-        program.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
-    Ok((program, bytes))
+    Ok((program_of(path, &bytes)?, bytes))
+}
+
+/// Reads a program from the bytes of its file.
+pub(crate) fn program_of(path: &Path, bytes: &[u8]) -> Result<Program, Failure> {
+    let program = Program::from_elf(bytes);
+    program.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
 
 /// The words of a public input: the bytes of a file, the last word filled up with zeros.
@@ -49,32 +55,61 @@ pub(crate) fn public_words(path: Option<&Path>) -> Result<(Vec<u32>, Vec<u8>), F
         word[..chunk.len()].copy_from_slice(chunk);
         u32::from_le_bytes(word)
     });
-    Ok((words.collect(), bytes))
+    let words: Vec<u32> = words.collect();
+    match words.len() {
+        0..=MAX_PUBLIC => Ok((words, bytes)),
+        found => {
+            let name = path.map(|path| path.display().to_string()).unwrap_or_default();
+            let why = format!("{found} words of public input, at most {MAX_PUBLIC}");
+            Err(Failure::new(exit::BAD_FILE, format!("{name}: {why}")))
+        }
+    }
 }
 
 fn optional(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
     path.map_or(Ok(Vec::new()), |path| exit::read_at_most(path, FILE_LIMIT))
 }
 
-/// The numbers of subcircuits of each kind that a run has at least, so that its proof says no more than
-/// that about which instructions were executed.
-struct Shape(Vec<(String, usize)>);
+/// The numbers of subcircuits of each kind, whatever a run needs, so that its proof says nothing about which
+/// instructions were executed.
+struct Shape {
+    path: PathBuf,
+    counts: BTreeMap<String, usize>,
+}
 
 impl Shape {
-    /// Reads a JSON object of numbers by kind.
+    /// Reads a JSON object with a number for each kind.
     fn read(path: &Path) -> Result<Self, Failure> {
         let failure =
             |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
         let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
-        let object: std::collections::BTreeMap<String, usize> =
-            serde_json::from_slice(&bytes).map_err(|e| {
-                failure(format!("{e}; expected a JSON object of numbers by kind, as `vm run --json` prints it as \"counts\""))
-            })?;
+        let counts: BTreeMap<String, usize> = serde_json::from_slice(&bytes).map_err(|e| {
+            let expected = "expected a JSON object with a number for each kind, as `vm run --json` \
+                            has it in \"counts\"";
+            failure(format!("{e}; {expected}"))
+        })?;
         let mut known = Execution::of_family(Sizes::SMALL).counts;
-        match object.keys().find(|name| !known.raise(name, 0)) {
-            Some(name) => Err(failure(format!("there is no kind '{name}'"))),
-            None => Ok(Self(object.into_iter().collect())),
+        if let Some(name) = counts.keys().find(|name| !known.raise(name, 0)) {
+            return Err(failure(format!("there is no kind '{name}'")));
         }
+        match known.by_name().find(|(name, _)| !counts.contains_key(*name)) {
+            Some((name, _)) => Err(failure(format!("there is no number for kind '{name}'"))),
+            None => Ok(Self { path: path.to_owned(), counts }),
+        }
+    }
+
+    /// The counts of a run that needs these, which must not be more.
+    fn fit(&self, mut needed: Counts) -> Result<Counts, Failure> {
+        let too_many = needed.by_name().find(|(name, count)| *count > self.counts[*name]);
+        if let Some((name, count)) = too_many {
+            let (path, given) = (self.path.display(), self.counts[name]);
+            let why = format!("the run needs {count} subcircuits of kind '{name}', not {given}");
+            return Err(Failure::new(exit::FAILED, format!("{path}: {why}")));
+        }
+        for (name, count) in &self.counts {
+            needed.raise(name, *count);
+        }
+        Ok(needed)
     }
 }
 
@@ -116,32 +151,41 @@ impl Machine {
         [input, public_input, shape].into_iter().filter_map(|path| path.as_deref())
     }
 
-    /// The first pass.
-    pub(crate) fn run(&self) -> Result<Run, Failure> {
+    /// The first pass. A trap shows the registers only if `registers`: they may hold parts of the private
+    /// input, which does not belong into logs.
+    pub(crate) fn run(&self, registers: bool) -> Result<Run, Failure> {
         let found = run(&self.program, &self.input, self.options.max_cycles);
+        let found = found.map_err(|e| match e {
+            RunError::Trap(mut trap) if !registers => {
+                trap.registers = "; `hekaton vm run` shows the registers".to_owned();
+                RunError::Trap(trap)
+            }
+            e => e,
+        });
         found.map_err(|e| format!("{}: {e}", self.path.display())).or_fail(exit::FAILED)
     }
 
     /// The circuit of a run.
-    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Execution {
-        let mut counts = Counts::of(run, &self.program, &self.input, sizes);
-        for (name, least) in self.shape.iter().flat_map(|shape| &shape.0) {
-            counts.raise(name, *least);
-        }
-        Execution {
+    pub(crate) fn execution(&self, run: &Run, sizes: Sizes) -> Result<Execution, Failure> {
+        let counts = Counts::of(run, &self.program, &self.input, sizes);
+        let counts = match &self.shape {
+            Some(shape) => shape.fit(counts)?,
+            None => counts,
+        };
+        Ok(Execution {
             program: self.program.clone(),
             sizes,
             counts,
             public_words: self.input.public.len(),
             max_cycles: self.options.max_cycles,
-        }
+        })
     }
 
     /// The keys for this run, derived from a family.
     fn derive(&self, keys: &Path, engine: &LocalEngine) -> Result<Parts, Failure> {
         let family = MachineFamily::open(keys)?;
-        let run = self.run()?;
-        let execution = self.execution(&run, family.sizes);
+        let run = self.run(false)?;
+        let execution = self.execution(&run, family.sizes)?;
         family.check(&execution)?;
         // Set twice only if keys are opened twice, with the same result.
         let _ = self.claim.set(Claim::of(&execution, &run));
@@ -252,6 +296,11 @@ impl MachineFamily {
         let parameters = Self::parameters(execution);
         FamilyStore::derive(path, (manifest, key), &prepared, &parameters, engine)
             .map_err(|e| crate::family::failed(&e))
+    }
+
+    /// Who must be trusted for the keys to be sound.
+    pub(crate) fn trust(&self) -> &str {
+        &self.opened.manifest.trust
     }
 
     /// The verifying key of a circuit that was [checked](Self::check).

@@ -696,9 +696,9 @@ pub(crate) struct MachineInput {
     /// Give up after this many cycles
     #[arg(long, value_name = "N", default_value_t = 1 << 28)]
     pub(crate) max_cycles: u64,
-    /// Have at least as many subcircuits of each kind as this JSON object says, for example
-    /// {\"div\": 1}. A proof says how many there are, so roughly how often each kind of instruction was
-    /// executed; runs of one shape differ in nothing but the proof
+    /// Have as many subcircuits of each kind as this JSON object says, which `vm run --json` prints as
+    /// "counts". A proof says how many there are, so roughly how often each kind of instruction was
+    /// executed; proofs of one shape say nothing about that. A run that does not fit fails
     #[arg(long, value_name = "FILE")]
     pub(crate) shape: Option<PathBuf>,
 }

@@ -250,8 +250,13 @@ pub(crate) fn work(
         Executes::Root => work_on(place, &circuit, keys, None),
         Executes::Ranks => {
             drop(circuit);
-            let hint = "each rank executes its part here and reads the input; with --execute root, \
-                        only rank 0 does";
+            let hint = match subject {
+                Subject::File(_) => {
+                    "each rank executes its part here and reads the input; with --execute root, \
+                     only rank 0 does"
+                }
+                Subject::Machine(_) => "every rank reads program and input",
+            };
             let unreadable = |why: String| Failure::new(exit::BAD_FILE, format!("{why}; {hint}"));
             let input = subject.input(&command.file).map_err(|e| unreadable(e.message))?;
             let unread = |e| unreadable(format!("{}: {e}", command.file.display()));

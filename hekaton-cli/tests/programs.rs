@@ -1,5 +1,7 @@
 //! Programs of the machine, from the command line: the whole way, wrong turns, and runs that are killed.
 
+#![allow(clippy::cast_possible_truncation, reason = "short programs")]
+
 mod common;
 
 use common::{command, fails, hekaton, ok};
@@ -129,7 +131,10 @@ fn a_run_is_proven_and_verified_elsewhere() {
         "--json",
     ]);
     let run: Value = serde_json::from_str(&run).unwrap();
-    assert_eq!((&run["exit_code"], &run["output"][0]), (&Value::from(759), &Value::from(253)));
+    assert_eq!(
+        (&run["program_exit_code"], &run["output"][0]),
+        (&Value::from(759), &Value::from(253))
+    );
     assert_eq!(run["operations"]["lbu"], 3);
     assert_eq!(std::fs::read(&output).unwrap()[..2], [253, 0]);
     // A verifier has the program, the proof, and what is public of the keys.
@@ -211,8 +216,8 @@ fn files_that_are_something_else_are_named() {
     let bad: [(&str, Vec<u8>, &str); 5] = [
         ("empty.proof", Vec::new(), "does not begin with HEKATNVM"),
         ("short.proof", good[..20].to_vec(), "it ends in its header"),
-        ("cut.proof", good[..good.len() - 1].to_vec(), "cut.proof"),
-        ("long.proof", [&good[..], b"x"].concat(), "long.proof"),
+        ("cut.proof", good[..good.len() - 1].to_vec(), "cut off?"),
+        ("long.proof", [&good[..], b"x"].concat(), "cut off?"),
         ("later.proof", [&good[..8], &[9, 0], &good[10..]].concat(), "version 9"),
     ];
     for (name, bytes, says) in bad {
@@ -232,8 +237,9 @@ fn files_that_are_something_else_are_named() {
     fails(3, "not an ELF file", &["vm", "run", &private]);
     fails(3, "No such file", &["vm", "run", &f.path("nothing")]);
     fails(2, "`hekaton vm`", &["prove", program, "--keys", keys]);
-    // Where the proof goes, nothing else is.
+    // Where the proof or the output goes, nothing else is.
     fails(3, "--proof", &strs(&prove(&private, &private, &[])));
+    fails(3, "--output", &["vm", "run", program, "--input", &private, "--output", &private]);
 }
 
 #[test]
@@ -251,6 +257,11 @@ fn runs_that_cannot_be_proven_say_why() {
         "has not ended after 10 cycles",
         &[&trap[..], &["--public-input", &public, "--max-cycles", "10"]].concat(),
     );
+    // What goes into logs does not show what may be secret.
+    let logged =
+        hekaton(&["vm", "prove", &program, "--input", &f.path("private"), "--keys", &keys]);
+    let logged = String::from_utf8_lossy(&logged.stderr);
+    assert!(logged.contains("shows the registers") && !logged.contains("x7="), "{logged}");
     // lui t0, 16; addi t0, t0, -1; bnez t0, -4; li a7, 93; ecall
     let long = [0x0001_02b7, 0xfff2_8293, 0xfe02_9ee3, 0x05d0_0893, 0x0000_0073];
     let long = f.write("long", &elf(&long));
@@ -285,9 +296,15 @@ fn a_shape_hides_what_was_executed() {
     });
     assert_eq!((&short.0, short.1.len()), (&long.0, long.1.len()));
     assert_ne!(short.1, long.1);
-    let wrong = f.write("wrong-shape", br#"{"divide": 2}"#);
     let (private, proof) = (f.path("private"), f.path("none.proof"));
-    fails(3, "there is no kind 'divide'", &strs(&prove(&private, &proof, &["--shape", &wrong])));
+    let wrong = [(r#"{"divide": 2}"#, "no kind 'divide'"), (r#"{"div": 2}"#, "no number for kind")];
+    for (shape, says) in wrong {
+        let shape = f.write("wrong-shape", shape.as_bytes());
+        fails(3, says, &strs(&prove(&private, &proof, &["--shape", &shape])));
+    }
+    let small = f.write("small-shape", counts(&inputs[0]).to_string().as_bytes());
+    let says = "the run needs 5 subcircuits of kind 'addi', not 1";
+    fails(4, says, &strs(&prove(&inputs[1], &proof, &["--shape", &small])));
 }
 
 /// Killed in each phase and resumed, a run ends with the proof that an undisturbed one has.

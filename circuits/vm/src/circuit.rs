@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+/// The maximum number of public words of an input.
+pub const MAX_PUBLIC: usize = 1 << 20;
+
 /// The largest size of a subcircuit.
 const MAX_ROWS: usize = 1 << 28;
 
@@ -268,7 +271,7 @@ impl Execution {
         if !(Sizes::SMALL.rows..=MAX_ROWS).contains(&sizes.rows) {
             return Err(format!("subcircuits of {} rows: from 2^12 to 2^28", sizes.rows).into());
         }
-        if *public_words > 1 << 20 {
+        if *public_words > MAX_PUBLIC {
             return Err(format!("{public_words} public words, at most 2^20").into());
         }
         if counts.chips.len() != Chip::ALL.len() || counts.zero == 0 || counts.input == 0 {
@@ -420,7 +423,7 @@ impl Circuit for Execution {
             let (found, expected) = (input.public.len(), self.public_words);
             return Err(format!("{found} public words of input, expected {expected}").into());
         }
-        let run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
+        let mut run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
         let needed = Counts::of(&run, &self.program, input, self.sizes);
         let more = needed
             .by_name()
@@ -432,6 +435,7 @@ impl Circuit for Execution {
             )
             .into());
         }
+        run.zero_cells = self.zero_cells(&run);
         self.publish(plan, input, &run, values);
         Ok(run)
     }
@@ -459,8 +463,8 @@ impl Circuit for Execution {
             Part::Refresh => ops(REFRESH, self.sizes.refreshes())?,
             Part::Image => cells(range(self.program.base.into(), self.sizes.image())),
             Part::Zero => {
-                let (all, size) = (self.zero_cells(run), self.sizes.zero());
-                cells(all[number * size..(number + 1) * size].to_vec())
+                let size = self.sizes.zero();
+                cells(run.zero_cells[number * size..(number + 1) * size].to_vec())
             }
             Part::Input => cells(range(self.private_start(), self.sizes.input())),
             Part::Public => cells(range((INPUT / 4).into(), PUBLIC)),
@@ -526,9 +530,8 @@ impl Execution {
         for (wire, value) in plan.public.iter().zip(public) {
             values.set(*wire, Fr::from(value));
         }
-        let cells = self.zero_cells(run);
         for (number, wire) in (1..).zip(&plan.chain) {
-            let last = cells[number * self.sizes.zero() - 1];
+            let last = run.zero_cells[number * self.sizes.zero() - 1];
             values.set(*wire, Fr::from(last + 1));
         }
     }

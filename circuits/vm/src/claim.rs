@@ -1,6 +1,7 @@
 //! What a proof says, and the file that has both.
 
 use crate::circuit::{Counts, Execution, Sizes};
+use crate::isa::Chip;
 use crate::program::{OUTPUT_WORDS, Program};
 use crate::run::Run;
 use hekaton_circuit::Fr;
@@ -105,7 +106,8 @@ impl Claim {
         let (claim, proof) = rest.split_at_checked(length).ok_or_else(ends)?;
         let read: Self = postcard::from_bytes(claim)
             .map_err(|e| ClaimError::Damaged(format!("what it says is not readable: {e}")))?;
-        match read.encode() == claim {
+        let is_usual = read.encode() == claim && read.counts.chips.len() == Chip::ALL.len();
+        match is_usual {
             true => Ok((read, proof)),
             false => Err(ClaimError::Damaged("what it says is not written as usual".into())),
         }

@@ -37,7 +37,7 @@ mod template;
 mod tests;
 mod word;
 
-pub use circuit::{Counts, Execution, Plan, Private, Sizes};
+pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private, Sizes};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use input::Input;
 pub use isa::Chip;

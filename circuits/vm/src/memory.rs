@@ -1,5 +1,6 @@
 //! The memory of the machine while it runs, in pages.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The number of words of a page.
@@ -21,6 +22,12 @@ type Page = [Cell; WORDS];
 /// are shared with it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot(Vec<Arc<Page>>);
+
+/// The number of pages of some snapshots, those that they share counted once.
+pub(crate) fn pages_of<'a>(snapshots: impl Iterator<Item = &'a Snapshot>) -> usize {
+    let pages = snapshots.flat_map(|snapshot| snapshot.0.iter().map(Arc::as_ptr));
+    pages.collect::<HashSet<_>>().len()
+}
 
 /// All words of the memory. Those that were never written are zero.
 #[derive(Clone, Debug)]
@@ -44,15 +51,21 @@ impl<'a> Memory<'a> {
         Self { before: Some((memory, snapshot)), ..Self::new() }
     }
 
-    /// Keeps the memory as it is; `last` is the snapshot before, or none.
-    pub(crate) fn snapshot(&mut self, last: &Snapshot) -> Snapshot {
+    /// Keeps the memory as it is; `last` is the snapshot before, or none. Returns also the number of pages
+    /// that are not among that one's.
+    pub(crate) fn snapshot(&mut self, last: &Snapshot) -> (Snapshot, usize) {
         let changed = std::mem::replace(&mut self.changed, vec![false; self.pages.len()]);
-        let pages = self.pages.iter().zip(changed).enumerate();
-        let pages = pages.map(|(place, (page, changed))| match last.0.get(place) {
-            Some(page) if !changed => page.clone(),
-            _ => Arc::new(*page),
-        });
-        Snapshot(pages.collect())
+        let (mut pages, mut new) = (Vec::with_capacity(self.pages.len()), 0);
+        for (place, (page, changed)) in self.pages.iter().zip(changed).enumerate() {
+            pages.push(match last.0.get(place) {
+                Some(page) if !changed => page.clone(),
+                _ => {
+                    new += 1;
+                    Arc::new(*page)
+                }
+            });
+        }
+        (Snapshot(pages), new)
     }
 
     /// The cell of a word, by the word's address, which is below 2^28.

@@ -3,7 +3,7 @@
 use crate::isa::{Decoded, decode};
 use elf::ElfBytes;
 use elf::abi::{
-    EM_RISCV, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, STT_FUNC, STT_NOTYPE,
+    EM_RISCV, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHT_SYMTAB, STT_FUNC, STT_NOTYPE,
 };
 use elf::endian::LittleEndian;
 use elf::file::Class;
@@ -27,7 +27,10 @@ pub const MAX_IMAGE: usize = 1 << 22;
 /// The maximum number of segments that are loaded.
 const MAX_SEGMENTS: usize = 256;
 
-/// The maximum length of all names of symbols that are kept: a file may have one long name many times.
+/// The maximum number of symbols that are looked at, and the maximum lengths of a name and of all names
+/// that are kept: a file may have one long name many times.
+const MAX_SYMBOLS: usize = 1 << 20;
+const MAX_NAME: usize = 256;
 const MAX_NAMES: usize = 1 << 22;
 
 /// Compressed instructions, and registers of 16 bits: flags of the ELF header.
@@ -301,23 +304,45 @@ fn check_header(file: &ElfBytes<'_, LittleEndian>) -> Result<(), ProgramError> {
     Ok(())
 }
 
-/// Functions and labels, by address. A program without them, or with a damaged table, has none.
+/// Functions and labels, by address. A program without them, or with a damaged table, has none. Names are
+/// printed, so those with anything but visible characters are left out; and they are looked for no further
+/// than they may be long, since tables may be anyone's.
 fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
-    let Ok(Some((table, names))) = file.symbol_table() else { return Vec::new() };
+    let Some((symbols, names)) = symbol_table(file) else { return Vec::new() };
+    let name_at = |at: usize| {
+        let window = names.get(at..)?;
+        let window = &window[..window.len().min(MAX_NAME + 1)];
+        let name = &window[..window.iter().position(|byte| *byte == 0)?];
+        let is_visible = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
+        is_visible.then(|| std::str::from_utf8(name).ok()).flatten()
+    };
     let is_code = |kind: u8| kind == STT_FUNC || kind == STT_NOTYPE;
     let mut length = 0;
-    let mut list: Vec<(u32, &str)> = table
+    let mut list: Vec<(u32, &str)> = symbols
         .iter()
+        .take(MAX_SYMBOLS)
         .filter(|symbol| is_code(symbol.st_symtype()) && symbol.st_shndx != 0)
-        .map_while(|symbol| {
-            let name = names.get(symbol.st_name as usize).unwrap_or_default();
+        .filter_map(|symbol| Some((symbol.st_value, name_at(symbol.st_name as usize)?)))
+        .filter(|(_, name)| !name.starts_with(['$', '.']))
+        .take_while(|(_, name)| {
             length += name.len();
-            (length <= MAX_NAMES).then_some((symbol.st_value, name))
+            length <= MAX_NAMES
         })
-        .filter(|(_, name)| !name.is_empty() && !name.starts_with(['$', '.']))
         .filter_map(|(value, name)| Some((u32::try_from(value).ok()?, name)))
         .collect();
     list.sort_unstable();
     list.dedup_by_key(|(address, _)| *address);
     list.into_iter().map(|(address, name)| (address, name.to_owned())).collect()
+}
+
+/// The table of symbols, and the bytes of their names.
+fn symbol_table<'d>(
+    file: &ElfBytes<'d, LittleEndian>,
+) -> Option<(elf::symbol::SymbolTable<'d, LittleEndian>, &'d [u8])> {
+    let (symbols, _) = file.symbol_table().ok()??;
+    let headers = file.section_headers()?;
+    let table = headers.iter().find(|header| header.sh_type == SHT_SYMTAB)?;
+    let names = headers.get(table.sh_link as usize).ok()?;
+    let (names, compression) = file.section_data(&names).ok()?;
+    compression.is_none().then_some((symbols, names))
 }

@@ -6,13 +6,17 @@ use crate::machine::TrapReason;
 use crate::machine::{
     CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State,
 };
-use crate::memory::{Memory, Snapshot};
+use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::Op;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use std::ops::Range;
 
 /// The number of cycles between two checkpoints, from each of which a run can be replayed.
 const SPACING: u64 = 1 << 18;
+
+/// The number of pages, of 8 KiB each, that checkpoints keep: of a run that changes more, every second
+/// checkpoint is dropped.
+const PAGES: usize = 1 << 15;
 
 /// The number of cycles of a replay after which it looks whether it has all.
 const STRIDE: u64 = 1 << 12;
@@ -50,6 +54,8 @@ pub struct Run {
     pub(crate) output: [u32; OUTPUT_WORDS],
     /// The words of the input.
     input: Vec<u32>,
+    /// The words of zero memory that have cells, once the circuit is known.
+    pub(crate) zero_cells: Vec<u32>,
     /// What a prover that lies says instead.
     #[cfg(test)]
     pub(crate) forged: Option<Vec<Vec<Op>>>,
@@ -60,25 +66,39 @@ pub struct Run {
 /// # Errors
 /// If the program traps, or has not ended by then, or the input is too large.
 pub fn run(program: &Program, input: &Input, max_cycles: u64) -> Result<Run, RunError> {
-    run_with_checkpoints(program, input, max_cycles, SPACING)
+    run_with_checkpoints(program, input, max_cycles, SPACING, PAGES)
 }
 
-/// [`run`] with a checkpoint each `spacing` cycles, on which nothing else depends.
+/// [`run`] with a checkpoint each `spacing` cycles, or fewer of them if they would keep more than `most`
+/// pages. Nothing else depends on it.
 pub(crate) fn run_with_checkpoints(
     program: &Program,
     input: &Input,
     max_cycles: u64,
-    spacing: u64,
+    mut spacing: u64,
+    most: usize,
 ) -> Result<Run, RunError> {
     // Times of memory have 32 bits.
     let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
     let mut machine = Machine::new(program, input)?;
     let (mut totals, mut checkpoints) = (Totals::default(), Vec::<Checkpoint>::new());
+    let mut kept = 0;
     let exit = loop {
         let none = Snapshot::default();
         let last = checkpoints.last().map_or(&none, |checkpoint| &checkpoint.memory);
-        let memory = machine.memory.snapshot(last);
+        let (memory, new) = machine.memory.snapshot(last);
         checkpoints.push(Checkpoint { state: machine.state.clone(), memory, totals });
+        kept += new;
+        while kept > most && checkpoints.len() > 2 {
+            // The first one stays, and the last one, which the next one shares pages with.
+            let (mut at, end) = (0, checkpoints.len() - 1);
+            checkpoints.retain(|_| {
+                at += 1;
+                at % 2 == 1 || at > end
+            });
+            spacing = spacing.saturating_mul(2);
+            kept = pages_of(checkpoints.iter().map(|checkpoint| &checkpoint.memory));
+        }
         let State { pc, cycle, .. } = machine.state;
         if cycle > max_cycles {
             return Err(Box::new(machine.trap(TrapReason::TooLong(max_cycles), pc, cycle)).into());
@@ -104,6 +124,7 @@ pub(crate) fn run_with_checkpoints(
         memory,
         output,
         input,
+        zero_cells: Vec::new(),
         #[cfg(test)]
         forged: None,
     })
@@ -173,12 +194,18 @@ impl Run {
         self.totals.0[REFRESH]
     }
 
+    /// The number of pages of all checkpoints.
+    #[cfg(test)]
+    pub(crate) fn kept_pages(&self) -> usize {
+        pages_of(self.checkpoints.iter().map(|checkpoint| &checkpoint.memory))
+    }
+
     /// Replays the whole run and records all of its operations; returns how many there are. It is what
     /// the provers of all subcircuits do together, at least.
     ///
     /// # Errors
     /// If the program is not the one that ran.
-    pub fn replay(&self, program: &Program) -> Result<usize, RunError> {
+    pub fn replay(&self, program: &Program) -> Result<u64, RunError> {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let mut all = All(self.totals.0.map(|count| Vec::with_capacity(count as usize)).into());
         for (at, checkpoint) in self.checkpoints.iter().enumerate() {
@@ -187,7 +214,7 @@ impl Run {
             let next = self.checkpoints.get(at + 1);
             machine.run(next.map_or(u64::MAX, |next| next.state.cycle), &mut all)?;
         }
-        Ok(all.0.iter().map(Vec::len).sum())
+        Ok(all.0.iter().map(|ops| ops.len() as u64).sum())
     }
 
     /// The operations of a class with their numbers in a range, as far as there are any, from replays of

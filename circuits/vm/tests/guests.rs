@@ -1,6 +1,9 @@
 //! The programs of `guests/`, compiled by clang: here they have the results that they have under Linux in qemu-riscv32,
 //! and those that are known. Needs clang, lld and qemu-user, which `scripts/test` installs.
 
+#![allow(clippy::cast_possible_truncation, reason = "short inputs")]
+#![allow(clippy::print_stdout, reason = "says what is skipped")]
+
 use hekaton_circuit::check;
 use hekaton_vm::{Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
 use std::io::Write;

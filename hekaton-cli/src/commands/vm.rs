@@ -12,7 +12,7 @@ use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{
-    LocalEngine, Pool, Trust, VerifyError, verify as verify_proof, verify_with_test_keys,
+    LocalEngine, Pool, Proof, Trust, VerifyError, verify as verify_proof, verify_with_test_keys,
 };
 use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_vm::{Chip, Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
@@ -57,24 +57,19 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     let family = command.keys.as_deref().map(MachineFamily::open).transpose()?;
     let sizes = family.as_ref().map_or(Sizes { rows: command.rows as usize }, |found| found.sizes);
     if let Some(path) = &command.output {
-        output::check_output(
-            path,
-            "--output",
-            &output::Inputs {
-                files: &[&command.program],
-                keys: command.keys.as_deref(),
-                run: None,
-            },
-        )?;
+        let mut files = vec![command.program.as_path()];
+        files.extend(machine.files());
+        let inputs = output::Inputs { files: &files, keys: command.keys.as_deref(), run: None };
+        output::check_output(path, "--output", &inputs)?;
     }
     let start = Instant::now();
-    let run = machine.run()?;
+    let run = machine.run(true)?;
     let seconds = start.elapsed().as_secs_f64();
-    let execution = machine.execution(&run, sizes);
-    let prepared = PreparedCircuit::new(&execution).or_fail(exit::USAGE)?;
+    let execution = machine.execution(&run, sizes)?;
     if let Some(family) = &family {
         family.check(&execution)?;
     }
+    let prepared = PreparedCircuit::new(&execution).or_fail(exit::USAGE)?;
     let (mut object, mut lines) = report(&execution, &run, seconds);
     if command.estimate {
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
@@ -110,7 +105,7 @@ fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
         .collect();
     let rows_a_cycle = rows as f64 / cycles as f64;
     let object = json!({
-        "ok": true, "exit_code": claim.exit_code, "output": claim.output, "cycles": cycles,
+        "ok": true, "program_exit_code": claim.exit_code, "output": claim.output, "cycles": cycles,
         "seconds": seconds, "operations": mix.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         "constraints": rows, "constraints_a_cycle": rows_a_cycle, "rows": execution.sizes.rows,
         "subcircuits": execution.subcircuits(), "counts": machine::counts_json(&execution.counts),
@@ -161,6 +156,11 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         let why = format!("its digest is {found}, but --key-digest requires {expected}");
         return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
     }
+    let statement = Trust::InsecureSeed.statement();
+    if family.trust() == statement && !command.accept_test_keys {
+        let why = format!("{statement}; a proof under these keys proves nothing");
+        return Err(Failure::new(exit::REFUSED, format!("{}: {why}", command.keys.display())));
+    }
     let execution = claim.execution(program, public.len(), family.sizes);
     let execution = execution.map_err(|e| refused(e.to_string()))?;
     // What the proof says is compared first: a verifier who wants something else need not compute.
@@ -178,18 +178,18 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         }
     }
     family.check(&execution)?;
+    // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
+    let rounds = execution.subcircuits().next_power_of_two().ilog2() as usize;
+    let (found, expected) = (proof.len(), Proof::encoded_len(rounds));
+    let length = match found == expected {
+        true => Proof::key_digest(&proof).map(drop).map_err(|e| e.to_string()),
+        false => Err(format!("its proof has {found} bytes, expected {expected}: cut off?")),
+    };
+    length.map_err(|e| format!("{}: {e}", command.proof.display())).or_fail(exit::BAD_FILE)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
     let key = family.verifying_key(&execution, &engine)?;
     let derived = start.elapsed();
-    if key.trust == Trust::InsecureSeed && !command.accept_test_keys {
-        let statement = key.trust.statement();
-        let why = format!(
-            "{}: {statement}; a proof under these keys proves nothing",
-            command.keys.display()
-        );
-        return Err(Failure::new(exit::REFUSED, why));
-    }
     let start = Instant::now();
     let public = claim.public_values(&public);
     let verdict = match command.accept_test_keys {
@@ -206,11 +206,15 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let verified = start.elapsed();
     let pinned = command.key_digest.is_some();
     let lines = format!(
-        "the proof holds: the program exits with this result (key derived in {}, verified in {})\n\
-         result: {}\nprogram: {}\nfamily digest: {}{}\nzero knowledge: {}\ntrust: {}",
+        "the proof holds: for some private input, the program exits with this result (key derived in \
+         {}, verified in {})\nresult: {}\npublic input: {}\nprogram: {}\nfamily digest: {}{}\nzero knowledge: {}\ntrust: {}",
         output::seconds(derived),
         output::seconds(verified),
         machine::result(&claim),
+        match claim.public_words {
+            0 => "none".to_owned(),
+            words => format!("{words} words, as given"),
+        },
         hex::encode(claim.program),
         hex::encode(digest),
         if pinned { ", as required" } else { " (compare it)" },
@@ -218,8 +222,8 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         key.trust.statement(),
     );
     let object = json!({
-        "ok": true, "exit_code": claim.exit_code, "output": claim.output,
-        "program": hex::encode(claim.program), "counts": machine::counts_json(&claim.counts),
+        "ok": true, "program_exit_code": claim.exit_code, "output": claim.output,
+        "public_words": claim.public_words, "program": hex::encode(claim.program), "counts": machine::counts_json(&claim.counts),
         "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
         "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
         "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
@@ -229,9 +233,11 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
 
 fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
     let path = &command.file;
-    let bytes = exit::read_at_most(path, u64::MAX)?;
+    let bytes = exit::read_at_most(path, machine::FILE_LIMIT)?;
     if bytes.starts_with(MAGIC) {
-        let (claim, proof) = read(path)?;
+        let read = Claim::read(&bytes);
+        let (claim, proof) =
+            read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
         let counts = machine::counts_json(&claim.counts);
         let lines = format!(
             "proof of a program's run (not verified)\nresult         {}\nprogram        {}\npublic \
@@ -242,13 +248,13 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
             output::bytes(proof.len() as u64),
         );
         let object = json!({
-            "ok": true, "kind": "proof of a run", "exit_code": claim.exit_code,
+            "ok": true, "kind": "proof of a run", "program_exit_code": claim.exit_code,
             "output": claim.output, "program": hex::encode(claim.program),
             "public_words": claim.public_words, "counts": counts, "proof_bytes": proof.len(),
         });
         return output::result(json, &object, &lines);
     }
-    let (program, _) = machine::program(path)?;
+    let program = machine::program_of(path, &bytes)?;
     let summary = program.summary();
     let lines = format!(
         "program for rv32im\ndigest         {}\nentry          {:#x}\nimage          {} words from \

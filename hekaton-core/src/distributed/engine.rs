@@ -110,8 +110,8 @@ impl RankEngine {
         Ok(Self { pool, scheduling, executes, inner, notes, deadline: None })
     }
 
-    /// Sets who executes the circuit. Default: rank 0, which always executes circuits with buses. With [`Executes::Ranks`], the circuit of every
-    /// rank must have been prepared with its input.
+    /// Sets who executes the circuit. Default: rank 0, which always executes circuits with memories of the
+    /// library. With [`Executes::Ranks`], the circuit of every rank must have been prepared with its input.
     #[must_use]
     pub fn executes(mut self, executes: Executes) -> Self {
         self.executes = executes;
@@ -201,7 +201,10 @@ impl Engine for RankEngine {
                 let kinds = (0..coordinator.instances()).map(|i| coordinator.kind(i)).collect();
                 self.scheduling.pending(order, kinds, &inner.loads())
             }
-            slices => Scheduling::of_slices(&order, slices),
+            slices => {
+                let is_table = |instance| round.coordinator.is_table(instance);
+                Scheduling::of_slices(&order, slices, is_table)
+            }
         };
         round::run(inner, &self.pool, round, self.scheduling, pending, self.deadline(), done)
     }

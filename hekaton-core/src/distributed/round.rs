@@ -497,7 +497,10 @@ impl<'scope, A: Answer + 'scope> Running<'_, '_, 'scope, A> {
                 let why = format!("it returned subcircuit {instance}, which it does not have");
                 return wrong(self.inner, &why);
             }
-            if let Some(taken) = taken {
+            // What a table needs, rank 0 has counted itself.
+            if let Some(taken) = taken
+                && !round.coordinator.is_table(instance)
+            {
                 // Otherwise another rank would be blamed for them. Without buses, private inputs have no
                 // digest, so messages name the rank that gave them beside the one that used them.
                 if !round.coordinator.are_values_of(instance, &taken.values, &taken.private) {

@@ -241,15 +241,26 @@ pub(crate) fn slices(weights: &[u64], provers: &[usize]) -> Vec<Range<usize>> {
 }
 
 impl Scheduling {
-    /// The instances of a round before any is sent, in this order, where each rank executed a slice.
-    pub(crate) fn of_slices(order: &[usize], slices: &[Range<usize>]) -> Pending {
+    /// The instances of a round before any is sent, in this order, where each rank executed a slice. Those
+    /// of tables are in no slice: they go where there is room.
+    pub(crate) fn of_slices(
+        order: &[usize],
+        slices: &[Range<usize>],
+        is_table: impl Fn(usize) -> bool,
+    ) -> Pending {
         let mut owner = Vec::new();
         for (rank, slice) in slices.iter().enumerate() {
             owner.resize(slice.end, rank);
         }
         let mut own = vec![VecDeque::new(); slices.len()];
-        order.iter().for_each(|instance| own[owner[*instance]].push_back(*instance));
-        Pending::Slices { own, returned: VecDeque::new() }
+        let mut returned = VecDeque::new();
+        for instance in order.iter().copied() {
+            match is_table(instance) {
+                true => returned.push_back(instance),
+                false => own[owner[instance]].push_back(instance),
+            }
+        }
+        Pending::Slices { own, returned }
     }
 
     /// The instances of a round before any is sent, in this order. `kinds` has the type of each
@@ -394,7 +405,7 @@ mod tests {
     fn own_instances_are_sent_at_once_and_returned_ones_where_there_is_room() {
         let mut loads = loads(&[1, 1]);
         let order: Vec<usize> = (0..20).rev().collect();
-        let mut pending = Scheduling::of_slices(&order, &[0..15, 15..20]);
+        let mut pending = Scheduling::of_slices(&order, &[0..15, 15..20], |_| false);
         let lists = pending.deal(&loads);
         assert_eq!(lists, [(0..15).rev().collect::<Vec<_>>(), (15..20).rev().collect()]);
         assert!(pending.is_empty());
@@ -403,6 +414,12 @@ mod tests {
         pending.put_back(0, 4);
         assert!(!pending.is_empty());
         assert_eq!(pending.deal(&loads), [vec![], vec![3, 4]]);
+        let mut pending = Scheduling::of_slices(&order, &[0..15, 15..20], |instance| instance > 17);
+        loads[1].outstanding = 5;
+        let lists = pending.deal(&loads);
+        assert_eq!(lists, [(0..15).rev().collect::<Vec<_>>(), vec![17, 16, 15]]);
+        (loads[0].outstanding, loads[1].outstanding) = (0, 5);
+        assert_eq!(pending.deal(&loads), [vec![19, 18], vec![]]);
     }
 
     #[test]

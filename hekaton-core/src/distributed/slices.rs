@@ -101,7 +101,10 @@ impl Ranks {
     /// Cuts the instances into one slice per rank.
     pub(super) fn cut(&self, layout: &Layout, keys: &ProverKeys) -> Vec<Range<usize>> {
         let provers: Vec<usize> = self.ranks.iter().map(|rank| rank.hello.provers).collect();
-        let weight = |id| keys.types[layout.type_index(id)].constraints() as u64;
+        let weight = |id| match layout.is_table(id) {
+            true => 0,
+            false => keys.types[layout.type_index(id)].constraints() as u64,
+        };
         let weights: Vec<u64> = layout.instance_ids().map(weight).collect();
         slices(&weights, &provers)
     }

@@ -157,6 +157,12 @@ impl<'a, E: Engine> Attempt<'a, E> {
         commitments: &[Commitment],
         responses: &mut Answers<'_, ProofResponse>,
     ) -> Result<bool, ProveError> {
+        // If all answers came from logs, nobody has counted what tables need.
+        let is_table = |instance: &usize| self.coordinator.is_table(*instance);
+        if bad.iter().any(is_table) && self.coordinator.counts().is_none() {
+            let (pool, options) = (self.session.engine.pool(), &self.session.options);
+            counting::count_again(self.coordinator, pool, &options.cancellation)?;
+        }
         // Answers are functions of the seed, so an answer that differs now was computed by faulty
         // hardware.
         let again = self.session.engine.pool().map(bad.to_vec(), |i| {

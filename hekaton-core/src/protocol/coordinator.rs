@@ -433,13 +433,22 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// What one instance of an execution looks up, from a synthesis of its own.
+    /// What one instance of this process's [execution](Self::execution) looks up, from a synthesis of
+    /// its own.
     pub(crate) fn look_ups(
         &self,
         execution: &Execution<'_>,
         instance: usize,
     ) -> Result<LookUps, CoordinatorError> {
-        Ok(self.circuit.look_ups(execution, instance_id(instance))?)
+        let id = instance_id(instance);
+        let is_told = |found: InstanceDigest| found == self.digests[instance];
+        match &self.values {
+            // Otherwise a fault of this machine would become wrong counts.
+            Values::OnRanks(_) if !is_told(digest(self.circuit, execution, id)?) => {
+                Err(CoordinatorError::OtherValues { instance })
+            }
+            _ => Ok(self.circuit.look_ups(execution, id)?),
+        }
     }
 
     /// Whether an instance holds rows of a table.

@@ -16,8 +16,11 @@ use std::sync::{Arc, RwLock};
 /// input. **Keep it secret**: it can confirm a guess of the values.
 pub(crate) type InstanceDigest = [u8; 32];
 
-/// The number of instances per task of the pool.
+/// The number of instances per task of the pool, where all there is to do is to hash values.
 const AT_ONCE: usize = 256;
+
+/// The same where private inputs are made, which may take as long as a subcircuit's witness.
+const AT_ONCE_WITH_INPUTS: usize = 4;
 
 /// Where the values of an execution are.
 pub(crate) enum Values<'c> {
@@ -58,7 +61,7 @@ impl<'c> Executed<'c> {
         let layout = circuit.layout();
         let execution = circuit.execute_uncounted()?;
         let public = execution.public(layout);
-        let each = in_chunks(0..layout.instances(), pool, |range| {
+        let each = in_chunks(layout, 0..layout.instances(), pool, |range| {
             ids(range).map(|id| digest(circuit, &execution, id)).collect::<Result<Vec<_>, _>>()
         });
         let digests = each.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
@@ -77,14 +80,16 @@ fn ids(range: Range<usize>) -> impl Iterator<Item = InstanceId> {
     range.map(instance_id)
 }
 
-/// Maps chunks of a range on the pool.
+/// Maps chunks of a range of instances on the pool.
 fn in_chunks<R: Send>(
+    layout: &Layout,
     range: Range<usize>,
     pool: &impl Pool,
     f: impl Fn(Range<usize>) -> R + Sync,
 ) -> Vec<R> {
-    let starts: Vec<usize> = range.clone().step_by(AT_ONCE).collect();
-    pool.map(starts, |start| f(start..range.end.min(start + AT_ONCE)))
+    let at_once = if layout.has_buses() { AT_ONCE_WITH_INPUTS } else { AT_ONCE };
+    let starts: Vec<usize> = range.clone().step_by(at_once).collect();
+    pool.map(starts, |start| f(start..range.end.min(start + at_once)))
 }
 
 /// The digest of the values in an instance's slots. How many there are follows from the layout.
@@ -197,7 +202,7 @@ impl SliceSummary {
             Ok(part)
         };
         let mut all = Self { balance: 0, public: Vec::new(), digests: Vec::new() };
-        for part in in_chunks(range, pool, of_chunk) {
+        for part in in_chunks(layout, range, pool, of_chunk) {
             let part = part?;
             all.balance = all.balance.wrapping_add(part.balance);
             all.public.extend(part.public);

@@ -25,8 +25,11 @@ fn replays_find_all_operations() {
     machine.run(1 << 20, &mut all).unwrap().unwrap();
     assert!(all.0[REFRESH].len() > 2, "{}", all.0[REFRESH].len());
     for spacing in [1000, 4096, 4097, 30_000, 1 << 18] {
-        let run = run_with_checkpoints(&program, &input, 1 << 20, spacing).unwrap();
-        assert_eq!(run.replay(&program).unwrap(), all.0.iter().map(Vec::len).sum::<usize>());
+        let run = run_with_checkpoints(&program, &input, 1 << 20, spacing, 6).unwrap();
+        assert_eq!(
+            run.replay(&program).unwrap(),
+            all.0.iter().map(|ops| ops.len() as u64).sum::<u64>()
+        );
         for (class, ops) in all.0.iter().enumerate() {
             let found = |range| run.ops(&program, class, range).unwrap();
             assert_eq!(&found(0..u64::MAX), ops, "{class} {spacing}");
@@ -40,13 +43,33 @@ fn replays_find_all_operations() {
 #[test]
 fn runs_end_where_their_cycles_do() {
     let program = Program::from_elf(&program(&words())).unwrap();
-    let cycles = run_with_checkpoints(&program, &Input::default(), 1 << 20, 77).unwrap().cycles();
+    let cycles =
+        run_with_checkpoints(&program, &Input::default(), 1 << 20, 77, 100).unwrap().cycles();
     for spacing in [cycles - 1, cycles, cycles + 1, 100] {
-        let run = |most| run_with_checkpoints(&program, &Input::default(), most, spacing);
+        let run = |most| run_with_checkpoints(&program, &Input::default(), most, spacing, 100);
         assert_eq!(run(cycles).unwrap().cycles(), cycles);
         let error = run(cycles - 1).unwrap_err().to_string();
         let says =
             format!("in cycle {cycles}: the program has not ended after {} cycles", cycles - 1);
         assert!(error.contains(&says), "{error}");
+    }
+}
+
+/// Checkpoints keep few pages, however many the program changes between two of them.
+#[test]
+fn checkpoints_have_a_budget() {
+    // 64 pages, each written in every turn.
+    let mut words = vec![li(10, 40), lui(5, 0x1100_0000), li(6, 64), lui(7, 0x1000)];
+    words.extend([store(2, 10, 5, 0), r(0, 0, 5, 5, 7), addi(6, 6, -1), branch(1, 6, 0, -12)]);
+    words.extend([addi(10, 10, -1), branch(1, 10, 0, -32)]);
+    words.extend(exit());
+    let program = Program::from_elf(&program(&words)).unwrap();
+    let run = |most| run_with_checkpoints(&program, &Input::default(), 1 << 20, 100, most).unwrap();
+    let (few, many) = (run(200), run(usize::MAX));
+    // The program's own page and the input's are among them.
+    assert!(few.kept_pages() <= 200 + 66 && many.kept_pages() > 1500, "{}", few.kept_pages());
+    for class in 0..CLASSES {
+        let ops = |run: &crate::Run| run.ops(&program, class, 3..u64::MAX).unwrap();
+        assert_eq!(ops(&few), ops(&many));
     }
 }
