@@ -449,7 +449,7 @@ fn forgeries_are_refused_by_their_checks() {
         ("a signed comparison with a wrong sign bit", "Range(15)", "sign", || {
             let body = |f| [li(5, -1), li(6, 2), branch(f, 5, 6, 8), li(7, 1)];
             let mut p = as_if(&code(&body(4)), &code(&body(5)));
-            p.at(3).set("t", 0).set("sx", 0).set("dl", u32::MAX - 2 & 0xffff);
+            p.at(3).set("t", 0).set("sx", 0).set("dl", (u32::MAX - 2) & 0xffff);
             p
         }),
         ("a wrong AND", "Logic", "logic", || {
