@@ -148,8 +148,18 @@ pub fn alternate_times(
 
 /// The private memory of this process in bytes, without mapped files; 0 except on Linux.
 pub fn private_memory() -> u64 {
+    status("RssAnon:")
+}
+
+/// The most memory that this process has had at a time, in bytes; 0 except on Linux.
+pub fn peak_of_process() -> u64 {
+    status("VmHWM:")
+}
+
+/// A size that the system tells of this process.
+fn status(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("RssAnon:"));
+    let line = status.lines().find_map(|l| l.strip_prefix(field));
     let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }

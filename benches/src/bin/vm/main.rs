@@ -12,7 +12,7 @@
 mod guests;
 mod rivals;
 
-use benches::{Line, Run, medians, peak_memory, private_memory, time, times};
+use benches::{Line, Run, medians, peak_of_process, time, times};
 use clap::Parser;
 use guests::Guest;
 use hekaton_circuit::PreparedCircuit;
@@ -163,14 +163,10 @@ fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
         let has = |key: &ProvingKey| verifying.types.iter().any(|kind| kind.name == key.name());
         let (types, others) = std::mem::take(&mut family.types).into_iter().partition(has);
         let keys = ProverKeys { verifying, aggregation, types };
-        let (mut all, mut peak) = (Vec::new(), 0);
-        let mut proof = None;
+        let (mut all, mut proof) = (Vec::new(), None);
         for _ in 0..options.proofs {
-            let before = private_memory();
-            let (used, (spent, proven)) = peak_memory(before, || {
-                times(|| prove(&execution, &guest.input, &keys, &engine, &ProveOptions::new()))
-            });
-            peak = peak.max(used);
+            let prove = || prove(&execution, &guest.input, &keys, &engine, &ProveOptions::new());
+            let (spent, proven) = times(prove);
             all.push(spent);
             proof = Some(proven?);
         }
@@ -196,16 +192,9 @@ fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
         let share = 1.0 - sizes.constraints_of(&found) as f64 / constraints as f64;
         let what = format!("{name}: tables, memory, filling");
         print(&what, constraints, share, "", f64::NAN, "of all constraints", false);
-        let megabytes = peak as f64 / 1e6;
-        print(
-            &format!("{name}: memory"),
-            cycles,
-            megabytes,
-            "",
-            f64::NAN,
-            "MB without keys",
-            false,
-        );
+        let megabytes = peak_of_process() as f64 / 1e6;
+        let unit = "MB, all keys and their setup included";
+        print(&format!("{name}: peak memory"), cycles, megabytes, "", f64::NAN, unit, false);
         let ms = verified.as_secs_f64() * 1e3;
         print(&format!("{name}: verification"), n, ms, "", f64::NAN, "ms", false);
         family.types = keys.types;
