@@ -638,8 +638,8 @@ pub(crate) struct PredictionOptions {
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
-  clang --target=riscv32 -march=rv32im -mabi=ilp32 -O2 -ffreestanding -nostdlib -static -fuse-ld=lld \\
-      start.S program.c -o program
+  clang --target=riscv32 -march=rv32im -mabi=ilp32 -mno-relax -O2 -ffreestanding \\
+      -nostdlib -static -fuse-ld=lld start.S program.c -o program
   hekaton vm setup --keys vm.keys                   # once, for all programs
   hekaton vm run program --input FILE               # without a proof
   hekaton vm prove program --input FILE --keys vm.keys

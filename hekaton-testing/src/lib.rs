@@ -1,13 +1,15 @@
-//! Toy circuits for the tests of the Hekaton crates. This crate is not published.
+//! Toy circuits and programs for the tests of the Hekaton crates. This crate is not published.
 
 mod buses;
 mod chains;
 mod fan;
 mod library;
+mod programs;
 mod squares;
 
 pub use buses::{Shop, ShopPlan, Shopping};
 pub use chains::{Doublings, Squarings};
 pub use fan::{FanOut, FanOutPlan, Readers};
 pub use library::{BASE, Digits, Histogram, HistogramPlan};
+pub use programs::{SUM, elf};
 pub use squares::{Root, Squares};

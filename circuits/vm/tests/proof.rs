@@ -1,50 +1,15 @@
 //! Proofs of programs, as a user of the library makes them.
-#![allow(clippy::cast_possible_truncation, reason = "short programs")]
+#![allow(clippy::cast_possible_truncation, reason = "few subcircuits")]
 
 use hekaton_circuit::{Fr, PreparedCircuit};
 use hekaton_core::{
     LocalEngine, ProveOptions, ProverKeys, Randomness, SetupOptions, VerifyingKey, derive, prove,
     setup_family, verify_with_test_keys,
 };
+use hekaton_testing::{SUM, elf};
 use hekaton_vm::{Claim, ClaimError, Counts, Execution, Input, Program, Sizes, run};
 use std::convert::Infallible;
 use std::path::Path;
-
-/// An ELF file with these words of code at 0x10000.
-fn elf(words: &[u32]) -> Vec<u8> {
-    let bytes = 4 * words.len() as u32;
-    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
-    file.resize(16, 0);
-    file.extend([2u16, 243].iter().flat_map(|n| n.to_le_bytes()));
-    file.extend([1u32, 0x1_0000, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-    file.extend([52u16, 32, 1, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-    let segment = [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4];
-    file.extend(segment.iter().chain(words).flat_map(|n: &u32| n.to_le_bytes()));
-    file
-}
-
-/// The sum of the private bytes, times the public word, is the exit code; the sum is the first output.
-fn sum() -> Program {
-    Program::from_elf(&elf(&[
-        0x2000_02b7, // lui   t0, 0x20000
-        0x0002_a303, // lw    t1, 0(t0)        the public word
-        0x0042_a383, // lw    t2, 4(t0)        the number of bytes
-        0x0082_8293, // addi  t0, t0, 8
-        0x0000_0513, // li    a0, 0
-        0x0003_8c63, // beqz  t2, +24
-        0x0002_ce03, // lbu   t3, 0(t0)
-        0x01c5_0533, // add   a0, a0, t3
-        0x0012_8293, // addi  t0, t0, 1
-        0xfff3_8393, // addi  t2, t2, -1
-        0xfedf_f06f, // j     -20
-        0x3000_02b7, // lui   t0, 0x30000
-        0x00a2_a023, // sw    a0, 0(t0)
-        0x0265_0533, // mul   a0, a0, t1
-        0x05d0_0893, // li    a7, 93
-        0x0000_0073, // ecall
-    ]))
-    .unwrap()
-}
 
 fn execution(program: &Program, input: &Input, every_kind: bool) -> Execution {
     let (sizes, max_cycles) = (Sizes::SMALL, 1 << 20);
@@ -90,10 +55,11 @@ fn one_family_proves_programs_of_all_lengths() {
         Ok::<(), Infallible>(())
     };
     let family = setup_family(&prepared, 256, &engine, &options, keep, |_| {}).unwrap();
+    let sum = Program::from_elf(&elf(&SUM)).unwrap();
     let exit_with_five = Program::from_elf(&elf(&[0x0050_0513, 0x05d0_0893, 0x0000_0073])).unwrap();
     let inputs = [
-        (sum(), Input { public: vec![3], private: vec![1, 2, 250] }, [759, 253]),
-        (sum(), Input { public: vec![1], private: (0..255).collect() }, [32_385, 32_385]),
+        (sum.clone(), Input { public: vec![3], private: vec![1, 2, 250] }, [759, 253]),
+        (sum.clone(), Input { public: vec![1], private: (0..255).collect() }, [32_385, 32_385]),
         (exit_with_five, Input::default(), [5, 0]),
     ];
     let mut proofs = Vec::new();

@@ -434,38 +434,14 @@ pub const CLAIM: &[u8] = include_bytes!("../../../circuits/vm/tests/golden/v1.pr
 /// A program that adds up its private bytes.
 pub fn program() -> &'static [u8] {
     static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let code: [u32; 12] = [
-            0x2000_02b7u32,
-            0x0002_a383,
-            0x0042_8293,
-            0x0000_0513,
-            0x0003_8c63,
-            0x0002_ce03,
-            0x01c5_0533,
-            0x0012_8293,
-            0xfff3_8393,
-            0xfedf_f06f,
-            0x05d0_0893,
-            0x0000_0073,
-        ];
-        const BYTES: u32 = 4 * 12;
-        let mut file = b"\x7fELF\x01\x01\x01".to_vec();
-        file.resize(16, 0);
-        file.extend([2u16, 243].iter().flat_map(|n| n.to_le_bytes()));
-        file.extend([1u32, 0x1_0000, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-        file.extend([52u16, 32, 1, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-        let segment = [1, 84, 0x1_0000, 0x1_0000, BYTES, BYTES, 5, 4];
-        file.extend(segment.iter().chain(&code).flat_map(|n: &u32| n.to_le_bytes()));
-        file
-    })
+    PROGRAM.get_or_init(|| hekaton_testing::elf(&hekaton_testing::SUM))
 }
 
 /// Checks a program: what is read can be run, and a run that ends is the same again.
 pub fn program_file(data: &[u8]) {
     let Ok(program) = hekaton_vm::Program::from_elf(&file(data, program(), &[])) else { return };
     assert_eq!(program.digest(), program.digest());
-    let input = hekaton_vm::Input { public: Vec::new(), private: vec![1, 2, 250] };
+    let input = hekaton_vm::Input { public: vec![3], private: vec![1, 2, 250] };
     if let Ok(run) = hekaton_vm::run(&program, &input, 2000) {
         let again = run.replay(&program).unwrap_or_else(|e| panic!("a replay ends elsewhere: {e}"));
         // The last cycle is the exit.

@@ -2,7 +2,7 @@
 
 use super::BusKind;
 use super::rows::constant;
-use super::table::{Asks, TableSpec, power_of_two};
+use super::table::{Asks, TableSpec};
 use crate::bit::Bit;
 use crate::ids::TableId;
 use crate::ledger::{BusValue, Mistake};
@@ -13,10 +13,16 @@ use ark_r1cs_std::fields::FieldVar;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_arith::Fr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The number of bits that limbs may have together: fewer than r has.
 const MAX_BITS: u32 = 252;
+
+/// 2^-bits, for all bits that a limb may have: circuits have limbs by the ten thousand.
+static SHIFTS: LazyLock<Vec<Fr>> = LazyLock::new(|| {
+    let half = Fr::from(2u64).inverse().unwrap_or_default();
+    std::iter::successors(Some(Fr::one()), |x| Some(half * x)).take(MAX_BITS as usize + 1).collect()
+});
 
 /// A table, seen from a subcircuit under synthesis.
 #[derive(Clone, Debug)]
@@ -87,7 +93,7 @@ impl Subcircuit {
         if bits == 0 || limbs == 0 || bits.saturating_mul(limbs) > MAX_BITS {
             return Err(self.mistake(Mistake::Limbs { bits, limbs }));
         }
-        let shift = power_of_two(bits).inverse().unwrap_or_default();
+        let shift = SHIFTS[bits as usize];
         let mut rest = value.clone();
         for _ in 1..limbs {
             let low = self.commit(|| {

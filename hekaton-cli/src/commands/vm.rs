@@ -207,7 +207,9 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let pinned = command.key_digest.is_some();
     let lines = format!(
         "the proof holds: for some private input, the program exits with this result (key derived in \
-         {}, verified in {})\nresult: {}\npublic input: {}\nprogram: {}\nfamily digest: {}{}\nzero knowledge: {}\ntrust: {}",
+         {}, verified in {})\nresult: {}\npublic input: {}\nprogram: {}\nfamily digest: \
+         {}{}\n\
+         zero knowledge: {}\ntrust: {}",
         output::seconds(derived),
         output::seconds(verified),
         machine::result(&claim),
@@ -223,7 +225,8 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     );
     let object = json!({
         "ok": true, "program_exit_code": claim.exit_code, "output": claim.output,
-        "public_words": claim.public_words, "program": hex::encode(claim.program), "counts": machine::counts_json(&claim.counts),
+        "public_words": claim.public_words, "program": hex::encode(claim.program),
+        "counts": machine::counts_json(&claim.counts),
         "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
         "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
         "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),

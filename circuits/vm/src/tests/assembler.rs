@@ -1,23 +1,6 @@
 //! Encodes instructions, and puts them into ELF files.
 
-/// An ELF file with these words of code at 0x10000.
-pub(crate) fn program(words: &[u32]) -> Vec<u8> {
-    let bytes = 4 * words.len() as u32;
-    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
-    file.resize(16, 0);
-    let mut put = |numbers: &[u16]| numbers.iter().for_each(|n| file.extend(n.to_le_bytes()));
-    put(&[2, 243]);
-    let word = |n: u32| [n as u16, (n >> 16) as u16];
-    for number in [1, 0x1_0000, 52, 0, 0] {
-        put(&word(number));
-    }
-    put(&[52, 32, 1, 0, 0, 0]);
-    for number in [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4] {
-        put(&word(number));
-    }
-    words.iter().for_each(|n| file.extend(n.to_le_bytes()));
-    file
-}
+pub(crate) use hekaton_testing::elf as program;
 
 /// The same with a segment of zeros, for systems that do not have memory everywhere.
 pub(crate) fn program_with_data(words: &[u32], data: u32, size: u32) -> Vec<u8> {

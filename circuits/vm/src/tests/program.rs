@@ -110,3 +110,53 @@ proptest! {
         let _ = Program::from_elf(&file);
     }
 }
+
+/// The same program with symbols at 0x10000 and behind it, by their places among the names.
+fn with_symbols(names: &[u8], symbols: &[(u32, u32)]) -> Vec<u8> {
+    let mut file = program(&exit());
+    let put = |file: &mut Vec<u8>, bytes: &[u8]| {
+        let at = file.len() as u32;
+        file.extend(bytes);
+        (at, bytes.len() as u32)
+    };
+    let mut table = vec![0; 16];
+    for (name, value) in symbols {
+        table.extend([*name, *value, 0].iter().flat_map(|n| n.to_le_bytes()));
+        // A function, in a section.
+        table.extend([2, 0, 1, 0]);
+    }
+    let (symbols_at, symbols_size) = put(&mut file, &table);
+    let (names_at, names_size) = put(&mut file, names);
+    let header = |kind: u32, at: u32, size: u32, link: u32, entry: u32| {
+        [0, kind, 0, 0, at, size, link, 0, 1, entry].map(u32::to_le_bytes).concat()
+    };
+    let headers = [
+        header(0, 0, 0, 0, 0),
+        header(2, symbols_at, symbols_size, 2, 16),
+        header(3, names_at, names_size, 0, 0),
+    ];
+    let (headers_at, _) = put(&mut file, &headers.concat());
+    file[32..36].copy_from_slice(&headers_at.to_le_bytes());
+    file[46..50].copy_from_slice(&[40, 0, 3, 0]);
+    file
+}
+
+/// Names come from anyone, and are printed: only those that can be, and no long ones.
+#[test]
+fn names_of_symbols_are_visible() {
+    let long = [b'x'; 300];
+    let names = [b"\0main\0\x1b[31mred\0two words\0.local\0", &long[..], b"\0open"].concat();
+    let place = |name: &[u8]| names.windows(name.len()).position(|w| w == name).unwrap() as u32;
+    let at = |name: &[u8], value: u32| (place(name), value);
+    let all = [at(b"main", 0x1_0000), at(b"\x1b[31m", 4), at(b"two", 8), at(b".local", 12)];
+    let rest = [at(&long, 16), at(b"open", 20), (1 << 20, 24)];
+    let file = with_symbols(&names, &[&all[..], &rest].concat());
+    let program = Program::from_elf(&file).unwrap();
+    assert_eq!(program.summary().symbols, 1);
+    assert_eq!(program.symbol(0x1_0004), Some(("main", 4)));
+    assert_eq!(program.symbol(0xffff), None);
+    // Many symbols whose names have no end are not looked for to the end of the file.
+    let endless = vec![b'x'; 1 << 20];
+    let file = with_symbols(&endless, &vec![(1, 0x1_0000); 1 << 16]);
+    assert_eq!(Program::from_elf(&file).unwrap().summary().symbols, 0);
+}

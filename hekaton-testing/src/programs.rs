@@ -1,0 +1,35 @@
+//! Programs for RV32IM, without a compiler.
+
+/// An ELF file with these words of code at 0x10000, where it begins.
+pub fn elf(words: &[u32]) -> Vec<u8> {
+    #[allow(clippy::cast_possible_truncation, reason = "short programs")]
+    let bytes = 4 * words.len() as u32;
+    let mut file = b"\x7fELF\x01\x01\x01".to_vec();
+    file.resize(16, 0);
+    file.extend([2u16, 243].iter().flat_map(|n| n.to_le_bytes()));
+    file.extend([1u32, 0x1_0000, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    file.extend([52u16, 32, 1, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    let segment = [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4];
+    file.extend(segment.iter().chain(words).flat_map(|n: &u32| n.to_le_bytes()));
+    file
+}
+
+/// The sum of the private bytes, times the public word, is the exit code; the sum is the first output.
+pub const SUM: [u32; 16] = [
+    0x2000_02b7, // lui   t0, 0x20000
+    0x0002_a303, // lw    t1, 0(t0)        the public word
+    0x0042_a383, // lw    t2, 4(t0)        the number of bytes
+    0x0082_8293, // addi  t0, t0, 8
+    0x0000_0513, // li    a0, 0
+    0x0003_8c63, // beqz  t2, +24
+    0x0002_ce03, // lbu   t3, 0(t0)
+    0x01c5_0533, // add   a0, a0, t3
+    0x0012_8293, // addi  t0, t0, 1
+    0xfff3_8393, // addi  t2, t2, -1
+    0xfedf_f06f, // j     -20
+    0x3000_02b7, // lui   t0, 0x30000
+    0x00a2_a023, // sw    a0, 0(t0)
+    0x0265_0533, // mul   a0, a0, t1
+    0x05d0_0893, // li    a7, 93
+    0x0000_0073, // ecall
+];
