@@ -54,11 +54,6 @@ impl Application for ImportedCircuits {
     fn show_public(&self, values: &[Fr]) -> Option<String> {
         Some(json!(values.iter().map(ToString::to_string).collect::<Vec<_>>()).to_string())
     }
-
-    fn read_public(&self, _: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
-        // The JSON forms are those of any circuit.
-        None
-    }
 }
 
 /// An opened circuit directory.

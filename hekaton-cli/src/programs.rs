@@ -2,7 +2,7 @@
 
 use crate::application::{Application, OpenCircuit, OpenFamily};
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
-use hekaton_circuit::{CircuitError, Fr, LayoutError, PreparedCircuit};
+use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
 use hekaton_vm::{Execution, Input, Sizes};
 use serde_json::Value;
 
@@ -63,14 +63,6 @@ impl Application for Programs {
     ) -> Result<(OpenFamily, ParameterMap), CircuitError> {
         let sizes = sizes(&Value::Object(given.clone()))?;
         Ok((family(sizes, 1), given.clone()))
-    }
-
-    fn show_public(&self, _: &[Fr]) -> Option<String> {
-        None
-    }
-
-    fn read_public(&self, _: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
-        None
     }
 }
 

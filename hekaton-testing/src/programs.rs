@@ -33,3 +33,38 @@ pub const SUM: [u32; 16] = [
     0x05d0_0893, // li    a7, 93
     0x0000_0073, // ecall
 ];
+
+/// A program for the interpreter of `circuits/vm/guests`: the sum of the squares below `end`.
+pub fn squares(end: u32) -> Vec<u8> {
+    let [push, add, mul, less, load, store, jump_if, copy] = [1, 2, 4, 9, 10, 11, 13, 14];
+    let op = |op: u32, operand: u32| op | operand << 8;
+    let code = [
+        op(push, 0),
+        op(store, 0),
+        op(push, 0),
+        op(store, 1),
+        op(load, 0),
+        op(copy, 0),
+        op(mul, 0),
+        op(load, 1),
+        op(add, 0),
+        op(store, 1),
+        op(load, 0),
+        op(push, 1),
+        op(add, 0),
+        op(copy, 0),
+        op(store, 0),
+        op(push, end),
+        op(less, 0),
+        op(jump_if, 4),
+        op(load, 1),
+        op(0, 0),
+    ];
+    code.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// Numbers without a pattern.
+pub fn noise(count: usize) -> impl Iterator<Item = u32> {
+    let next = |x: &u32| Some(x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    std::iter::successors(Some(1u32), next).take(count)
+}

@@ -92,7 +92,7 @@ impl Claim {
     /// Reads the file of a proof: what it says, and the proof. Nothing of it is verified.
     ///
     /// # Errors
-    /// If it is no such file, or damaged.
+    /// If the file is of another kind or version, or damaged.
     pub fn read(bytes: &[u8]) -> Result<(Self, &[u8]), ClaimError> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(ClaimError::Magic)?;
         let ends = || ClaimError::Damaged("it ends in its header".into());

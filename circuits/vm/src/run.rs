@@ -2,9 +2,8 @@
 
 use crate::input::Input;
 use crate::isa::Chip;
-use crate::machine::TrapReason;
 use crate::machine::{
-    CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State,
+    CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State, TrapReason,
 };
 use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::Op;
@@ -38,6 +37,13 @@ struct Checkpoint {
     state: State,
     memory: Snapshot,
     /// The operations before it.
+    totals: Totals,
+}
+
+/// A part of a run: from a checkpoint up to a cycle, before which there were so many operations.
+struct Part<'a> {
+    from: &'a Checkpoint,
+    end: u64,
     totals: Totals,
 }
 
@@ -208,11 +214,8 @@ impl Run {
     pub fn replay(&self, program: &Program) -> Result<u64, RunError> {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let mut all = All(self.totals.0.map(|count| Vec::with_capacity(count as usize)).into());
-        for (at, checkpoint) in self.checkpoints.iter().enumerate() {
-            let memory = Memory::at(&self.memory, &checkpoint.memory);
-            let mut machine = Machine::at(program, checkpoint.state.clone(), memory);
-            let next = self.checkpoints.get(at + 1);
-            machine.run(next.map_or(u64::MAX, |next| next.state.cycle), &mut all)?;
+        for part in self.parts() {
+            self.machine(program, &part).run(part.end, &mut all)?;
         }
         Ok(all.0.iter().map(|ops| ops.len() as u64).sum())
     }
@@ -237,25 +240,34 @@ impl Run {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let ops = Vec::with_capacity(there.end.saturating_sub(there.start) as usize);
         let mut select = Select { class, range, next: 0, ops };
-        for (at, checkpoint) in self.checkpoints.iter().enumerate() {
-            let behind = self.checkpoints.get(at + 1);
-            let totals = behind.map_or(self.totals, |next| next.totals);
-            select.next = checkpoint.totals.0[class];
-            let is_in = select.next < select.range.end
-                && totals.0[class] > select.range.start.max(select.next);
-            if !is_in {
+        for part in self.parts() {
+            let [from, to] = [part.from.totals, part.totals].map(|totals| totals.0[class]);
+            if to <= select.range.start.max(from) || from >= select.range.end {
                 continue;
             }
-            let memory = Memory::at(&self.memory, &checkpoint.memory);
-            let mut machine = Machine::at(program, checkpoint.state.clone(), memory);
-            let end = behind.map_or(self.exit.cycle + 1, |next| next.state.cycle);
-            while machine.state.cycle < end && select.next < select.range.end {
-                let stride = end.min(machine.state.cycle + STRIDE);
+            select.next = from;
+            let mut machine = self.machine(program, &part);
+            while machine.state.cycle < part.end && select.next < select.range.end {
+                let stride = part.end.min(machine.state.cycle + STRIDE);
                 if machine.run(stride, &mut select)?.is_some() {
                     break;
                 }
             }
         }
         Ok(select.ops)
+    }
+
+    /// The parts of the run, from each checkpoint to the next one.
+    fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.checkpoints.iter().enumerate().map(|(at, from)| match self.checkpoints.get(at + 1) {
+            Some(next) => Part { from, end: next.state.cycle, totals: next.totals },
+            None => Part { from, end: self.exit.cycle + 1, totals: self.totals },
+        })
+    }
+
+    /// The machine at the beginning of a part.
+    fn machine<'a>(&'a self, program: &'a Program, part: &Part<'a>) -> Machine<'a> {
+        let memory = Memory::at(&self.memory, &part.from.memory);
+        Machine::at(program, part.from.state.clone(), memory)
     }
 }

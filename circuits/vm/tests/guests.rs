@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "says what is skipped")]
 
 use hekaton_circuit::check;
+use hekaton_testing::{noise, squares};
 use hekaton_vm::{Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,14 +73,6 @@ fn private(bytes: impl Into<Vec<u8>>) -> Input {
     Input { public: Vec::new(), private: bytes.into() }
 }
 
-/// Numbers without a pattern.
-fn noise(count: usize) -> impl Iterator<Item = u32> {
-    std::iter::successors(Some(1u32), |x| {
-        Some(x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223))
-    })
-    .take(count)
-}
-
 #[test]
 fn fibonacci() {
     for (n, expected) in [(0u32, 0u64), (1, 1), (2, 1), (10, 55), (93, 12_200_160_415_121_876_738)]
@@ -145,35 +138,10 @@ fn json() {
 /// The sum of the squares below 50, by a program of the program.
 #[test]
 fn interpreter() {
-    let [push, add, mul, less, load, store, jump_if, copy] = [1, 2, 4, 9, 10, 11, 13, 14];
-    let op = |op: u32, operand: u32| op | operand << 8;
-    let code = [
-        op(push, 0),
-        op(store, 0),
-        op(push, 0),
-        op(store, 1),
-        op(load, 0),
-        op(copy, 0),
-        op(mul, 0),
-        op(load, 1),
-        op(add, 0),
-        op(store, 1),
-        op(load, 0),
-        op(push, 1),
-        op(add, 0),
-        op(copy, 0),
-        op(store, 0),
-        op(push, 50),
-        op(less, 0),
-        op(jump_if, 4),
-        op(load, 1),
-        op(0, 0),
-    ];
-    let bytes =
-        |code: &[u32]| private(code.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
-    let run = both("interpreter", &bytes(&code));
+    let run = both("interpreter", &private(squares(50)));
     assert_eq!((run.exit_code(), run.output()[..2].to_vec()), (0, vec![40_425, 4 + 50 * 14 + 2]));
-    assert_eq!(both("interpreter", &bytes(&[op(add, 0)])).exit_code(), 1);
+    // An addition without operands.
+    assert_eq!(both("interpreter", &private(2u32.to_le_bytes())).exit_code(), 1);
 }
 
 /// A compiled program satisfies its chips, and the model's count of rows holds.

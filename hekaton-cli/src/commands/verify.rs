@@ -27,22 +27,10 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
     let proof = exit::read_at_most(&command.proof, exit::PROOF_LIMIT)?;
     let public = read_public(command, program, &key)?;
     let start = Instant::now();
-    let verdict = match command.accept_test_keys {
-        true => verify_with_test_keys(&key, &public, &proof),
-        false => verify(&key, &public, &proof),
-    };
-    verdict.map_err(|e| {
-        let code = match &e {
-            VerifyError::Proof(_) => exit::BAD_FILE,
-            VerifyError::PublicValues { .. } => return wrong_public(&e),
-            _ => exit::REFUSED,
-        };
-        let details = match &e {
-            VerifyError::Equations { failing } => {
-                json!({ "equations": failing.iter().map(ToString::to_string).collect::<Vec<_>>() })
-            }
-            _ => Value::Null,
-        };
+    verdict(&key, &public, &proof, command.accept_test_keys).map_err(|e| {
+        if let VerifyError::PublicValues { .. } = &e {
+            return wrong_public(&e);
+        }
         let hint = match &e {
             VerifyError::Proof(ProofError::ForeignKey { .. }) if key.family.is_some() => {
                 "; is it for the same parameters, and of the same family?"
@@ -50,7 +38,7 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
             _ => "",
         };
         let message = format!("{}: {}{hint}", command.proof.display(), explain(&e));
-        Failure { code, message, details }
+        Failure { message, ..refusal(&e) }
     })?;
     let elapsed = start.elapsed();
     let by_name = key.values_to_json(&public).or_fail(exit::FAILED)?;
@@ -86,6 +74,34 @@ pub(crate) fn run(command: &Verify, program: &Program, json: bool) -> Result<(),
         key.trust.statement(),
     );
     output::result(json, &object, &lines)
+}
+
+/// Verifies a proof, under keys made for tests only if they are accepted.
+pub(crate) fn verdict(
+    key: &VerifyingKey,
+    public: &[Fr],
+    proof: &[u8],
+    accept_test_keys: bool,
+) -> Result<(), VerifyError> {
+    match accept_test_keys {
+        true => verify_with_test_keys(key, public, proof),
+        false => verify(key, public, proof),
+    }
+}
+
+/// The failure for a proof that does not verify, with the equations that fail.
+pub(crate) fn refusal(error: &VerifyError) -> Failure {
+    let code = match error {
+        VerifyError::Proof(_) => exit::BAD_FILE,
+        _ => exit::REFUSED,
+    };
+    let details = match error {
+        VerifyError::Equations { failing } => {
+            json!({ "equations": failing.iter().map(ToString::to_string).collect::<Vec<_>>() })
+        }
+        _ => Value::Null,
+    };
+    Failure { code, message: error.to_string(), details }
 }
 
 /// Refuses other keys than those that were asked for.

@@ -1,7 +1,7 @@
 //! `hekaton vm`: runs of programs for RISC-V, and their proofs.
 
-use super::estimate;
-use super::{family, prove};
+use super::verify::{refusal, verdict};
+use super::{estimate, family, prove};
 use crate::exit::{self, Failure, OrFail};
 use crate::machine::{self, Machine, MachineFamily};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
@@ -11,9 +11,7 @@ use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
-use hekaton_core::{
-    LocalEngine, Pool, Proof, Trust, VerifyError, verify as verify_proof, verify_with_test_keys,
-};
+use hekaton_core::{LocalEngine, Pool, Proof, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_vm::{Chip, Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
@@ -192,16 +190,9 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let derived = start.elapsed();
     let start = Instant::now();
     let public = claim.public_values(&public);
-    let verdict = match command.accept_test_keys {
-        true => verify_with_test_keys(&key, &public, &proof),
-        false => verify_proof(&key, &public, &proof),
-    };
-    verdict.map_err(|e| {
-        let code = match &e {
-            VerifyError::Proof(_) => exit::BAD_FILE,
-            _ => exit::REFUSED,
-        };
-        Failure::new(code, format!("{}: {e}", command.proof.display()))
+    verdict(&key, &public, &proof, command.accept_test_keys).map_err(|e| {
+        let message = format!("{}: {e}", command.proof.display());
+        Failure { message, ..refusal(&e) }
     })?;
     let verified = start.elapsed();
     let pinned = command.key_digest.is_some();

@@ -7,6 +7,7 @@
 pub mod answer;
 mod attempt;
 pub mod coordinator;
+mod coordinator_error;
 mod counting;
 pub mod engine;
 mod error;

@@ -1,6 +1,7 @@
 //! The programs, and inputs that make as many cycles of them as asked for.
 
 use crate::{Error, MAX_CYCLES};
+use hekaton_testing::{noise, squares};
 use hekaton_vm::{Input, Program, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,21 +62,15 @@ fn guest(to: &Path, name: &str, cycles: u64) -> Result<Guest, Error> {
     Ok(Guest { name: name.to_owned(), elf, input: input(name, size)?, linux, small })
 }
 
-/// Numbers without a pattern.
-fn noise(count: u64) -> impl Iterator<Item = u32> {
-    let next = |x: &u32| Some(x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
-    std::iter::successors(Some(1u32), next).take(count as usize)
-}
-
 /// The input of a program, of a size in a unit of its own.
 fn input(name: &str, size: u64) -> Result<Input, Error> {
     let private = |private: Vec<u8>| Ok(Input { public: Vec::new(), private });
     match name {
         "fibonacci" => Ok(Input { public: vec![size as u32], private: Vec::new() }),
-        "quicksort" => private(noise(size).flat_map(u32::to_le_bytes).collect()),
-        "sha256" => private(noise(size).map(|x| (x >> 24) as u8).collect()),
+        "quicksort" => private(noise(size as usize).flat_map(u32::to_le_bytes).collect()),
+        "sha256" => private(noise(size as usize).map(|x| (x >> 24) as u8).collect()),
         "json" => private(text(size)),
-        "interpreter" => private(squares(size)),
+        "interpreter" => private(squares(size as u32)),
         _ => Err(format!("there is no program '{name}'").into()),
     }
 }
@@ -89,36 +84,9 @@ fn text(size: u64) -> Vec<u8> {
              \"b\\n\"], \"ok\": {ok}}}"
         )
     };
-    let people: Vec<String> =
-        noise(size.div_ceil(100)).enumerate().map(|pair| person((pair.0, pair.1))).collect();
+    let people: Vec<String> = noise(size.div_ceil(100) as usize)
+        .enumerate()
+        .map(|pair| person((pair.0, pair.1)))
+        .collect();
     format!("{{\"people\": [{}]}}", people.join(",\n ")).into_bytes()
-}
-
-/// A program for the interpreter: the sum of the squares below `size`.
-fn squares(size: u64) -> Vec<u8> {
-    let [push, add, mul, less, load, store, jump_if, copy] = [1, 2, 4, 9, 10, 11, 13, 14];
-    let op = |op: u32, operand: u32| op | operand << 8;
-    let code = [
-        op(push, 0),
-        op(store, 0),
-        op(push, 0),
-        op(store, 1),
-        op(load, 0),
-        op(copy, 0),
-        op(mul, 0),
-        op(load, 1),
-        op(add, 0),
-        op(store, 1),
-        op(load, 0),
-        op(push, 1),
-        op(add, 0),
-        op(copy, 0),
-        op(store, 0),
-        op(push, size as u32),
-        op(less, 0),
-        op(jump_if, 4),
-        op(load, 1),
-        op(0, 0),
-    ];
-    code.into_iter().flat_map(u32::to_le_bytes).collect()
 }

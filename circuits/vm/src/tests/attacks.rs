@@ -16,14 +16,25 @@ use hekaton_circuit::{
 
 pub(super) type Lie = fn(&mut Run);
 
-/// An execution whose prover changes the run.
-pub(super) struct Forged(pub(super) Execution, pub(super) Lie);
+/// An execution whose prover changes the run after it has been executed.
+pub(super) struct Changed<F>(pub(super) Execution, pub(super) F);
 
-impl Circuit for Forged {
+/// A prover that lies about the operations of its run.
+pub(super) fn lying(execution: Execution, lie: Lie) -> impl Circuit<Input = Input> {
+    Changed(execution, move |execution: &Execution, _: &Input, run: &mut Run| {
+        let all = |class| run.ops(&execution.program, class, 0..u64::MAX).unwrap();
+        run.forged = Some((0..CLASSES).map(all).collect());
+        lie(run);
+    })
+}
+
+impl<F: Fn(&Execution, &Input, &mut Run) + Sync> Circuit for Changed<F> {
     type Input = Input;
     type Plan = Plan;
     type Trace = Run;
     type Private = Private;
+
+    const EXECUTES_RANGES: bool = true;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
         self.0.layout(layout)
@@ -36,9 +47,7 @@ impl Circuit for Forged {
         values: &mut WireValues,
     ) -> Result<Run, CircuitError> {
         let mut run = self.0.execute(plan, input, values)?;
-        let all = |class| run.ops(&self.0.program, class, 0..u64::MAX).unwrap();
-        run.forged = Some((0..CLASSES).map(all).collect());
-        self.1(&mut run);
+        self.1(&self.0, input, &mut run);
         self.0.publish(plan, input, &run, values);
         Ok(run)
     }
@@ -74,7 +83,7 @@ enum Refused {
 }
 
 fn refused(words: &[u32], input: &Input, lie: Lie) -> Refused {
-    let forged = Forged(execution(words, input), lie);
+    let forged = lying(execution(words, input), lie);
     match check(&forged, input, |_, _| {}) {
         Err(CheckError::Synthesize { .. } | CheckError::Execution(_)) => Refused::Rows,
         Err(error) => panic!("{error}"),
@@ -253,6 +262,22 @@ fn counts_are_bounded() {
         change(&mut execution);
         let error = PreparedCircuit::new(&execution).map(drop).unwrap_err().to_string();
         assert!(error.contains(says), "{says}: {error}");
+    }
+}
+
+/// The number of subcircuits that is bounded before there is a layout is the layout's.
+#[test]
+fn subcircuits_are_counted_before_they_are_laid_out() {
+    let long = [&vec![addi(0, 0, 0); 5000][..], &exit()].concat();
+    let input = Input { public: (0..17).collect(), private: vec![1; 9000] };
+    for (words, input) in [(&exit()[..], &Input::default()), (&long, &input)] {
+        for rows in [1 << 12, 3 << 12, 1 << 17] {
+            let mut execution = execution(words, input);
+            execution.sizes.rows = rows;
+            execution.counts = execution.counts.with_every_kind();
+            let prepared = PreparedCircuit::new(&execution).unwrap();
+            assert_eq!(execution.subcircuits(), prepared.layout().instances(), "{rows}");
+        }
     }
 }
 

@@ -1,16 +1,12 @@
-//! Real proofs: the same bytes whoever executes and replays, and provers that cheat.
+//! Whole proofs: their bytes depend on neither ranks nor checkpoints, and provers that cheat get none.
 
 use super::assembler::*;
-use super::attacks::{Forged, at, forged, last};
+use super::attacks::{Changed, at, forged, last, lying};
 use super::instructions::execution;
-use crate::circuit::{Execution, Plan, Private, Sizes};
+use crate::circuit::{Execution, Sizes};
 use crate::run::{Run, run_with_checkpoints};
 use crate::{Chip, Input};
-use ark_relations::gr1cs::SynthesisError;
-use hekaton_circuit::{
-    Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, PreparedCircuit, Subcircuit,
-    WireValues,
-};
+use hekaton_circuit::{Circuit, PreparedCircuit};
 use hekaton_core::distributed::{
     Endpoint, Executes, Hello, RankEngine, RootRole, Scheduling, Serve, serve,
 };
@@ -72,56 +68,23 @@ fn seeded() -> ProveOptions<'static> {
     ProveOptions::new().randomness(Randomness::seeded_not_zero_knowledge(3))
 }
 
-/// An execution with other checkpoints.
-struct Spaced(Execution, u64);
-
-impl Circuit for Spaced {
-    type Input = Input;
-    type Plan = Plan;
-    type Trace = Run;
-    type Private = Private;
-
-    const EXECUTES_RANGES: bool = true;
-
-    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
-        self.0.layout(layout)
-    }
-
-    fn execute(
-        &self,
-        plan: &Plan,
-        input: &Input,
-        values: &mut WireValues,
-    ) -> Result<Run, CircuitError> {
-        let run = self.0.execute(plan, input, values)?;
-        let most = self.0.max_cycles;
-        let mut spaced = run_with_checkpoints(&self.0.program, input, most, self.1, usize::MAX)?;
-        spaced.zero_cells = run.zero_cells;
-        Ok(spaced)
-    }
-
-    fn private_input(
-        &self,
-        plan: &Plan,
-        input: &Input,
-        run: &Run,
-        instance: InstanceId,
-    ) -> Result<Private, CircuitError> {
-        self.0.private_input(plan, input, run, instance)
-    }
-
-    fn synthesize(
-        &self,
-        plan: &Plan,
-        subcircuit: &Subcircuit,
-        private: Option<&Private>,
-    ) -> Result<(), SynthesisError> {
-        self.0.synthesize(plan, subcircuit, private)
-    }
+/// A prover with a checkpoint each `spacing` cycles.
+fn spaced(execution: &Execution, spacing: u64) -> impl Circuit<Input = Input> + use<> {
+    Changed(execution.clone(), move |execution: &Execution, input: &Input, run: &mut Run| {
+        let (program, most) = (&execution.program, execution.max_cycles);
+        let mut again = run_with_checkpoints(program, input, most, spacing, usize::MAX).unwrap();
+        again.zero_cells = std::mem::take(&mut run.zero_cells);
+        *run = again;
+    })
 }
 
 /// Proves on ranks, each with one prover and checkpoints of its own.
-fn on_ranks(keys: &ProverKeys, ranks: &[Spaced], input: &Input, executes: Executes) -> ProvenRun {
+fn on_ranks<C: Circuit<Input = Input>>(
+    keys: &ProverKeys,
+    ranks: &[C],
+    input: &Input,
+    executes: Executes,
+) -> ProvenRun {
     let pool = || Arc::new(LocalEngine::new(NonZeroUsize::new(1)).unwrap());
     let circuits: Vec<PreparedCircuit<'_>> =
         ranks.iter().map(|rank| PreparedCircuit::with_input(rank, input).unwrap()).collect();
@@ -160,11 +123,10 @@ fn the_proof_depends_on_neither_ranks_nor_checkpoints() {
         let expected = prove(&execution, &input, keys, engine, &seeded()).unwrap();
         let proof = expected.proof.as_bytes();
         assert_eq!(verify_with_test_keys(&keys.verifying, &expected.public_values, proof), Ok(()));
-        let spaced = |spacing: u64| Spaced(execution.clone(), spacing);
-        let again = prove(&spaced(37), &input, keys, engine, &seeded()).unwrap();
+        let again = prove(&spaced(&execution, 37), &input, keys, engine, &seeded()).unwrap();
         assert!(again.proof.as_bytes() == proof);
         for executes in [Executes::Ranks, Executes::Root] {
-            let ranks = [spaced(1 << 18), spaced(50), spaced(101)];
+            let ranks = [1 << 18, 50, 101].map(|spacing| spaced(&execution, spacing));
             let again = on_ranks(keys, &ranks, &input, executes);
             assert!(again.proof.as_bytes() == proof, "{executes:?}");
         }
@@ -199,7 +161,7 @@ fn cheats_end_without_a_proof() {
         let execution = every_type(&words, &input);
         let error = keys.with(&execution, |engine, keys| {
             let options = ProveOptions::new().witness_check(WitnessCheck::Skip);
-            prove(&Forged(execution.clone(), cheat), &input, keys, engine, &options).unwrap_err()
+            prove(&lying(execution.clone(), cheat), &input, keys, engine, &options).unwrap_err()
         });
         let is_it = matches!(error, ProveError::Coordinator(CoordinatorError::Buses));
         assert!(is_it, "{name}: {error}");

@@ -1,9 +1,11 @@
 //! Replays find the operations of the first pass, whatever the checkpoints.
 
 use super::assembler::*;
+use super::instructions::execution;
 use crate::machine::{CLASSES, Machine, REFRESH};
 use crate::run::{All, run_with_checkpoints};
-use crate::{Input, Program};
+use crate::{Input, Program, run};
+use hekaton_circuit::check;
 
 /// Writes to a page, waits until registers need refreshes, and reads it and others again.
 fn words() -> Vec<u32> {
@@ -36,6 +38,28 @@ fn replays_find_all_operations() {
             // Pieces of no common size with anything else, to the end and beyond.
             let pieces = (0..12u64).flat_map(|at| found(at * 5003..(at + 1) * 5003));
             assert_eq!(&pieces.collect::<Vec<_>>(), ops, "{class} {spacing}");
+        }
+    }
+}
+
+/// A gap of 65,535 ticks less one has one limb; one tick more needs a refresh, and 2^20 ticks need 15.
+#[test]
+fn gaps_at_the_limit_of_a_limb() {
+    // The first instruction reads x6 at tick 5 and writes x5 at tick 6; the one in cycle c writes at 4 c + 2.
+    for (cycle, register, expected) in
+        [(16_385, 5, 0), (16_385, 6, 1), (16_386, 5, 1), ((1 << 18) + 1, 5, 15)]
+    {
+        let nothing = vec![addi(0, 0, 0); cycle - 2];
+        let words = [&[r(0, 0, 5, 0, 6)][..], &nothing, &[li(register, 1)], &exit()].concat();
+        let program = Program::from_elf(&program(&words)).unwrap();
+        let run = run(&program, &Input::default(), 1 << 20).unwrap();
+        let refreshes = run.ops(&program, REFRESH, 0..u64::MAX).unwrap();
+        let found = refreshes.iter().filter(|op| u32::from(op.rs1) == register).count();
+        assert_eq!(found, expected, "cycle {cycle}, x{register}");
+        if cycle == 16_385 {
+            let input = Input::default();
+            let report = check(&execution(&words, &input), &input, |_, _| {}).unwrap();
+            assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
         }
     }
 }

@@ -1,0 +1,166 @@
+//! `hekaton vm`.
+
+use super::prove::Prove;
+use super::shared::{NewKeys, THREADS, Threads, key_digest, rows};
+use crate::exit;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = "Examples:
+  clang --target=riscv32 -march=rv32im -mabi=ilp32 -mno-relax -O2 -ffreestanding \\
+      -nostdlib -static -fuse-ld=lld start.S program.c -o program
+  hekaton vm setup --keys vm.keys                   # once, for all programs
+  hekaton vm run program --input FILE               # without a proof
+  hekaton vm prove program --input FILE --keys vm.keys
+  hekaton vm verify program.proof --program program --keys vm.keys
+
+docs/guide/programs.md says how to write programs.")]
+pub(crate) enum Vm {
+    /// Generate the keys for all programs (anyone who runs this could forge proofs under them)
+    Setup(VmSetup),
+    /// Run a program without proving: its result, what it executes, what its proof takes
+    Run(VmRun),
+    /// Prove the run of a program
+    Prove(Box<VmProve>),
+    /// Verify that a program exits with the code and the output that a proof says
+    Verify(VmVerify),
+    /// Show what a proof says, or what is in a program. Nothing is verified
+    Inspect(VmInspect),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton vm setup --keys vm.keys
+  hekaton vm setup --rows 2^12 --subcircuits 256 --keys small.keys   # for short runs
+
+Setup draws secret trapdoors and deletes them. Anyone who runs it could keep
+them and forge proofs, so run it where the verifiers trust it.")]
+#[command(mut_arg("threads", |threads| threads.help(THREADS)))]
+pub(crate) struct VmSetup {
+    /// The most constraints of a subcircuit, from 2^12: larger ones are fewer, and take more memory
+    /// to prove and time to set up. With 2^17, keys have 2.0 GB and a prover takes 130 MB
+    #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
+    pub(crate) rows: u64,
+    /// The most subcircuits of a run: with 2^17 rows, each is for about 6,000 cycles
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(64..=1 << 24),
+        default_value_t = 4096
+    )]
+    pub(crate) subcircuits: u64,
+    #[command(flatten)]
+    pub(crate) new: NewKeys,
+}
+
+/// What a program runs on.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MachineInput {
+    /// The private input: at 0x20000000, behind the public one, the number of its bytes, then these
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// The public input, which verifiers must have: at 0x20000000, filled up with zeros to whole words
+    #[arg(long, value_name = "FILE")]
+    pub(crate) public_input: Option<PathBuf>,
+    /// Give up after this many cycles
+    #[arg(long, value_name = "N", default_value_t = 1 << 28)]
+    pub(crate) max_cycles: u64,
+    /// Have as many subcircuits of each kind as this JSON object says, which `vm run --json` prints as
+    /// "counts". A proof says how many there are, so roughly how often each kind of instruction was
+    /// executed; proofs of one shape say nothing about that. A run that does not fit fails
+    #[arg(long, value_name = "FILE")]
+    pub(crate) shape: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hekaton vm run program --input FILE --keys vm.keys")]
+pub(crate) struct VmRun {
+    /// The program: a statically linked ELF file for rv32im
+    pub(crate) program: PathBuf,
+    #[command(flatten)]
+    pub(crate) input: MachineInput,
+    /// Count subcircuits for these keys
+    #[arg(long, value_name = "DIR", conflicts_with = "rows")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Count subcircuits of at most this many constraints
+    #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
+    pub(crate) rows: u64,
+    /// Also measure this machine for two seconds, and estimate what a proof takes
+    #[arg(long)]
+    pub(crate) estimate: bool,
+    /// Write the output to this file, as bytes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = exit::help_after(
+        "Examples:
+  hekaton vm prove program --input FILE --keys vm.keys --proof FILE.proof
+  hekaton vm prove program --input FILE --keys vm.keys --run DIR           # can be interrupted
+  hekaton vm prove program --input FILE --keys vm.keys --run DIR --resume  # resumes it"
+    ),
+    mut_arg("file", |file| {
+        file.value_name("PROGRAM").help("The program: a statically linked ELF file for rv32im")
+    }),
+    mut_arg("keys", |keys| keys.help("The keys, written by `vm setup`")),
+    mut_arg("proof", |proof| proof.help("Where to write the proof [default: PROGRAM.proof]")),
+    mut_arg("execute", |execute| {
+        execute.help(
+            "Who executes the program: ranks: each of them, and replays what its subcircuits prove; \
+             root: rank 0, which sends that to all others; auto: ranks",
+        )
+    })
+)]
+pub(crate) struct VmProve {
+    #[command(flatten)]
+    pub(crate) prove: Prove,
+    #[command(flatten)]
+    pub(crate) input: MachineInput,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = exit::help_after(
+    "Example:
+  hekaton vm verify program.proof --program program --keys vm.keys
+
+The proof may come from anyone. The keys must come from a setup that you trust: those
+who ran it could forge proofs under them. The program is the statement: verify with
+the file that you compiled.",
+))]
+pub(crate) struct VmVerify {
+    /// The proof
+    pub(crate) proof: PathBuf,
+    /// The program
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: PathBuf,
+    /// The keys, of which verifiers need family.json and family.key
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    /// The public input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) public_input: Option<PathBuf>,
+    /// The exit code that the program must have
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) exit_code: u32,
+    /// The output that the program must have: a file of up to 64 bytes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Refuse all keys but those with this digest, as setup printed it
+    #[arg(long, value_name = "HEX", value_parser = key_digest)]
+    pub(crate) key_digest: Option<[u8; 32]>,
+    /// Accept keys made for tests, under which anyone can forge proofs
+    #[arg(long, hide = true)]
+    pub(crate) accept_test_keys: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VmInspect {
+    /// The proof, or the program
+    pub(crate) file: PathBuf,
+}
