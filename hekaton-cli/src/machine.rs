@@ -4,13 +4,14 @@ use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::opened_keys::{OpenedKeys, Parts};
 use crate::options::MachineInput;
-use crate::programs::{NAME, OnInput, sizes};
+use crate::programs::{Kind, NAME, OnInput, kind};
 use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{InputFile, ParameterMap};
 use hekaton_core::{DeriveError, LocalEngine, VerifyingKey, derive};
 use hekaton_storage::{FamilyStore, Manifest};
 use hekaton_vm::{
-    Claim, Counts, Execution, Input, MAX_PUBLIC, OUTPUT_WORDS, Program, Run, RunError, Sizes, run,
+    Claim, Counts, Execution, Input, Isa, MAX_PUBLIC, OUTPUT_WORDS, Program, Run, RunError, Sizes,
+    run,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,6 +22,9 @@ use std::sync::OnceLock;
 
 /// The largest program and input that are read, in bytes: more has no place in the machine's memory.
 pub(crate) const FILE_LIMIT: u64 = 256 << 20;
+
+/// How programs of TinyRAM begin.
+const TINYRAM: &str = "; TinyRAM";
 
 /// A program with the input of a run.
 pub(crate) struct Machine {
@@ -43,7 +47,12 @@ pub(crate) fn program(path: &Path) -> Result<(Program, Vec<u8>), Failure> {
 
 /// Reads a program from the bytes of its file.
 pub(crate) fn program_of(path: &Path, bytes: &[u8]) -> Result<Program, Failure> {
-    let program = Program::from_elf(bytes);
+    let program = match std::str::from_utf8(bytes) {
+        Ok(text) if text.starts_with(TINYRAM) => {
+            Program::from_tinyram(text).map_err(|e| e.to_string())
+        }
+        _ => Program::from_elf(bytes).map_err(|e| e.to_string()),
+    };
     program.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
 
@@ -74,12 +83,13 @@ fn optional(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
 /// instructions were executed.
 struct Shape {
     path: PathBuf,
+    isa: Isa,
     counts: BTreeMap<String, usize>,
 }
 
 impl Shape {
     /// Reads a JSON object with a number for each kind.
-    fn read(path: &Path) -> Result<Self, Failure> {
+    fn read(path: &Path, isa: Isa) -> Result<Self, Failure> {
         let failure =
             |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
         let bytes = exit::read_at_most(path, exit::PROOF_LIMIT)?;
@@ -88,35 +98,35 @@ impl Shape {
                             has it in \"counts\"";
             failure(format!("{e}; {expected}"))
         })?;
-        let mut known = Execution::of_family(Sizes::SMALL).counts;
-        if let Some(name) = counts.keys().find(|name| !known.raise(name, 0)) {
+        let mut known = Execution::of_family(isa, Sizes::SMALL).counts;
+        if let Some(name) = counts.keys().find(|name| !known.raise(isa, name, 0)) {
             return Err(failure(format!("there is no kind '{name}'")));
         }
-        match known.by_name().find(|(name, _)| !counts.contains_key(*name)) {
+        match known.by_name(isa).find(|(name, _)| !counts.contains_key(*name)) {
             Some((name, _)) => Err(failure(format!("there is no number for kind '{name}'"))),
-            None => Ok(Self { path: path.to_owned(), counts }),
+            None => Ok(Self { path: path.to_owned(), isa, counts }),
         }
     }
 
     /// The counts of a run that needs these, which must not be more.
     fn fit(&self, mut needed: Counts) -> Result<Counts, Failure> {
-        let too_many = needed.by_name().find(|(name, count)| *count > self.counts[*name]);
+        let too_many = needed.by_name(self.isa).find(|(name, count)| *count > self.counts[*name]);
         if let Some((name, count)) = too_many {
             let (path, given) = (self.path.display(), self.counts[name]);
             let why = format!("the run needs {count} subcircuits of kind '{name}', not {given}");
             return Err(Failure::new(exit::FAILED, format!("{path}: {why}")));
         }
         for (name, count) in &self.counts {
-            needed.raise(name, *count);
+            needed.raise(self.isa, name, *count);
         }
         Ok(needed)
     }
 }
 
 /// The numbers of subcircuits of each kind, as JSON.
-pub(crate) fn counts_json(counts: &Counts) -> Value {
+pub(crate) fn counts_json(isa: Isa, counts: &Counts) -> Value {
     counts
-        .by_name()
+        .by_name(isa)
         .map(|(name, count)| (name.to_owned(), json!(count)))
         .collect::<ParameterMap>()
         .into()
@@ -128,7 +138,8 @@ impl Machine {
         let (program, elf) = program(path)?;
         let (public, public_bytes) = public_words(options.public_input.as_deref())?;
         let private = optional(options.input.as_deref())?;
-        let shape = options.shape.as_deref().map(Shape::read).transpose()?;
+        let shape = options.shape.as_deref().map(|path| Shape::read(path, program.isa()));
+        let shape = shape.transpose()?;
         let files = [elf, public_bytes, private.clone()];
         let input = Input { public, private };
         let (path, options) = (path.to_owned(), options.clone());
@@ -246,6 +257,7 @@ pub(crate) struct MachineFamily {
     path: PathBuf,
     opened: OpenedFamily,
     pub(crate) sizes: Sizes,
+    isa: Isa,
 }
 
 impl MachineFamily {
@@ -261,8 +273,8 @@ impl MachineFamily {
         if opened.manifest.circuit != NAME {
             return Err(wrong(format!("its keys are for circuit '{}'", opened.manifest.circuit)));
         }
-        let sizes = sizes(&opened.manifest.parameters).map_err(wrong)?;
-        Ok(Self { path: path.to_owned(), opened, sizes })
+        let Kind { sizes, isa } = kind(&opened.manifest.parameters).map_err(wrong)?;
+        Ok(Self { path: path.to_owned(), opened, sizes, isa })
     }
 
     pub(crate) fn digest(&self) -> Result<[u8; 32], Failure> {
@@ -271,6 +283,16 @@ impl MachineFamily {
 
     /// Refuses what the family has no keys for, before anything is laid out: counts may come from anyone.
     pub(crate) fn check(&self, execution: &Execution) -> Result<(), Failure> {
+        let (isa, expected) = (self.isa.name(), execution.program.isa().name());
+        if isa != expected {
+            let why =
+                format!("its keys are for programs for {isa}, and this one is for {expected}");
+            let hint = format!("`hekaton vm setup --isa {expected}` makes keys for it");
+            return Err(Failure::new(
+                exit::FAILED,
+                format!("{}: {why}; {hint}", self.path.display()),
+            ));
+        }
         let (found, most) = (execution.subcircuits(), self.opened.manifest.max_instances);
         if found <= most {
             return Ok(());

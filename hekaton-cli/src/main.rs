@@ -2,8 +2,9 @@
 
 use hekaton_cli::Program;
 use hekaton_standard::{Chain, Merkle};
+use hekaton_vm::Ram;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Program::new("hekaton").circuit::<Merkle>().circuit::<Chain>().run()
+    Program::new("hekaton").circuit::<Merkle>().circuit::<Chain>().circuit::<Ram>().run()
 }

@@ -3,7 +3,8 @@
 use crate::application::{Application, OpenCircuit, OpenFamily};
 use hekaton_circuit::named::{Description, InputFile, ParameterMap};
 use hekaton_circuit::{CircuitError, LayoutError, PreparedCircuit};
-use hekaton_vm::{Execution, Input, Sizes};
+use hekaton_vm::{Execution, Input, Isa, Sizes};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What keys say that their circuit is.
@@ -41,8 +42,8 @@ impl Application for Programs {
     fn description(&self) -> Description {
         Description {
             name: NAME,
-            about: "The run of a program for RISC-V",
-            input: "A program (ELF) and its input",
+            about: "The run of a program for RISC-V or TinyRAM",
+            input: "A program and its input",
             public: "The exit code and the output",
             parameters: &[],
         }
@@ -61,19 +62,33 @@ impl Application for Programs {
         given: &ParameterMap,
         _: u64,
     ) -> Result<(OpenFamily, ParameterMap), CircuitError> {
-        let sizes = sizes(&Value::Object(given.clone()))?;
-        Ok((family(sizes, 1), given.clone()))
+        let kind = kind(&Value::Object(given.clone()))?;
+        Ok((family(kind, 1), given.clone()))
     }
 }
 
 /// A circuit with all types of the machine, to make and to check families with.
-pub(crate) fn family(sizes: Sizes, instances: usize) -> OpenFamily {
-    let circuit = OnInput { execution: Execution::of_family(sizes), input: Input::default() };
+pub(crate) fn family(Kind { sizes, isa }: Kind, instances: usize) -> OpenFamily {
+    let circuit = OnInput { execution: Execution::of_family(isa, sizes), input: Input::default() };
     OpenFamily { circuit: Box::new(circuit), instances }
 }
 
-/// The sizes that a family's parameters say.
-pub(crate) fn sizes(parameters: &Value) -> Result<Sizes, String> {
-    let sizes = serde_json::from_value(parameters.clone());
-    sizes.map_err(|e| format!("its parameters are not those of the machine: {e}"))
+/// What the keys of a family are for: their parameters.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Kind {
+    #[serde(flatten)]
+    pub(crate) sizes: Sizes,
+    /// Left out for RV32IM, as in families from before there was another one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) isa: Isa,
+}
+
+fn is_default(isa: &Isa) -> bool {
+    *isa == Isa::default()
+}
+
+/// What a family's parameters say.
+pub(crate) fn kind(parameters: &Value) -> Result<Kind, String> {
+    let kind = serde_json::from_value(parameters.clone());
+    kind.map_err(|e| format!("its parameters are not those of the machine: {e}"))
 }

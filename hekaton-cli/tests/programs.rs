@@ -300,3 +300,37 @@ fn killed_in_each_phase() {
         assert!(std::fs::read(&proof).unwrap() == expected, "{phase}");
     }
 }
+
+/// A program for TinyRAM, from keys to a verified proof, and what the keys of the other instruction set say.
+#[test]
+fn tinyram_takes_the_same_way() {
+    let f = files();
+    let text = "; TinyRAM V=2.000 W=32 K=16\n_loop: read r1, 1\ncjmp _end\nadd r2, r2, r1\njmp _loop\n\
+                _end: store.w 0x30000000, r2\nload.w r3, 0x20000000\nanswer r3\n";
+    let program = f.write("sum.tinyram", text.as_bytes());
+    let (public, words) = (f.path("public"), f.write("words", &[40, 0, 0, 0, 2]));
+    let (keys, proof) = (f.path("tiny.keys"), f.path("tiny.proof"));
+    let own = ["--rows", "2^12", "--subcircuits", "128", "--keys", &keys];
+    ok(&[&["vm", "setup", "--isa", "tinyram"], &own[..]].concat());
+    let run = ["vm", "run", &program, "--public-input", &public, "--input", &words];
+    let found: Value =
+        serde_json::from_str(&ok(&[&run[..], &["--keys", &keys, "--json"]].concat())).unwrap();
+    assert_eq!((&found["program_exit_code"], &found["output"][0]), (&3.into(), &42.into()));
+    assert_eq!((&found["operations"]["read"], &found["cycles"]), (&3.into(), &13.into()));
+    let prove = ["vm", "prove", &program, "--public-input", &public, "--input", &words];
+    ok(&[&prove[..], &["--keys", &keys, "--proof", &proof]].concat());
+    let verify = ["vm", "verify", &proof, "--program", &program, "--public-input", &public];
+    let said = ok(&[&verify[..], &["--keys", &keys, "--exit-code", "3"]].concat());
+    assert!(said.contains("result: exit code 3, output 0x2a"), "{said}");
+    assert!(ok(&["vm", "inspect", &program]).contains("program for tinyram"));
+    assert!(ok(&["vm", "inspect", &proof]).contains("\"read\":1"));
+    // Another program, and keys of the other instruction set.
+    let other = f.write("other.tinyram", text.replace("add", "sub").as_bytes());
+    let says = "it is about the program with digest";
+    fails(5, says, &["vm", "verify", &proof, "--program", &other, "--keys", &keys]);
+    let expected = "its keys are for programs for rv32im, and this one is for tinyram; `hekaton vm \
+                    setup --isa tinyram` makes keys for it";
+    fails(1, expected, &[&run[..], &["--keys", &f.path("keys")]].concat());
+    let wrong = f.write("wrong.tinyram", b"; TinyRAM V=2.000 W=32 K=16\nhalt\n");
+    fails(3, "wrong.tinyram: line 2: 'halt' is not an instruction", &["vm", "run", &wrong]);
+}

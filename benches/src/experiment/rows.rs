@@ -76,11 +76,9 @@ fn quoted(field: &str) -> String {
 /// What is known of a point before it is run.
 #[allow(clippy::cast_precision_loss, reason = "small numbers")]
 fn known(point: &Point) -> BTreeMap<&'static str, f64> {
-    BTreeMap::from([
-        ("subcircuits", point.subcircuits as f64),
-        ("cores", point.cores as f64),
-        ("ranks", point.ranks() as f64),
-    ])
+    let always = [("cores", point.cores as f64), ("ranks", point.ranks() as f64)];
+    let subcircuits = point.subcircuits.map(|n| ("subcircuits", n as f64));
+    always.into_iter().chain(subcircuits).collect()
 }
 
 /// The sum of a field over all ranks' accounts of a phase; none without accounts.

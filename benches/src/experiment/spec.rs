@@ -64,6 +64,10 @@ struct Scales {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Scale {
     parameters: BTreeMap<String, Setting>,
+    /// Combinations of parameters that take too long are left out.
+    #[serde(default)]
+    limits: Vec<Limit>,
+    /// Without these or the next, the circuit has as many as it needs.
     subcircuits: Option<Vec<u64>>,
     /// The number of subcircuits grows with the cores instead.
     subcircuits_per_core: Option<u64>,
@@ -79,6 +83,21 @@ pub(crate) struct Scale {
     #[serde(default)]
     oversubscribe: bool,
     pub(crate) repetitions: usize,
+}
+
+/// Where a parameter has a value, others have at most these.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Limit {
+    when: BTreeMap<String, u64>,
+    most: BTreeMap<String, u64>,
+}
+
+impl Limit {
+    fn excludes(&self, parameters: &BTreeMap<String, u64>) -> bool {
+        self.when.iter().all(|(name, value)| parameters.get(name) == Some(value))
+            && self.most.iter().any(|(name, most)| parameters.get(name).is_some_and(|v| v > most))
+    }
 }
 
 /// How subcircuits are assigned to ranks.
@@ -125,7 +144,8 @@ pub(crate) struct Point {
     pub(crate) circuit: String,
     pub(crate) parameters: BTreeMap<String, u64>,
     pub(crate) input: Input,
-    pub(crate) subcircuits: u64,
+    /// The number that the circuit must have, if the experiment says it.
+    pub(crate) subcircuits: Option<u64>,
     pub(crate) cores: usize,
     /// Provers per rank; without it, one process with `cores` threads.
     pub(crate) provers_per_rank: Option<usize>,
@@ -157,7 +177,7 @@ impl Point {
             circuit: circuit.to_owned(),
             parameters,
             input: Input::Bytes(input.to_vec()),
-            subcircuits: 0,
+            subcircuits: None,
             cores,
             provers_per_rank: None,
             root_proves: true,
@@ -223,9 +243,17 @@ impl Experiment {
             if given.provers_per_rank == Some(0) {
                 return fail(format!("[scale.{scale}] needs at least one prover per rank"));
             }
-            if given.subcircuits.is_some() == given.subcircuits_per_core.is_some() {
-                let names = "\"subcircuits\" or \"subcircuits-per-core\"";
-                return fail(format!("[scale.{scale}] needs either {names}"));
+            if given.subcircuits.is_some() && given.subcircuits_per_core.is_some() {
+                let names = "\"subcircuits\" and \"subcircuits-per-core\"";
+                return fail(format!("[scale.{scale}] has both {names}"));
+            }
+            let limits =
+                given.limits.iter().flat_map(|limit| limit.when.keys().chain(limit.most.keys()));
+            if let Some(name) =
+                limits.into_iter().find(|name| !given.parameters.contains_key(*name))
+            {
+                let why = format!("{name:?} in \"limits\" is not a parameter in [scale.{scale}]");
+                return fail(why);
             }
             for axis in [&found.x, &found.series] {
                 if !COLUMNS.contains(&axis.as_str()) && !given.parameters.contains_key(axis) {
@@ -279,16 +307,18 @@ impl Experiment {
         let lists: Vec<(String, Vec<u64>)> = lists.collect();
         let mut points = Vec::new();
         for &cores in &given.cores {
-            let sizes = match (&given.subcircuits, given.subcircuits_per_core) {
-                (Some(sizes), _) => sizes.clone(),
-                (None, each) => vec![each.unwrap_or(1) * cores as u64],
+            let sizes: Vec<Option<u64>> = match (&given.subcircuits, given.subcircuits_per_core) {
+                (Some(sizes), _) => sizes.iter().copied().map(Some).collect(),
+                (None, Some(each)) => vec![Some(each * cores as u64)],
+                (None, None) => vec![None],
             };
             for subcircuits in sizes {
                 for choice in combinations(&lists) {
-                    let mut id = format!("{}.c{cores}.s{subcircuits}", self.name);
+                    let of_size = subcircuits.map(|n| format!(".s{n}")).unwrap_or_default();
+                    let mut id = format!("{}.c{cores}{of_size}", self.name);
                     let mut element = self.name.clone();
                     if given.subcircuits_per_core.is_none() {
-                        element += &format!(".s{subcircuits}");
+                        element += &of_size;
                     }
                     for (name, value) in &choice {
                         id += &format!(".{name}{value}");
@@ -299,9 +329,18 @@ impl Experiment {
                         let value = match setting {
                             Setting::List(_) => continue,
                             Setting::Number(value) => *value,
-                            Setting::Formula(text) => formula(text, subcircuits).map_err(usage)?,
+                            Setting::Formula(text) => {
+                                let missing =
+                                    "\"subcircuits\" is missing, and a parameter needs it";
+                                let subcircuits =
+                                    subcircuits.ok_or_else(|| usage(missing.into()))?;
+                                formula(text, subcircuits).map_err(usage)?
+                            }
                         };
                         parameters.insert(name.clone(), value);
+                    }
+                    if given.limits.iter().any(|limit| limit.excludes(&parameters)) {
+                        continue;
                     }
                     if let Input::Bytes(names) = &input
                         && let Some(name) = names.iter().find(|n| !parameters.contains_key(*n))
@@ -390,6 +429,18 @@ mod tests {
         assert_eq!(formula("subcircuits / 2", 64), Ok(32));
         for text in ["leaves", "subcircuits/0", "subcircuits/3", "subcircuits*2", ""] {
             assert!(formula(text, 64).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn limits_leave_combinations_out() {
+        let map = |pairs: &[(&str, u64)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+        };
+        let limit = Limit { when: map(&[("memory", 1)]), most: map(&[("cycles", 64)]) };
+        for (memory, cycles, excluded) in [(1, 64, false), (1, 65, true), (0, 65, false)] {
+            let point = map(&[("memory", memory), ("cycles", cycles)]);
+            assert_eq!(limit.excludes(&point), excluded, "{memory} {cycles}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::chips;
 use crate::input::Input;
-use crate::isa::Chip;
+use crate::isa::{CHIPS, Chip, Isa};
 use crate::machine::REFRESH;
 use crate::op::Op;
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
@@ -33,7 +33,7 @@ const MAX_OPERATIONS: u128 = (1 << 32) - 2;
 
 /// The templates of all chips, and of refreshes.
 static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let chips = Chip::ALL.into_iter().map(|chip| chips::template(chip, Word::RV32));
+    let chips = Chip::every().map(|chip| chips::template(chip, Word::RV32));
     chips.chain([chips::refresh(Word::RV32)]).collect()
 });
 
@@ -44,7 +44,7 @@ pub(crate) fn template_of(chip: Chip) -> &'static Template {
 
 /// The template of refreshes.
 pub(crate) fn refresh_template() -> &'static Template {
-    &TEMPLATES[Chip::ALL.len()]
+    &TEMPLATES[REFRESH]
 }
 
 /// The number of constraints of subcircuits, which all programs of a key family share.
@@ -57,7 +57,7 @@ pub struct Sizes {
 impl Sizes {
     /// For tests: 2^12.
     pub const SMALL: Self = Self { rows: 1 << 12 };
-    /// 2^17: 7,709 ADDI instructions in one subcircuit.
+    /// 2^17: 7,281 ADDI instructions in one subcircuit.
     pub const LARGE: Self = Self { rows: 1 << 17 };
 
     /// The number of items of a type with `slots` slots and `more` further rows, masks included.
@@ -95,7 +95,7 @@ impl Sizes {
     /// what remains are tables and the words of memory.
     pub fn constraints_of(self, run: &Run) -> u64 {
         let rows = |template: &Template, count: u64| template.constraints() as u64 * count;
-        let chips = Chip::ALL.into_iter().map(|chip| rows(template_of(chip), run.count(chip)));
+        let chips = Chip::every().map(|chip| rows(template_of(chip), run.count(chip)));
         chips.sum::<u64>() + rows(refresh_template(), run.refreshes())
     }
 }
@@ -104,13 +104,13 @@ impl Sizes {
 /// says: any counts prove the same statement about the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Of each chip, in the order of [`Chip::ALL`].
+    /// Of each chip, in the order of [`Isa::chips`].
     pub chips: Vec<usize>,
     /// Of refreshes.
     pub refresh: usize,
     /// Of words that are zero at the beginning, between the image and the input; at least one.
     pub zero: usize,
-    /// Of words of the private input; at least one.
+    /// Of words of the private input; at least one, but none of TinyRAM, where it is on a tape.
     pub input: usize,
 }
 
@@ -119,29 +119,30 @@ impl Counts {
     pub fn of(run: &Run, program: &Program, input: &Input, sizes: Sizes) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let count = |ops: u64, size: usize| (ops as usize).div_ceil(size);
-        let chips = Chip::ALL.into_iter().map(|chip| count(run.count(chip), sizes.ops(chip)));
+        let isa = program.isa();
+        let chips = isa.chips().iter().map(|chip| count(run.count(*chip), sizes.ops(*chip)));
         let zero = image_end(program, sizes)..INPUT / 4;
         Self {
             chips: chips.collect(),
             refresh: count(run.refreshes(), sizes.refreshes()),
             zero: run.memory.accessed(zero).count().div_ceil(sizes.zero()).max(1),
-            input: input.private_words().len().div_ceil(sizes.input()),
+            input: input.private_words(isa).len().div_ceil(sizes.input()),
         }
     }
 }
 
 impl Counts {
     /// The counts of all types, by name.
-    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let chips = Chip::ALL.map(Chip::name).into_iter().zip(self.chips.clone());
+    pub fn by_name(&self, isa: Isa) -> impl Iterator<Item = (&'static str, usize)> {
+        let chips = isa.chips().map(Chip::name).into_iter().zip(self.chips.clone());
         let others = [("refresh", self.refresh), ("zero", self.zero), ("input", self.input)];
         chips.chain(others)
     }
 
     /// Raises the number of subcircuits of a kind. Returns false if there is no such kind.
-    pub fn raise(&mut self, name: &str, least: usize) -> bool {
+    pub fn raise(&mut self, isa: Isa, name: &str, least: usize) -> bool {
         let Self { chips, refresh, zero, input } = self;
-        let names = Chip::ALL.map(Chip::name).into_iter().chain(["refresh", "zero", "input"]);
+        let names = isa.chips().map(Chip::name).into_iter().chain(["refresh", "zero", "input"]);
         let counts = chips.iter_mut().chain([refresh, zero, input]);
         let found = names.zip(counts).find(|(kind, _)| *kind == name);
         found.map(|(_, count)| *count = (*count).max(least)).is_some()
@@ -151,8 +152,9 @@ impl Counts {
     /// executed.
     #[must_use]
     pub fn with_every_kind(mut self) -> Self {
-        let Self { chips, refresh, zero, input } = &mut self;
-        chips.iter_mut().chain([refresh, zero, input]).for_each(|count| *count = (*count).max(1));
+        // There are as many of zero and input as their instruction set needs, at least.
+        let Self { chips, refresh, .. } = &mut self;
+        chips.iter_mut().chain([refresh]).for_each(|count| *count = (*count).max(1));
         self
     }
 }
@@ -239,11 +241,14 @@ impl Plan {
 }
 
 impl Execution {
-    /// A circuit with all subcircuit types, to set up a key family of all programs with.
-    pub fn of_family(sizes: Sizes) -> Self {
-        let chips = vec![1; Chip::ALL.len()];
-        let counts = Counts { chips, refresh: 1, zero: 1, input: 1 };
-        Self { program: Program::smallest(), sizes, counts, public_words: 1, max_cycles: 0 }
+    /// A circuit with all subcircuit types, to set up a key family of all programs of an instruction set with.
+    pub fn of_family(isa: Isa, sizes: Sizes) -> Self {
+        let (program, input) = match isa {
+            Isa::Rv32im => (Program::smallest(), 1),
+            Isa::TinyRam => (Program::smallest_tiny(), 0),
+        };
+        let counts = Counts { chips: vec![1; CHIPS], refresh: 1, zero: 1, input };
+        Self { program, sizes, counts, public_words: 1, max_cycles: 0 }
     }
 
     /// The number of subcircuits, before anything is laid out: counts may come from anyone.
@@ -255,7 +260,7 @@ impl Execution {
         let tables = [tables::LOGIC_ROWS, tables::POWERS_ROWS, program_rows].map(of_table);
         let cells =
             [program.image.len().div_ceil(sizes.image().max(1)), public_words.div_ceil(PUBLIC)];
-        let counts = counts.by_name().map(|(_, count)| count);
+        let counts = counts.by_name(program.isa()).map(|(_, count)| count);
         // And the boundary.
         counts.chain(ranges).chain(tables).chain(cells).fold(1, usize::saturating_add)
     }
@@ -274,15 +279,21 @@ impl Execution {
         if *public_words > MAX_PUBLIC {
             return Err(format!("{public_words} public words, at most 2^20").into());
         }
-        if counts.chips.len() != Chip::ALL.len() || counts.zero == 0 || counts.input == 0 {
-            return Err("counts: one for each chip, and at least one of zero and input".into());
+        if counts.chips.len() != CHIPS || counts.zero == 0 {
+            return Err("counts: one for each chip, and at least one of zero memory".into());
+        }
+        let has_input = program.isa() == Isa::Rv32im;
+        if has_input != (counts.input > 0) {
+            return Err("counts: input is in memory in RV32IM, and on a tape in TinyRAM".into());
         }
         // Rises of the keys of registers are bounded by that, so that a register's digit is that of the
         // program's row. Refreshes raise them, too (spec: machine#registers).
         let refreshes = counts.refresh as u128 * sizes.refreshes() as u128;
-        let slots = Chip::ALL
-            .into_iter()
-            .map(|chip| counts.chips[chip.index()] as u128 * sizes.ops(chip) as u128)
+        let slots = program
+            .isa()
+            .chips()
+            .iter()
+            .map(|chip| counts.chips[chip.place()] as u128 * sizes.ops(*chip) as u128)
             .fold(refreshes, u128::saturating_add);
         if slots > MAX_OPERATIONS {
             return Err(format!(
@@ -342,8 +353,8 @@ impl Circuit for Execution {
             groups.push((kind, part, first..first + count));
             (kind, instances)
         };
-        for chip in Chip::ALL {
-            add(layout, chip.name(), 0, Part::Chip(chip), counts.chips[chip.index()]);
+        for chip in *program.isa().chips() {
+            add(layout, chip.name(), 0, Part::Chip(chip), counts.chips[chip.place()]);
         }
         add(layout, "refresh", 0, Part::Refresh, counts.refresh);
         // The image, whose words the key fixes.
@@ -425,9 +436,10 @@ impl Circuit for Execution {
         }
         let mut run = run(&self.program, input, self.max_cycles).map_err(|e| e.to_string())?;
         let needed = Counts::of(&run, &self.program, input, self.sizes);
+        let isa = self.program.isa();
         let more = needed
-            .by_name()
-            .zip(self.counts.by_name())
+            .by_name(isa)
+            .zip(self.counts.by_name(isa))
             .find(|((_, needed), (_, given))| needed > given);
         if let Some(((name, needed), (_, given))) = more {
             return Err(format!(
@@ -468,7 +480,7 @@ impl Circuit for Execution {
             }
             Part::Input => cells(range(self.private_start(), self.sizes.input())),
             Part::Public => cells(range((INPUT / 4).into(), PUBLIC)),
-            Part::Boundary => Values::Boundary(BoundaryValues::of(run)),
+            Part::Boundary => Values::Boundary(BoundaryValues::of(run, self.program.isa())),
         }))
     }
 
@@ -496,7 +508,7 @@ impl Circuit for Execution {
                     Some(Private(Values::Boundary(values))) => Some(values),
                     _ => None,
                 };
-                crate::parts::boundary(subcircuit, buses, values)
+                crate::parts::boundary(subcircuit, buses, self.program.isa(), values)
             }
         }
     }

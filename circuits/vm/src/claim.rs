@@ -1,7 +1,7 @@
 //! What a proof says, and the file that has both.
 
 use crate::circuit::{Counts, Execution, Sizes};
-use crate::isa::Chip;
+use crate::isa::{CHIPS, Isa};
 use crate::program::{OUTPUT_WORDS, Program};
 use crate::run::Run;
 use hekaton_circuit::Fr;
@@ -72,6 +72,11 @@ impl Claim {
         }
     }
 
+    /// The instruction set of the program, as far as the counts say it: only RV32IM has input in memory.
+    pub fn isa(&self) -> Isa {
+        if self.counts.input > 0 { Isa::Rv32im } else { Isa::TinyRam }
+    }
+
     /// The file of a proof: magic and version, the length of the claim, the claim, the proof.
     pub fn with_proof(&self, proof: &[u8]) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -106,7 +111,7 @@ impl Claim {
         let (claim, proof) = rest.split_at_checked(length).ok_or_else(ends)?;
         let read: Self = postcard::from_bytes(claim)
             .map_err(|e| ClaimError::Damaged(format!("what it says is not readable: {e}")))?;
-        let is_usual = read.encode() == claim && read.counts.chips.len() == Chip::ALL.len();
+        let is_usual = read.encode() == claim && read.counts.chips.len() == CHIPS;
         match is_usual {
             true => Ok((read, proof)),
             false => Err(ClaimError::Damaged("what it says is not written as usual".into())),

@@ -1,29 +1,39 @@
 //! The input of a run.
 
+use crate::isa::Isa;
+
 /// The input of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// The words that the verifier sees, at [`INPUT`](crate::INPUT).
     pub public: Vec<u32>,
-    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words.
+    /// The bytes that it does not see: their number in a word, then the bytes, behind the public words. Of
+    /// TinyRAM, tape 1, in words.
     pub private: Vec<u8>,
 }
 
 impl Input {
-    /// The words in memory behind the public ones.
-    pub(crate) fn private_words(&self) -> Vec<u32> {
-        #[allow(clippy::cast_possible_truncation, reason = "`Machine::new` checks the size")]
-        let length = self.private.len() as u32;
-        let words = self.private.chunks(4).map(|chunk| {
+    /// The private bytes as words.
+    pub(crate) fn tape(&self) -> impl Iterator<Item = u32> {
+        self.private.chunks(4).map(|chunk| {
             let mut bytes = [0; 4];
             bytes[..chunk.len()].copy_from_slice(chunk);
             u32::from_le_bytes(bytes)
-        });
-        std::iter::once(length).chain(words).collect()
+        })
+    }
+
+    /// The words in memory behind the public ones.
+    pub(crate) fn private_words(&self, isa: Isa) -> Vec<u32> {
+        #[allow(clippy::cast_possible_truncation, reason = "`Machine::new` checks the size")]
+        let length = self.private.len() as u32;
+        match isa {
+            Isa::Rv32im => std::iter::once(length).chain(self.tape()).collect(),
+            Isa::TinyRam => Vec::new(),
+        }
     }
 
     /// All words in memory.
-    pub(crate) fn words(&self) -> impl Iterator<Item = u32> {
-        self.public.iter().copied().chain(self.private_words())
+    pub(crate) fn words(&self, isa: Isa) -> impl Iterator<Item = u32> {
+        self.public.iter().copied().chain(self.private_words(isa))
     }
 }

@@ -1,10 +1,52 @@
-//! RV32IM, decoded to the rows of the program table. Decoding is strict: a word with fields that the manual
-//! does not give an instruction has no row, so no proof executes it.
+//! Instruction sets and their chips, and RV32IM, decoded to the rows of the program table. Decoding is strict:
+//! a word with fields that the manual does not give an instruction has no row, so no proof executes it.
 
 use crate::word::power;
 use hekaton_circuit::Fr;
+use serde::{Deserialize, Serialize};
 
-/// An opcode chip: a class of instructions with a subcircuit type of its own.
+/// An instruction set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isa {
+    /// RV32IM, as compilers make it.
+    #[default]
+    Rv32im,
+    /// vnTinyRAM with words of 32 bits and 16 registers [BCTV14b].
+    TinyRam,
+}
+
+/// The number of chips of an instruction set.
+pub(crate) const CHIPS: usize = 20;
+
+impl Isa {
+    /// The chips, in the order of their numbers.
+    pub fn chips(self) -> &'static [Chip; CHIPS] {
+        match self {
+            Self::Rv32im => &Chip::RV32IM,
+            Self::TinyRam => &Chip::TINYRAM,
+        }
+    }
+
+    /// The name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rv32im => "rv32im",
+            Self::TinyRam => "tinyram",
+        }
+    }
+
+    /// The number of registers, those that no instruction names included.
+    pub(crate) fn registers(self) -> usize {
+        match self {
+            Self::Rv32im => 33,
+            Self::TinyRam => 19,
+        }
+    }
+}
+
+/// An opcode chip: a class of instructions with a subcircuit type of its own. Those of TinyRAM begin with
+/// `Tiny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Chip {
@@ -48,25 +90,65 @@ pub enum Chip {
     MultiplyHigh,
     /// DIV, DIVU, REM and REMU.
     Divide,
+    /// mov of an immediate.
+    TinyMoveImm,
+    /// mov of a register.
+    TinyMove,
+    /// cmov.
+    TinyMoveIf,
+    /// and, or, xor and not.
+    TinyLogic,
+    /// add and sub.
+    TinyAdd,
+    /// mull and umulh.
+    TinyMultiply,
+    /// smulh.
+    TinyMultiplySigned,
+    /// udiv and umod.
+    TinyDivide,
+    /// shl and shr.
+    TinyShift,
+    /// cmpe.
+    TinyEqual,
+    /// cmpa and cmpae.
+    TinyAbove,
+    /// cmpg and cmpge.
+    TinyGreater,
+    /// jmp.
+    TinyJump,
+    /// cjmp and cnjmp to an immediate.
+    TinyBranch,
+    /// cjmp and cnjmp to a register.
+    TinyBranchReg,
+    /// load.w.
+    TinyLoadWord,
+    /// store.w.
+    TinyStoreWord,
+    /// load.b.
+    TinyLoadByte,
+    /// store.b.
+    TinyStoreByte,
+    /// read.
+    TinyRead,
 }
 
-/// The chip number of ECALL, which ends a program and belongs to the boundary.
+/// The chip number of ECALL and of answer, which end a program and belong to the boundary.
 pub(crate) const EXIT: u8 = 21;
 
 /// The register that writes to x0 go to.
 pub(crate) const SINK: u8 = 32;
 
-/// Where the digits of a row's key begin: 8 chip + variant, registers, immediate. Registers are apart so
-/// far that a register digit that is off by a multiple of 64 does not reach the next one.
+/// Where the digits of a row's key begin: 8 chip + variant, and the registers, so far apart that a digit that
+/// is off by a multiple of 64 does not reach the next one. The immediate is the row's value and not a digit:
+/// nothing would bound it but sums with registers, whose values are words only if all digits are what they
+/// should be (spec: machine#decoding).
 pub(crate) const OPCODE: u32 = 32;
 pub(crate) const RS1: u32 = 40;
 pub(crate) const RS2: u32 = 100;
 pub(crate) const RD: u32 = 160;
-pub(crate) const IMMEDIATE: u32 = 220;
 
 impl Chip {
-    /// All chips, in the order of their numbers.
-    pub const ALL: [Self; 20] = [
+    const RV32IM: [Self; CHIPS] = [
         Self::Li,
         Self::AddImm,
         Self::Add,
@@ -88,6 +170,42 @@ impl Chip {
         Self::MultiplyHigh,
         Self::Divide,
     ];
+
+    const TINYRAM: [Self; CHIPS] = [
+        Self::TinyMoveImm,
+        Self::TinyMove,
+        Self::TinyMoveIf,
+        Self::TinyLogic,
+        Self::TinyAdd,
+        Self::TinyMultiply,
+        Self::TinyMultiplySigned,
+        Self::TinyDivide,
+        Self::TinyShift,
+        Self::TinyEqual,
+        Self::TinyAbove,
+        Self::TinyGreater,
+        Self::TinyJump,
+        Self::TinyBranch,
+        Self::TinyBranchReg,
+        Self::TinyLoadWord,
+        Self::TinyStoreWord,
+        Self::TinyLoadByte,
+        Self::TinyStoreByte,
+        Self::TinyRead,
+    ];
+
+    /// The chips of all instruction sets.
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::RV32IM.into_iter().chain(Self::TINYRAM)
+    }
+
+    /// The instruction set that the chip is of.
+    pub fn isa(self) -> Isa {
+        match self.index() < CHIPS {
+            true => Isa::Rv32im,
+            false => Isa::TinyRam,
+        }
+    }
 
     /// The name of the chip's subcircuit type.
     pub fn name(self) -> &'static str {
@@ -112,38 +230,44 @@ impl Chip {
             Self::Multiply => "mul",
             Self::MultiplyHigh => "mulh",
             Self::Divide => "div",
+            Self::TinyMoveImm => "mov-imm",
+            Self::TinyMove => "mov",
+            Self::TinyMoveIf => "cmov",
+            Self::TinyLogic => "logic",
+            Self::TinyAdd => "add",
+            Self::TinyMultiply => "mull",
+            Self::TinyMultiplySigned => "smulh",
+            Self::TinyDivide => "udiv",
+            Self::TinyShift => "shift",
+            Self::TinyEqual => "cmpe",
+            Self::TinyAbove => "cmpa",
+            Self::TinyGreater => "cmpg",
+            Self::TinyJump => "jmp",
+            Self::TinyBranch => "cjmp-imm",
+            Self::TinyBranchReg => "cjmp",
+            Self::TinyLoadWord => "load-w",
+            Self::TinyStoreWord => "store-w",
+            Self::TinyLoadByte => "load-b",
+            Self::TinyStoreByte => "store-b",
+            Self::TinyRead => "read",
         }
     }
 
-    /// The place of the chip in [`ALL`](Self::ALL).
+    /// The place of the chip among those of all instruction sets.
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self as usize - 1
     }
 
-    /// Whether the immediate is the value of the program's row. Where it is the top digit of the key
-    /// instead, for one row less, another check must bound it, such as the range of a sum: otherwise a
-    /// fraction there could make up for another register.
-    pub(crate) fn has_exact_immediate(self) -> bool {
-        match self {
-            Self::Li
-            | Self::Logic
-            | Self::ShiftImm
-            | Self::Shift
-            | Self::SetLess
-            | Self::BranchEqual
-            | Self::BranchBelow
-            | Self::BranchLess
-            | Self::Jump => true,
-            Self::AddImm
-            | Self::JumpReg
-            | Self::LoadWord
-            | Self::StoreWord
-            | Self::LoadByte
-            | Self::LoadPart
-            | Self::StorePart => false,
-            // They have none.
-            Self::Add | Self::Multiply | Self::MultiplyHigh | Self::Divide => false,
-        }
+    /// The place of the chip among those of its instruction set.
+    pub(crate) fn place(self) -> usize {
+        self.index() % CHIPS
+    }
+
+    /// The number of the chip in the rows of programs, from 1: a table has the rows of one program.
+    #[allow(clippy::cast_possible_truncation, reason = "at most 20")]
+    pub(crate) fn number(self) -> u8 {
+        self.place() as u8 + 1
     }
 }
 
@@ -168,12 +292,14 @@ pub(crate) enum Decoded {
     Branch(Instruction, [Option<u32>; 2]),
     /// ECALL.
     Exit,
-    /// Nothing that RV32IM has.
+    /// answer: the register and the immediate whose sum is the exit code.
+    Answer(u8, u32),
+    /// Nothing that the instruction set has.
     Illegal,
 }
 
 impl Instruction {
-    fn new(chip: Chip, variant: u8, [rd, rs1, rs2]: [u32; 3], imm: u32) -> Self {
+    pub(crate) fn new(chip: Chip, variant: u8, [rd, rs1, rs2]: [u32; 3], imm: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "registers are below 64")]
         let [rd, rs1, rs2] = [rd, rs1, rs2].map(|register| register as u8);
         Self { chip, variant, rs1, rs2, rd, imm }
@@ -181,15 +307,12 @@ impl Instruction {
 
     /// The row's key and value in the program table.
     pub(crate) fn row(&self, pc: u32) -> [Fr; 2] {
-        let opcode = 8 * (self.chip as u8) + self.variant;
+        let opcode = 8 * self.chip.number() + self.variant;
         let mut key = key_of(pc, opcode);
         for (register, place) in [(self.rs1, RS1), (self.rs2, RS2), (self.rd, RD)] {
             key += Fr::from(register) * power(place);
         }
-        match self.chip.has_exact_immediate() {
-            true => [key, Fr::from(self.imm)],
-            false => [key + Fr::from(self.imm) * power(IMMEDIATE), Fr::from(0u64)],
-        }
+        [key, Fr::from(self.imm)]
     }
 }
 
@@ -201,7 +324,7 @@ impl Decoded {
     /// The number of rows in the program table.
     pub(crate) fn rows_count(&self) -> usize {
         match self {
-            Self::One(_) | Self::Exit => 1,
+            Self::One(_) | Self::Exit | Self::Answer(..) => 1,
             Self::Branch(_, outcomes) => outcomes.iter().flatten().count(),
             Self::Illegal => 0,
         }
@@ -217,6 +340,10 @@ impl Decoded {
                 .map(|(variant, imm)| Instruction { variant, imm, ..*instruction }.row(pc))
                 .collect(),
             Self::Exit => vec![[key_of(pc, 8 * EXIT), Fr::from(0u64)]],
+            Self::Answer(register, imm) => {
+                let key = key_of(pc, 8 * EXIT) + Fr::from(*register) * power(RS2);
+                vec![[key, Fr::from(*imm)]]
+            }
             Self::Illegal => Vec::new(),
         }
     }

@@ -29,18 +29,22 @@ mod memory;
 mod op;
 mod parts;
 mod program;
+mod ram;
 mod rows;
 mod run;
 mod tables;
 mod template;
 #[cfg(test)]
 mod tests;
+mod tinyram;
 mod word;
 
 pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private, Sizes};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use input::Input;
-pub use isa::Chip;
+pub use isa::{Chip, Isa};
 pub use machine::{RunError, Trap, TrapReason};
 pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError, Summary};
+pub use ram::{Ram, RamParameters, RamPlan, RamPrivate, RamTrace};
 pub use run::{Run, run};
+pub use tinyram::AssemblyError;

@@ -1,13 +1,14 @@
 //! The executor: one instruction after the other, with what each chip must prove of it.
 
 use crate::input::Input;
-use crate::isa::{self, Chip, Decoded, Instruction, SINK};
+use crate::isa::{self, CHIPS, Chip, Decoded, Instruction, Isa, SINK};
 use crate::memory::Memory;
 use crate::op::Op;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-/// The number of registers, the one that writes to x0 go to included.
+/// The largest number of registers of an instruction set; of RV32IM, the one that writes to x0 go to included.
 pub(crate) const REGISTERS: usize = 33;
 
 /// The registers that an ECALL reads: the exit code, and the number of the call.
@@ -27,12 +28,17 @@ pub enum TrapReason {
     /// There is no code at the pc.
     #[error("there is no code here")]
     NoCode,
-    /// The word is not an instruction of RV32IM.
-    #[error("{0:#010x} is not an instruction of RV32IM")]
+    /// The word is not an instruction of the machine: RV32IM, or TinyRAM.
+    #[error("{0:#010x} is not an instruction of this machine")]
     Illegal(u32),
-    /// A jump or branch to an address that is no multiple of four.
-    #[error("jump to {0:#x}, which is not a multiple of 4")]
-    MisalignedJump(u32),
+    /// A jump or branch to an address that is no multiple of the size of an instruction.
+    #[error("jump to {target:#x}, which is not a multiple of {size}")]
+    MisalignedJump {
+        /// The address.
+        target: u32,
+        /// The number of bytes of an instruction.
+        size: u32,
+    },
     /// An access to an address that is no multiple of its size.
     #[error("access of {size} bytes at {address:#x}, which is not a multiple of {size}")]
     MisalignedAccess {
@@ -91,15 +97,17 @@ pub(crate) struct Exit {
     pub(crate) cycle: u64,
     pub(crate) pc: u32,
     pub(crate) code: u32,
-    /// The gaps of a0 and a7.
+    /// The gaps of a0 and a7; of TinyRAM, that of the operand's register, and none.
     pub(crate) gaps: [u16; 2],
+    /// Of TinyRAM, the operand's register and immediate.
+    pub(crate) operand: (u8, u32),
 }
 
-/// The classes of operations: the chips in the order of [`Chip::ALL`], and refreshes.
-pub(crate) const CLASSES: usize = Chip::ALL.len() + 1;
+/// The classes of operations: the chips of all instruction sets, and refreshes.
+pub(crate) const CLASSES: usize = 2 * CHIPS + 1;
 
 /// The class of refreshes.
-pub(crate) const REFRESH: usize = Chip::ALL.len();
+pub(crate) const REFRESH: usize = 2 * CHIPS;
 
 /// What a run is recorded with.
 pub(crate) trait Recorder {
@@ -123,6 +131,8 @@ pub(crate) struct State {
     pub(crate) registers: [Register; REGISTERS],
     /// The end of the input, as the address of a word.
     pub(crate) input_end: u32,
+    /// The number of words of the tape that were read.
+    pub(crate) tape: usize,
 }
 
 /// The machine while it runs.
@@ -130,6 +140,8 @@ pub(crate) struct Machine<'a> {
     program: &'a Program,
     pub(crate) state: State,
     pub(crate) memory: Memory<'a>,
+    /// TinyRAM's tape 1.
+    pub(crate) tape: Arc<[u32]>,
 }
 
 impl<'a> Machine<'a> {
@@ -140,23 +152,33 @@ impl<'a> Machine<'a> {
             memory.cell(word).value = *value;
         }
         let most = ((OUTPUT - INPUT) / 4) as usize;
+        // Of TinyRAM, the private words are not in memory, but they are no more.
         let words = input.public.len().saturating_add(1 + input.private.len().div_ceil(4));
         if words > most {
             return Err(RunError::Input { words, most });
         }
         let mut input_end = INPUT / 4;
-        for value in input.words() {
+        for value in input.words(program.isa()) {
             memory.cell(input_end).value = value;
             input_end += 1;
         }
         let registers = [Register::default(); REGISTERS];
-        let state = State { pc: program.entry, cycle: 1, registers, input_end };
-        Ok(Self::at(program, state, memory))
+        let state = State { pc: program.entry, cycle: 1, registers, input_end, tape: 0 };
+        let tape: Vec<u32> = match program.isa() {
+            Isa::Rv32im => Vec::new(),
+            Isa::TinyRam => input.tape().collect(),
+        };
+        Ok(Self::at(program, state, memory, tape.into()))
     }
 
     /// The machine as it was.
-    pub(crate) fn at(program: &'a Program, state: State, memory: Memory<'a>) -> Self {
-        Self { program, state, memory }
+    pub(crate) fn at(
+        program: &'a Program,
+        state: State,
+        memory: Memory<'a>,
+        tape: Arc<[u32]>,
+    ) -> Self {
+        Self { program, state, memory, tape }
     }
 
     /// Runs until it exits, or has executed all cycles before `end`: then there is no exit yet.
@@ -165,14 +187,40 @@ impl<'a> Machine<'a> {
         end: u64,
         recorder: &mut impl Recorder,
     ) -> Result<Option<Exit>, Box<Trap>> {
+        match self.program.isa() {
+            Isa::Rv32im => self.run_with(end, recorder, Self::step),
+            Isa::TinyRam => self.run_with(end, recorder, Self::step_tiny),
+        }
+    }
+
+    /// [`run`](Self::run) with the instructions that `step` executes.
+    #[inline]
+    fn run_with<R: Recorder>(
+        &mut self,
+        end: u64,
+        recorder: &mut R,
+        step: impl Fn(
+            &mut Self,
+            u32,
+            u64,
+            &Instruction,
+            Option<&[Option<u32>; 2]>,
+            &mut R,
+        ) -> Result<u32, TrapReason>,
+    ) -> Result<Option<Exit>, Box<Trap>> {
         let State { mut pc, mut cycle, .. } = self.state;
         while cycle < end {
             let stepped = match self.program.decoded(pc) {
                 Some(Decoded::One(instruction)) => {
-                    self.step(pc, cycle, instruction, None, recorder)
+                    step(self, pc, cycle, instruction, None, recorder)
                 }
                 Some(Decoded::Branch(instruction, outcomes)) => {
-                    self.step(pc, cycle, instruction, Some(outcomes), recorder)
+                    step(self, pc, cycle, instruction, Some(outcomes), recorder)
+                }
+                Some(Decoded::Answer(register, imm)) => {
+                    let code = self.state.registers[*register as usize].value.wrapping_add(*imm);
+                    let gaps = [self.touch(*register, cycle, 1, recorder), 0];
+                    return Ok(Some(Exit { cycle, pc, code, gaps, operand: (*register, *imm) }));
                 }
                 None => Err(TrapReason::NoCode),
                 Some(Decoded::Illegal) => {
@@ -184,7 +232,7 @@ impl<'a> Machine<'a> {
                         let code = self.state.registers[A0 as usize].value;
                         let gaps =
                             [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
-                        return Ok(Some(Exit { cycle, pc, code, gaps }));
+                        return Ok(Some(Exit { cycle, pc, code, gaps, operand: (0, 0) }));
                     }
                     Err(TrapReason::UnknownCall(call))
                 }
@@ -201,7 +249,13 @@ impl<'a> Machine<'a> {
 
     /// An access to a register: the gap since the last one, after the refreshes that it needs.
     #[inline]
-    fn touch(&mut self, register: u8, cycle: u64, place: u64, recorder: &mut impl Recorder) -> u16 {
+    pub(crate) fn touch(
+        &mut self,
+        register: u8,
+        cycle: u64,
+        place: u64,
+        recorder: &mut impl Recorder,
+    ) -> u16 {
         let tick = 4 * cycle + place;
         let cell = &mut self.state.registers[register as usize];
         while tick - cell.time - 1 > MAX_GAP {
@@ -242,7 +296,7 @@ impl<'a> Machine<'a> {
             (Chip::JumpReg, _) => {
                 next = op.address() & !1;
                 if !next.is_multiple_of(4) {
-                    return Err(TrapReason::MisalignedJump(next));
+                    return Err(TrapReason::MisalignedJump { target: next, size: 4 });
                 }
             }
             (_, Some(outcomes)) => {
@@ -256,7 +310,7 @@ impl<'a> Machine<'a> {
                 let target = outcomes[usize::from(holds)];
                 next = target.ok_or_else(|| {
                     let word = self.program.word(pc).unwrap_or(0);
-                    TrapReason::MisalignedJump(isa::branch_target(pc, word))
+                    TrapReason::MisalignedJump { target: isa::branch_target(pc, word), size: 4 }
                 })?;
                 op.imm = next;
             }
@@ -267,15 +321,7 @@ impl<'a> Machine<'a> {
             if !address.is_multiple_of(size) {
                 return Err(TrapReason::MisalignedAccess { address, size });
             }
-            if !self.is_mapped(address / 4) {
-                return Err(TrapReason::Unmapped(address));
-            }
-            let cell = self.memory.cell(address / 4);
-            op.word = cell.value;
-            #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
-            let now = cycle as u32;
-            op.word_gap = now - cell.time - 1;
-            cell.time = now;
+            self.access(&mut op, cycle)?;
         }
         if chip.reads_x() {
             op.gaps[0] = self.touch(rs1, cycle, 0, recorder);
@@ -302,6 +348,27 @@ impl<'a> Machine<'a> {
         Ok(next)
     }
 
+    /// Accesses the word that an operation's address is in.
+    #[inline]
+    pub(crate) fn access(&mut self, op: &mut Op, cycle: u64) -> Result<(), TrapReason> {
+        let address = op.address();
+        if !self.is_mapped(address / 4) {
+            return Err(TrapReason::Unmapped(address));
+        }
+        let cell = self.memory.cell(address / 4);
+        op.word = cell.value;
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let now = cycle as u32;
+        op.word_gap = now - cell.time - 1;
+        cell.time = now;
+        Ok(())
+    }
+
+    /// The word of the program at a pc.
+    pub(crate) fn program_word(&self, pc: u32) -> u32 {
+        self.program.word(pc).unwrap_or(0)
+    }
+
     fn is_mapped(&self, word: u32) -> bool {
         #[allow(clippy::cast_possible_truncation, reason = "16 words")]
         let output = OUTPUT / 4..OUTPUT / 4 + OUTPUT_WORDS as u32;
@@ -318,10 +385,14 @@ impl<'a> Machine<'a> {
             None => String::new(),
         };
         let mut registers = String::new();
-        for (number, cell) in self.state.registers[..32].iter().enumerate() {
+        let (names, count) = match self.program.isa() {
+            Isa::Rv32im => ('x', 32),
+            Isa::TinyRam => ('r', 16),
+        };
+        for (number, cell) in self.state.registers[..count].iter().enumerate() {
             if cell.value != 0 {
                 // Writing to a string does not fail.
-                let _ = write!(registers, " x{number}={:#x}", cell.value);
+                let _ = write!(registers, " {names}{number}={:#x}", cell.value);
             }
         }
         if !registers.is_empty() {
@@ -345,7 +416,18 @@ impl Chip {
     /// Whether instructions read a first register.
     #[inline]
     pub(crate) fn reads_x(self) -> bool {
-        !matches!(self, Self::Li | Self::Jump)
+        !matches!(
+            self,
+            Self::Li
+                | Self::Jump
+                | Self::TinyMoveImm
+                | Self::TinyMove
+                | Self::TinyMoveIf
+                | Self::TinyJump
+                | Self::TinyBranch
+                | Self::TinyBranchReg
+                | Self::TinyRead
+        )
     }
 
     /// Whether instructions read a second register; x0, if there is an immediate in its place.
@@ -365,6 +447,22 @@ impl Chip {
                 | Self::Multiply
                 | Self::MultiplyHigh
                 | Self::Divide
+                | Self::TinyMove
+                | Self::TinyMoveIf
+                | Self::TinyLogic
+                | Self::TinyAdd
+                | Self::TinyMultiply
+                | Self::TinyMultiplySigned
+                | Self::TinyDivide
+                | Self::TinyShift
+                | Self::TinyEqual
+                | Self::TinyAbove
+                | Self::TinyGreater
+                | Self::TinyJump
+                | Self::TinyBranchReg
+                | Self::TinyStoreWord
+                | Self::TinyStoreByte
+                | Self::TinyRead
         )
     }
 
@@ -378,11 +476,19 @@ impl Chip {
                 | Self::BranchLess
                 | Self::StoreWord
                 | Self::StorePart
+                | Self::TinyEqual
+                | Self::TinyAbove
+                | Self::TinyGreater
+                | Self::TinyJump
+                | Self::TinyBranch
+                | Self::TinyBranchReg
+                | Self::TinyStoreWord
+                | Self::TinyStoreByte
         )
     }
 }
 
-/// What an instruction writes to its register.
+/// What an instruction of RV32IM writes to its register.
 #[inline]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves of products")]
 pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
@@ -430,11 +536,7 @@ pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
                 _ => x.checked_rem(y).unwrap_or(x),
             }
         }
-        // They write nothing.
-        Chip::BranchEqual
-        | Chip::BranchBelow
-        | Chip::BranchLess
-        | Chip::StoreWord
-        | Chip::StorePart => 0,
+        // They write nothing, or are TinyRAM's.
+        _ => 0,
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Op {
     pub(crate) rs1: u8,
     pub(crate) rs2: u8,
     pub(crate) rd: u8,
+    /// Of TinyRAM, [`FLAG`] and [`END`].
+    pub(crate) bits: u8,
     pub(crate) imm: u32,
     /// The values of rs1 and rs2, and what rd had before.
     pub(crate) x: u32,
@@ -22,10 +24,17 @@ pub(crate) struct Op {
     pub(crate) old: u32,
     /// How long ago, in ticks less one, each of the three was accessed.
     pub(crate) gaps: [u16; 3],
-    /// The word in memory before, and how many cycles ago, less one, it was accessed.
+    /// The word in memory before, and how many cycles ago, less one, it was accessed. Without an access to
+    /// memory, the word of a tape, and the gap of TinyRAM's flag, in ticks less one.
     pub(crate) word: u32,
     pub(crate) word_gap: u32,
 }
+
+/// A bit of an operation: what the flag was before it.
+pub(crate) const FLAG: u8 = 1;
+
+/// A bit of an operation: whether the tape is at its end after it.
+pub(crate) const END: u8 = 2;
 
 /// The lower half of a word.
 pub(crate) fn low(word: u32) -> i128 {
@@ -41,6 +50,11 @@ impl Op {
     /// Whether a number is the variant.
     pub(crate) fn is(&self, variant: u8) -> i128 {
         i128::from(self.variant == variant)
+    }
+
+    /// What the flag was before.
+    pub(crate) fn flag(&self) -> bool {
+        self.bits & FLAG != 0
     }
 
     /// The second operand: the register's, or the immediate. One of the two is zero.

@@ -1,8 +1,8 @@
 //! The subcircuits that are no chips: cells of memory, and the boundary, which begins and ends a run.
 
 use crate::chips::{ADDRESSES, REGISTER_NUMBERS, TICKS};
-use crate::isa::{EXIT, OPCODE};
-use crate::machine::{A0, A7, Exit, REGISTERS, SYS_EXIT};
+use crate::isa::{EXIT, Isa, OPCODE, RS2};
+use crate::machine::{A0, A7, Exit, SYS_EXIT};
 use crate::program::{OUTPUT, OUTPUT_WORDS};
 use crate::rows::Buses;
 use crate::run::Run;
@@ -160,6 +160,8 @@ pub(crate) struct BoundaryValues {
     pc: u32,
     code: u32,
     gaps: [u16; 2],
+    /// Of TinyRAM, the register and the immediate of the operand of answer.
+    operand: (u8, u32),
     /// Values and last ticks of registers.
     registers: Vec<(u32, u64)>,
     /// Values of the output, and how long ago each word was accessed, in cycles less one.
@@ -167,23 +169,25 @@ pub(crate) struct BoundaryValues {
 }
 
 impl BoundaryValues {
-    pub(crate) fn of(run: &Run) -> Self {
-        let Exit { cycle, pc, code, gaps } = run.exit;
-        let registers = run.registers.iter().map(|cell| (cell.value, cell.time)).collect();
+    pub(crate) fn of(run: &Run, isa: Isa) -> Self {
+        let Exit { cycle, pc, code, gaps, operand } = run.exit;
+        let registers = run.registers.iter().map(|cell| (cell.value, cell.time));
+        let registers = registers.take(isa.registers()).collect();
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let output = (OUTPUT / 4..)
             .zip(run.output)
             .map(|(word, value)| (value, cycle as u32 - run.memory.get(word).time))
             .collect();
-        Self { cycle, pc, code, gaps, registers, output }
+        Self { cycle, pc, code, gaps, operand, registers, output }
     }
 }
 
 /// Beginning and end of a run: the first state and all registers at zero; the ECALL with 93 in a7 and the
-/// exit code in a0; the words of the output, read afterwards. It is there exactly once.
+/// exit code in a0, or TinyRAM's answer; the words of the output, read afterwards. It is there exactly once.
 pub(crate) fn boundary(
     subcircuit: &Subcircuit,
     buses: &Buses,
+    isa: Isa,
     values: Option<&BoundaryValues>,
 ) -> Result<(), SynthesisError> {
     let given = || values.ok_or(SynthesisError::AssignmentMissing);
@@ -195,12 +199,25 @@ pub(crate) fn boundary(
     let pc = subcircuit.commit(|| Ok(Fr::from(given()?.pc)))?;
     let cycle = subcircuit.commit(|| Ok(Fr::from(given()?.cycle)))?;
     state.add(&pc, &cycle, &minus_one)?;
-    // The row of an ECALL at this pc.
-    let opcode = constant(power(OPCODE) * Fr::from(8 * u64::from(EXIT)));
-    subcircuit.table(buses.program)?.pair(&(&pc + opcode), &zero)?;
+    // The row of an ECALL or an answer at this pc: the operand of an answer is x + imm, one of which is zero.
+    let row = &pc + constant(power(OPCODE) * Fr::from(8 * u64::from(EXIT)));
+    let code = subcircuit.slot(0)?;
+    let operand = match isa {
+        Isa::Rv32im => {
+            subcircuit.table(buses.program)?.pair(&row, &zero)?;
+            None
+        }
+        Isa::TinyRam => {
+            let register = subcircuit.commit(|| Ok(Fr::from(given()?.operand.0)))?;
+            let imm = subcircuit.commit(|| Ok(Fr::from(given()?.operand.1)))?;
+            let row = row + &register * power(RS2);
+            subcircuit.table(buses.program)?.pair(&row, &imm)?;
+            Some((register, code - imm))
+        }
+    };
 
     let registers = subcircuit.bus(buses.registers)?;
-    for number in 0..REGISTERS {
+    for number in 0..isa.registers() {
         registers.add(&constant(Fr::from(number as u64)), &zero, &one)?;
         let of = |at: usize| given()?.registers.get(at).ok_or(SynthesisError::AssignmentMissing);
         let key = || {
@@ -211,14 +228,18 @@ pub(crate) fn boundary(
         let value = || of(number).map(|(value, _)| Fr::from(*value));
         last(subcircuit, registers, &minus_one, key, value)?;
     }
-    // a0 at the first tick of the cycle, a7 at the second: that is 93.
-    let code = subcircuit.slot(0)?;
+    // a0 at the first tick of the cycle, a7 at the second: that is 93. Or the operand's register at the second.
     let call = constant(Fr::from(SYS_EXIT));
-    for (place, (register, value)) in [(A0, code), (A7, &call)].into_iter().enumerate() {
-        let gap = subcircuit.commit(|| Ok(Fr::from(given()?.gaps[place])))?;
+    let of = |register: u8| constant(Fr::from(register));
+    let reads = match operand {
+        None => vec![(0u64, of(A0), code.clone()), (1, of(A7), call)],
+        Some((register, value)) => vec![(1, register, value)],
+    };
+    for (index, (place, register, value)) in reads.iter().enumerate() {
+        let gap = subcircuit.commit(|| Ok(Fr::from(given()?.gaps[index])))?;
         subcircuit.range_check(LIMB, &gap)?;
-        let tick = &cycle * number(TICKS) + constant(Fr::from(place as u64));
-        let key = |tick: FpVar<Fr>| tick * power(REGISTER_NUMBERS) + constant(Fr::from(register));
+        let tick = &cycle * number(TICKS) + constant(Fr::from(*place));
+        let key = |tick: FpVar<Fr>| tick * power(REGISTER_NUMBERS) + register;
         let shared = subcircuit.bus_value(value);
         registers.add_value(&key(&tick - gap - &one), &shared, &minus_one)?;
         registers.add_value(&key(tick), &shared, &one)?;

@@ -1,6 +1,6 @@
 //! Programs: statically linked ELF files for RV32IM.
 
-use crate::isa::{Decoded, decode};
+use crate::isa::{Decoded, Isa, decode};
 use elf::ElfBytes;
 use elf::abi::{
     EM_RISCV, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHT_SYMTAB, STT_FUNC, STT_NOTYPE,
@@ -72,9 +72,10 @@ pub enum ProgramError {
     Entry(u64),
 }
 
-/// A program.
+/// A program of one of the instruction sets.
 #[derive(Clone, Debug)]
 pub struct Program {
+    isa: Isa,
     pub(crate) entry: u32,
     /// The address of the image's first word, divided by four.
     pub(crate) base: u32,
@@ -178,7 +179,24 @@ impl Program {
         let image: Vec<u32> = vec![0x05d0_0893, 0x0000_0073];
         let entry = CODE.start;
         let code = (0..).zip(&image).map(|(at, word)| Some(decode(entry + 4 * at, *word)));
-        Self { entry, base: entry / 4, code: code.collect(), image, symbols: Vec::new() }
+        let (code, symbols) = (code.collect(), Vec::new());
+        Self { isa: Isa::Rv32im, entry, base: entry / 4, code, image, symbols }
+    }
+
+    /// A program of words from address 0 on, with what each of them means.
+    pub(crate) fn of_words(
+        isa: Isa,
+        image: Vec<u32>,
+        code: Vec<Option<Decoded>>,
+        symbols: Vec<(u32, String)>,
+    ) -> Self {
+        debug_assert_eq!(image.len(), code.len());
+        Self { isa, entry: 0, base: 0, image, code, symbols }
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 
     /// The image of some segments.
@@ -204,7 +222,8 @@ impl Program {
                 image[word] |= u32::from(*byte) << (8 * (address % 4));
             }
         }
-        Ok(Self { entry: 0, base, image, code: Vec::new(), symbols: Vec::new() })
+        let (code, symbols) = (Vec::new(), Vec::new());
+        Ok(Self { isa: Isa::Rv32im, entry: 0, base, image, code, symbols })
     }
 
     /// Decodes the code.
@@ -266,7 +285,10 @@ impl Program {
 
     /// A digest of all that a run depends on: entry, image, and which of it is code.
     pub fn digest(&self) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_derive_key("hekaton-v1 program of the machine");
+        let mut hasher = blake3::Hasher::new_derive_key(match self.isa {
+            Isa::Rv32im => "hekaton-v1 program of the machine",
+            Isa::TinyRam => "hekaton-v1 program of TinyRAM",
+        });
         for number in [self.entry, self.base] {
             hasher.update(&number.to_le_bytes());
         }

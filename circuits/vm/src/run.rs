@@ -9,6 +9,7 @@ use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::Op;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The number of cycles between two checkpoints, from each of which a run can be replayed.
 const SPACING: u64 = 1 << 18;
@@ -21,7 +22,7 @@ const PAGES: usize = 1 << 15;
 const STRIDE: u64 = 1 << 12;
 
 /// The numbers of operations of all classes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Totals([u64; CLASSES]);
 
 impl Recorder for Totals {
@@ -58,8 +59,9 @@ pub struct Run {
     pub(crate) registers: [Register; REGISTERS],
     pub(crate) memory: Memory<'static>,
     pub(crate) output: [u32; OUTPUT_WORDS],
-    /// The words of the input.
+    /// The words of the input in memory, and those of TinyRAM's tape.
     input: Vec<u32>,
+    tape: Arc<[u32]>,
     /// The words of zero memory that have cells, once the circuit is known.
     pub(crate) zero_cells: Vec<u32>,
     /// What a prover that lies says instead.
@@ -87,7 +89,7 @@ pub(crate) fn run_with_checkpoints(
     // Times of memory have 32 bits.
     let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
     let mut machine = Machine::new(program, input)?;
-    let (mut totals, mut checkpoints) = (Totals::default(), Vec::<Checkpoint>::new());
+    let (mut totals, mut checkpoints) = (Totals([0; CLASSES]), Vec::<Checkpoint>::new());
     let mut kept = 0;
     let exit = loop {
         let none = Snapshot::default();
@@ -114,14 +116,14 @@ pub(crate) fn run_with_checkpoints(
             break exit;
         }
     };
-    let (memory, registers) = (machine.memory, machine.state.registers);
+    let (memory, registers, tape) = (machine.memory, machine.state.registers, machine.tape);
     // The memory of the first pass comes from no snapshot.
     let memory = memory.into_own();
     let output = std::array::from_fn(|i| {
         #[allow(clippy::cast_possible_truncation, reason = "16 words")]
         memory.get(OUTPUT / 4 + i as u32).value
     });
-    let input = input.words().collect();
+    let input = input.words(program.isa()).collect();
     Ok(Run {
         exit,
         checkpoints,
@@ -130,6 +132,7 @@ pub(crate) fn run_with_checkpoints(
         memory,
         output,
         input,
+        tape,
         zero_cells: Vec::new(),
         #[cfg(test)]
         forged: None,
@@ -268,6 +271,6 @@ impl Run {
     /// The machine at the beginning of a part.
     fn machine<'a>(&'a self, program: &'a Program, part: &Part<'a>) -> Machine<'a> {
         let memory = Memory::at(&self.memory, &part.from.memory);
-        Machine::at(program, part.from.state.clone(), memory)
+        Machine::at(program, part.from.state.clone(), memory, self.tape.clone())
     }
 }

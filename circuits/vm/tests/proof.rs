@@ -7,7 +7,7 @@ use hekaton_core::{
     setup_family, verify_with_test_keys,
 };
 use hekaton_testing::{SUM, elf};
-use hekaton_vm::{Claim, ClaimError, Counts, Execution, Input, Program, Sizes, run};
+use hekaton_vm::{Claim, ClaimError, Counts, Execution, Input, Isa, Program, Sizes, run};
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn golden(execution: &Execution, input: &Input, key: &VerifyingKey, proof: &[u8]
 fn one_family_proves_programs_of_all_lengths() {
     let engine = LocalEngine::new(None).unwrap();
     let options = SetupOptions::new("vm").insecure_seed(1);
-    let every = Execution::of_family(Sizes::SMALL);
+    let every = Execution::of_family(Isa::Rv32im, Sizes::SMALL);
     let prepared = PreparedCircuit::new(&every).unwrap();
     let mut types = Vec::new();
     let keep = |key| {

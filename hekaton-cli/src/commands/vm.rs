@@ -1,11 +1,11 @@
-//! `hekaton vm`: runs of programs for RISC-V, and their proofs.
+//! `hekaton vm`: runs of programs for RISC-V and TinyRAM, and their proofs.
 
 use super::verify::{refusal, verdict};
 use super::{estimate, family, prove};
 use crate::exit::{self, Failure, OrFail};
 use crate::machine::{self, Machine, MachineFamily};
 use crate::options::{Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
-use crate::programs::{NAME, family as family_of};
+use crate::programs::{Kind, NAME, family as family_of};
 use crate::subject::Subject;
 use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
@@ -13,7 +13,7 @@ use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
 use hekaton_core::{LocalEngine, Pool, Proof, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
-use hekaton_vm::{Chip, Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
+use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -33,8 +33,9 @@ pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
 #[allow(clippy::cast_possible_truncation, reason = "the options are below 2^32")]
 fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
     let sizes = Sizes { rows: command.rows as usize };
-    let of_family = family_of(sizes, command.subcircuits as usize);
-    let parameters: ParameterMap = serde_json::from_value(json!(sizes)).or_fail(exit::FAILED)?;
+    let kind = Kind { sizes, isa: command.isa.into() };
+    let of_family = family_of(kind, command.subcircuits as usize);
+    let parameters: ParameterMap = serde_json::from_value(json!(kind)).or_fail(exit::FAILED)?;
     let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");
     family::setup_of(&command.new, NAME, &of_family, &parameters, &serves, json)
 }
@@ -96,9 +97,11 @@ fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
     let claim = Claim::of(execution, run);
     let cycles = run.cycles();
     let rows = execution.sizes.constraints_of(run);
-    let mix: Vec<(&str, u64)> = Chip::ALL
-        .into_iter()
-        .map(|chip| (chip.name(), run.count(chip)))
+    let isa = execution.program.isa();
+    let mix: Vec<(&str, u64)> = isa
+        .chips()
+        .iter()
+        .map(|chip| (chip.name(), run.count(*chip)))
         .chain([("refresh", run.refreshes())])
         .collect();
     let rows_a_cycle = rows as f64 / cycles as f64;
@@ -106,11 +109,11 @@ fn report(execution: &Execution, run: &Run, seconds: f64) -> (Value, String) {
         "ok": true, "program_exit_code": claim.exit_code, "output": claim.output, "cycles": cycles,
         "seconds": seconds, "operations": mix.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         "constraints": rows, "constraints_a_cycle": rows_a_cycle, "rows": execution.sizes.rows,
-        "subcircuits": execution.subcircuits(), "counts": machine::counts_json(&execution.counts),
+        "subcircuits": execution.subcircuits(), "counts": machine::counts_json(isa, &execution.counts),
         "program": hex::encode(claim.program),
     });
     let mut lines = format!("{:<12} {:>14} {:>14}\n", "kind", "operations", "subcircuits");
-    let counts = execution.counts.by_name();
+    let counts = execution.counts.by_name(isa);
     for ((name, operations), (_, subcircuits)) in mix.iter().zip(counts) {
         if *operations > 0 || subcircuits > 0 {
             let (operations, subcircuits) = (count(*operations), count(subcircuits as u64));
@@ -217,7 +220,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
     let object = json!({
         "ok": true, "program_exit_code": claim.exit_code, "output": claim.output,
         "public_words": claim.public_words, "program": hex::encode(claim.program),
-        "counts": machine::counts_json(&claim.counts),
+        "counts": machine::counts_json(claim.isa(), &claim.counts),
         "subcircuits": key.instances, "zero_knowledge": key.zero_knowledge,
         "family": hex::encode(digest), "family_pinned": pinned, "trust": key.trust.statement(),
         "derive_seconds": derived.as_secs_f64(), "seconds": verified.as_secs_f64(),
@@ -232,7 +235,7 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         let read = Claim::read(&bytes);
         let (claim, proof) =
             read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
-        let counts = machine::counts_json(&claim.counts);
+        let counts = machine::counts_json(claim.isa(), &claim.counts);
         let lines = format!(
             "proof of a program's run (not verified)\nresult         {}\nprogram        {}\npublic \
              input   {} words\nsubcircuits    {counts}\nproof          {}",
@@ -251,8 +254,9 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
     let program = machine::program_of(path, &bytes)?;
     let summary = program.summary();
     let lines = format!(
-        "program for rv32im\ndigest         {}\nentry          {:#x}\nimage          {} words from \
+        "program for {}\ndigest         {}\nentry          {:#x}\nimage          {} words from \
          {:#x}\ninstructions   {}{}\nsymbols        {}",
+        program.isa().name(),
         hex::encode(program.digest()),
         summary.entry,
         count(summary.words as u64),
@@ -265,7 +269,7 @@ fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
         count(summary.symbols as u64),
     );
     let object = json!({
-        "ok": true, "kind": "program", "program": hex::encode(program.digest()),
+        "ok": true, "kind": "program", "isa": program.isa().name(), "program": hex::encode(program.digest()),
         "entry": summary.entry, "start": summary.start, "words": summary.words,
         "instructions": summary.instructions, "illegal": summary.illegal,
         "symbols": summary.symbols,

@@ -3,7 +3,8 @@
 use super::prove::Prove;
 use super::shared::{NewKeys, THREADS, Threads, key_digest, rows};
 use crate::exit;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use hekaton_vm::Isa;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +39,9 @@ Setup draws secret trapdoors and deletes them. Anyone who runs it could keep
 them and forge proofs, so run it where the verifiers trust it.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct VmSetup {
+    /// The instruction set of the programs
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) isa: IsaOption,
     /// The most constraints of a subcircuit, from 2^12: larger ones are fewer, and take more memory
     /// to prove and time to set up. With 2^17, keys have 2.0 GB and a prover takes 130 MB
     #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
@@ -54,10 +58,30 @@ pub(crate) struct VmSetup {
     pub(crate) new: NewKeys,
 }
 
+/// An instruction set.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum IsaOption {
+    /// What compilers make for RISC-V
+    #[default]
+    Rv32im,
+    /// vnTinyRAM, with words of 32 bits and 16 registers
+    Tinyram,
+}
+
+impl From<IsaOption> for Isa {
+    fn from(option: IsaOption) -> Self {
+        match option {
+            IsaOption::Rv32im => Self::Rv32im,
+            IsaOption::Tinyram => Self::TinyRam,
+        }
+    }
+}
+
 /// What a program runs on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MachineInput {
-    /// The private input: at 0x20000000, behind the public one, the number of its bytes, then these
+    /// The private input: at 0x20000000, behind the public one, the number of its bytes, then these; of
+    /// TinyRAM, tape 1
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// The public input, which verifiers must have: at 0x20000000, filled up with zeros to whole words
@@ -77,7 +101,8 @@ pub(crate) struct MachineInput {
 #[command(after_help = "Example:
   hekaton vm run program --input FILE --keys vm.keys")]
 pub(crate) struct VmRun {
-    /// The program: a statically linked ELF file for rv32im
+    /// The program: a statically linked ELF file for rv32im, or assembly for TinyRAM that begins with
+    /// "; TinyRAM"
     pub(crate) program: PathBuf,
     #[command(flatten)]
     pub(crate) input: MachineInput,
@@ -106,7 +131,10 @@ pub(crate) struct VmRun {
   hekaton vm prove program --input FILE --keys vm.keys --run DIR --resume  # resumes it"
     ),
     mut_arg("file", |file| {
-        file.value_name("PROGRAM").help("The program: a statically linked ELF file for rv32im")
+        file.value_name("PROGRAM").help(
+            "The program: a statically linked ELF file for rv32im, or assembly for TinyRAM that begins \
+             with \"; TinyRAM\"",
+        )
     }),
     mut_arg("keys", |keys| keys.help("The keys, written by `vm setup`")),
     mut_arg("proof", |proof| proof.help("Where to write the proof [default: PROGRAM.proof]")),

@@ -22,7 +22,7 @@ use hekaton_core::{
     setup_family, verify,
 };
 use hekaton_standard::Chain;
-use hekaton_vm::{Counts, Execution, Program, Sizes, run};
+use hekaton_vm::{Counts, Execution, Isa, Program, Sizes, run};
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -138,7 +138,7 @@ fn proofs(options: &Options, guests: &[&Guest]) -> Result<(), Error> {
     let sizes = Sizes { rows: options.rows };
     let mut types = Vec::new();
     let most = (options.cycles * 32 / options.rows as u64 + 64).next_power_of_two() as usize;
-    let template = Execution::of_family(sizes);
+    let template = Execution::of_family(Isa::Rv32im, sizes);
     let prepared = PreparedCircuit::new(&template)?;
     let keep = |key| {
         types.push(key);

@@ -17,8 +17,13 @@ pub(super) struct Offset {
 
 /// The address of the word: x + imm - 2^32 c = 4 (q + 2^14 z1) + offset, where q has 14 bits and z1 has 16.
 pub(super) fn word_address(b: &mut Builder, x: &Form, imm: &Form, offset: Option<&Offset>) -> Form {
+    let z = sum(b, x, imm);
+    aligned_address(b, z, offset)
+}
+
+/// The address of the word that a byte is in: z = 4 (q + 2^14 z1) + offset.
+pub(super) fn aligned_address(b: &mut Builder, mut z: Form, offset: Option<&Offset>) -> Form {
     let word = b.word();
-    let mut z = sum(b, x, imm);
     if let Some(Offset { odd, upper }) = offset {
         z = z - odd - upper * 2;
     }

@@ -60,7 +60,7 @@ pub(super) fn add(b: &mut Builder) {
     step.fetch(b, Chip::Add, &subtract, &fields);
 }
 
-fn and(op: &Op) -> u32 {
+pub(super) fn and(op: &Op) -> u32 {
     op.x & op.operand()
 }
 
@@ -70,7 +70,24 @@ fn bytes(op: &Op, byte: u32) -> i128 {
     part(op.x) | part(op.operand()) << 40 | part(and(op)) << 80
 }
 
-/// AND, OR, XOR: x + 2^40 y + 2^80 w is a sum of bytes' rows of the table. OR is x + y - w, XOR x + y - 2 w.
+/// The AND of both operands: x + 2^40 y + 2^80 w is a sum of bytes' rows of the table. It may be a fraction
+/// until the caller checks the range of what comes of it.
+pub(super) fn conjunction(b: &mut Builder, x: &Form, y: &Form) -> Form {
+    let w = b.commit("w", |op| and(op).into());
+    let places: [(&'static str, OfOp); 3] =
+        [("p1", |op| bytes(op, 1)), ("p2", |op| bytes(op, 2)), ("p3", |op| bytes(op, 3))];
+    let byte = b.word().byte();
+    let mut rest = x + y * power(40) + &w * power(80);
+    for (place, (name, value)) in (1..).zip(places) {
+        let packed = b.commit(name, value);
+        b.ask("logic", Asked::Logic, &packed, &constant(0));
+        rest = rest - packed * power(byte * place);
+    }
+    b.ask("logic", Asked::Logic, &rest, &constant(0));
+    w
+}
+
+/// AND, OR, XOR. OR is x + y - w, XOR x + y - 2 w.
 pub(super) fn logic(b: &mut Builder) {
     let step = step(b);
     let or = b.bit("f1", "flag", |op| op.is(1));
@@ -80,17 +97,7 @@ pub(super) fn logic(b: &mut Builder) {
     let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
     // One of the two is zero: x0, or the immediate of an instruction without one.
     let y = y + &imm;
-    let w = b.commit("w", |op| and(op).into());
-    let places: [(&'static str, OfOp); 3] =
-        [("p1", |op| bytes(op, 1)), ("p2", |op| bytes(op, 2)), ("p3", |op| bytes(op, 3))];
-    let byte = b.word().byte();
-    let mut rest = &x + &y * power(40) + &w * power(80);
-    for (place, (name, value)) in (1..).zip(places) {
-        let packed = b.commit(name, value);
-        b.ask("logic", Asked::Logic, &packed, &constant(0));
-        rest = rest - packed * power(byte * place);
-    }
-    b.ask("logic", Asked::Logic, &rest, &constant(0));
+    let w = conjunction(b, &x, &y);
     let sum = b.product("select", &(&or + &xor), &(&x + &y));
     let rest = b.product("select", &(constant(1) - &or * 2 - &xor * 3), &w);
     let z = sum + rest;

@@ -9,14 +9,14 @@ use crate::template::Builder;
 use crate::word::power;
 
 /// The offset of an address in its word.
-fn offset(b: &mut Builder) -> Offset {
+pub(super) fn offset(b: &mut Builder) -> Offset {
     let odd = b.bit("o0", "offset", |op| (op.address() & 1).into());
     let upper = b.bit("o1", "offset", |op| (op.address() >> 1 & 1).into());
     Offset { odd, upper }
 }
 
 /// The half of a word and the byte of the half that an offset says.
-fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
+pub(super) fn part(b: &mut Builder, word: &Form, offset: &Offset) -> [Form; 2] {
     let (limb, byte) = (b.word().limb(), b.word().byte());
     let low_half = b.commit("w0", |op| low(op.word));
     let high_half = b.rest(word, &low_half, limb);
@@ -78,11 +78,29 @@ pub(super) fn load_part(b: &mut Builder) {
     step.fetch(b, Chip::LoadPart, &(half_signed + half_unsigned * 2), &fields);
 }
 
-/// SB, SH: the word with another byte in its half, or with another half.
-pub(super) fn store_part(b: &mut Builder) {
+/// The lower half and the lowest byte of the second operand. The bytes bound the lower half.
+pub(super) fn lowest(b: &mut Builder, y: &Form) -> [Form; 2] {
     fn byte_of(op: &Op) -> i128 {
         (op.y & 0xff).into()
     }
+    let (limb, byte_bits) = (b.word().limb(), b.word().byte());
+    let half = b.commit("yl", |op| low(op.y));
+    let high_half = b.rest(y, &half, limb);
+    b.range("halves", limb, &high_half);
+    let byte = b.commit("yb", byte_of);
+    b.range("bytes", byte_bits, &byte);
+    let above = b.rest(&half, &byte, byte_bits);
+    b.range("bytes", byte_bits, &above);
+    [half, byte]
+}
+
+/// What the place of a part is multiplied by: 1, or 2^bits with its bit.
+pub(super) fn place(bit: &Form, bits: u32) -> Form {
+    constant(1) + bit * ((1i128 << bits) - 1)
+}
+
+/// SB, SH: the word with another byte in its half, or with another half.
+pub(super) fn store_part(b: &mut Builder) {
     let (limb, byte_bits) = (b.word().limb(), b.word().byte());
     let step = step(b);
     let is_half = b.bit("f1", "flag", |op| op.is(1));
@@ -93,17 +111,8 @@ pub(super) fn store_part(b: &mut Builder) {
     let address = word_address(b, &x, &imm, Some(&offset));
     let word = b.commit("v", |op| op.word.into());
     let [half, byte] = part(b, &word, &offset);
-    // The bytes below bound the lower half.
-    let new_half = b.commit("yl", |op| low(op.y));
-    let high_half = b.rest(&y, &new_half, limb);
-    b.range("halves", limb, &high_half);
-    let new_byte = b.commit("yb", byte_of);
-    b.range("bytes", byte_bits, &new_byte);
-    let above = b.rest(&new_half, &new_byte, byte_bits);
-    b.range("bytes", byte_bits, &above);
+    let [new_half, new_byte] = lowest(b, &y);
     b.row("half aligned", &is_half, &offset.odd, &constant(0));
-    // Each place is 1, or 2^8 or 2^16 with its bit.
-    let place = |bit: &Form, bits: u32| constant(1) + bit * ((1i128 << bits) - 1);
     let with_byte = &half + b.product("select", &(new_byte - byte), &place(&offset.odd, byte_bits));
     let changed = b.select(&is_half, &new_half, &with_byte);
     let with_half = b.product("select", &(changed - half), &place(&offset.upper, limb));

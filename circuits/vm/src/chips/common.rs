@@ -15,6 +15,12 @@ pub(crate) const REGISTERS: u32 = 6;
 /// What a time is multiplied by in the key of a word in memory: 2^32, more than any address.
 pub(crate) const ADDRESSES: u32 = 32;
 
+/// TinyRAM's registers that no instruction names: the flag, one that is always zero, and whether the tape is
+/// at its end.
+pub(crate) const FLAG: u8 = 16;
+pub(crate) const ZERO: u8 = 17;
+pub(crate) const TAPE: u8 = 18;
+
 /// The instruction under way: its pc and its cycle.
 pub(super) struct Step {
     pub(super) pc: Form,
@@ -29,9 +35,14 @@ pub(super) fn step(b: &mut Builder) -> Step {
 }
 
 impl Step {
-    /// The address of the instruction behind it.
+    /// The address of the instruction behind it, in RV32IM.
     pub(super) fn after(&self) -> Form {
         &self.pc + constant(4)
+    }
+
+    /// The address of the instruction behind it, in TinyRAM.
+    pub(super) fn after_tiny(&self) -> Form {
+        &self.pc + constant(8)
     }
 
     /// Takes the state (pc, k) and gives the next one, (pc', k + 1).
@@ -63,6 +74,42 @@ impl Step {
     pub(super) fn write(&self, b: &mut Builder, rd: &Form, value: &Form) {
         let old = b.commit("vd", |op| op.old.into());
         self.register(b, rd, 2, (&old, value), ("ld", |op| op.gaps[2].into()));
+    }
+
+    /// Writes a result that depends on what the register had before.
+    pub(super) fn update(
+        &self,
+        b: &mut Builder,
+        rd: &Form,
+        value: impl FnOnce(&mut Builder, &Form) -> Form,
+    ) {
+        let old = b.commit("vd", |op| op.old.into());
+        let value = value(b, &old);
+        self.register(b, rd, 2, (&old, &value), ("ld", |op| op.gaps[2].into()));
+    }
+
+    /// Reads TinyRAM's flag, which is 0 or 1 since everything that is written to it is.
+    pub(super) fn flag(&self, b: &mut Builder) -> Form {
+        let flag = b.commit("flag", |op| op.flag().into());
+        self.flag_entry(b, &flag, &flag);
+        flag
+    }
+
+    /// Writes TinyRAM's flag.
+    pub(super) fn write_flag(&self, b: &mut Builder, value: &Form) {
+        let old = b.commit("flag", |op| op.flag().into());
+        self.flag_entry(b, &old, value);
+    }
+
+    fn flag_entry(&self, b: &mut Builder, found: &Form, left: &Form) {
+        let gap: (&'static str, OfOp) = ("lf", |op| op.word_gap.into());
+        self.register(b, &constant(FLAG.into()), 3, (found, left), gap);
+    }
+
+    /// Writes whether the tape is at its end, in the place of the first register.
+    pub(super) fn tape(&self, b: &mut Builder, found: &Form, left: &Form) {
+        let gap: (&'static str, OfOp) = ("l1", |op| op.gaps[0].into());
+        self.register(b, &constant(TAPE.into()), 0, (found, left), gap);
     }
 
     /// An access to a register: takes what the last one left, and gives what this one leaves. The gap
@@ -100,24 +147,17 @@ impl Step {
         }
     }
 
-    /// Looks up the row of the program: chip and variant, registers, immediate. The immediate is the top
-    /// digit of the key of chips that bound it otherwise, and the row's value for all others.
+    /// Looks up the row of the program: chip and variant, registers, and the immediate as its value.
     pub(super) fn fetch(&self, b: &mut Builder, chip: Chip, variant: &Form, fields: &Fields) {
         let Fields { rs1, rs2, rd, imm } = fields;
-        let mut key = &self.pc + (constant(8 * chip as i128) + variant) * power(isa::OPCODE);
+        let mut key =
+            &self.pc + (constant(8 * i128::from(chip.number())) + variant) * power(isa::OPCODE);
         for (register, place) in [(rs1, isa::RS1), (rs2, isa::RS2), (rd, isa::RD)] {
             if let Some(register) = register {
                 key = key + register * power(place);
             }
         }
-        let value = match imm {
-            Some(imm) if chip.has_exact_immediate() => imm.clone(),
-            Some(imm) => {
-                key = key + imm * power(isa::IMMEDIATE);
-                constant(0)
-            }
-            None => constant(0),
-        };
+        let value = imm.clone().unwrap_or_else(|| constant(0));
         b.ask("fetch", Asked::Program, &key, &value);
     }
 }

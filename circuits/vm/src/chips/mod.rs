@@ -11,8 +11,9 @@ mod bytes;
 mod common;
 mod multiply;
 mod shifts;
+pub(crate) mod tiny;
 
-pub(crate) use common::{ADDRESSES, REGISTERS as REGISTER_NUMBERS, TICKS};
+pub(crate) use common::{ADDRESSES, FLAG, REGISTERS as REGISTER_NUMBERS, TAPE, TICKS, ZERO};
 
 use crate::isa::Chip;
 use crate::template::{Builder, Template};
@@ -43,6 +44,26 @@ pub(crate) fn template(chip: Chip, word: Word) -> Template {
         Chip::Multiply => multiply::multiply(b),
         Chip::MultiplyHigh => multiply::multiply_high(b),
         Chip::Divide => multiply::divide(b),
+        Chip::TinyMoveImm => tiny::control::move_imm(b),
+        Chip::TinyMove => tiny::control::move_register(b),
+        Chip::TinyMoveIf => tiny::control::move_if(b),
+        Chip::TinyLogic => tiny::arithmetic::logic(b),
+        Chip::TinyAdd => tiny::arithmetic::add(b),
+        Chip::TinyMultiply => tiny::multiply::multiply(b),
+        Chip::TinyMultiplySigned => tiny::multiply::multiply_signed(b),
+        Chip::TinyDivide => tiny::multiply::divide(b),
+        Chip::TinyShift => tiny::arithmetic::shift(b),
+        Chip::TinyEqual => tiny::compare::equal(b),
+        Chip::TinyAbove => tiny::compare::above(b),
+        Chip::TinyGreater => tiny::compare::greater(b),
+        Chip::TinyJump => tiny::control::jump(b),
+        Chip::TinyBranch => tiny::control::branch(b),
+        Chip::TinyBranchReg => tiny::control::branch_register(b),
+        Chip::TinyLoadWord => tiny::access::load_word(b),
+        Chip::TinyStoreWord => tiny::access::store_word(b),
+        Chip::TinyLoadByte => tiny::access::load_byte(b),
+        Chip::TinyStoreByte => tiny::access::store_byte(b),
+        Chip::TinyRead => tiny::access::read(b),
     }
     builder.finish()
 }

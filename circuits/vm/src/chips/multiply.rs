@@ -8,8 +8,8 @@ use crate::template::Builder;
 
 /// The halves of a product.
 #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-fn unsigned(op: &Op) -> [u32; 2] {
-    let product = u64::from(op.x) * u64::from(op.y);
+pub(super) fn unsigned(op: &Op) -> [u32; 2] {
+    let product = u64::from(op.x) * u64::from(op.operand());
     [product as u32, (product >> 32) as u32]
 }
 

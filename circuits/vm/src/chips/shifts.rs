@@ -8,17 +8,41 @@ use crate::template::{Asked, Builder, OfOp};
 use crate::word::power;
 
 /// The amount of a shift.
-fn amount(op: &Op) -> u32 {
+pub(super) fn amount(op: &Op) -> u32 {
     op.operand() & 31
 }
 
 /// The factor of a shift with an amount.
-fn factor(op: &Op) -> u64 {
+pub(super) fn factor(op: &Op) -> u64 {
     1 << if op.variant == 0 { amount(op) } else { 32 - amount(op) }
 }
 
+/// The halves of the product with the factor.
+#[allow(clippy::cast_possible_truncation, reason = "the two halves")]
+pub(super) fn halves(op: &Op) -> [u32; 2] {
+    let product = u64::from(op.x) * factor(op);
+    [product as u32, (product >> 32) as u32]
+}
+
+/// The amount and the factor of a shift by an operand, and what is left of the operand without the amount,
+/// divided by 32.
+pub(super) fn by_amount(b: &mut Builder, y: &Form, right: &Form) -> [Form; 2] {
+    let word = b.word();
+    let amount = b.commit("sh", |op| amount(op).into());
+    let factor = b.commit("p", |op| factor(op).into());
+    // The amount is open on the side of the table: it is bounded only as the rest of the operand, so the
+    // spacing must be more than any operand.
+    b.ask("pow", Asked::Powers, &(&amount + right * power(40)), &factor);
+    let rest = b.rest(y, &amount, word.shift());
+    let low_rest = b.commit("h0", |op| (op.operand() >> 5 & 0xffff).into());
+    b.range("shamt", word.limb(), &low_rest);
+    let high = b.rest(&rest, &low_rest, word.limb());
+    b.range("shamt", word.limb() - 1, &high);
+    [factor, rest]
+}
+
 /// x p = lo + 2^32 hi, both words.
-fn product(
+pub(super) fn product(
     b: &mut Builder,
     x: &Form,
     factor: &Form,
@@ -55,11 +79,6 @@ pub(super) fn shift_imm(b: &mut Builder) {
 /// SLL, SRL, SRA, SRAI: amount and factor are a row of a table; the rest of the operand is a multiple of
 /// 32. To the right with sign: hi + s (2^32 - p).
 pub(super) fn shift(b: &mut Builder) {
-    fn halves(op: &Op) -> [u32; 2] {
-        let product = u64::from(op.x) * factor(op);
-        #[allow(clippy::cast_possible_truncation, reason = "the two halves")]
-        [product as u32, (product >> 32) as u32]
-    }
     let word = b.word();
     let step = step(b);
     let right = b.bit("d", "flag", |op| (op.variant > 0).into());
@@ -68,16 +87,7 @@ pub(super) fn shift(b: &mut Builder) {
     let [rs1, rs2, rd, imm] = [rs1(b), rs2(b), rd(b), imm(b)];
     let (x, y) = (step.x(b, &rs1), step.y(b, &rs2));
     let y = y + &imm;
-    let amount = b.commit("sh", |op| amount(op).into());
-    let factor = b.commit("p", |op| factor(op).into());
-    // The amount is open on the side of the table: it is bounded only as the rest of the operand, so the
-    // spacing must be more than any operand.
-    b.ask("pow", Asked::Powers, &(&amount + &right * power(40)), &factor);
-    let rest = b.rest(&y, &amount, word.shift());
-    let low_rest = b.commit("h0", |op| (op.operand() >> 5 & 0xffff).into());
-    b.range("shamt", word.limb(), &low_rest);
-    let high = b.rest(&rest, &low_rest, word.limb());
-    b.range("shamt", word.limb() - 1, &high);
+    let [factor, _] = by_amount(b, &y, &right);
     let values: [OfOp; 2] = [|op| halves(op)[0].into(), |op| halves(op)[1].into()];
     let [lo, hi] =
         product(b, &x, &factor, values, [|op| low(halves(op)[0]), |op| low(halves(op)[1])]);

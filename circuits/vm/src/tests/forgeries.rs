@@ -3,9 +3,10 @@
 //! and is accepted as soon as the check that it is about is left out.
 
 use super::assembler::*;
+use crate::chips::ZERO;
 use crate::circuit::{refresh_template, template_of};
-use crate::isa::{Chip, EXIT, IMMEDIATE, OPCODE};
-use crate::machine::{A0, A7, CLASSES, Machine, REFRESH, REGISTERS, SYS_EXIT};
+use crate::isa::{Chip, EXIT, Isa, OPCODE, RS2};
+use crate::machine::{A0, A7, CLASSES, Machine, REFRESH, SYS_EXIT};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS};
 use crate::run::All;
 use crate::tables::{logic_rows, powers_rows};
@@ -18,6 +19,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Where the data of these programs is: memory that is zero at the beginning.
 const DATA: u32 = 0x1100_0000;
+
+/// Where the immediate was in the key of a row in an earlier design.
+const IMMEDIATE: u32 = 220;
 
 /// An operation, with the values of all variables.
 struct Worked {
@@ -52,11 +56,13 @@ impl Worked {
 struct Proof {
     program: Program,
     ops: Vec<Worked>,
-    /// pc, cycle, and the ticks at which a0 and a7 were accessed before.
+    /// pc, cycle, and the ticks at which a0 and a7 were accessed before, or the register of an answer.
     exit: (u32, u64, [u64; 2]),
+    /// The register and the immediate of an answer.
+    operand: (u8, u32),
     code: u32,
     /// The keys and values at the end.
-    registers: [[Fr; 2]; REGISTERS],
+    registers: Vec<[Fr; 2]>,
     /// The addresses of zero cells, in order; the words of the input.
     zero: Vec<u32>,
     input: Vec<Fr>,
@@ -82,20 +88,26 @@ fn fraction(above: i64, below: Fr) -> Fr {
 
 impl Proof {
     fn of(words: &[u32], private: &[u8]) -> Self {
-        let program = Program::from_elf(&program(words)).unwrap();
+        Self::of_program(Program::from_elf(&program(words)).unwrap(), private)
+    }
+
+    fn of_program(program: Program, private: &[u8]) -> Self {
+        let isa = program.isa();
         let input = Input { public: Vec::new(), private: private.to_vec() };
         let mut all = All(vec![Vec::new(); CLASSES]);
         Machine::new(&program, &input).unwrap().run(1 << 20, &mut all).unwrap().unwrap();
         let found = run(&program, &input, 1 << 20).unwrap();
         let template = |class: usize| match class {
             REFRESH => refresh_template(),
-            _ => template_of(Chip::ALL[class]),
+            _ => template_of(Chip::every().nth(class).unwrap()),
         };
         let ops = all.0.iter().enumerate().flat_map(|(class, ops)| {
-            let template = template(class);
-            ops.iter().map(move |op| Worked { template, values: template.values(op) })
+            ops.iter().map(move |op| {
+                let template = template(class);
+                Worked { template, values: template.values(op) }
+            })
         });
-        let registers = std::array::from_fn(|number| {
+        let registers = (0..isa.registers()).map(|number| {
             let cell = found.registers[number];
             [key_of(number as u64, cell.time), Fr::from(cell.value)]
         });
@@ -103,7 +115,7 @@ impl Proof {
         let end = found.cycles() + 1;
         let places = (program.base..).take(program.image.len());
         let zero: Vec<u32> = found.memory.accessed(DATA / 4..INPUT / 4).collect();
-        let inputs = (INPUT / 4..).take(input.words().count());
+        let inputs = (INPUT / 4..).take(input.words(isa).count());
         for word in places.chain(zero.iter().copied()).chain(inputs) {
             let cell = found.memory.get(word);
             cells.insert(word, (cell.time.into(), Fr::from(cell.value)));
@@ -112,15 +124,21 @@ impl Proof {
         for (word, value) in (OUTPUT / 4..).zip(output) {
             cells.insert(word, (end, value));
         }
-        let crate::machine::Exit { cycle, pc, code, gaps } = found.exit;
-        let before = |place: usize| 4 * cycle + place as u64 - 1 - u64::from(gaps[place]);
+        let crate::machine::Exit { cycle, pc, code, gaps, operand } = found.exit;
+        let before = match isa {
+            Isa::Rv32im => {
+                [0, 1].map(|place| 4 * cycle + place - 1 - u64::from(gaps[place as usize]))
+            }
+            Isa::TinyRam => [4 * cycle - u64::from(gaps[0]), 0],
+        };
         Self {
             ops: ops.collect(),
-            exit: (pc, cycle, [0, 1].map(before)),
+            exit: (pc, cycle, before),
+            operand,
             code,
-            registers,
+            registers: registers.collect(),
             zero,
-            input: input.words().map(Fr::from).collect(),
+            input: input.words(isa).map(Fr::from).collect(),
             cells,
             others: Vec::new(),
             output,
@@ -152,6 +170,15 @@ impl Proof {
         let mut op = Worked { template, values: vec![Fr::zero(); template.variables.len()] };
         op.set("en", negative(enable)).set("key", number(key)).set("x", value).set("l1", gap);
         self.ops.push(op);
+    }
+
+    /// One more operation of a chip.
+    fn more(&mut self, chip: Chip, cycle: u64) -> &mut Worked {
+        let template = template_of(chip);
+        let mut op = Worked { template, values: vec![Fr::zero(); template.variables.len()] };
+        op.set("en", 1).set("k", cycle);
+        self.ops.push(op);
+        self.ops.last_mut().unwrap()
     }
 
     /// Checks all rows and all sums, but the named ones.
@@ -229,19 +256,27 @@ impl Proof {
         let (pc, cycle, before) = self.exit;
         add(Taken::State, Fr::from(self.program.entry), Fr::ONE, 1);
         add(Taken::State, Fr::from(pc), Fr::from(cycle), -1);
-        let key = Fr::from(pc) + power(OPCODE) * Fr::from(8 * u64::from(EXIT));
-        *asked.entry((Asked::Program, key, Fr::zero())).or_default() += Fr::ONE;
-        for (register, [key, value]) in (0u64..).zip(self.registers) {
-            add(Taken::Registers, Fr::from(register), Fr::zero(), 1);
-            add(Taken::Registers, key, value, -1);
+        let mut key = Fr::from(pc) + power(OPCODE) * Fr::from(8 * u64::from(EXIT));
+        let (register, imm) = self.operand;
+        if self.program.isa() == Isa::TinyRam {
+            key += power(RS2) * Fr::from(register);
         }
-        for (place, register) in [(0, A0), (1, A7)] {
-            let value = match register {
-                A0 => Fr::from(self.code),
-                _ if without == "a7" => self.registers[usize::from(A7)][1],
-                _ => Fr::from(SYS_EXIT),
-            };
-            let (now, before) = (4 * cycle + place as u64, before[place]);
+        *asked.entry((Asked::Program, key, Fr::from(imm))).or_default() += Fr::ONE;
+        for (register, [key, value]) in (0u64..).zip(&self.registers) {
+            add(Taken::Registers, Fr::from(register), Fr::zero(), 1);
+            add(Taken::Registers, *key, *value, -1);
+        }
+        let seven = match without {
+            "a7" => self.registers[usize::from(A7)][1],
+            _ => Fr::from(SYS_EXIT),
+        };
+        let code = Fr::from(self.code);
+        let reads = match self.program.isa() {
+            Isa::Rv32im => vec![(0, A0, code), (1, A7, seven)],
+            Isa::TinyRam => vec![(1, register, code - Fr::from(imm))],
+        };
+        for ((place, register, value), before) in reads.into_iter().zip(before) {
+            let now = 4 * cycle + place;
             assert!(now > before && now - before - 1 < 1 << 16);
             add(Taken::Registers, key_of(register.into(), before), value, -1);
             add(Taken::Registers, key_of(register.into(), now), value, 1);
@@ -297,6 +332,10 @@ fn honest(body: &[u32]) -> Proof {
     Proof::of(&code(body), &[])
 }
 
+fn tiny(text: &str) -> Proof {
+    Proof::of_program(Program::from_tinyram(text).unwrap(), &[])
+}
+
 /// The run of another program as one of this, which no load sees.
 fn as_if(words: &[u32], other: &[u32]) -> Proof {
     let program = Program::from_elf(&program(words)).unwrap();
@@ -350,13 +389,86 @@ fn forgeries_are_refused_by_their_checks() {
             p.last(5, 6, 1).last(6, 12, 2).last(7, 14, 2);
             p
         }),
-        ("the same, made up for by the immediate", "Range(16)", "z range", || {
-            let mut p = honest(&[li(5, 1), li(6, 2), addi(7, 5, 3)]);
-            let imm = Fr::from(3u64) - power(40) * power(IMMEDIATE).inverse().unwrap();
-            p.at(3).set("rs1", 6).set("x", 2).set("imm", imm).set("l1", 1);
-            p.last(5, 6, 1).last(6, 12, 2).last(7, 14, Fr::from(2u64) + imm);
+        ("a load that writes in the past what it loads", "Program", "imm exact", || {
+            // A pointer is stored and loaded. The load sends a value that is no word back to the store, and its
+            // register, which is in the past, is made up for by an immediate that only such a value allows.
+            let body = |f| {
+                let data = lui(8, DATA);
+                [
+                    lui(5, DATA),
+                    data,
+                    store(2, 5, 8, 0),
+                    branch(f, 5, 8, 8),
+                    li(10, 1),
+                    load(2, 5, 5, 0),
+                ]
+            };
+            let mut p = as_if(&code(&body(0)), &code(&body(1)));
+            let imm = fraction(64 * 19, power(60));
+            let value = Fr::from(DATA) - imm;
+            p.at(3).set("y", value).set("l2", 5);
+            let inverse = (value - Fr::from(DATA)).inverse().unwrap();
+            p.at(4).set("t", 0).set("x", value).set("iv", inverse);
+            let load = p.at(6).set("x", value).set("v", value).set("imm", imm);
+            load.set("rd", negative(5 - 64 * 19)).set("ld", 0).set("vd", DATA);
+            p.cell(DATA, 6, value).last(5, 24, value);
             p
         }),
+        ("the same in TinyRAM, to another answer", "Program", "imm exact", || {
+            let mut p = tiny(
+                "mov r1, 0x11000000\nstore.w 0x11000000, r1\ncmpe r1, 0x11000000\nload.w r1, r1\n\
+                 mov r2, 0\ncmov r2, 1\nanswer r2",
+            );
+            let imm = fraction(64 * 11, power(60));
+            let value = Fr::from(DATA) - imm;
+            p.at(2).set("y", value).set("l2", 1);
+            p.at(3).set("x", value).set("t", 0).set("iv", -imm.inverse().unwrap());
+            let load = p.at(4).set("x", value).set("v", value).set("imm", imm);
+            load.set("rd", negative(1 - 64 * 11)).set("ld", 0).set("vd", DATA);
+            p.at(6).set("flag", 0);
+            p.cell(DATA, 4, value).last(1, 16, value).last(2, 29, 0).last(16, 27, 0);
+            p.code = 0;
+            p
+        }),
+        (
+            "a jump to a place that is no word, and on to code out of reach",
+            "Range(16)",
+            "target",
+            || {
+                // From there on, rows are at the prover's will: they send back the place of the jump, and a flag
+                // that is none, which leads to the row of the last instruction.
+                let mut p = tiny(
+                    "mov r1, 40\njmp r1\nmov r0, r5\nmov r2, r7\nmov r15, r7\nanswer 0\nanswer 1\n\
+                 mov r9, 48",
+                );
+                let past = 1 - 64 * 7;
+                let place =
+                    Fr::from(16u64) + power(100) * Fr::from(4u64) - power(160) * negative(past);
+                let rows = p.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
+                let row = rows.into_iter().find(|row| row[1] == Fr::from(48u64)).unwrap();
+                let flag = (row[0] - place - Fr::from(24u64)) * power(32).inverse().unwrap();
+                let flag = flag - Fr::from(112u64);
+                p.at(2).set("y", place).set("l2", 1);
+                for (cycle, at, (source, gap), (register, old, before), value) in [
+                    (3u64, 0u64, (1i64, 3), (0i64, 40u32, 0), place),
+                    (4, 8, (3, 5), (2, 0, 10), flag),
+                    (5, 16, (3, 3), (15, 0, 14), flag),
+                ] {
+                    let op = p.more(Chip::TinyMove, cycle).set("pc", place + Fr::from(at));
+                    op.set("rs2", negative(source)).set("rd", negative(past + register));
+                    op.set("y", value).set("vd", old).set("l2", gap).set("ld", before);
+                }
+                let op =
+                    p.more(Chip::TinyBranch, 6).set("pc", place + Fr::from(24u64)).set("imm", 48);
+                op.set("flag", flag).set("lf", 27 - 15 - 1);
+                p.last(1, 13, place).last(3, 21, flag).last(16, 27, flag).last(17, 29, 0);
+                (p.exit, p.operand, p.code) = ((48, 7, [0, 0]), (ZERO, 1), 1);
+                for word in 0..OUTPUT_WORDS as u32 {
+                    p.cell(OUTPUT + 4 * word, 8, 0);
+                }
+                p
+            },
+        ),
         ("a shift reads x0, made up for by a factor in the key", "Program", "imm exact", || {
             let mut p = honest(&[li(5, 3), i(0x13, 1, 7, 5, 2)]);
             let imm = Fr::from(4u64) + fraction(5, power(IMMEDIATE)) * power(40);

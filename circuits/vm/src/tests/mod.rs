@@ -12,3 +12,5 @@ mod qemu;
 mod replay;
 mod run;
 mod search;
+mod search_tiny;
+mod tinyram;

@@ -5,7 +5,7 @@ use super::attacks::{Changed, at, forged, last, lying};
 use super::instructions::execution;
 use crate::circuit::{Execution, Sizes};
 use crate::run::{Run, run_with_checkpoints};
-use crate::{Chip, Input};
+use crate::{Chip, Input, Isa};
 use hekaton_circuit::{Circuit, PreparedCircuit};
 use hekaton_core::distributed::{
     Endpoint, Executes, Hello, RankEngine, RootRole, Scheduling, Serve, serve,
@@ -30,7 +30,7 @@ struct Keys {
 impl Keys {
     fn new() -> Self {
         let engine = LocalEngine::new(None).unwrap();
-        let template = Execution::of_family(Sizes::SMALL);
+        let template = Execution::of_family(Isa::Rv32im, Sizes::SMALL);
         let prepared = PreparedCircuit::new(&template).unwrap();
         let options = SetupOptions::new("vm").insecure_seed(1);
         let mut types = Vec::new();

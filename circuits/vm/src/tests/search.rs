@@ -5,7 +5,7 @@
 
 use crate::chips;
 use crate::form::Form;
-use crate::isa::{Chip, IMMEDIATE, OPCODE};
+use crate::isa::{Chip, Isa, OPCODE};
 use crate::tables::{logic_rows, powers_rows};
 use crate::template::{Asked, Row, Source, Taken, Template};
 use crate::word::{Word, number, power};
@@ -13,10 +13,10 @@ use ark_ff::{Field, One, Zero};
 use hekaton_circuit::Fr;
 use std::collections::{BTreeSet, HashMap};
 
-const WORD: Word = Word(4);
-const MODULUS: i128 = 16;
+pub(super) const WORD: Word = Word(4);
+pub(super) const MODULUS: i128 = 16;
 /// The control tries every fifth input.
-const STEP: usize = 5;
+pub(super) const STEP: usize = 5;
 
 /// A constraint between unknowns.
 #[derive(Clone)]
@@ -134,17 +134,20 @@ impl Search {
 
 /// What is given to an operation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Given {
-    x: i128,
-    y: i128,
-    imm: i128,
-    word: i128,
+pub(super) struct Given {
+    pub(super) x: i128,
+    pub(super) y: i128,
+    pub(super) imm: i128,
+    pub(super) word: i128,
+    /// What the register that is written had, and the flag of TinyRAM.
+    pub(super) old: i128,
+    pub(super) flag: i128,
 }
 
 /// The results that the rows of a chip allow, without the row with this number: the next pc, what is written
 /// to the register, the address of the access, and the word that is left there; as far as the chip has them.
-/// The instruction is at pc 0.
-fn results(
+/// Of a chip of TinyRAM, all registers that it accesses. The instruction is at pc 0.
+pub(super) fn results(
     chip: Chip,
     template: &Template,
     variant: u8,
@@ -175,7 +178,9 @@ fn results(
             "y" => given.y,
             "imm" => given.imm,
             "v" => given.word,
-            "pc" | "k" | "rs1" | "rs2" | "rd" | "vd" | "l1" | "l2" | "ld" | "m0" | "m1" => 0,
+            "vd" => given.old,
+            "flag" => given.flag,
+            "pc" | "k" | "rs1" | "rs2" | "rd" | "l1" | "l2" | "ld" | "lf" | "m0" | "m1" => 0,
             _ => continue,
         };
         assert!(!matches!(variable.source, Source::Product(..)));
@@ -186,10 +191,7 @@ fn results(
         match row {
             // The row of the instruction.
             Row::Ask { table: Asked::Program, key, .. } => {
-                let mut expected = number(i128::from(8 * (chip as u8) + variant)) * power(OPCODE);
-                if !chip.has_exact_immediate() {
-                    expected += number(given.imm) * power(IMMEDIATE);
-                }
+                let expected = number(i128::from(8 * chip.number() + variant)) * power(OPCODE);
                 constraints.push(Constraint::Zero(key - fixed(expected)));
             }
             Row::Entry { bus, key, value, gives: true, .. } => match bus {
@@ -218,8 +220,10 @@ fn results(
         constraints.push(Constraint::InList(place, next.clone(), fixed(Fr::zero())));
     }
     let mut outputs = vec![next];
-    if chip.writes() {
-        outputs.push(given_registers.pop().unwrap());
+    match chip.isa() {
+        Isa::TinyRam => outputs.extend(given_registers),
+        Isa::Rv32im if chip.writes() => outputs.push(given_registers.pop().unwrap()),
+        Isa::Rv32im => {}
     }
     outputs.extend(memory);
     let mut search = Search { lists, found: BTreeSet::new() };
@@ -227,14 +231,14 @@ fn results(
     search.found
 }
 
-fn signed(value: i128) -> i128 {
+pub(super) fn signed(value: i128) -> i128 {
     if value >= MODULUS / 2 { value - MODULUS } else { value }
 }
 
 /// What an instruction does, with words of four bits: `None` if it traps, or for the other outcome of a
 /// branch.
 fn expected(chip: Chip, variant: u8, given: Given) -> Option<Vec<i128>> {
-    let Given { x, y, imm, word } = given;
+    let Given { x, y, imm, word, .. } = given;
     let wrap = |value: i128| value.rem_euclid(MODULUS);
     let operand = y + imm;
     let (address, amount) = (wrap(x + imm), operand & 3);
@@ -292,6 +296,7 @@ fn expected(chip: Chip, variant: u8, given: Given) -> Option<Vec<i128>> {
                 _ => a % b,
             })
         }
+        _ => unreachable!("a chip of RV32IM"),
     }
 }
 
@@ -327,11 +332,12 @@ fn inputs(chip: Chip, variant: u8) -> Vec<Given> {
             two(&|x, y| Given { x, y, imm: 8, ..nothing })
         }
         Chip::LoadWord | Chip::LoadByte | Chip::LoadPart => {
-            two(&|a, word| Given { x: a, imm: (a * 7 + word) % MODULUS, word, y: 0 })
+            two(&|a, word| Given { x: a, imm: (a * 7 + word) % MODULUS, word, ..nothing })
         }
-        Chip::StoreWord | Chip::StorePart => {
-            two(&|a, y| Given { x: (a * 5 + y) % MODULUS, y, imm: a, word: (3 * a + y) % MODULUS })
-        }
+        Chip::StoreWord | Chip::StorePart => two(&|a, y| {
+            let (x, word) = ((a * 5 + y) % MODULUS, (3 * a + y) % MODULUS);
+            Given { x, y, imm: a, word, ..nothing }
+        }),
         // Immediate forms have x0 as second register.
         Chip::Logic | Chip::SetLess | Chip::Shift => {
             let mut list = two(&|x, y| Given { x, y, ..nothing });
@@ -350,7 +356,7 @@ fn wanted(chip: Chip, variant: u8, given: Given) -> BTreeSet<Vec<Option<Fr>>> {
 /// Every chip and every instruction: the rows allow the right result, and no other.
 #[test]
 fn chips_allow_what_instructions_do() {
-    for chip in Chip::ALL {
+    for chip in *Isa::Rv32im.chips() {
         let template = chips::template(chip, WORD);
         for variant in variants(chip) {
             for given in inputs(chip, *variant) {
@@ -367,7 +373,7 @@ fn chips_allow_what_instructions_do() {
 #[test]
 fn every_row_of_a_chip_is_needed() {
     let mut spare = Vec::new();
-    for chip in Chip::ALL {
+    for chip in *Isa::Rv32im.chips() {
         let template = chips::template(chip, WORD);
         for (row, (name, kind)) in template.rows.iter().enumerate() {
             if matches!(kind, Row::Entry { .. } | Row::Ask { table: Asked::Program, .. })
