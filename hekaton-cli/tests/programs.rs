@@ -313,8 +313,11 @@ fn tinyram_takes_the_same_way() {
     let own = ["--rows", "2^12", "--subcircuits", "128", "--keys", &keys];
     ok(&[&["vm", "setup", "--isa", "tinyram"], &own[..]].concat());
     let run = ["vm", "run", &program, "--public-input", &public, "--input", &words];
-    let found: Value =
-        serde_json::from_str(&ok(&[&run[..], &["--keys", &keys, "--json"]].concat())).unwrap();
+    let more = ["--keys", &keys, "--json", "--estimate"];
+    let found: Value = serde_json::from_str(&ok(&[&run[..], &more[..]].concat())).unwrap();
+    let estimate = &found["estimate"];
+    assert_eq!(estimate["subcircuits"], found["subcircuits"]);
+    assert!(estimate["seconds"].as_f64().unwrap() > 0.0, "{estimate}");
     assert_eq!((&found["program_exit_code"], &found["output"][0]), (&3.into(), &42.into()));
     assert_eq!((&found["operations"]["read"], &found["cycles"]), (&3.into(), &13.into()));
     let prove = ["vm", "prove", &program, "--public-input", &public, "--input", &words];

@@ -8,7 +8,7 @@
 use crate::memory::{MemoryPlan, NotEnoughMemory, TypeSize};
 use ark_ff::{Field, Zero};
 use hekaton_arith::{Domain, Fr, G1Point, G2Point, Group, MillerLoop, MsmWork, Scalars};
-use hekaton_circuit::prover::{Matrices, Prefix, Wiring};
+use hekaton_circuit::prover::{Matrices, Wiring};
 use hekaton_circuit::{
     CheckError, Execution, ExecutionError, Layout, Masking, MemoryChallenges, PreparedCircuit,
     R1cs, TypeId,
@@ -363,8 +363,11 @@ impl Sample<'_> {
         let ((z, a), (_, b)) =
             (self.witness(first, &r1cs, &values)?, self.witness(first, &r1cs, &values)?);
         let rows = time_rows(&r1cs.matrices, &z);
-        let (committed, kernels) = (Scalars::new(&values).work(), Kernels::of(&r1cs, &z, &size));
-        let commit = |units: &Units| Units::msm(units.g1, committed) + 100.0 * units.g1[0];
+        let committed = Scalars::new(&z[r1cs.layout.committed()]).work();
+        let kernels = Kernels::of(&r1cs, &z, &size);
+        // Where subcircuits commit to more than their slots, they are synthesized in both rounds.
+        let marked = if self.layout.has_buses() { a.min(b) } else { 0.0 };
+        let commit = |units: &Units| marked + Units::msm(units.g1, committed) + 100.0 * units.g1[0];
         let prove = |units: &Units, witness: f64| witness + rows + kernels.seconds(units);
         let Calibration { low, median, high, .. } = self.calibration;
         Ok(TypeEstimate {
@@ -411,14 +414,15 @@ impl Sample<'_> {
             .instance_ids()
             .nth(instance)
             .ok_or_else(|| error(&"the layout has no such instance"))?;
-        // Any challenges that are not poles (zero denominators) cost the same.
-        let memory = MemoryChallenges::new(Fr::from(u128::MAX), Fr::from(u128::MAX - 4));
+        // Any challenges that are not poles (zero denominators) cost the same, if they are full-size.
+        let [g, b, b_t, b_v] = [0, 4, 8, 12].map(|i| Fr::from(u128::MAX - i).square());
+        let memory = MemoryChallenges { g, b, b_t, b_v };
         let slots = &self.wiring.slots[self.wiring.starts()[instance]..][..values.len()];
         let kind = self.layout.type_of(id);
         let start = Clock::start();
         let private = self.execution.private_input(self.layout, id)?;
-        let prefix =
-            Prefix::new(slots, values, &memory).map_err(|_| error(&"the challenges hit a pole"))?;
+        let prefix = self.circuit.prefix(id, slots, values, &memory);
+        let prefix = prefix.map_err(|_| error(&"the challenges hit a pole"))?;
         let masking = self.wiring.masking;
         let z = self.circuit.witness(kind, masking, &prefix, &private, r1cs.variables);
         Ok((z.map_err(|e| error(&e))?, start.elapsed().cpu_seconds))

@@ -68,7 +68,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
     if let Some(family) = &family {
         family.check(&execution)?;
     }
-    let prepared = PreparedCircuit::new(&execution).or_fail(exit::USAGE)?;
+    let prepared = PreparedCircuit::with_input(&execution, &machine.input).or_fail(exit::USAGE)?;
     let (mut object, mut lines) = report(&execution, &run, seconds);
     if command.estimate {
         let engine = LocalEngine::new(command.threads.threads).or_fail(exit::FAILED)?;
