@@ -333,7 +333,7 @@ fn tinyram_takes_the_same_way() {
     fails(1, says, &["vm", "verify", &proof, "--program", &other, "--keys", &keys]);
     let expected = "its keys are for programs for rv32im, and this one is for tinyram; `hekaton vm \
                     setup --isa tinyram` makes keys for it";
-    fails(1, expected, &[&run[..], &["--keys", &f.path("keys")]].concat());
+    fails(4, expected, &[&run[..], &["--keys", &f.path("keys")]].concat());
     let wrong = f.write("wrong.tinyram", b"; TinyRAM V=2.000 W=32 K=16\nhalt\n");
     fails(3, "wrong.tinyram: line 2: 'halt' is not an instruction", &["vm", "run", &wrong]);
 }
