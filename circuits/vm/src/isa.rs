@@ -12,7 +12,7 @@ pub enum Isa {
     /// RV32IM, as compilers make it.
     #[default]
     Rv32im,
-    /// vnTinyRAM with words of 32 bits and 16 registers [BCTV14b].
+    /// vnTinyRAM with words of 32 bits and 16 registers (BCTV14b).
     TinyRam,
 }
 

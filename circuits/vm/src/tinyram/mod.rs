@@ -1,4 +1,4 @@
-//! vnTinyRAM [BCTV14b] with words of 32 bits and 16 registers: the machine of the paper's RAM experiment.
+//! vnTinyRAM (BCTV14b) with words of 32 bits and 16 registers: the machine of the paper's RAM experiment.
 //!
 //! An instruction has two words, the first of which has, from the upper bit, 5 bits of opcode, a bit that says
 //! whether the operand A is an immediate, 4 bits each of ri and rj, and zeros; the second one is A. Programs
