@@ -50,6 +50,9 @@ pub(super) struct Paths {
     subcircuits: usize,
     /// The number of cycles of each.
     cycles: usize,
+    /// What a prover that lies changes in the first access.
+    #[cfg(test)]
+    pub(super) lie: Option<fn(&mut Access)>,
 }
 
 /// The access of a cycle: the word that was there, and the siblings from the leaf up.
@@ -135,7 +138,12 @@ impl Tree {
 impl Paths {
     pub(super) fn new(cycles: usize, rows: usize) -> Self {
         let each = (rows.saturating_sub(OTHERS) / ROWS).max(1).min(cycles);
-        Self { subcircuits: cycles.div_ceil(each), cycles: each }
+        Self {
+            subcircuits: cycles.div_ceil(each),
+            cycles: each,
+            #[cfg(test)]
+            lie: None,
+        }
     }
 
     pub(super) fn subcircuits(&self) -> usize {
@@ -184,6 +192,10 @@ impl Paths {
                 let address = value.into_bigint().0[0] as u32;
                 accesses.push(tree.write(address, value)?);
             }
+        }
+        #[cfg(test)]
+        if let Some(lie) = self.lie {
+            lie(&mut accesses[0]);
         }
         Ok(PathTrace { accesses, cycles: self.cycles })
     }

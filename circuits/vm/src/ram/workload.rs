@@ -36,7 +36,7 @@ pub(super) fn most_cells(cycles: usize) -> usize {
 /// long that it needs a refresh.
 pub(super) fn operations(cycles: usize) -> Result<Vec<u64>, CircuitError> {
     let of = |cycles: usize| -> Result<Vec<u64>, CircuitError> {
-        let run = run(&program(cycles), &input(0), cycles as u64).map_err(|e| e.to_string())?;
+        let run = run(&program(cycles)?, &input(0), cycles as u64)?;
         Ok(Isa::TinyRam.chips().iter().map(|chip| run.count(*chip)).collect())
     };
     let turns = cycles.saturating_sub(OTHERS) / TURN;
@@ -47,7 +47,7 @@ pub(super) fn operations(cycles: usize) -> Result<Vec<u64>, CircuitError> {
 }
 
 /// The program. No instruction depends on the values, so that every run has the same ones.
-pub(super) fn program(cycles: usize) -> Program {
+pub(super) fn program(cycles: usize) -> Result<Program, CircuitError> {
     let turns = cycles.saturating_sub(OTHERS) / TURN;
     let more = "add r9, r9, 1\n".repeat(cycles.saturating_sub(OTHERS) % TURN);
     let text = format!(
@@ -74,6 +74,5 @@ _turn:  mull r1, r1, 1664525
         answer r8
 "
     );
-    // The text above is a program, as the tests of this module show for all numbers of turns.
-    Program::from_tinyram(&text).unwrap_or_else(|_| Program::smallest_tiny())
+    Ok(Program::from_tinyram(&text)?)
 }

@@ -1,9 +1,7 @@
 //! The exhaustive search for forgeries of the chips of TinyRAM, as that of RV32IM.
 
-use super::search::{Given, MODULUS, STEP, WORD, results, signed};
-use crate::chips;
+use super::search::{Given, MODULUS, assert_exact, signed, spare_rows};
 use crate::isa::{Chip, Isa};
-use crate::template::{Asked, Row};
 use crate::word::number;
 use hekaton_circuit::Fr;
 use std::collections::BTreeSet;
@@ -136,15 +134,7 @@ fn wanted(chip: Chip, variant: u8, given: Given) -> BTreeSet<Vec<Option<Fr>>> {
 /// Every chip and every instruction: the rows allow the right result, and no other.
 #[test]
 fn chips_of_tinyram_allow_what_instructions_do() {
-    for chip in *Isa::TinyRam.chips() {
-        let template = chips::template(chip, WORD);
-        for variant in variants(chip) {
-            for given in inputs(chip, *variant) {
-                let found = results(chip, &template, *variant, given, None);
-                assert_eq!(found, wanted(chip, *variant, given), "{chip:?} {variant} {given:?}");
-            }
-        }
-    }
+    assert_exact(Isa::TinyRam, variants, inputs, wanted);
 }
 
 /// Control: without any one of its rows, a chip allows something else, but for rows that the search cannot
@@ -152,28 +142,7 @@ fn chips_of_tinyram_allow_what_instructions_do() {
 /// which is given as a word.
 #[test]
 fn every_row_of_a_chip_of_tinyram_is_needed() {
-    let mut spare = Vec::new();
-    for chip in *Isa::TinyRam.chips() {
-        let template = chips::template(chip, WORD);
-        for (row, (name, kind)) in template.rows.iter().enumerate() {
-            if matches!(kind, Row::Entry { .. } | Row::Ask { table: Asked::Program, .. })
-                || matches!(*name, "gap" | "mem gap")
-            {
-                continue;
-            }
-            let forged = variants(chip).iter().any(|variant| {
-                let inputs = inputs(chip, *variant);
-                let step = if inputs.len() > 100 { STEP } else { 1 };
-                inputs.into_iter().step_by(step).any(|given| {
-                    let found = results(chip, &template, *variant, given, Some(row));
-                    found != wanted(chip, *variant, given)
-                })
-            });
-            if !forged {
-                spare.push((chip, *name));
-            }
-        }
-    }
+    let spare = spare_rows(Isa::TinyRam, variants, inputs, wanted);
     let flags = [Chip::TinyAdd, Chip::TinyMultiply, Chip::TinyDivide, Chip::TinyShift];
     let mut expected: Vec<_> = flags.into_iter().map(|chip| (chip, "variant")).collect();
     expected.extend([Chip::TinyAbove, Chip::TinyGreater].map(|chip| (chip, "variant")));
