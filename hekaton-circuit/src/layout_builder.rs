@@ -113,7 +113,7 @@ impl LayoutBuilder {
     /// bits, named `range-<bits>`.
     pub fn range(&mut self, bits: u32) -> TableId {
         let same = |bus: &BusSpec| match &bus.kind {
-            BusKind::Table(table) => table.bits() == Some(bits),
+            BusKind::Table(table) => table.is_range_of(bits),
             _ => false,
         };
         match self.buses.iter().position(same) {

@@ -100,7 +100,7 @@ impl Counts {
     /// No look-ups.
     pub fn new(layout: &Layout) -> Self {
         let rows = |bus: &BusSpec| match &bus.kind {
-            BusKind::Table(table) => vec![0; table.len()],
+            BusKind::Table(table) => vec![0; table.held()],
             _ => Vec::new(),
         };
         let names = layout.buses.iter().map(|bus| bus.name.clone()).collect();

@@ -128,7 +128,7 @@ impl Subcircuit {
     /// The table of a range.
     pub(crate) fn range_table(&self, bits: u32) -> Option<TableId> {
         let same = |bus: &BusSpec| match &bus.kind {
-            BusKind::Table(table) => table.bits() == Some(bits),
+            BusKind::Table(table) => table.is_range_of(bits),
             _ => false,
         };
         self.buses.iter().position(same).map(|index| TableId(BusId(to_index(index))))

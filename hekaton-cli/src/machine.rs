@@ -273,7 +273,7 @@ impl MachineFamily {
         if opened.manifest.circuit != NAME {
             return Err(wrong(format!("its keys are for circuit '{}'", opened.manifest.circuit)));
         }
-        let Kind { sizes, isa } = kind(&opened.manifest.parameters).map_err(wrong)?;
+        let Kind { sizes, isa, .. } = kind(&opened.manifest.parameters).map_err(wrong)?;
         Ok(Self { path: path.to_owned(), opened, sizes, isa })
     }
 

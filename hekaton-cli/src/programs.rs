@@ -68,7 +68,7 @@ impl Application for Programs {
 }
 
 /// A circuit with all types of the machine, to make and to check families with.
-pub(crate) fn family(Kind { sizes, isa }: Kind, instances: usize) -> OpenFamily {
+pub(crate) fn family(Kind { sizes, isa, .. }: Kind, instances: usize) -> OpenFamily {
     let circuit = OnInput { execution: Execution::of_family(isa, sizes), input: Input::default() };
     OpenFamily { circuit: Box::new(circuit), instances }
 }
@@ -81,6 +81,30 @@ pub(crate) struct Kind {
     /// Left out for RV32IM, as in families from before there was another one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) isa: Isa,
+    /// The version of the machine that the keys are for; 1, where there is none.
+    #[serde(default)]
+    machine: Machine,
+}
+
+impl Kind {
+    /// What keys of this version of the machine are for.
+    pub(crate) fn new(sizes: Sizes, isa: Isa) -> Self {
+        Self { sizes, isa, machine: Machine(MACHINE) }
+    }
+}
+
+/// The version of the machine: of its types, and of what their constraints say.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(transparent)]
+struct Machine(u32);
+
+/// Version 2 has precompiles.
+const MACHINE: u32 = 2;
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self(1)
+    }
 }
 
 fn is_default(isa: &Isa) -> bool {
@@ -89,6 +113,33 @@ fn is_default(isa: &Isa) -> bool {
 
 /// What a family's parameters say.
 pub(crate) fn kind(parameters: &Value) -> Result<Kind, String> {
-    let kind = serde_json::from_value(parameters.clone());
-    kind.map_err(|e| format!("its parameters are not those of the machine: {e}"))
+    let kind: Kind = serde_json::from_value(parameters.clone())
+        .map_err(|e| format!("its parameters are not those of the machine: {e}"))?;
+    match kind.machine.0 {
+        MACHINE => Ok(kind),
+        other => Err(format!("its keys are for version {other} of the machine, not {MACHINE}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Keys of another version of the machine are refused by name, and so is what is no machine at all.
+    #[test]
+    fn keys_are_of_this_version() {
+        let ours = json!(Kind::new(Sizes::SMALL, Isa::TinyRam));
+        assert_eq!(ours, json!({ "rows": 4096, "isa": "tinyram", "machine": 2 }));
+        let found = kind(&ours).unwrap();
+        assert_eq!((found.sizes, found.isa), (Sizes::SMALL, Isa::TinyRam));
+        for (parameters, says) in [
+            (json!({ "rows": 4096 }), "version 1 of the machine, not 2"),
+            (json!({ "rows": 4096, "machine": 3 }), "version 3 of the machine, not 2"),
+            (json!({ "machine": 2 }), "not those of the machine"),
+        ] {
+            let error = kind(&parameters).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
 }

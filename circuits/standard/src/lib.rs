@@ -13,6 +13,7 @@ pub mod keccak;
 pub mod merkle;
 mod message;
 pub mod sha256;
+mod switch;
 
 pub use chain::Chain;
 pub use merkle::Merkle;

@@ -26,6 +26,22 @@ static inline const u8 *private_input(u32 public_words, u32 *length) {
     return (const u8 *)(words + 1);
 }
 
+// Functions of the machine: calls, each in place of thousands of instructions. Pointers are to words, which must not
+// overlap. They return 0 on this machine, and something else on one that does not have them.
+static inline int hekaton_call(u32 number, void *changed, const void *read) {
+    register u32 a0 __asm__("a0") = (u32)changed;
+    register u32 a1 __asm__("a1") = (u32)read;
+    register u32 a7 __asm__("a7") = number;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a1), "r"(a7) : "memory");
+    return (int)a0;
+}
+
+// SHA-256's compression function: changes the state by a block of 64 bytes, as they are in the message.
+static inline int sha256_compress(u32 state[8], const u32 block[16]) { return hekaton_call(1001, state, block); }
+
+// Keccak-f[1600], in place.
+static inline int keccak_f(u64 state[25]) { return hekaton_call(1002, state, 0); }
+
 // Compilers write calls of these even where the program has none.
 __attribute__((used)) void *memcpy(void *to, const void *from, u32 length) {
     u8 *t = to;

@@ -1,17 +1,17 @@
 //! The circuit of a program: opcode chips, registers, memory, boundary and tables.
 
-use crate::chips;
 use crate::input::Input;
-use crate::isa::{CHIPS, Chip, Isa};
+use crate::isa::{Chip, Isa};
 use crate::machine::REFRESH;
-use crate::op::Op;
+use crate::op::{Access, Op};
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
+use crate::precompile::Precompile;
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use crate::rows::Buses;
 use crate::run::{Run, run};
-use crate::tables;
+use crate::sizes::{Sizes, refresh_template, template_of};
+use crate::tables::{self, PrecompileTables};
 use crate::template::Template;
-use crate::word::Word;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
     Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, Table, TypeId,
@@ -19,7 +19,6 @@ use hekaton_circuit::{
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::LazyLock;
 
 /// The maximum number of public words of an input.
 pub const MAX_PUBLIC: usize = 1 << 20;
@@ -30,75 +29,6 @@ const MAX_ROWS: usize = 1 << 28;
 /// The maximum number of operations of all chips, and of refreshes, those that fill up subcircuits
 /// included: cycles are below 2^32.
 const MAX_OPERATIONS: u128 = (1 << 32) - 2;
-
-/// The templates of all chips, and of refreshes.
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let chips = Chip::every().map(|chip| chips::template(chip, Word::RV32));
-    chips.chain([chips::refresh(Word::RV32)]).collect()
-});
-
-/// The template of a chip.
-pub(crate) fn template_of(chip: Chip) -> &'static Template {
-    &TEMPLATES[chip.index()]
-}
-
-/// The template of refreshes.
-pub(crate) fn refresh_template() -> &'static Template {
-    &TEMPLATES[REFRESH]
-}
-
-/// The number of constraints of subcircuits, which all programs of a key family share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sizes {
-    /// The maximum number of constraints of a subcircuit, from 2^12.
-    pub rows: usize,
-}
-
-impl Sizes {
-    /// For tests: 2^12.
-    pub const SMALL: Self = Self { rows: 1 << 12 };
-    /// 2^17: 7,281 ADDI instructions in one subcircuit.
-    pub const LARGE: Self = Self { rows: 1 << 17 };
-
-    /// The number of items of a type with `slots` slots and `more` further rows, masks included.
-    fn fit(self, rows_of_item: usize, slots: usize, more: usize) -> usize {
-        self.rows.saturating_sub(1 + slots + 2 + more) / rows_of_item
-    }
-
-    /// The number of instructions in a subcircuit of a chip.
-    pub fn ops(self, chip: Chip) -> usize {
-        self.fit(template_of(chip).constraints(), 0, 0)
-    }
-
-    pub(crate) fn refreshes(self) -> usize {
-        self.fit(refresh_template().constraints(), 0, 0)
-    }
-
-    pub(crate) fn image(self) -> usize {
-        self.fit(3, 0, 0)
-    }
-
-    pub(crate) fn zero(self) -> usize {
-        self.fit(5, 2, 2)
-    }
-
-    pub(crate) fn input(self) -> usize {
-        self.fit(6, 0, 0)
-    }
-
-    /// The rows of a table in one subcircuit.
-    fn table(self) -> usize {
-        self.fit(1, 0, 0)
-    }
-
-    /// The number of constraints of all operations of a run, without those that fill up subcircuits:
-    /// what remains are tables and the words of memory.
-    pub fn constraints_of(self, run: &Run) -> u64 {
-        let rows = |template: &Template, count: u64| template.constraints() as u64 * count;
-        let chips = Chip::every().map(|chip| rows(template_of(chip), run.count(chip)));
-        chips.sum::<u64>() + rows(refresh_template(), run.refreshes())
-    }
-}
 
 /// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
 /// says: any counts prove the same statement about the program.
@@ -134,7 +64,7 @@ impl Counts {
 impl Counts {
     /// The counts of all types, by name.
     pub fn by_name(&self, isa: Isa) -> impl Iterator<Item = (&'static str, usize)> {
-        let chips = isa.chips().map(Chip::name).into_iter().zip(self.chips.clone());
+        let chips = names_of_chips(isa).zip(self.chips.clone());
         let others = [("refresh", self.refresh), ("zero", self.zero), ("input", self.input)];
         chips.chain(others)
     }
@@ -142,7 +72,7 @@ impl Counts {
     /// Raises the number of subcircuits of a kind. Returns false if there is no such kind.
     pub fn raise(&mut self, isa: Isa, name: &str, least: usize) -> bool {
         let Self { chips, refresh, zero, input } = self;
-        let names = isa.chips().map(Chip::name).into_iter().chain(["refresh", "zero", "input"]);
+        let names = names_of_chips(isa).chain(["refresh", "zero", "input"]);
         let counts = chips.iter_mut().chain([refresh, zero, input]);
         let found = names.zip(counts).find(|(kind, _)| *kind == name);
         found.map(|(_, count)| *count = (*count).max(least)).is_some()
@@ -157,6 +87,10 @@ impl Counts {
         chips.iter_mut().chain([refresh]).for_each(|count| *count = (*count).max(1));
         self
     }
+}
+
+fn names_of_chips(isa: Isa) -> impl Iterator<Item = &'static str> {
+    isa.chips().iter().map(|chip| chip.name())
 }
 
 /// The first word behind the image, cells that fill up its last subcircuit included.
@@ -225,6 +159,8 @@ enum Values {
     Cells(Cells),
     /// Beginning and end.
     Boundary(BoundaryValues),
+    /// The operations of a precompile, and the accesses of each.
+    Calls(Vec<Op>, Vec<Vec<Access>>),
 }
 
 impl Plan {
@@ -247,7 +183,7 @@ impl Execution {
             Isa::Rv32im => (Program::smallest(), 1),
             Isa::TinyRam => (Program::smallest_tiny(), 0),
         };
-        let counts = Counts { chips: vec![1; CHIPS], refresh: 1, zero: 1, input };
+        let counts = Counts { chips: vec![1; isa.chips().len()], refresh: 1, zero: 1, input };
         Self { program, sizes, counts, public_words: 1, max_cycles: 0 }
     }
 
@@ -258,11 +194,22 @@ impl Execution {
         let ranges = tables::RANGES.iter().map(|bits| of_table(1 << bits));
         let program_rows = program.code().map(|(_, decoded)| decoded.rows_count()).sum::<usize>();
         let tables = [tables::LOGIC_ROWS, tables::POWERS_ROWS, program_rows].map(of_table);
+        let used = Precompile::ALL.into_iter().filter(|precompile| self.uses(*precompile));
+        let of_precompiles =
+            used.flat_map(|precompile| tables::rows_of(precompile, *sizes)).map(of_table);
         let cells =
             [program.image.len().div_ceil(sizes.image().max(1)), public_words.div_ceil(PUBLIC)];
         let counts = counts.by_name(program.isa()).map(|(_, count)| count);
         // And the boundary.
-        counts.chain(ranges).chain(tables).chain(cells).fold(1, usize::saturating_add)
+        let tables = ranges.chain(tables).chain(of_precompiles);
+        counts.chain(tables).chain(cells).fold(1, usize::saturating_add)
+    }
+
+    /// Whether there are subcircuits of a precompile, which ask its tables.
+    fn uses(&self, precompile: Precompile) -> bool {
+        let chip = precompile.chip();
+        let count = self.counts.chips.get(chip.place()).copied().unwrap_or_default();
+        self.program.isa() == chip.isa() && count > 0
     }
 
     /// The first word of the private input.
@@ -279,7 +226,7 @@ impl Execution {
         if *public_words > MAX_PUBLIC {
             return Err(format!("{public_words} public words, at most 2^20").into());
         }
-        if counts.chips.len() != CHIPS || counts.zero == 0 {
+        if counts.chips.len() != program.isa().chips().len() || counts.zero == 0 {
             return Err("counts: one for each chip, and at least one of zero memory".into());
         }
         let has_input = program.isa() == Isa::Rv32im;
@@ -327,7 +274,10 @@ impl Execution {
         let program = self.program.code().flat_map(|(pc, decoded)| decoded.rows(pc));
         let program = Table::pairs(program.map(|[key, value]| (key, value)));
         let program = layout.table("program", program.rows_in_each_subcircuit(rows));
-        Buses { state, registers, memory, logic, powers, program }
+        let has_calls = self.program.isa() == Isa::Rv32im;
+        let precompiles =
+            has_calls.then(|| PrecompileTables::new(layout, self.sizes, |which| self.uses(which)));
+        Buses { state, registers, memory, logic, powers, program, precompiles }
     }
 }
 
@@ -353,7 +303,7 @@ impl Circuit for Execution {
             groups.push((kind, part, first..first + count));
             (kind, instances)
         };
-        for chip in *program.isa().chips() {
+        for chip in program.isa().chips().iter().copied() {
             add(layout, chip.name(), 0, Part::Chip(chip), counts.chips[chip.place()]);
         }
         add(layout, "refresh", 0, Part::Refresh, counts.refresh);
@@ -462,7 +412,7 @@ impl Circuit for Execution {
         let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
         let ops = |class: usize, size: usize| {
             let range = (number * size) as u64..((number + 1) * size) as u64;
-            run.ops(&self.program, class, range).map(Values::Ops).map_err(|e| e.to_string())
+            run.calls(&self.program, class, range).map_err(|e| e.to_string())
         };
         let cells = |words: Vec<u32>| Values::Cells(Cells::of(run, words));
         let range = |start: u64, size: usize| -> Vec<u32> {
@@ -471,8 +421,13 @@ impl Circuit for Execution {
             (start..).take(size).collect()
         };
         Ok(Private(match part {
-            Part::Chip(chip) => ops(chip.index(), self.sizes.ops(chip))?,
-            Part::Refresh => ops(REFRESH, self.sizes.refreshes())?,
+            Part::Chip(chip) => {
+                match (Precompile::of(chip), ops(chip.index(), self.sizes.ops(chip))?) {
+                    (Some(_), (ops, accesses)) => Values::Calls(ops, accesses),
+                    (None, (ops, _)) => Values::Ops(ops),
+                }
+            }
+            Part::Refresh => Values::Ops(ops(REFRESH, self.sizes.refreshes())?.0),
             Part::Image => cells(range(self.program.base.into(), self.sizes.image())),
             Part::Zero => {
                 let size = self.sizes.zero();
@@ -497,7 +452,10 @@ impl Circuit for Execution {
         };
         let (sizes, buses) = (self.sizes, &plan.buses);
         match part {
-            Part::Chip(chip) => ops(subcircuit, buses, template_of(chip), sizes.ops(chip), private),
+            Part::Chip(chip) => match Precompile::of(chip) {
+                Some(precompile) => calls(subcircuit, buses, precompile, sizes.ops(chip), private),
+                None => ops(subcircuit, buses, template_of(chip), sizes.ops(chip), private),
+            },
             Part::Refresh => ops(subcircuit, buses, refresh_template(), sizes.refreshes(), private),
             Part::Image => crate::parts::image(subcircuit, buses, sizes.image(), cells),
             Part::Zero => crate::parts::zero(subcircuit, buses, sizes.zero(), cells),
@@ -529,7 +487,30 @@ fn ops(
     let nothing = Op::default();
     for number in 0..count {
         let op = given.map(|list| list.get(number).unwrap_or(&nothing));
-        template.synthesize(subcircuit, buses, op)?;
+        template.synthesize(subcircuit, buses, op.map(|op| (op, &[][..])))?;
+    }
+    Ok(())
+}
+
+/// [`ops`] of a precompile.
+fn calls(
+    subcircuit: &Subcircuit,
+    buses: &Buses,
+    precompile: Precompile,
+    count: usize,
+    private: Option<&Private>,
+) -> Result<(), SynthesisError> {
+    let given = match private {
+        Some(Private(Values::Calls(list, accesses))) => Some((list, accesses)),
+        _ => None,
+    };
+    let nothing = Op::default();
+    for number in 0..count {
+        let op = given.map(|(list, accesses)| {
+            let op = list.get(number).unwrap_or(&nothing);
+            (op, accesses.get(number).map_or(&[][..], Vec::as_slice))
+        });
+        precompile.synthesize(subcircuit, buses, op)?;
     }
     Ok(())
 }

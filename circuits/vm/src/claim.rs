@@ -1,9 +1,10 @@
 //! What a proof says, and the file that has both.
 
-use crate::circuit::{Counts, Execution, Sizes};
-use crate::isa::{CHIPS, Isa};
+use crate::circuit::{Counts, Execution};
+use crate::isa::Isa;
 use crate::program::{OUTPUT_WORDS, Program};
 use crate::run::Run;
+use crate::sizes::Sizes;
 use hekaton_circuit::Fr;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: &[u8; 8] = b"HEKATNVM";
 
 /// The version of the format.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// What a proof says: that this program exits with this code and this output. The public input is not
 /// among it: verifiers know what they asked about.
@@ -111,7 +112,8 @@ impl Claim {
         let (claim, proof) = rest.split_at_checked(length).ok_or_else(ends)?;
         let read: Self = postcard::from_bytes(claim)
             .map_err(|e| ClaimError::Damaged(format!("what it says is not readable: {e}")))?;
-        let is_usual = read.encode() == claim && read.counts.chips.len() == CHIPS;
+        let chips = read.isa().chips().len();
+        let is_usual = read.encode() == claim && read.counts.chips.len() == chips;
         match is_usual {
             true => Ok((read, proof)),
             false => Err(ClaimError::Damaged("what it says is not written as usual".into())),

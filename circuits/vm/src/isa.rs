@@ -16,12 +16,9 @@ pub enum Isa {
     TinyRam,
 }
 
-/// The number of chips of an instruction set.
-pub(crate) const CHIPS: usize = 20;
-
 impl Isa {
     /// The chips, in the order of their numbers.
-    pub fn chips(self) -> &'static [Chip; CHIPS] {
+    pub fn chips(self) -> &'static [Chip] {
         match self {
             Self::Rv32im => &Chip::RV32IM,
             Self::TinyRam => &Chip::TINYRAM,
@@ -90,6 +87,10 @@ pub enum Chip {
     MultiplyHigh,
     /// DIV, DIVU, REM and REMU.
     Divide,
+    /// ECALL for the compression function of SHA-256.
+    Sha256,
+    /// ECALL for Keccak-f\[1600\].
+    Keccak,
     /// mov of an immediate.
     TinyMoveImm,
     /// mov of a register.
@@ -132,8 +133,9 @@ pub enum Chip {
     TinyRead,
 }
 
-/// The chip number of ECALL and of answer, which end a program and belong to the boundary.
-pub(crate) const EXIT: u8 = 21;
+/// The chip number of ECALL with `exit` and of answer, which end a program and belong to the boundary. It is
+/// more than that of any chip.
+pub(crate) const EXIT: u8 = 31;
 
 /// The register that writes to x0 go to.
 pub(crate) const SINK: u8 = 32;
@@ -148,7 +150,7 @@ pub(crate) const RS2: u32 = 100;
 pub(crate) const RD: u32 = 160;
 
 impl Chip {
-    const RV32IM: [Self; CHIPS] = [
+    const RV32IM: [Self; 22] = [
         Self::Li,
         Self::AddImm,
         Self::Add,
@@ -169,9 +171,11 @@ impl Chip {
         Self::Multiply,
         Self::MultiplyHigh,
         Self::Divide,
+        Self::Sha256,
+        Self::Keccak,
     ];
 
-    const TINYRAM: [Self; CHIPS] = [
+    const TINYRAM: [Self; 20] = [
         Self::TinyMoveImm,
         Self::TinyMove,
         Self::TinyMoveIf,
@@ -194,14 +198,20 @@ impl Chip {
         Self::TinyRead,
     ];
 
+    /// The chips of RV32IM that an ECALL may mean.
+    pub(crate) const PRECOMPILES: [Self; 2] = [Self::Sha256, Self::Keccak];
+
     /// The chips of all instruction sets.
     pub fn every() -> impl Iterator<Item = Self> {
         Self::RV32IM.into_iter().chain(Self::TINYRAM)
     }
 
+    /// The number of chips of all instruction sets.
+    pub(crate) const COUNT: usize = Self::RV32IM.len() + Self::TINYRAM.len();
+
     /// The instruction set that the chip is of.
     pub fn isa(self) -> Isa {
-        match self.index() < CHIPS {
+        match self.index() < Self::RV32IM.len() {
             true => Isa::Rv32im,
             false => Isa::TinyRam,
         }
@@ -230,6 +240,8 @@ impl Chip {
             Self::Multiply => "mul",
             Self::MultiplyHigh => "mulh",
             Self::Divide => "div",
+            Self::Sha256 => "sha256",
+            Self::Keccak => "keccak",
             Self::TinyMoveImm => "mov-imm",
             Self::TinyMove => "mov",
             Self::TinyMoveIf => "cmov",
@@ -261,11 +273,14 @@ impl Chip {
 
     /// The place of the chip among those of its instruction set.
     pub(crate) fn place(self) -> usize {
-        self.index() % CHIPS
+        match self.isa() {
+            Isa::Rv32im => self.index(),
+            Isa::TinyRam => self.index() - Self::RV32IM.len(),
+        }
     }
 
     /// The number of the chip in the rows of programs, from 1: a table has the rows of one program.
-    #[allow(clippy::cast_possible_truncation, reason = "at most 20")]
+    #[allow(clippy::cast_possible_truncation, reason = "at most 22")]
     pub(crate) fn number(self) -> u8 {
         self.place() as u8 + 1
     }
@@ -290,8 +305,8 @@ pub(crate) enum Decoded {
     /// A branch, with the immediate `[not taken by the chip's condition, taken]`: where the program goes
     /// on if the condition of the chip is 0 and if it is 1. `None` where that place is misaligned.
     Branch(Instruction, [Option<u32>; 2]),
-    /// ECALL.
-    Exit,
+    /// ECALL, which does what the number of the call says: exit, or a precompile.
+    Call,
     /// answer: the register and the immediate whose sum is the exit code.
     Answer(u8, u32),
     /// Nothing that the instruction set has.
@@ -324,7 +339,8 @@ impl Decoded {
     /// The number of rows in the program table.
     pub(crate) fn rows_count(&self) -> usize {
         match self {
-            Self::One(_) | Self::Exit | Self::Answer(..) => 1,
+            Self::One(_) | Self::Answer(..) => 1,
+            Self::Call => 1 + Chip::PRECOMPILES.len(),
             Self::Branch(_, outcomes) => outcomes.iter().flatten().count(),
             Self::Illegal => 0,
         }
@@ -339,7 +355,12 @@ impl Decoded {
                 .filter_map(|(variant, imm)| Some((variant, (*imm)?)))
                 .map(|(variant, imm)| Instruction { variant, imm, ..*instruction }.row(pc))
                 .collect(),
-            Self::Exit => vec![[key_of(pc, 8 * EXIT), Fr::from(0u64)]],
+            // Which one of these it is follows from the register that the subcircuits of each of them read.
+            Self::Call => {
+                let chips = Chip::PRECOMPILES.map(Chip::number);
+                let row = |number: u8| [key_of(pc, 8 * number), Fr::from(0u64)];
+                [EXIT].into_iter().chain(chips).map(row).collect()
+            }
             Self::Answer(register, imm) => {
                 let key = key_of(pc, 8 * EXIT) + Fr::from(*register) * power(RS2);
                 vec![[key, Fr::from(*imm)]]
@@ -438,7 +459,7 @@ pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
             one(chip, variant, [0, rs1, rs2], imm)
         }
         (0x0f, 0, _) => one(Li, 0, [SINK.into(), 0, 0], 0),
-        (0x73, _, _) if word == 0x73 => Decoded::Exit,
+        (0x73, _, _) if word == 0x73 => Decoded::Call,
         _ => Decoded::Illegal,
     }
 }

@@ -16,22 +16,26 @@
 //! | [`INPUT`] | public words, then the number of the private bytes, then these |
 //! | [`OUTPUT`] | [`OUTPUT_WORDS`] words, public |
 //!
-//! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux.
+//! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux. Other calls are hash functions
+//! (spec: machine#precompiles).
 
 mod chips;
 mod circuit;
 mod claim;
 mod form;
+mod hashes;
 mod input;
 mod isa;
 mod machine;
 mod memory;
 mod op;
 mod parts;
+mod precompile;
 mod program;
 mod ram;
 mod rows;
 mod run;
+mod sizes;
 mod tables;
 mod template;
 #[cfg(test)]
@@ -39,7 +43,7 @@ mod tests;
 mod tinyram;
 mod word;
 
-pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private, Sizes};
+pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use input::Input;
 pub use isa::{Chip, Isa};
@@ -47,4 +51,5 @@ pub use machine::{RunError, Trap, TrapReason};
 pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError, Summary};
 pub use ram::{Ram, RamParameters, RamPlan, RamPrivate, RamTrace};
 pub use run::{Run, run};
+pub use sizes::Sizes;
 pub use tinyram::AssemblyError;

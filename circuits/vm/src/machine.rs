@@ -1,9 +1,10 @@
 //! The executor: one instruction after the other, with what each chip must prove of it.
 
 use crate::input::Input;
-use crate::isa::{self, CHIPS, Chip, Decoded, Instruction, Isa, SINK};
+use crate::isa::{self, Chip, Decoded, Instruction, Isa, SINK};
 use crate::memory::Memory;
-use crate::op::Op;
+use crate::op::{Access, Op};
+use crate::precompile::{Call, Precompile};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 /// The largest number of registers of an instruction set; of RV32IM, the one that writes to x0 go to included.
 pub(crate) const REGISTERS: usize = 33;
 
-/// The registers that an ECALL reads: the exit code, and the number of the call.
+/// The registers that an ECALL reads: the exit code or a pointer, another pointer, and the number of the call.
 pub(crate) const A0: u8 = 10;
+pub(crate) const A1: u8 = 11;
 pub(crate) const A7: u8 = 17;
 
 /// The number of the system call `exit`, as on Linux.
@@ -50,9 +52,24 @@ pub enum TrapReason {
     /// An access to an address where there is no memory.
     #[error("access at {0:#x}, where there is no memory")]
     Unmapped(u32),
-    /// A system call other than exit.
-    #[error("system call {0}: there is only exit, which is 93 in a7")]
+    /// A system call that the machine does not have.
+    #[error(
+        "system call {0}: there are only exit (93 in a7), the compression of SHA-256 (1001) and \
+         Keccak-f (1002)"
+    )]
     UnknownCall(u32),
+    /// The words at the two pointers of a system call have some in common.
+    #[error(
+        "the words that system call {call} changes, at {changed:#x}, and those it reads, at {read:#x}, overlap"
+    )]
+    Overlap {
+        /// The number of the call.
+        call: u32,
+        /// The address in a0.
+        changed: u32,
+        /// The address in a1.
+        read: u32,
+    },
     /// The program has not ended.
     #[error("the program has not ended after {0} cycles")]
     TooLong(u64),
@@ -104,15 +121,20 @@ pub(crate) struct Exit {
 }
 
 /// The classes of operations: the chips of all instruction sets, and refreshes.
-pub(crate) const CLASSES: usize = 2 * CHIPS + 1;
+pub(crate) const CLASSES: usize = Chip::COUNT + 1;
 
 /// The class of refreshes.
-pub(crate) const REFRESH: usize = 2 * CHIPS;
+pub(crate) const REFRESH: usize = Chip::COUNT;
 
 /// What a run is recorded with.
 pub(crate) trait Recorder {
     /// Called with each operation, by its class.
     fn op(&mut self, class: usize, op: Op);
+
+    /// Called with each operation of a precompile, and its accesses.
+    fn call(&mut self, class: usize, op: Op, _: Vec<Access>) {
+        self.op(class, op);
+    }
 }
 
 /// A register, with the tick of the last access to it; 0 is the beginning.
@@ -226,7 +248,7 @@ impl<'a> Machine<'a> {
                 Some(Decoded::Illegal) => {
                     Err(TrapReason::Illegal(self.program.word(pc).unwrap_or(0)))
                 }
-                Some(Decoded::Exit) => {
+                Some(Decoded::Call) => {
                     let call = self.state.registers[A7 as usize].value;
                     if call == SYS_EXIT {
                         let code = self.state.registers[A0 as usize].value;
@@ -234,7 +256,10 @@ impl<'a> Machine<'a> {
                             [(A0, 0), (A7, 1)].map(|(r, at)| self.touch(r, cycle, at, recorder));
                         return Ok(Some(Exit { cycle, pc, code, gaps, operand: (0, 0) }));
                     }
-                    Err(TrapReason::UnknownCall(call))
+                    match Precompile::of_call(call) {
+                        Some(precompile) => self.call(precompile, pc, cycle, recorder),
+                        None => Err(TrapReason::UnknownCall(call)),
+                    }
                 }
             };
             match stepped {
@@ -346,6 +371,61 @@ impl<'a> Machine<'a> {
         }
         recorder.op(chip.index(), op);
         Ok(next)
+    }
+
+    /// Executes an ECALL for a precompile, and returns the next pc.
+    #[cold]
+    fn call(
+        &mut self,
+        precompile: Precompile,
+        pc: u32,
+        cycle: u64,
+        recorder: &mut impl Recorder,
+    ) -> Result<u32, TrapReason> {
+        let Call { number, changed, read } = precompile.call();
+        let [x, y] = [A0, A1].map(|register| self.state.registers[register as usize].value);
+        // Everything that may trap comes before the first access.
+        let mut places = Vec::with_capacity(changed + read);
+        for (address, count) in [(x, changed), (y, read)] {
+            if count > 0 && !address.is_multiple_of(4) {
+                return Err(TrapReason::MisalignedAccess { address, size: 4 });
+            }
+            for word in (address / 4..).take(count) {
+                if !self.is_mapped(word) {
+                    return Err(TrapReason::Unmapped(word.saturating_mul(4)));
+                }
+                places.push(word);
+            }
+        }
+        let (first, second) = places.split_at(changed);
+        if second.iter().any(|word| first.contains(word)) {
+            return Err(TrapReason::Overlap { call: number, changed: x, read: y });
+        }
+        let mut op = Op { enabled: true, time: cycle, pc, x, ..Op::default() };
+        let mut accesses = Vec::with_capacity(places.len());
+        #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
+        let now = cycle as u32;
+        for word in &places {
+            let cell = self.memory.cell(*word);
+            let gap = now - cell.time - 1;
+            cell.time = now;
+            accesses.push(Access { before: cell.value, after: cell.value, gap });
+        }
+        let given: Vec<u32> = accesses.iter().map(|access| access.before).collect();
+        let made = precompile.compute(&given);
+        for ((word, access), made) in places.iter().zip(&mut accesses).zip(made) {
+            access.after = made;
+            self.memory.cell(*word).value = made;
+        }
+        op.gaps[0] = self.touch(A0, cycle, 0, recorder);
+        self.state.registers[A0 as usize].value = 0;
+        if read > 0 {
+            op.y = y;
+            op.gaps[1] = self.touch(A1, cycle, 1, recorder);
+        }
+        op.gaps[2] = self.touch(A7, cycle, 2, recorder);
+        recorder.call(precompile.chip().index(), op, accesses);
+        Ok(pc.wrapping_add(4))
     }
 
     /// Accesses the word that an operation's address is in.

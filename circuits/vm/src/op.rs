@@ -30,6 +30,16 @@ pub(crate) struct Op {
     pub(crate) word_gap: u32,
 }
 
+/// One word of memory that a precompile accesses. The default is what fills up a subcircuit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Access {
+    /// What the word had before, and what it has after.
+    pub(crate) before: u32,
+    pub(crate) after: u32,
+    /// How many cycles ago, less one, it was accessed.
+    pub(crate) gap: u32,
+}
+
 /// A bit of an operation: what the flag was before it.
 pub(crate) const FLAG: u8 = 1;
 

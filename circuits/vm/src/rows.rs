@@ -1,7 +1,8 @@
 //! From templates to the rows of a subcircuit.
 
 use crate::form::Form;
-use crate::op::Op;
+use crate::op::{Access, Op};
+use crate::tables::PrecompileTables;
 use crate::template::{Asked, Row, Taken, Template};
 use ark_ff::One;
 use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
@@ -19,6 +20,16 @@ pub(crate) struct Buses {
     pub(crate) logic: TableId,
     pub(crate) powers: TableId,
     pub(crate) program: TableId,
+    /// Of RV32IM.
+    pub(crate) precompiles: Option<PrecompileTables>,
+}
+
+/// An operation in a subcircuit, as far as a precompile goes on with it.
+pub(crate) struct Placed {
+    pub(crate) enable: Bit,
+    /// The words that the precompile is given, and those that it makes.
+    pub(crate) given: Vec<FpVar<Fr>>,
+    pub(crate) made: Vec<FpVar<Fr>>,
 }
 
 impl Buses {
@@ -77,9 +88,9 @@ impl Template {
         &self,
         subcircuit: &Subcircuit,
         buses: &Buses,
-        op: Option<&Op>,
-    ) -> Result<(), SynthesisError> {
-        let values = op.map(|op| self.values(op));
+        op: Option<(&Op, &[Access])>,
+    ) -> Result<Placed, SynthesisError> {
+        let values = op.map(|(op, accesses)| self.values(op, accesses));
         let missing = SynthesisError::AssignmentMissing;
         let of = |local: usize| values.as_ref().map(|values| values[local]).ok_or(missing);
         // Variable 0 is the enable bit.
@@ -95,7 +106,11 @@ impl Template {
         for (_, row) in &self.rows {
             local.add(row, buses, &enable)?;
         }
-        Ok(())
+        let words = |list: &[usize]| -> Result<Vec<_>, _> {
+            list.iter().map(|word| local.form(&Form::variable(*word))).collect()
+        };
+        let (given, made) = (words(&self.given)?, words(&self.made)?);
+        Ok(Placed { given, made, enable })
     }
 }
 

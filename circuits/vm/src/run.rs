@@ -6,7 +6,7 @@ use crate::machine::{
     CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State, TrapReason,
 };
 use crate::memory::{Memory, Snapshot, pages_of};
-use crate::op::Op;
+use crate::op::{Access, Op};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Run {
     pub(crate) zero_cells: Vec<u32>,
     /// What a prover that lies says instead.
     #[cfg(test)]
-    pub(crate) forged: Option<Vec<Vec<Op>>>,
+    pub(crate) forged: Option<All>,
 }
 
 /// Runs a program on an input, for at most `max_cycles`.
@@ -146,6 +146,7 @@ struct Select {
     /// The number of the next operation of the class.
     next: u64,
     ops: Vec<Op>,
+    accesses: Vec<Vec<Access>>,
 }
 
 impl Recorder for Select {
@@ -158,15 +159,40 @@ impl Recorder for Select {
             self.next += 1;
         }
     }
+
+    fn call(&mut self, class: usize, op: Op, accesses: Vec<Access>) {
+        if class == self.class && self.range.contains(&self.next) {
+            self.accesses.push(accesses);
+        }
+        self.op(class, op);
+    }
 }
 
 /// Keeps everything.
-pub(crate) struct All(pub(crate) Vec<Vec<Op>>);
+#[derive(Clone, Debug)]
+pub(crate) struct All {
+    /// By class.
+    pub(crate) ops: Vec<Vec<Op>>,
+    /// Of the operations of precompiles, also by class.
+    pub(crate) accesses: Vec<Vec<Vec<Access>>>,
+}
+
+impl All {
+    /// Room for as many operations of each class.
+    pub(crate) fn with_room(counts: [usize; CLASSES]) -> Self {
+        Self { ops: counts.map(Vec::with_capacity).into(), accesses: vec![Vec::new(); CLASSES] }
+    }
+}
 
 impl Recorder for All {
     #[inline]
     fn op(&mut self, class: usize, op: Op) {
-        self.0[class].push(op);
+        self.ops[class].push(op);
+    }
+
+    fn call(&mut self, class: usize, op: Op, accesses: Vec<Access>) {
+        self.accesses[class].push(accesses);
+        self.op(class, op);
     }
 }
 
@@ -216,33 +242,34 @@ impl Run {
     /// If the program is not the one that ran.
     pub fn replay(&self, program: &Program) -> Result<u64, RunError> {
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
-        let mut all = All(self.totals.0.map(|count| Vec::with_capacity(count as usize)).into());
+        let mut all = All::with_room(self.totals.0.map(|count| count as usize));
         for part in self.parts() {
             self.machine(program, &part).run(part.end, &mut all)?;
         }
-        Ok(all.0.iter().map(|ops| ops.len() as u64).sum())
+        Ok(all.ops.iter().map(|ops| ops.len() as u64).sum())
     }
 
     /// The operations of a class with their numbers in a range, as far as there are any, from replays of
-    /// the parts of the run that have some of them.
+    /// the parts of the run that have some of them; and of precompiles the accesses of each.
     ///
     /// # Errors
     /// If the program is not the one that ran.
-    pub(crate) fn ops(
+    pub(crate) fn calls(
         &self,
         program: &Program,
         class: usize,
         range: Range<u64>,
-    ) -> Result<Vec<Op>, RunError> {
+    ) -> Result<(Vec<Op>, Vec<Vec<Access>>), RunError> {
         #[cfg(test)]
-        if let Some(forged) = &self.forged {
-            let ops = forged[class].iter().zip(0u64..);
-            return Ok(ops.filter(|(_, at)| range.contains(at)).map(|(op, _)| *op).collect());
+        if let Some(All { ops, accesses }) = &self.forged {
+            let ops = ops[class].iter().zip(0u64..).filter(|(_, at)| range.contains(at));
+            let calls = accesses[class].iter().zip(0u64..).filter(|(_, at)| range.contains(at));
+            return Ok((ops.map(|(op, _)| *op).collect(), calls.map(|(c, _)| c.clone()).collect()));
         }
         let there = range.start.min(self.totals.0[class])..range.end.min(self.totals.0[class]);
         #[allow(clippy::cast_possible_truncation, reason = "cycles are below 2^32")]
         let ops = Vec::with_capacity(there.end.saturating_sub(there.start) as usize);
-        let mut select = Select { class, range, next: 0, ops };
+        let mut select = Select { class, range, next: 0, ops, accesses: Vec::new() };
         for part in self.parts() {
             let [from, to] = [part.from.totals, part.totals].map(|totals| totals.0[class]);
             if to <= select.range.start.max(from) || from >= select.range.end {
@@ -257,7 +284,18 @@ impl Run {
                 }
             }
         }
-        Ok(select.ops)
+        Ok((select.ops, select.accesses))
+    }
+
+    /// [`calls`](Self::calls), without accesses.
+    #[cfg(test)]
+    pub(crate) fn ops(
+        &self,
+        program: &Program,
+        class: usize,
+        range: Range<u64>,
+    ) -> Result<Vec<Op>, RunError> {
+        Ok(self.calls(program, class, range)?.0)
     }
 
     /// The parts of the run, from each checkpoint to the next one.

@@ -1,7 +1,10 @@
 //! The tables that do not depend on the program.
 
+use crate::precompile::Precompile;
+use crate::sizes::Sizes;
 use crate::word::{Word, power};
-use hekaton_circuit::{Fr, Table};
+use hekaton_circuit::{Fr, LayoutBuilder, Table};
+use hekaton_standard::{keccak, sha256};
 
 /// The ranges, in bits.
 pub(crate) const RANGES: [u32; 5] = [16, 15, 14, 8, 7];
@@ -31,4 +34,41 @@ pub(crate) fn powers_rows(word: Word) -> Vec<[Fr; 2]> {
     let left = amounts().map(|sh| [Fr::from(sh), power(sh)]);
     let right = amounts().map(|sh| [Fr::from(sh) + power(40), power(word.0 - sh)]);
     left.chain(right).collect()
+}
+
+/// The tables of all precompiles.
+#[derive(Clone, Debug)]
+pub(crate) struct PrecompileTables {
+    pub(crate) sha256: sha256::Tables,
+    pub(crate) keccak: keccak::Tables,
+}
+
+impl PrecompileTables {
+    /// Adds the tables to a layout; of precompiles that are not used, without their rows. TinyRAM has none.
+    pub(crate) fn new(
+        layout: &mut LayoutBuilder,
+        sizes: Sizes,
+        is_used: impl Fn(Precompile) -> bool,
+    ) -> Self {
+        let mut table = |precompile, name: &str, table: Table| {
+            let table = table.rows_per_subcircuit(sizes.table());
+            layout.table(name, if is_used(precompile) { table } else { table.left_out() })
+        };
+        Self {
+            sha256: sha256::Tables::new(sizes.sha256_pieces(), |name, rows| {
+                table(Precompile::Sha256, name, rows)
+            }),
+            keccak: keccak::Tables::with_words(sizes.keccak_pieces(), |name, rows| {
+                table(Precompile::Keccak, name, rows)
+            }),
+        }
+    }
+}
+
+/// The number of rows of each of the tables of a precompile.
+pub(crate) fn rows_of(precompile: Precompile, sizes: Sizes) -> Vec<usize> {
+    match precompile {
+        Precompile::Sha256 => sha256::Tables::rows(sizes.sha256_pieces()),
+        Precompile::Keccak => keccak::Tables::rows_with_words(sizes.keccak_pieces()),
+    }
 }

@@ -2,7 +2,7 @@
 //! search them for forgeries.
 
 use crate::form::{Form, constant};
-use crate::op::Op;
+use crate::op::{Access, Op};
 use crate::word::{Word, number, power};
 use ark_ff::{Field, One};
 use hekaton_circuit::Fr;
@@ -34,11 +34,16 @@ pub(crate) enum Taken {
 /// A value of an operation, which is an integer.
 pub(crate) type OfOp = fn(&Op) -> i128;
 
+/// A value of an access of a precompile, which is an integer.
+pub(crate) type OfAccess = fn(&Access) -> i128;
+
 /// Where the value of a variable comes from.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// The operation; the variable is committed.
     Op(OfOp),
+    /// The access with this number; committed, too.
+    Access(usize, OfAccess),
     /// The inverse of a difference, or zero; committed, too.
     Inverse(OfOp),
     /// Two forms, whose product it is; committed if an entry or a look-up contains it.
@@ -73,6 +78,9 @@ pub(crate) struct Template {
     pub(crate) word: Word,
     pub(crate) variables: Vec<Variable>,
     pub(crate) rows: Vec<(&'static str, Row)>,
+    /// Of a precompile, the variables of the words that it is given, and of those that it makes.
+    pub(crate) given: Vec<usize>,
+    pub(crate) made: Vec<usize>,
 }
 
 impl Template {
@@ -92,11 +100,13 @@ impl Template {
     }
 
     /// The values of all variables.
-    pub(crate) fn values(&self, op: &Op) -> Vec<Fr> {
+    pub(crate) fn values(&self, op: &Op, accesses: &[Access]) -> Vec<Fr> {
+        let access = |number: &usize| accesses.get(*number).copied().unwrap_or_default();
         let mut values = Vec::with_capacity(self.variables.len());
         for Variable { source, .. } in &self.variables {
             values.push(match source {
                 Source::Op(value) => number(value(op)),
+                Source::Access(which, value) => number(value(&access(which))),
                 Source::Inverse(of) => number(of(op)).inverse().unwrap_or_default(),
                 Source::Product(a, b) => a.value(&values) * b.value(&values),
             });
@@ -112,22 +122,23 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new(word: Word) -> Self {
-        let mut builder =
-            Self { template: Template { word, variables: Vec::new(), rows: Vec::new() } };
+        let (variables, rows) = (Vec::new(), Vec::new());
+        let template = Template { word, variables, rows, given: Vec::new(), made: Vec::new() };
+        let mut builder = Self { template };
         builder.commit("en", |op| i128::from(op.enabled));
         builder
     }
 
     pub(crate) fn finish(self) -> Template {
-        let Template { word, mut variables, rows } = self.template;
-        for (_, row) in &rows {
+        let mut template = self.template;
+        for (_, row) in &template.rows {
             if let Row::Ask { key, value, .. } | Row::Entry { key, value, .. } = row {
                 for (variable, _) in key.terms.iter().chain(&value.terms) {
-                    variables[*variable].committed = true;
+                    template.variables[*variable].committed = true;
                 }
             }
         }
-        Template { word, variables, rows }
+        template
     }
 
     pub(crate) fn word(&self) -> Word {
@@ -143,6 +154,28 @@ impl Builder {
     /// A committed value.
     pub(crate) fn commit(&mut self, name: &'static str, value: OfOp) -> Form {
         self.variable(name, Source::Op(value))
+    }
+
+    /// A committed value of an access of a precompile.
+    pub(crate) fn commit_access(
+        &mut self,
+        name: &'static str,
+        access: usize,
+        value: OfAccess,
+    ) -> Form {
+        self.variable(name, Source::Access(access, value))
+    }
+
+    /// A word that a precompile is given: what an access finds.
+    pub(crate) fn given(&mut self, access: usize) -> Form {
+        self.template.given.push(self.template.variables.len());
+        self.commit_access("v", access, |access| access.before.into())
+    }
+
+    /// A word that a precompile makes: what an access leaves.
+    pub(crate) fn made(&mut self, access: usize) -> Form {
+        self.template.made.push(self.template.variables.len());
+        self.commit_access("w", access, |access| access.after.into())
     }
 
     /// A committed value, the inverse of what is not zero.

@@ -6,7 +6,9 @@
 
 use hekaton_circuit::check;
 use hekaton_testing::{noise, squares};
-use hekaton_vm::{Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use hekaton_vm::{Chip, Counts, Execution, Input, OUTPUT_WORDS, Program, Run, Sizes, run};
+use sha2::{Digest as _, Sha256};
+use sha3::Keccak256;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -105,6 +107,28 @@ fn sha256() {
     for length in [0, 55, 56, 63, 64, 65, 1000] {
         both("sha256", &private(noise(length).map(|x| (x >> 24) as u8).collect::<Vec<_>>()));
     }
+}
+
+/// The functions of the machine give what other software gives, at all lengths around the ends of blocks; and the
+/// circuit accepts it.
+#[test]
+fn hash() {
+    for length in [0, 55, 56, 64, 135, 136, 137, 300] {
+        let bytes: Vec<u8> = noise(length).map(|x| (x >> 24) as u8).collect();
+        let run = both("hash", &private(bytes.clone()));
+        let output: Vec<u8> = run.output().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let digests = [&Sha256::digest(&bytes)[..], &Keccak256::digest(&bytes)].concat();
+        assert_eq!(output, digests, "{length} bytes");
+        let blocks = [(length + 9).div_ceil(64), length / 136 + 1].map(|blocks| blocks as u64);
+        assert_eq!([Chip::Sha256, Chip::Keccak].map(|chip| run.count(chip)), blocks);
+    }
+    let (program, input) = (program("hash"), private(*b"abc"));
+    let run = run(&program, &input, MAX_CYCLES).unwrap();
+    let sizes = Sizes::SMALL;
+    let counts = Counts::of(&run, &program, &input, sizes);
+    let execution = Execution { program, sizes, counts, public_words: 0, max_cycles: MAX_CYCLES };
+    let report = check(&execution, &input, |_, _| {}).unwrap();
+    assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
 }
 
 #[test]

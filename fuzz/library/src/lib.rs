@@ -429,7 +429,7 @@ pub fn sym(data: &[u8]) {
 }
 
 /// The golden proof of a program's run.
-pub const CLAIM: &[u8] = include_bytes!("../../../circuits/vm/tests/golden/v1.proof");
+pub const CLAIM: &[u8] = include_bytes!("../../../circuits/vm/tests/golden/v2.proof");
 
 /// A program that adds up its private bytes.
 pub fn program() -> &'static [u8] {

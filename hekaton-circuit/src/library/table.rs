@@ -19,6 +19,7 @@ pub struct Table {
     contents: Contents,
     most: usize,
     fixed: bool,
+    left_out: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl Table {
     }
 
     fn of(contents: Contents) -> Self {
-        Self { contents, most: ROWS, fixed: false }
+        Self { contents, most: ROWS, fixed: false, left_out: false }
     }
 
     /// A set of keys.
@@ -68,6 +69,14 @@ impl Table {
     pub fn rows_in_each_subcircuit(self, rows: usize) -> Self {
         Self { most: rows.max(1), fixed: true, ..self }
     }
+
+    /// Leaves the rows out of this layout: the type of the subcircuits that would hold them stays, so that
+    /// layouts with and without them share a key family, but there is none of these subcircuits. Nothing may
+    /// be asked for.
+    #[must_use]
+    pub fn left_out(self) -> Self {
+        Self { left_out: true, ..self }
+    }
 }
 
 /// A table of a layout.
@@ -76,6 +85,7 @@ pub(crate) struct TableSpec {
     contents: Contents,
     most: usize,
     fixed: bool,
+    left_out: bool,
     /// The row of each key; ranges need no such map.
     places: HashMap<Fr, u32>,
 }
@@ -91,8 +101,11 @@ pub(crate) enum Asks {
 
 impl TableSpec {
     pub(crate) fn new(table: Table) -> Result<Self, String> {
-        let Table { contents, most, fixed } = table;
+        let Table { contents, most, fixed, left_out } = table;
         let keys: Vec<Fr> = match &contents {
+            // Nobody asks for a row.
+            Contents::Keys(keys) if left_out && !keys.is_empty() => Vec::new(),
+            Contents::Pairs(pairs) if left_out && !pairs.is_empty() => Vec::new(),
             Contents::Range(bits) if !(1..=MAX_BITS).contains(bits) => {
                 return Err(format!("a range of {bits} bits: expected 1 to {MAX_BITS}"));
             }
@@ -109,13 +122,13 @@ impl TableSpec {
                 return Err(format!("rows {first} and {row} have the same key {key}"));
             }
         }
-        Ok(Self { contents, most, fixed, places })
+        Ok(Self { contents, most, fixed, left_out, places })
     }
 
     /// A table in place of one that the builder has refused.
     pub(crate) fn placeholder() -> Self {
-        let Table { contents, most, fixed } = Table::range(1);
-        Self { contents, most, fixed, places: HashMap::new() }
+        let Table { contents, most, fixed, left_out } = Table::range(1);
+        Self { contents, most, fixed, left_out, places: HashMap::new() }
     }
 
     /// The number of rows.
@@ -125,6 +138,11 @@ impl TableSpec {
             Contents::Keys(keys) => keys.len(),
             Contents::Pairs(pairs) => pairs.len(),
         }
+    }
+
+    /// The number of rows that there are in the layout.
+    pub(crate) fn held(&self) -> usize {
+        if self.left_out { 0 } else { self.len() }
     }
 
     pub(crate) fn asks(&self) -> Asks {
@@ -142,9 +160,17 @@ impl TableSpec {
         }
     }
 
+    /// Whether it is the range of as many bits, and there to be asked.
+    pub(crate) fn is_range_of(&self, bits: u32) -> bool {
+        self.bits() == Some(bits) && !self.left_out
+    }
+
     /// The row of a key.
     #[allow(clippy::cast_possible_truncation, reason = "compared with the number of rows before")]
     pub(crate) fn row_of(&self, key: &Fr) -> Option<u32> {
+        if self.left_out {
+            return None;
+        }
         if self.bits().is_none() {
             return self.places.get(key).copied();
         }
@@ -165,6 +191,11 @@ impl TableSpec {
     /// last instance repeats rows of the one before instead of having fewer: a row that is there twice
     /// is the same row.
     pub(crate) fn starts(&self) -> (usize, Vec<usize>) {
+        let (rows, starts) = self.starts_of_all();
+        (rows, if self.left_out { Vec::new() } else { starts })
+    }
+
+    fn starts_of_all(&self) -> (usize, Vec<usize>) {
         if self.fixed && !self.is_range() {
             let last = self.len().saturating_sub(self.most);
             return (self.most, (0..self.len()).step_by(self.most).map(|i| i.min(last)).collect());
@@ -224,5 +255,20 @@ mod tests {
         }
         let range = TableSpec::new(Table::range(3).rows_in_each_subcircuit(100)).unwrap();
         assert_eq!(range.starts(), (8, vec![0]));
+    }
+
+    #[test]
+    fn a_table_that_is_left_out_has_the_same_subcircuits_but_none_of_them() {
+        let tables = [Table::range(3), Table::keys([1u64, 5, 7].map(Fr::from))];
+        for table in tables.map(|table| table.rows_per_subcircuit(2)) {
+            let [all, none] =
+                [table.clone(), table.left_out()].map(|table| TableSpec::new(table).unwrap());
+            assert_eq!(all.starts().0, none.starts().0);
+            assert_eq!((all.starts().1.is_empty(), none.starts().1.is_empty()), (false, true));
+            let key = Fr::from(5u64);
+            assert_eq!((all.row_of(&key).is_some(), none.row_of(&key)), (true, None));
+            assert_eq!((all.held(), none.held()), (all.len(), 0));
+            assert_eq!((all.is_range_of(3), none.is_range_of(3)), (all.is_range(), false));
+        }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Vm, json: bool) -> Result<(), Failure> {
 #[allow(clippy::cast_possible_truncation, reason = "the options are below 2^32")]
 fn setup(command: &VmSetup, json: bool) -> Result<(), Failure> {
     let sizes = Sizes { rows: command.rows as usize };
-    let kind = Kind { sizes, isa: command.isa.into() };
+    let kind = Kind::new(sizes, command.isa.into());
     let of_family = family_of(kind, command.subcircuits as usize);
     let parameters: ParameterMap = serde_json::from_value(json!(kind)).or_fail(exit::FAILED)?;
     let serves = |most: &str| format!("keys for every program of up to {most} subcircuits a run");

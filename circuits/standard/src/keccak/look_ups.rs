@@ -1,14 +1,20 @@
 //! The permutation by look-ups: 13,534 rows.
 
 use super::relations::{Alphabet, BASE, Pieces, cuts_of_iota};
-use super::{LANE, Message, Padding, Permutation, ROTATIONS, ValuedBit};
+use super::{LANE, Message, Padding, Permutation, ROTATIONS, ROUNDS, ValuedBit};
 use super::{hash, moved, neighbors, round_constants};
-use crate::bits::{Bit, committed_bit, enforce_bit};
-use ark_ff::{Field, One};
-use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
-use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
-use hekaton_circuit::{Fr, LookUp, Subcircuit, Table, TableId};
-use std::collections::BTreeMap;
+use crate::bits::{Bit, enforce_bit};
+use crate::switch::{Switch, Terms, terms_of};
+use ark_ff::{Field, One, PrimeField};
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::{SynthesisError, Variable};
+use hekaton_circuit::{Bit as EnableBit, Fr, LookUp, Subcircuit, Table, TableId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// The number of bits of a word of [`LookUps::permute_words`].
+const WORD: usize = 32;
 
 /// The tables of a layout that the gadget looks pieces up in: one for each length, because a piece that
 /// is looked up among longer ones could hide a carry.
@@ -16,6 +22,8 @@ use std::collections::BTreeMap;
 pub struct Tables {
     pieces: Pieces,
     ids: BTreeMap<(Alphabet, usize), TableId>,
+    /// From pieces of words to numbers, by length.
+    numbers: BTreeMap<usize, TableId>,
 }
 
 impl Tables {
@@ -28,7 +36,46 @@ impl Tables {
             let name = format!("keccak_{}_{len}", alphabet.name());
             ((alphabet, len), table(&name, Table::keys(keys)))
         };
-        Self { pieces, ids: pieces.kinds().into_iter().map(&mut add).collect() }
+        let ids = pieces.kinds().into_iter().map(&mut add).collect();
+        Self { pieces, ids, numbers: BTreeMap::new() }
+    }
+
+    /// [`new`](Self::new), with the tables that [`LookUps::permute_words`] needs besides: of 65,536 rows
+    /// with [`Pieces::LARGE`], of 256 with [`Pieces::SMALL`].
+    pub fn with_words(pieces: Pieces, mut table: impl FnMut(&str, Table) -> TableId) -> Self {
+        let tables = Self::new(pieces, &mut table);
+        let mut add = |len: usize| {
+            let spread = Alphabet::Binary.numbers(len).into_iter().map(Fr::from);
+            let pairs = spread.zip((0u64..).map(Fr::from));
+            (len, table(&format!("keccak_number_{len}"), Table::pairs(pairs)))
+        };
+        let numbers = lengths_of_words(pieces).into_iter().map(&mut add).collect();
+        Self { numbers, ..tables }
+    }
+
+    /// The number of rows of each table, in the order in which [`with_words`](Self::with_words) adds them.
+    pub fn rows_with_words(pieces: Pieces) -> Vec<usize> {
+        let kinds = pieces.kinds().into_iter().map(|(alphabet, len)| alphabet.numbers(len).len());
+        kinds.chain(lengths_of_words(pieces).into_iter().map(|len| 1 << len)).collect()
+    }
+
+    /// The number of rows of [`LookUps::permute_words`].
+    pub fn rows_of_permutation(pieces: Pieces) -> usize {
+        let cut = |alphabet, cuts: &[usize]| pieces.cut(alphabet, cuts).len();
+        let (binary, ternary) =
+            (|cuts: &[usize]| cut(Alphabet::Binary, cuts), cut(Alphabet::Ternary, &[]));
+        let columns = 5 * (binary(&[LANE - 1]) + ternary);
+        let lanes = ROTATIONS.iter().map(|rotation| binary(&[LANE - rotation]) + binary(&[]));
+        let chi = 25 * cut(Alphabet::Chi, &[]) + 24 * binary(&[]);
+        let round = columns + lanes.sum::<usize>() + chi;
+        // Lane 0 is also cut by iota. After the last round it is bits, and the others are words.
+        let constants = round_constants();
+        let iota = constants[..ROUNDS - 1].iter().map(|constant| binary(&cuts_of_iota(*constant)));
+        let words = binary(&[WORD]);
+        let last = LANE + 24 * (words - binary(&[]));
+        // Two rows a piece of a word, and one a word.
+        let numbers = 2 * (25 + 24) * words + 100;
+        ROUNDS * round + iota.sum::<usize>() + last + numbers
     }
 
     /// The number of rows of all tables.
@@ -37,12 +84,19 @@ impl Tables {
     }
 }
 
+/// The lengths of pieces of words.
+fn lengths_of_words(pieces: Pieces) -> BTreeSet<usize> {
+    pieces.cut(Alphabet::Binary, &[WORD]).into_iter().map(|piece| piece.len()).collect()
+}
+
 /// The gadget by look-ups, in a subcircuit.
 #[derive(Debug)]
 pub struct LookUps<'a> {
+    switch: Switch<'a>,
     subcircuit: &'a Subcircuit,
     pieces: Pieces,
     tables: BTreeMap<(Alphabet, usize), LookUp<'a>>,
+    numbers: BTreeMap<usize, LookUp<'a>>,
     /// The powers of the base, and their inverses.
     powers: [[Fr; LANE]; 2],
 }
@@ -58,6 +112,7 @@ pub(super) struct Lane {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: usize,
+    len: usize,
     digits: Digits,
 }
 
@@ -67,8 +122,15 @@ enum Digits {
     Several(Variable),
 }
 
-/// A sum of variables with factors.
-type Terms = Vec<(Fr, Variable)>;
+impl Digits {
+    /// Those of a marked value.
+    fn of(marked: &FpVar<Fr>) -> Result<Self, SynthesisError> {
+        match marked {
+            FpVar::Var(marked) => Ok(Self::Several(marked.variable)),
+            FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
+        }
+    }
+}
 
 /// One of the two numbers that a sum is split into.
 struct Part<'c> {
@@ -87,6 +149,8 @@ impl<'a> LookUps<'a> {
     /// If the layout has no tables with these ids.
     pub fn new(subcircuit: &'a Subcircuit, tables: &Tables) -> Result<Self, SynthesisError> {
         let pieces = tables.pieces;
+        let numbers = tables.numbers.iter().map(|(len, id)| Ok((*len, subcircuit.table(*id)?)));
+        let numbers = numbers.collect::<Result<_, SynthesisError>>()?;
         let tables = tables.ids.iter().map(|(kind, id)| Ok((*kind, subcircuit.table(*id)?)));
         let tables = tables.collect::<Result<_, SynthesisError>>()?;
         let base = Fr::from(BASE);
@@ -98,7 +162,87 @@ impl<'a> LookUps<'a> {
                 power
             })
         });
-        Ok(Self { subcircuit, pieces, tables, powers })
+        let switch = Switch::on(subcircuit);
+        Ok(Self { switch, subcircuit, pieces, tables, numbers, powers })
+    }
+
+    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
+    /// words of [`permute_words`](Self::permute_words) are, which are zero, as is all that it marks.
+    #[must_use]
+    pub fn enabled_by(self, enable: &EnableBit) -> Self {
+        Self { switch: self.switch.by(enable), ..self }
+    }
+
+    /// Keccak-f\[1600\]: constrains `after` to be what the permutation makes of `before`. Both are the words
+    /// of 32 bits of the 25 lanes, the lower one of each lane first, as a little-endian machine has the
+    /// standard's state in memory. The words must be marked values or shared wires; all are constrained to
+    /// 32 bits. [`Tables::rows_of_permutation`] says how many rows it takes: 14,081 with
+    /// [`Pieces::LARGE`]. The tables must be those of [`Tables::with_words`].
+    ///
+    /// # Errors
+    /// If a value is required but absent; and with a bit that switches the gadget, if the last piece of a lane
+    /// would have one digit, as with a maximum of 1, 3, 7 or 9 binary digits: its row could not be switched.
+    pub fn permute_words(
+        &self,
+        before: &[FpVar<Fr>; 50],
+        after: &[FpVar<Fr>; 50],
+    ) -> Result<(), SynthesisError> {
+        let last = self.pieces.cut(Alphabet::Binary, &[]).pop();
+        if self.switch.is_switched() && last.is_none_or(|piece| piece.len() == 1) {
+            return Err(SynthesisError::Unsatisfiable);
+        }
+        let lanes = before.chunks_exact(2).map(|words| self.given(words));
+        let state = self.rounds(lanes.collect::<Result<_, _>>()?, |lane| match lane {
+            0 => (1..LANE).collect(),
+            _ => vec![WORD],
+        })?;
+        state.iter().zip(after.chunks_exact(2)).try_for_each(|(lane, words)| {
+            self.number(lane)?.into_iter().zip(words).try_for_each(|(sum, word)| {
+                let value = word.value().ok();
+                self.switch.equals(word, &self.switch.sum_of(value, sum)?)
+            })
+        })
+    }
+
+    /// A lane that is given as two words.
+    fn given(&self, words: &[FpVar<Fr>]) -> Result<Lane, SynthesisError> {
+        let values = words.iter().map(|word| Some(word.value().ok()?.into_bigint().0[0]));
+        let values: Option<Vec<u64>> = values.collect();
+        let value = values.map(|words| words[0] & 0xffff_ffff | words[1] << WORD);
+        let mut pieces = Vec::new();
+        for piece in self.pieces.cut(Alphabet::Binary, &[WORD]) {
+            let (start, len) = (piece.start, piece.len());
+            let marked = self.switch.mark(value.map(|value| spread(value, piece)))?;
+            pieces.push(Piece { start, len, digits: Digits::of(&marked)? });
+        }
+        let lane = Lane { value, pieces };
+        for (sum, word) in self.number(&lane)?.into_iter().zip(words) {
+            self.switch.equals(word, &self.switch.sum_of(word.value().ok(), sum)?)?;
+        }
+        Ok(lane)
+    }
+
+    /// The two words of a lane, as numbers: two rows a piece, none for bits. It must have a cut between
+    /// them.
+    fn number(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
+        let mut words = [Terms::new(), Terms::new()];
+        for Piece { start, len, digits } in &lane.pieces {
+            let factor = Fr::from(1u64 << (start % WORD));
+            let word = &mut words[start / WORD];
+            match digits {
+                Digits::Bit(bit) => bit.add_to(word, factor),
+                Digits::Several(variable) => {
+                    let bits = |value: u64| value >> start & ((1 << len) - 1);
+                    let number = self.switch.mark(lane.value.map(bits))?;
+                    let table = self.numbers.get(len).ok_or(SynthesisError::Unsatisfiable)?;
+                    let digits = lane.value.map(|value| spread(value, *start..start + len));
+                    let digits = self.switch.variable(digits, *variable);
+                    self.switch.pair(table, &digits, &number)?;
+                    word.extend(terms_of(&number)?.into_iter().map(|(_, v)| (factor, v)));
+                }
+            }
+        }
+        Ok(words)
     }
 
     /// The digest of a message: 32 bytes. All of its bits must be marked
@@ -117,8 +261,50 @@ impl<'a> LookUps<'a> {
             ((Alphabet::Binary, 1), FpVar::Var(bit)) => {
                 enforce_bit(&self.subcircuit.cs(), || bit.variable.into())
             }
-            _ => self.tables.get(&kind).ok_or(SynthesisError::Unsatisfiable)?.contains(number),
+            _ => {
+                let table = self.tables.get(&kind).ok_or(SynthesisError::Unsatisfiable)?;
+                self.switch.contains(table, number)
+            }
         }
+    }
+
+    /// The rounds of the permutation, with these cuts of the lanes after the last one; all bits of lane 0
+    /// that iota flips must be cut off.
+    fn rounds(
+        &self,
+        mut state: Vec<Lane>,
+        last_cuts: impl Fn(usize) -> Vec<usize>,
+    ) -> Result<Vec<Lane>, SynthesisError> {
+        let constants = round_constants();
+        for (round, constant) in constants.into_iter().enumerate() {
+            let _span = tracing::info_span!(target: "gr1cs", "round").entered();
+            // theta: columns are also used rotated by one
+            let mut columns = Vec::with_capacity(5);
+            for x in 0..5 {
+                let lanes: Vec<_> = (x..25).step_by(5).map(|lane| (&state[lane], 0)).collect();
+                columns.push(self.xor(&lanes, &[LANE - 1])?);
+            }
+            let mut after = vec![self.zero(); 25];
+            for (lane, rotation) in ROTATIONS.into_iter().enumerate() {
+                let [left, right] = [4, 1].map(|by| &columns[(lane % 5 + by) % 5]);
+                let sum = [(&state[lane], 0), (left, 0), (right, 1)];
+                // rho and pi
+                after[moved(lane)] = self.xor(&sum, &[LANE - rotation])?.rotated(rotation);
+            }
+            // chi
+            let is_last = round + 1 == constants.len();
+            for (lane, out) in state.iter_mut().enumerate() {
+                let cuts = match lane {
+                    _ if is_last => last_cuts(lane),
+                    0 => cuts_of_iota(constant),
+                    _ => Vec::new(),
+                };
+                *out = self.chi(neighbors(lane).map(|lane| &after[lane]), &cuts)?;
+            }
+            // iota
+            state[0].flip(constant);
+        }
+        Ok(state)
     }
 
     /// Splits a sum into two numbers with the digits of their alphabets, of which the first one is
@@ -140,18 +326,13 @@ impl<'a> LookUps<'a> {
                 let kind = (part.alphabet, piece.len());
                 let value = part.digits.map(|digits| number(&digits[piece]));
                 let digits = if kind == (Alphabet::Binary, 1) {
-                    let bit = committed_bit(self.subcircuit, value.map(|value| value == 1))?;
-                    Digits::Bit(bit)
+                    Digits::Bit(self.switch.bit(value.map(|value| value == 1))?)
                 } else {
-                    let value = value.ok_or(SynthesisError::AssignmentMissing);
-                    let marked = self.subcircuit.commit(|| Ok(Fr::from(value?)))?;
+                    let marked = self.switch.mark(value)?;
                     self.contains(kind, &marked)?;
-                    let FpVar::Var(marked) = marked else {
-                        return Err(SynthesisError::Unsatisfiable);
-                    };
-                    Digits::Several(marked.variable)
+                    Digits::of(&marked)?
                 };
-                let piece = Piece { start, digits };
+                let piece = Piece { start, len: kind.1, digits };
                 piece.add_to(&mut sum, -factor * self.powers[0][start]);
                 if !is_last {
                     pieces.push(piece);
@@ -161,9 +342,7 @@ impl<'a> LookUps<'a> {
                 let scale = factor.inverse().unwrap_or_default() * self.powers[1][piece.start];
                 let value = part.digits.map(|digits| Fr::from(number(&digits[piece.clone()])));
                 sum.iter_mut().for_each(|(factor, _)| *factor *= scale);
-                let cs = self.subcircuit.cs();
-                let rest = cs.new_lc(|| LinearCombination(std::mem::take(&mut sum)))?;
-                let rest = FpVar::Var(AllocatedFp::new(value, rest, cs));
+                let rest = self.switch.sum_of(value, std::mem::take(&mut sum))?;
                 self.contains((part.alphabet, piece.len()), &rest)?;
             }
         }
@@ -256,6 +435,11 @@ fn number(digits: &[u64]) -> u64 {
     digits.iter().rev().fold(0, |number, digit| number * BASE + digit)
 }
 
+/// The digits of some bits as a number.
+fn spread(bits: u64, range: Range<usize>) -> u64 {
+    range.rev().fold(0, |number, i| number * BASE + (bits >> i & 1))
+}
+
 fn bits_to_lane(digits: [u64; LANE]) -> u64 {
     digits.iter().rev().fold(0, |lane, digit| lane << 1 | digit)
 }
@@ -270,8 +454,11 @@ impl Permutation for LookUps<'_> {
     fn absorb(&self, lane: &Lane, bits: &[ValuedBit]) -> Result<Lane, SynthesisError> {
         let value = (bits.iter().rev())
             .try_fold(0u64, |lane, (bit, _)| Some(lane << 1 | u64::from((*bit)?)));
-        let pieces =
-            (0..).zip(bits).map(|(start, (_, bit))| Piece { start, digits: Digits::Bit(*bit) });
+        let pieces = (0..).zip(bits).map(|(start, (_, bit))| Piece {
+            start,
+            len: 1,
+            digits: Digits::Bit(*bit),
+        });
         let message = Lane { value, pieces: pieces.collect() };
         match lane.pieces.is_empty() {
             true => Ok(message),
@@ -279,38 +466,13 @@ impl Permutation for LookUps<'_> {
         }
     }
 
-    fn permute(&self, mut state: Vec<Lane>, as_bits: usize) -> Result<Vec<Lane>, SynthesisError> {
-        let every: Vec<usize> = (1..LANE).collect();
-        let constants = round_constants();
-        for (round, constant) in constants.into_iter().enumerate() {
-            let _span = tracing::info_span!(target: "gr1cs", "round").entered();
-            // theta: columns are also used rotated by one
-            let mut columns = Vec::with_capacity(5);
-            for x in 0..5 {
-                let lanes: Vec<_> = (x..25).step_by(5).map(|lane| (&state[lane], 0)).collect();
-                columns.push(self.xor(&lanes, &[LANE - 1])?);
-            }
-            let mut after = vec![self.zero(); 25];
-            for (lane, rotation) in ROTATIONS.into_iter().enumerate() {
-                let [left, right] = [4, 1].map(|by| &columns[(lane % 5 + by) % 5]);
-                let sum = [(&state[lane], 0), (left, 0), (right, 1)];
-                // rho and pi
-                after[moved(lane)] = self.xor(&sum, &[LANE - rotation])?.rotated(rotation);
-            }
-            // chi
-            let is_last = round + 1 == constants.len();
-            for (lane, out) in state.iter_mut().enumerate() {
-                let cuts = match lane {
-                    _ if is_last && lane < as_bits => every.clone(),
-                    0 => cuts_of_iota(constant),
-                    _ => Vec::new(),
-                };
-                *out = self.chi(neighbors(lane).map(|lane| &after[lane]), &cuts)?;
-            }
-            // iota
-            state[0].flip(constant);
-        }
-        Ok(state)
+    fn permute(&self, state: Vec<Lane>, as_bits: usize) -> Result<Vec<Lane>, SynthesisError> {
+        let last_constant = round_constants()[ROUNDS - 1];
+        self.rounds(state, |lane| match lane {
+            _ if lane < as_bits => (1..LANE).collect(),
+            0 => cuts_of_iota(last_constant),
+            _ => Vec::new(),
+        })
     }
 
     fn bits(&self, lane: &Lane) -> Result<Vec<ValuedBit>, SynthesisError> {

@@ -6,11 +6,13 @@
 //! piece relate the two forms. Rotations are cuts between pieces.
 
 use super::{Digest, IV, K, Message, Word, add_word};
-use crate::bits::{Bit, committed_bit};
-use ark_ff::{Field, One};
-use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
-use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
-use hekaton_circuit::{Fr, LookUp, Subcircuit, Table, TableId};
+use crate::bits::Bit;
+use crate::switch::{Switch, Terms, terms_of};
+use ark_ff::{Field, One, PrimeField};
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::{SynthesisError, Variable};
+use hekaton_circuit::{Bit as EnableBit, Fr, LookUp, Subcircuit, Table, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -24,6 +26,10 @@ pub(super) const CARRY: u32 = 3;
 const SCHEDULE_CUTS: &[usize] = &[3, 7, 10, 17, 18, 19];
 const A_CUTS: &[usize] = &[2, 13, 22];
 const E_CUTS: &[usize] = &[6, 11, 25];
+
+/// Where words of a block are cut that are given in little-endian order: as in the schedule, and between
+/// bytes. The one at 28 needs no table that the others do not need.
+const BLOCK_CUTS: &[usize] = &[3, 7, 8, 10, 16, 17, 18, 19, 24, 28];
 
 /// The spread form of some bits.
 pub(super) fn spread(bits: u32) -> u64 {
@@ -43,9 +49,14 @@ fn cut(cuts: &[usize], longest: usize) -> Vec<Range<usize>> {
     pieces
 }
 
+/// Where a word of the state is cut, by its number.
+fn cuts_of_state(number: usize) -> &'static [usize] {
+    if number < 4 { A_CUTS } else { E_CUTS }
+}
+
 /// The lengths of all pieces.
 fn lengths(longest: usize) -> BTreeSet<usize> {
-    let all = [SCHEDULE_CUTS, A_CUTS, E_CUTS, &[]];
+    let all = [SCHEDULE_CUTS, A_CUTS, E_CUTS, BLOCK_CUTS, &[]];
     all.iter().flat_map(|cuts| cut(cuts, longest)).map(|piece| piece.len()).collect()
 }
 
@@ -79,27 +90,49 @@ impl Tables {
             dense.insert(len, table(&format!("sha256_dense_{len}"), Table::pairs(pairs)));
         }
         let mut unary = BTreeMap::new();
-        for len in cut(&[], longest).into_iter().map(|piece| piece.len()).collect::<BTreeSet<_>>() {
+        for len in lengths_of_dropped(longest) {
             let keys = Table::keys(numbers(len).map(|(spread, _)| spread));
             unary.insert(len, table(&format!("sha256_spread_{len}"), keys));
         }
         let carries = table("sha256_carries", Table::range(CARRY));
         Self { longest, dense, spread: unary, carries }
     }
+
+    /// The number of rows of each table, in the order in which [`new`](Self::new) adds them.
+    pub fn rows(longest: usize) -> Vec<usize> {
+        let longest = longest.clamp(1, Self::LARGE);
+        let lengths = lengths(longest).into_iter().chain(lengths_of_dropped(longest));
+        lengths.map(|len| 1 << len).chain([1 << CARRY]).collect()
+    }
+
+    /// The number of rows of [`LookUps::compress_words`].
+    pub fn rows_of_compression(longest: usize) -> usize {
+        let longest = longest.clamp(1, Self::LARGE);
+        let pieces = |cuts| cut(cuts, longest).len();
+        let split = 3 * pieces(&[]);
+        let sum = |cuts| 2 * pieces(cuts) + 1;
+        let given = |cuts| 2 * pieces(cuts) + 1;
+        let inputs = 16 * given(BLOCK_CUTS) + 4 * (given(A_CUTS) + given(E_CUTS));
+        let schedule = 48 * (2 * split + sum(SCHEDULE_CUTS));
+        let rounds = 64 * (5 * split + sum(A_CUTS) + sum(E_CUTS));
+        inputs + schedule + rounds + 8 * (sum(&[]) + 1)
+    }
+}
+
+/// The lengths of pieces that are dropped, and have no dense form.
+fn lengths_of_dropped(longest: usize) -> BTreeSet<usize> {
+    cut(&[], longest).into_iter().map(|piece| piece.len()).collect()
 }
 
 /// The gadget by look-ups, in a subcircuit.
 #[derive(Debug)]
 pub struct LookUps<'a> {
-    subcircuit: &'a Subcircuit,
+    switch: Switch<'a>,
     longest: usize,
     dense: BTreeMap<usize, LookUp<'a>>,
     spread: BTreeMap<usize, LookUp<'a>>,
     carries: LookUp<'a>,
 }
-
-/// A sum of variables with factors.
-type Terms = Vec<(Fr, Variable)>;
 
 /// Some bits of a word, in spread form.
 type Piece = (Range<usize>, FpVar<Fr>);
@@ -128,14 +161,6 @@ fn power(i: usize) -> Fr {
     Fr::from(1u128 << i)
 }
 
-/// The terms of a variable with its value.
-fn terms_of(variable: &FpVar<Fr>) -> Result<Terms, SynthesisError> {
-    match variable {
-        FpVar::Var(variable) => Ok(vec![(Fr::one(), variable.variable)]),
-        FpVar::Constant(_) => Err(SynthesisError::Unsatisfiable),
-    }
-}
-
 impl Spread {
     fn of_bits(word: &Word) -> Self {
         let mut terms = Vec::new();
@@ -155,6 +180,13 @@ impl Spread {
 
     fn spread(&self) -> Form {
         self.rotated(0)
+    }
+
+    /// The number with the bytes of the word in reverse order. Each piece must be in one byte, and have one
+    /// term.
+    fn swapped(&self) -> Terms {
+        let places = self.pieces.iter().map(|(start, _)| WORD - 8 - start / 8 * 8 + start % 8);
+        places.zip(&self.dense.terms).map(|(to, (_, variable))| (power(to), *variable)).collect()
     }
 
     /// The spread form, rotated to the right. The word must have a cut there.
@@ -190,7 +222,61 @@ impl<'a> LookUps<'a> {
         let (dense, spread): (Result<_, SynthesisError>, Result<_, SynthesisError>) =
             (of(&tables.dense), of(&tables.spread));
         let carries = subcircuit.table(tables.carries)?;
-        Ok(Self { subcircuit, longest: tables.longest, dense: dense?, spread: spread?, carries })
+        let switch = Switch::on(subcircuit);
+        Ok(Self { switch, longest: tables.longest, dense: dense?, spread: spread?, carries })
+    }
+
+    /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
+    /// gadget returns and the words that it is given, which are zero, as is all that it marks.
+    #[must_use]
+    pub fn enabled_by(self, enable: &EnableBit) -> Self {
+        Self { switch: self.switch.by(enable), ..self }
+    }
+
+    /// The compression function: constrains `after` to be the state after a block (FIPS 180-4, section
+    /// 6.2.2). The words must be marked values or shared wires; all are constrained to 32 bits. Those of
+    /// states are numbers as in the standard; those of the block are the message's bytes as a little-endian
+    /// machine reads them, so that a program need not swap them. [`Tables::rows_of_compression`] says how
+    /// many rows it takes: 4,856 with [`Tables::LARGE`].
+    ///
+    /// # Errors
+    /// If a value is required but absent.
+    pub fn compress_words(
+        &self,
+        state: &[FpVar<Fr>; 8],
+        block: &[FpVar<Fr>; 16],
+        after: &[FpVar<Fr>; 8],
+    ) -> Result<(), SynthesisError> {
+        let state = (0..).zip(state).map(|(i, word)| self.given(word, cuts_of_state(i), false));
+        let state: Vec<Spread> = state.collect::<Result<_, _>>()?;
+        let state: [Spread; 8] = state.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+        let block = block.iter().map(|word| self.given(word, BLOCK_CUTS, true));
+        let added = self.compress(&state, block.collect::<Result<_, _>>()?)?;
+        for ((added, state), after) in added.iter().zip(&state).zip(after) {
+            let Form { value, terms } = self.sum(&[&added.dense, &state.dense], &[])?.dense;
+            self.switch.equals(after, &self.switch.sum_of(value.map(Fr::from), terms)?)?;
+        }
+        Ok(())
+    }
+
+    /// A word that is given as a variable, perhaps with its bytes the other way round: two rows a piece, and
+    /// one that it is the sum of the pieces.
+    fn given(
+        &self,
+        word: &FpVar<Fr>,
+        cuts: &[usize],
+        is_swapped: bool,
+    ) -> Result<Spread, SynthesisError> {
+        #[allow(clippy::cast_possible_truncation, reason = "the row refuses larger numbers")]
+        let given = word.value().ok().map(|value| value.into_bigint().0[0] as u32);
+        let swap = |word: u32| if is_swapped { word.swap_bytes() } else { word };
+        let found = self.word(given.map(swap), cuts)?;
+        let terms = match is_swapped {
+            false => found.dense.terms.clone(),
+            true => found.swapped(),
+        };
+        self.switch.equals(word, &self.switch.sum_of(given.map(Fr::from), terms)?)?;
+        Ok(found)
     }
 
     /// The digest of a message. All of its bits must be marked ([`Message::committed`]) or constant;
@@ -212,7 +298,7 @@ impl<'a> LookUps<'a> {
                 if number + 1 == count {
                     digest[i] = self.bits(&words)?;
                 } else {
-                    state[i] = self.sum(&words, if i < 4 { A_CUTS } else { E_CUTS })?;
+                    state[i] = self.sum(&words, cuts_of_state(i))?;
                 }
             }
         }
@@ -245,24 +331,12 @@ impl<'a> LookUps<'a> {
         Ok([a, b, c, d, e, f, g, h])
     }
 
-    /// A marked value.
-    fn mark(&self, value: Option<u64>) -> Result<FpVar<Fr>, SynthesisError> {
-        self.subcircuit.commit(|| Ok(Fr::from(value.ok_or(SynthesisError::AssignmentMissing)?)))
-    }
-
-    /// A sum of terms with its value, as a variable.
-    fn sum_of(&self, value: Option<u64>, terms: Terms) -> Result<FpVar<Fr>, SynthesisError> {
-        let cs = self.subcircuit.cs();
-        let sum = cs.new_lc(|| LinearCombination(terms))?;
-        Ok(FpVar::Var(AllocatedFp::new(value.map(Fr::from), sum, cs)))
-    }
-
     /// Marked pieces of a word in spread form.
     fn pieces(&self, value: Option<u32>, cuts: &[usize]) -> Result<Vec<Piece>, SynthesisError> {
         let pieces = cut(cuts, self.longest).into_iter();
         let piece = |piece: Range<usize>| {
             let value = value.map(|value| spread(part(value, &piece)));
-            Ok((piece, self.mark(value)?))
+            Ok((piece, self.switch.mark(value)?))
         };
         pieces.map(piece).collect()
     }
@@ -271,8 +345,8 @@ impl<'a> LookUps<'a> {
     fn dense(&self, value: Option<u32>, pieces: &[Piece]) -> Result<Terms, SynthesisError> {
         let mut dense = Vec::new();
         for (piece, spread) in pieces {
-            let number = self.mark(value.map(|value| u64::from(part(value, piece))))?;
-            self.of_length(&self.dense, piece)?.pair(spread, &number)?;
+            let number = self.switch.mark(value.map(|value| u64::from(part(value, piece))))?;
+            self.switch.pair(self.of_length(&self.dense, piece)?, spread, &number)?;
             dense.extend(times(&terms_of(&number)?, power(piece.start)));
         }
         Ok(dense)
@@ -321,14 +395,14 @@ impl<'a> LookUps<'a> {
         let mut pieces = cut(&[], self.longest);
         let last = pieces.pop().ok_or(SynthesisError::Unsatisfiable)?;
         for piece in pieces {
-            let marked = self.mark(value.map(|value| spread(part(value, &piece))))?;
-            self.of_length(&self.spread, &piece)?.contains(&marked)?;
+            let marked = self.switch.mark(value.map(|value| spread(part(value, &piece))))?;
+            self.switch.contains(self.of_length(&self.spread, &piece)?, &marked)?;
             sum.extend(times(&terms_of(&marked)?, -factor * power(2 * piece.start)));
         }
         let scale = (factor * power(2 * last.start)).inverse().unwrap_or_default();
-        let value = value.map(|value| spread(part(value, &last)));
-        let rest = self.sum_of(value, times(&sum, scale).collect())?;
-        self.of_length(&self.spread, &last)?.contains(&rest)
+        let value = value.map(|value| Fr::from(spread(part(value, &last))));
+        let rest = self.switch.sum_of(value, times(&sum, scale).collect())?;
+        self.switch.contains(self.of_length(&self.spread, &last)?, &rest)
     }
 
     /// The exclusive or of three words, in dense form.
@@ -366,15 +440,21 @@ impl<'a> LookUps<'a> {
         let scale = power(WORD).inverse().unwrap_or_default();
         let mut terms: Terms = words.iter().flat_map(|word| times(&word.terms, scale)).collect();
         terms.extend(times(&sum.terms, -scale));
-        self.carries.contains(&self.sum_of(total.map(|total| total >> WORD), terms)?)
+        let carry = total.map(|total| Fr::from(total >> WORD));
+        self.switch.contains(&self.carries, &self.switch.sum_of(carry, terms)?)
     }
 
     /// The sum of dense words modulo 2^32, in both forms: two rows a piece, and one for the carry.
     fn sum(&self, words: &[&Form], cuts: &[usize]) -> Result<Spread, SynthesisError> {
-        let value = Self::value_of(words);
+        let sum = self.word(Self::value_of(words), cuts)?;
+        self.enforce_sum(words, &sum.dense)?;
+        Ok(sum)
+    }
+
+    /// A word of any value in both forms: two rows a piece.
+    fn word(&self, value: Option<u32>, cuts: &[usize]) -> Result<Spread, SynthesisError> {
         let pieces = self.pieces(value, cuts)?;
         let dense = Form { value, terms: self.dense(value, &pieces)? };
-        self.enforce_sum(words, &dense)?;
         let pieces = pieces.iter().map(|(piece, spread)| Ok((piece.start, terms_of(spread)?)));
         Ok(Spread { dense, pieces: pieces.collect::<Result<_, SynthesisError>>()? })
     }
@@ -384,7 +464,7 @@ impl<'a> LookUps<'a> {
         let value = Self::value_of(words);
         let mut bits = [Bit::Constant(false); WORD];
         for (i, bit) in bits.iter_mut().enumerate() {
-            *bit = committed_bit(self.subcircuit, value.map(|value| value >> i & 1 == 1))?;
+            *bit = self.switch.bit(value.map(|value| value >> i & 1 == 1))?;
         }
         let mut terms = Vec::new();
         add_word(&mut terms, &bits, Fr::one());

@@ -4,7 +4,7 @@ use super::arithmetic::sum;
 use super::common::{Fields, imm, rd, rs1, rs2, step};
 use crate::form::{Form, constant};
 use crate::isa::Chip;
-use crate::template::Builder;
+use crate::template::{Builder, OfOp};
 use crate::word::power;
 
 /// Which of the four bytes of a word an address is.
@@ -23,12 +23,17 @@ pub(super) fn word_address(b: &mut Builder, x: &Form, imm: &Form, offset: Option
 
 /// The address of the word that a byte is in: z = 4 (q + 2^14 z1) + offset.
 pub(super) fn aligned_address(b: &mut Builder, mut z: Form, offset: Option<&Offset>) -> Form {
-    let word = b.word();
     if let Some(Offset { odd, upper }) = offset {
         z = z - odd - upper * 2;
     }
-    let high = b.commit("z1", |op| (op.address() >> 16).into());
-    let low = b.rest(&z, &(&high * power(word.limb())), 2);
+    word_of(b, &z, ("z1", |op| (op.address() >> 16).into()))
+}
+
+/// The word at an aligned address: z = 4 (q + 2^14 z1).
+pub(super) fn word_of(b: &mut Builder, z: &Form, (label, high): (&'static str, OfOp)) -> Form {
+    let word = b.word();
+    let high = b.commit(label, high);
+    let low = b.rest(z, &(&high * power(word.limb())), 2);
     b.range("align", word.limb() - 2, &low);
     b.range("addr range", word.limb(), &high);
     low + high * power(word.limb() - 2)

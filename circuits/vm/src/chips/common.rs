@@ -132,13 +132,55 @@ impl Step {
         b.range("gap", limb, &gap);
     }
 
+    /// Reads a register whose number is known, at a tick, and leaves a value there.
+    pub(super) fn known_register(
+        &self,
+        b: &mut Builder,
+        register: u8,
+        place: u8,
+        (found, left): (&Form, &Form),
+    ) {
+        const GAPS: [(&str, OfOp); 3] = [
+            ("l1", |op| op.gaps[0].into()),
+            ("l2", |op| op.gaps[1].into()),
+            ("ld", |op| op.gaps[2].into()),
+        ];
+        let gap = GAPS[usize::from(place)];
+        self.register(b, &constant(register.into()), place.into(), (found, left), gap);
+    }
+
     /// An access to memory: takes what the last one left at the address, and gives what this one leaves.
     pub(super) fn memory(&self, b: &mut Builder, address: &Form, found: &Form, left: &Form) {
-        let limb = b.word().limb();
         let gaps = [
             b.commit("m0", |op| low(op.word_gap)),
             b.commit("m1", |op| (op.word_gap >> 16).into()),
         ];
+        self.memory_with(b, address, (found, left), gaps);
+    }
+
+    /// The access to memory with a number, of a precompile.
+    pub(super) fn numbered_memory(
+        &self,
+        b: &mut Builder,
+        number: usize,
+        address: &Form,
+        values: (&Form, &Form),
+    ) {
+        let gaps = [
+            b.commit_access("m0", number, |access| low(access.gap)),
+            b.commit_access("m1", number, |access| (access.gap >> 16).into()),
+        ];
+        self.memory_with(b, address, values, gaps);
+    }
+
+    fn memory_with(
+        &self,
+        b: &mut Builder,
+        address: &Form,
+        (found, left): (&Form, &Form),
+        gaps: [Form; 2],
+    ) {
+        let limb = b.word().limb();
         let before = &self.cycle - constant(1) - &gaps[0] - &gaps[1] * power(limb);
         b.take("memory", Taken::Memory, &(address + before * power(ADDRESSES)), found);
         b.give("memory", Taken::Memory, &(address + &self.cycle * power(ADDRESSES)), left);

@@ -8,6 +8,7 @@ mod access;
 mod arithmetic;
 mod branches;
 mod bytes;
+mod calls;
 mod common;
 mod multiply;
 mod shifts;
@@ -16,6 +17,7 @@ pub(crate) mod tiny;
 pub(crate) use common::{ADDRESSES, FLAG, REGISTERS as REGISTER_NUMBERS, TAPE, TICKS, ZERO};
 
 use crate::isa::Chip;
+use crate::precompile::Precompile;
 use crate::template::{Builder, Template};
 use crate::word::Word;
 
@@ -44,6 +46,8 @@ pub(crate) fn template(chip: Chip, word: Word) -> Template {
         Chip::Multiply => multiply::multiply(b),
         Chip::MultiplyHigh => multiply::multiply_high(b),
         Chip::Divide => multiply::divide(b),
+        Chip::Sha256 => calls::call(b, chip, Precompile::Sha256.call()),
+        Chip::Keccak => calls::call(b, chip, Precompile::Keccak.call()),
         Chip::TinyMoveImm => tiny::control::move_imm(b),
         Chip::TinyMove => tiny::control::move_register(b),
         Chip::TinyMoveIf => tiny::control::move_if(b),

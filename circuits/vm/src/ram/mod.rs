@@ -4,10 +4,11 @@
 mod merkle;
 mod workload;
 
-use crate::circuit::{Counts, Execution, Plan, Private, Sizes};
+use crate::circuit::{Counts, Execution, Plan, Private};
 use crate::input::Input;
 use crate::isa::{Chip, Isa};
 use crate::run::Run;
+use crate::sizes::Sizes;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{InputFile, NamedCircuit, Parameter, ParameterError};
 use hekaton_circuit::{
@@ -47,7 +48,7 @@ pub struct RamPlan(PlanOf);
 
 #[derive(Debug)]
 enum PlanOf {
-    Argument(Plan),
+    Argument(Box<Plan>),
     Paths(Vec<[WireId; 2]>),
 }
 
@@ -84,7 +85,7 @@ impl Circuit for Ram {
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<RamPlan, LayoutError> {
         Ok(RamPlan(match &self.0 {
-            Memory::Argument(execution) => PlanOf::Argument(execution.layout(layout)?),
+            Memory::Argument(execution) => PlanOf::Argument(execution.layout(layout)?.into()),
             Memory::Paths(paths) => PlanOf::Paths(paths.layout(layout)),
         }))
     }

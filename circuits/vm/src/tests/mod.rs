@@ -3,6 +3,7 @@
 
 mod assembler;
 mod attacks;
+mod calls;
 mod forgeries;
 mod instructions;
 mod pinned;

@@ -1,22 +1,29 @@
 //! Rows of operations, as counted by the model; chips whose immediate is a digit of the key there have one more.
 
-use crate::circuit::{refresh_template, template_of};
+use crate::precompile::Precompile;
+use crate::sizes::{refresh_template, template_of};
 use crate::template::{Asked, Row, Taken};
-use crate::{Chip, Isa};
+use crate::{Chip, Isa, Sizes};
 use ark_ff::{One, Zero};
 
 #[test]
 fn rows_are_pinned() {
-    let rows = |chip| template_of(chip).constraints();
+    let rows_of = |isa: Isa| -> Vec<usize> {
+        isa.chips().iter().map(|chip| template_of(*chip).constraints()).collect()
+    };
     assert_eq!(
-        Isa::Rv32im.chips().map(rows),
-        [10, 18, 23, 29, 22, 36, 30, 16, 17, 23, 11, 19, 22, 22, 31, 42, 39, 25, 32, 48]
+        rows_of(Isa::Rv32im),
+        [10, 18, 23, 29, 22, 36, 30, 16, 17, 23, 11, 19, 22, 22, 31, 42, 39, 25, 32, 48, 148, 314]
     );
     assert_eq!(
-        Isa::TinyRam.chips().map(rows),
+        rows_of(Isa::TinyRam),
         [10, 13, 20, 37, 29, 33, 39, 36, 43, 21, 23, 29, 12, 10, 18, 23, 23, 30, 35, 34]
     );
     assert_eq!(refresh_template().constraints(), 5);
+    assert_eq!(Precompile::ALL.map(Precompile::chip), Chip::PRECOMPILES);
+    // With the function: a block by instructions is 124,000 rows.
+    let calls = |sizes: Sizes| Chip::PRECOMPILES.map(|chip| sizes.constraints(chip));
+    assert_eq!([Sizes::LARGE, Sizes::SMALL].map(calls), [[5_004, 14_395], [8_172, 26_723]]);
 }
 
 /// What makes the digits of fetched rows exact, whatever values buses have: registers are apart from each other by

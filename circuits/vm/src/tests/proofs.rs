@@ -3,8 +3,9 @@
 use super::assembler::*;
 use super::attacks::{Changed, at, forged, last, lying};
 use super::instructions::execution;
-use crate::circuit::{Execution, Sizes};
+use crate::circuit::Execution;
 use crate::run::{Run, run_with_checkpoints};
+use crate::sizes::Sizes;
 use crate::{Chip, Input, Isa};
 use hekaton_circuit::{Circuit, PreparedCircuit};
 use hekaton_core::distributed::{
@@ -18,7 +19,7 @@ use hekaton_core::{
 };
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex};
 
 /// Keys of the machine, and the engine that makes and uses them.
 struct Keys {
@@ -26,6 +27,9 @@ struct Keys {
     family: FamilyKey,
     types: Vec<ProvingKey>,
 }
+
+/// The keys of all tests here: making them takes as long as some proofs.
+static KEYS: LazyLock<Mutex<Keys>> = LazyLock::new(|| Mutex::new(Keys::new()));
 
 impl Keys {
     fn new() -> Self {
@@ -119,7 +123,7 @@ fn the_proof_depends_on_neither_ranks_nor_checkpoints() {
     words.extend([addi(8, 8, -1), branch(1, 8, 0, -16), lui(9, 0x3000_0000), store(2, 6, 9, 0)]);
     words.extend(exit());
     let execution = every_type(&words, &input);
-    Keys::new().with(&execution, |engine, keys| {
+    KEYS.lock().unwrap().with(&execution, |engine, keys| {
         let expected = prove(&execution, &input, keys, engine, &seeded()).unwrap();
         let proof = expected.proof.as_bytes();
         assert_eq!(verify_with_test_keys(&keys.verifying, &expected.public_values, proof), Ok(()));
@@ -156,7 +160,7 @@ fn cheats_end_without_a_proof() {
         }),
         ("another exit code", code(&[li(10, 3)]), |run| run.exit.code = 4),
     ];
-    let mut keys = Keys::new();
+    let mut keys = KEYS.lock().unwrap();
     for (name, words, cheat) in cheats {
         let execution = every_type(&words, &input);
         let error = keys.with(&execution, |engine, keys| {

@@ -4,7 +4,7 @@ use super::assembler::*;
 use super::instructions::execution;
 use crate::machine::{CLASSES, Machine, REFRESH};
 use crate::run::{All, run_with_checkpoints};
-use crate::{Input, Program, run};
+use crate::{Chip, Input, Program, run};
 use hekaton_circuit::check;
 
 /// Writes to a page, waits until registers need refreshes, and reads it and others again.
@@ -22,22 +22,49 @@ fn words() -> Vec<u32> {
 fn replays_find_all_operations() {
     let program = Program::from_elf(&program(&words())).unwrap();
     let input = Input { public: vec![3], private: vec![1, 2, 3] };
-    let mut all = All(vec![Vec::new(); CLASSES]);
+    let mut all = All::with_room([0; CLASSES]);
     let mut machine = Machine::new(&program, &input).unwrap();
     machine.run(1 << 20, &mut all).unwrap().unwrap();
-    assert!(all.0[REFRESH].len() > 2, "{}", all.0[REFRESH].len());
+    assert!(all.ops[REFRESH].len() > 2, "{}", all.ops[REFRESH].len());
     for spacing in [1000, 4096, 4097, 30_000, 1 << 18] {
         let run = run_with_checkpoints(&program, &input, 1 << 20, spacing, 6).unwrap();
         assert_eq!(
             run.replay(&program).unwrap(),
-            all.0.iter().map(|ops| ops.len() as u64).sum::<u64>()
+            all.ops.iter().map(|ops| ops.len() as u64).sum::<u64>()
         );
-        for (class, ops) in all.0.iter().enumerate() {
+        for (class, ops) in all.ops.iter().enumerate() {
             let found = |range| run.ops(&program, class, range).unwrap();
             assert_eq!(&found(0..u64::MAX), ops, "{class} {spacing}");
             // Pieces of no common size with anything else, to the end and beyond.
             let pieces = (0..12u64).flat_map(|at| found(at * 5003..(at + 1) * 5003));
             assert_eq!(&pieces.collect::<Vec<_>>(), ops, "{class} {spacing}");
+        }
+    }
+}
+
+/// Calls of precompiles keep the words that belong to them, whatever part of a run is replayed.
+#[test]
+fn replays_find_the_words_of_calls() {
+    let mut words = vec![li(8, 40), lui(9, 0x1100_0000)];
+    // A turn of 10 cycles, with both calls.
+    words.extend([addi(10, 9, 0), addi(11, 9, 256), li(17, 1001), ECALL, addi(10, 9, 0)]);
+    words.extend([li(17, 1002), ECALL, store(2, 8, 9, 260), addi(8, 8, -1), branch(1, 8, 0, -36)]);
+    words.extend(exit());
+    let program = Program::from_elf(&program(&words)).unwrap();
+    let input = Input::default();
+    let mut all = All::with_room([0; CLASSES]);
+    Machine::new(&program, &input).unwrap().run(1 << 20, &mut all).unwrap().unwrap();
+    for spacing in [1, 7, 10, 13, 1 << 18] {
+        let run = run_with_checkpoints(&program, &input, 1 << 20, spacing, usize::MAX).unwrap();
+        for (chip, accesses) in [(Chip::Sha256, 24), (Chip::Keccak, 50)] {
+            let (ops, calls) = (&all.ops[chip.index()], &all.accesses[chip.index()]);
+            assert_eq!((ops.len(), calls.len(), calls[39].len()), (40, 40, accesses));
+            for piece in [1, 3, 40] {
+                let pieces = (0..=40 / piece).map(|at| at * piece..(at + 1) * piece);
+                let found = pieces.map(|range| run.calls(&program, chip.index(), range).unwrap());
+                let (some, words): (Vec<_>, Vec<_>) = found.unzip();
+                assert_eq!((&some.concat(), &words.concat()), (ops, calls), "{spacing} {piece}");
+            }
         }
     }
 }

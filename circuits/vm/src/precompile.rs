@@ -1,0 +1,79 @@
+//! Precompiles: functions of many words that a program calls with an ECALL, in place of thousands of
+//! instructions (spec: machine#precompiles).
+
+use crate::isa::Chip;
+
+/// A function that an ECALL computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precompile {
+    /// The compression function of SHA-256: of the state at a0 and the block at a1.
+    Sha256,
+    /// Keccak-f\[1600\] of the state at a0.
+    Keccak,
+}
+
+/// What a call does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The number of the call, in a7.
+    pub(crate) number: u32,
+    /// How many words it reads and writes, from the address in a0.
+    pub(crate) changed: usize,
+    /// How many it reads, from the address in a1: if there are none, it does not read a1.
+    pub(crate) read: usize,
+}
+
+impl Precompile {
+    pub(crate) const ALL: [Self; 2] = [Self::Sha256, Self::Keccak];
+
+    /// The precompile whose chip this is.
+    pub(crate) fn of(chip: Chip) -> Option<Self> {
+        Self::ALL.into_iter().find(|precompile| precompile.chip() == chip)
+    }
+
+    /// The precompile that a call with this number is for. Linux has no such calls, and answers that it does
+    /// not: so a program can tell, and go on without it.
+    pub(crate) fn of_call(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|precompile| precompile.call().number == number)
+    }
+
+    pub(crate) fn chip(self) -> Chip {
+        match self {
+            Self::Sha256 => Chip::Sha256,
+            Self::Keccak => Chip::Keccak,
+        }
+    }
+
+    pub(crate) fn call(self) -> Call {
+        match self {
+            Self::Sha256 => Call { number: 1001, changed: 8, read: 16 },
+            Self::Keccak => Call { number: 1002, changed: 50, read: 0 },
+        }
+    }
+
+    /// What the function makes of words in memory, those that it changes first.
+    pub(crate) fn compute(self, words: &[u32]) -> Vec<u32> {
+        match self {
+            Self::Sha256 => {
+                let mut state = [0; 8];
+                state.copy_from_slice(&words[..8]);
+                let mut block = sha2::digest::generic_array::GenericArray::default();
+                for (bytes, word) in block.chunks_exact_mut(4).zip(&words[8..]) {
+                    bytes.copy_from_slice(&word.to_le_bytes());
+                }
+                sha2::compress256(&mut state, &[block]);
+                state.to_vec()
+            }
+            Self::Keccak => {
+                let mut lanes = [0; 25];
+                for (lane, words) in lanes.iter_mut().zip(words.chunks_exact(2)) {
+                    *lane = u64::from(words[0]) | u64::from(words[1]) << 32;
+                }
+                ::keccak::f1600(&mut lanes);
+                #[allow(clippy::cast_possible_truncation, reason = "halves of lanes")]
+                let halves = |lane: &u64| [*lane as u32, (lane >> 32) as u32];
+                lanes.iter().flat_map(halves).collect()
+            }
+        }
+    }
+}
