@@ -1,0 +1,45 @@
+//! A verifiable key directory: a server keeps a map from labels to versioned values, closes *epochs* and signs a
+//! record for each; clients check answers against records, and hold the parameters and the last record that they saw.
+//!
+//! This is what both sides share: the tree of an epoch and its digests, the proofs that clients check, the chain of
+//! records, and the log of updates. It has no store, no prover and no network yet.
+//!
+//! | | |
+//! |---|---|
+//! | [`Profile`] | which hash function the tree has, and whether lone leaves move up |
+//! | [`Index`], [`Leaf`], [`Commitment`] | what a label, its place and its history of values are in the tree |
+//! | [`Tree`] | the tree of an epoch: [`Tree::update`] makes the next one, [`Tree::path`] proves what it has |
+//! | [`Path`] | the proof that a label has a leaf, or has none |
+//! | [`Current`], [`History`] | the value that a leaf has, and all that it has had |
+//! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
+//! | [`Parameters`] | what never changes |
+//! | [`Frontier`], [`log`] | the append-only log of updates (RFC 9162) |
+//!
+//! Versions of a label count up from 0, by one in each epoch that changes it. That no epoch does anything else is
+//! what the proofs of epochs will say; nothing here does.
+
+mod hash;
+mod history;
+mod key;
+mod leaf;
+pub mod log;
+mod path;
+mod read;
+mod record;
+mod tree;
+
+pub use hash::{Digest, EMPTY, Profile};
+pub use history::{Current, Entry, History, HistoryError};
+pub use key::{Commitment, Index, LabelError, MAX_LABEL, MAX_VALUE, Opening, Salt};
+pub use leaf::Leaf;
+pub use log::Frontier;
+pub use path::{End, Path, PathError};
+pub use read::DecodeError;
+pub use record::{
+    Checked, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError, SIGNED_LENGTH,
+    SignedRecord,
+};
+pub use tree::{Change, Tree, UpdateError};
+
+#[cfg(test)]
+mod tests;
