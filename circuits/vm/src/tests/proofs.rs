@@ -121,6 +121,8 @@ fn the_proof_depends_on_neither_ranks_nor_checkpoints() {
     // 0x9000 turns would take too many subcircuits; these do for some checkpoints.
     words.extend([li(8, 60), store(0, 8, 7, 1), load(4, 9, 7, 1), r(0, 0, 6, 6, 9)]);
     words.extend([addi(8, 8, -1), branch(1, 8, 0, -16), lui(9, 0x3000_0000), store(2, 6, 9, 0)]);
+    // A call, whose words each rank finds for itself.
+    words.extend([addi(10, 7, 64), addi(11, 7, 128), li(17, 1001), ECALL]);
     words.extend(exit());
     let execution = every_type(&words, &input);
     KEYS.lock().unwrap().with(&execution, |engine, keys| {
