@@ -43,7 +43,7 @@ pub(crate) struct VmSetup {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) isa: IsaOption,
     /// The most constraints of a subcircuit, from 2^12: larger ones are fewer, and take more memory
-    /// to prove and time to set up. With 2^17, keys have 2.0 GB and a prover takes 130 MB
+    /// to prove and time to set up. With 2^17, keys have 2.5 GB and a prover takes 130 MB
     #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
     pub(crate) rows: u64,
     /// The most subcircuits of a run: with 2^17 rows, each is for about 6,000 cycles
