@@ -6,6 +6,7 @@
 //! `fuzz/seeds`; `tests/` runs them with proptest.
 
 mod circuit_directory;
+pub mod directory;
 mod program;
 
 pub use circuit_directory::circuit_directory;
@@ -463,4 +464,9 @@ pub fn claim(data: &[u8]) {
             let _ = execution.subcircuits();
         }
     }
+}
+
+/// Checks an answer of a key directory ([`directory::answer`]).
+pub fn directory_answer(data: &[u8]) {
+    directory::answer(data);
 }

@@ -3,13 +3,13 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 use hekaton_core::protocol::messages::Message;
-use hekaton_fuzzing::{CLAIM, GOLDEN, MANIFEST, R1CS, SYM, WTNS, answers, log, program};
+use hekaton_fuzzing::{CLAIM, GOLDEN, MANIFEST, R1CS, SYM, WTNS, answers, directory, log, program};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 13] = [
+const TARGETS: [(&str, Target); 14] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
@@ -23,6 +23,7 @@ const TARGETS: [(&str, Target); 13] = [
     ("circuit_directory", hekaton_fuzzing::circuit_directory),
     ("program_file", hekaton_fuzzing::program_file),
     ("claim", hekaton_fuzzing::claim),
+    ("directory_answer", hekaton_fuzzing::directory_answer),
 ];
 
 /// Mostly short programs, and some files.
@@ -46,7 +47,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim }
+properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim directory_answer }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)
@@ -85,6 +86,14 @@ fn write_seeds() {
     for (target, bytes) in good {
         std::fs::create_dir_all(seeds(target)).unwrap();
         std::fs::write(seeds(target).join("good"), [vec![0], bytes].concat()).unwrap();
+    }
+    // paths, histories and records
+    for (which, bytes) in (0..).zip(directory::answers()) {
+        let target = seeds("directory_answer");
+        std::fs::create_dir_all(&target).unwrap();
+        std::fs::write(target.join(format!("good-{which}")), [&[2 * which], &bytes[..]].concat())
+            .unwrap();
+        std::fs::write(target.join(format!("unchanged-{which}")), [2 * which + 1]).unwrap();
     }
     // with buses
     for (target, bytes) in [("proof", GOLDEN[1].proof), ("verifying_key", GOLDEN[1].key)] {

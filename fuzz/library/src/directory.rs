@@ -1,0 +1,91 @@
+//! What servers of key directories answer.
+
+use crate::file;
+use ed25519_dalek::SigningKey;
+use hekaton_directory::{
+    Change, Entry, History, Index, Opening, Parameters, Path, Profile, Record, SignedRecord, Tree,
+    log::Frontier,
+};
+use std::sync::OnceLock;
+
+const LABELS: [&[u8]; 3] = [b"alice", b"bob", b"carol"];
+
+/// A directory of three labels, with two values of the first one.
+struct Directory {
+    parameters: Parameters,
+    tree: Tree,
+    history: History,
+    record: Record,
+    /// A path, a history and a signed record.
+    answers: [Vec<u8>; 3],
+}
+
+fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
+    let key = SigningKey::from_bytes(&[1; 32]);
+    let (profile, server) = (Profile::Compress, key.verifying_key());
+    let parameters = Parameters { profile, server, proofs: [2; 32] };
+    let mut record = Record::first(&parameters, 0);
+    let (mut tree, mut history) = (Tree::new(profile), History::default());
+    for value in 0..2 {
+        history.0.push(Entry::Value(Opening { salt: [value; 32], value: vec![value; 5] }));
+        let commitments = LABELS.map(|label| history.commitment(label));
+        let changes = LABELS.iter().zip(commitments).map(|(label, commitment)| {
+            Ok(Change { index: Index::of(label)?, commitment: commitment? })
+        });
+        tree = tree.update(&changes.collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?)?;
+        record = record.next(&tree, &Frontier::default(), 60);
+    }
+    let path = tree.path(&Index::of(LABELS[0])?);
+    let answers = [path.encode(), history.encode(), record.sign(&key).encode().to_vec()];
+    Ok(Directory { parameters, tree, history, record, answers })
+}
+
+fn golden() -> &'static Directory {
+    static DIRECTORY: OnceLock<Directory> = OnceLock::new();
+    DIRECTORY
+        .get_or_init(|| directory().unwrap_or_else(|e| panic!("the directory must be valid: {e}")))
+}
+
+/// The bytes of a path, a history and a signed record.
+pub fn answers() -> &'static [Vec<u8>; 3] {
+    &golden().answers
+}
+
+/// Checks an answer to a client: it has one encoding, and says nothing but the truth.
+pub fn answer(data: &[u8]) {
+    let golden = golden();
+    let which = usize::from(data.first().copied().unwrap_or(0)) / 2 % 3;
+    let good = &golden.answers[which];
+    let bytes = file(data, good, &[]);
+    match which {
+        0 => {
+            let Ok(path) = Path::decode(&bytes) else { return };
+            assert!(path.encode() == bytes, "another encoding of a path is accepted");
+            for label in LABELS.into_iter().chain([&b"dave"[..]]) {
+                let index = Index::of(label).unwrap_or_else(|e| panic!("{e}"));
+                let found = path.verify(golden.parameters.profile, &golden.tree.root(), &index);
+                if let Ok(found) = found {
+                    assert_eq!(found, golden.tree.leaf(&index));
+                }
+            }
+        }
+        1 => {
+            let Ok(history) = History::decode(&bytes) else { return };
+            assert!(history.encode() == bytes, "another encoding of a history is accepted");
+            let leaf = Index::of(LABELS[0]).ok().and_then(|index| golden.tree.leaf(&index));
+            let Some(leaf) = leaf else { return };
+            if history.verify(LABELS[0], &leaf).is_ok() {
+                let mut values = history.0.iter().zip(&golden.history.0);
+                let same = |(found, good)| matches!(found, &Entry::Erased(_)) || found == good;
+                assert!(values.all(same), "another value is accepted");
+            }
+        }
+        _ => {
+            let Ok(signed) = SignedRecord::decode(&bytes) else { return };
+            assert!(signed.encode()[..] == bytes, "another encoding of a record is accepted");
+            if let Ok(checked) = signed.verify(&golden.parameters) {
+                assert_eq!(*checked.record(), golden.record);
+            }
+        }
+    }
+}
