@@ -18,8 +18,8 @@ use hekaton_circuit::Fr;
 /// The length of a digest in bytes.
 pub const DIGEST: usize = 32;
 
-/// The initial hash value (FIPS 180-4, section 5.3.3).
-const IV: [u32; 8] = [
+/// The initial hash value (FIPS 180-4, section 5.3.3): the state before the first block.
+pub const IV: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
     0x3c6e_f372,

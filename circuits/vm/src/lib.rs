@@ -22,6 +22,7 @@
 mod chips;
 mod circuit;
 mod claim;
+mod effects;
 mod form;
 mod hashes;
 mod input;

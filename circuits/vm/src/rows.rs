@@ -24,7 +24,7 @@ pub(crate) struct Buses {
     pub(crate) precompiles: Option<PrecompileTables>,
 }
 
-/// An operation in a subcircuit, as far as a precompile goes on with it.
+/// What the gadget of a precompile needs of an operation whose rows are synthesized.
 pub(crate) struct Placed {
     pub(crate) enable: Bit,
     /// The words that the precompile is given, and those that it makes.

@@ -191,13 +191,13 @@ impl<'a> LookUps<'a> {
         if self.switch.is_switched() && last.is_none_or(|piece| piece.len() == 1) {
             return Err(SynthesisError::Unsatisfiable);
         }
-        let lanes = before.chunks_exact(2).map(|words| self.given(words));
+        let lanes = before.chunks_exact(2).map(|words| self.lane_of_words(words));
         let state = self.rounds(lanes.collect::<Result<_, _>>()?, |lane| match lane {
             0 => (1..LANE).collect(),
             _ => vec![WORD],
         })?;
         state.iter().zip(after.chunks_exact(2)).try_for_each(|(lane, words)| {
-            self.number(lane)?.into_iter().zip(words).try_for_each(|(sum, word)| {
+            self.words_of_lane(lane)?.into_iter().zip(words).try_for_each(|(sum, word)| {
                 let value = word.value().ok();
                 self.switch.equals(word, &self.switch.sum_of(value, sum)?)
             })
@@ -205,7 +205,7 @@ impl<'a> LookUps<'a> {
     }
 
     /// A lane that is given as two words.
-    fn given(&self, words: &[FpVar<Fr>]) -> Result<Lane, SynthesisError> {
+    fn lane_of_words(&self, words: &[FpVar<Fr>]) -> Result<Lane, SynthesisError> {
         let values = words.iter().map(|word| Some(word.value().ok()?.into_bigint().0[0]));
         let values: Option<Vec<u64>> = values.collect();
         let value = values.map(|words| words[0] & 0xffff_ffff | words[1] << WORD);
@@ -216,7 +216,7 @@ impl<'a> LookUps<'a> {
             pieces.push(Piece { start, len, digits: Digits::of(&marked)? });
         }
         let lane = Lane { value, pieces };
-        for (sum, word) in self.number(&lane)?.into_iter().zip(words) {
+        for (sum, word) in self.words_of_lane(&lane)?.into_iter().zip(words) {
             self.switch.equals(word, &self.switch.sum_of(word.value().ok(), sum)?)?;
         }
         Ok(lane)
@@ -224,7 +224,7 @@ impl<'a> LookUps<'a> {
 
     /// The two words of a lane, as numbers: two rows a piece, none for bits. It must have a cut between
     /// them.
-    fn number(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
+    fn words_of_lane(&self, lane: &Lane) -> Result<[Terms; 2], SynthesisError> {
         let mut words = [Terms::new(), Terms::new()];
         for Piece { start, len, digits } in &lane.pieces {
             let factor = Fr::from(1u64 << (start % WORD));

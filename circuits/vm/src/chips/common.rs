@@ -108,8 +108,7 @@ impl Step {
 
     /// Writes whether the tape is at its end, in the place of the first register.
     pub(super) fn tape(&self, b: &mut Builder, found: &Form, left: &Form) {
-        let gap: (&'static str, OfOp) = ("l1", |op| op.gaps[0].into());
-        self.register(b, &constant(TAPE.into()), 0, (found, left), gap);
+        self.known_register(b, TAPE, 0, (found, left));
     }
 
     /// An access to a register: takes what the last one left, and gives what this one leaves. The gap

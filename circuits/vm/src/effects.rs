@@ -1,0 +1,143 @@
+//! What single instructions do: the registers that they access, the bytes, and what RV32IM's compute.
+
+use crate::isa::Chip;
+use crate::op::Op;
+
+/// The number of bytes that an instruction accesses.
+pub(crate) fn access_size(chip: Chip, variant: u8) -> Option<u32> {
+    match (chip, variant) {
+        (Chip::LoadWord | Chip::StoreWord, _) => Some(4),
+        (Chip::LoadByte, _) | (Chip::LoadPart | Chip::StorePart, 0) => Some(1),
+        (Chip::LoadPart | Chip::StorePart, _) => Some(2),
+        _ => None,
+    }
+}
+
+impl Chip {
+    /// Whether instructions read a first register.
+    #[inline]
+    pub(crate) fn reads_x(self) -> bool {
+        !matches!(
+            self,
+            Self::Li
+                | Self::Jump
+                | Self::TinyMoveImm
+                | Self::TinyMove
+                | Self::TinyMoveIf
+                | Self::TinyJump
+                | Self::TinyBranch
+                | Self::TinyBranchReg
+                | Self::TinyRead
+        )
+    }
+
+    /// Whether instructions read a second register; x0, if there is an immediate in its place.
+    #[inline]
+    pub(crate) fn reads_y(self) -> bool {
+        matches!(
+            self,
+            Self::Add
+                | Self::Logic
+                | Self::Shift
+                | Self::SetLess
+                | Self::BranchEqual
+                | Self::BranchBelow
+                | Self::BranchLess
+                | Self::StoreWord
+                | Self::StorePart
+                | Self::Multiply
+                | Self::MultiplyHigh
+                | Self::Divide
+                | Self::TinyMove
+                | Self::TinyMoveIf
+                | Self::TinyLogic
+                | Self::TinyAdd
+                | Self::TinyMultiply
+                | Self::TinyMultiplySigned
+                | Self::TinyDivide
+                | Self::TinyShift
+                | Self::TinyEqual
+                | Self::TinyAbove
+                | Self::TinyGreater
+                | Self::TinyJump
+                | Self::TinyBranchReg
+                | Self::TinyStoreWord
+                | Self::TinyStoreByte
+                | Self::TinyRead
+        )
+    }
+
+    /// Whether instructions write a register.
+    #[inline]
+    pub(crate) fn writes(self) -> bool {
+        !matches!(
+            self,
+            Self::BranchEqual
+                | Self::BranchBelow
+                | Self::BranchLess
+                | Self::StoreWord
+                | Self::StorePart
+                | Self::TinyEqual
+                | Self::TinyAbove
+                | Self::TinyGreater
+                | Self::TinyJump
+                | Self::TinyBranch
+                | Self::TinyBranchReg
+                | Self::TinyStoreWord
+                | Self::TinyStoreByte
+        )
+    }
+}
+
+/// What an instruction of RV32IM writes to its register.
+#[inline]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "halves of products")]
+pub(crate) fn result(chip: Chip, op: &Op) -> u32 {
+    let (x, y, variant) = (op.x, op.y, op.variant);
+    let operand = op.operand();
+    match chip {
+        Chip::Li => op.imm,
+        Chip::AddImm => x.wrapping_add(op.imm),
+        Chip::Add if variant == 0 => x.wrapping_add(y),
+        Chip::Add => x.wrapping_sub(y),
+        Chip::Logic => match variant {
+            0 => x & operand,
+            1 => x | operand,
+            _ => x ^ operand,
+        },
+        Chip::ShiftImm => ((u64::from(x) * u64::from(op.imm)) >> (32 * u32::from(variant))) as u32,
+        Chip::Shift => match variant {
+            0 => x << (operand & 31),
+            1 => x >> (operand & 31),
+            _ => (x.cast_signed() >> (operand & 31)).cast_unsigned(),
+        },
+        Chip::SetLess if variant == 0 => (x < operand).into(),
+        Chip::SetLess => (x.cast_signed() < operand.cast_signed()).into(),
+        Chip::Jump | Chip::JumpReg => op.pc.wrapping_add(4),
+        Chip::LoadWord => op.word,
+        Chip::LoadByte => op.part()[1],
+        Chip::LoadPart => match variant {
+            0 => i32::from(op.part()[1] as u8 as i8).cast_unsigned(),
+            1 => i32::from(op.part()[0] as u16 as i16).cast_unsigned(),
+            _ => op.part()[0],
+        },
+        Chip::Multiply => ((u64::from(x) * u64::from(y)) >> (32 * u32::from(variant))) as u32,
+        Chip::MultiplyHigh if variant == 0 => {
+            ((i64::from(x.cast_signed()) * i64::from(y.cast_signed())) >> 32) as u32
+        }
+        Chip::MultiplyHigh => ((i64::from(x.cast_signed()) * i64::from(y)) >> 32) as u32,
+        Chip::Divide => {
+            let (signed_x, signed_y) = (x.cast_signed(), y.cast_signed());
+            match variant {
+                0 if y == 0 => u32::MAX,
+                0 => signed_x.wrapping_div(signed_y).cast_unsigned(),
+                1 => x.checked_div(y).unwrap_or(u32::MAX),
+                2 if y == 0 => x,
+                2 => signed_x.wrapping_rem(signed_y).cast_unsigned(),
+                _ => x.checked_rem(y).unwrap_or(x),
+            }
+        }
+        // They write nothing, or are TinyRAM's.
+        _ => 0,
+    }
+}
