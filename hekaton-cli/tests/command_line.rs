@@ -562,7 +562,7 @@ fn one_setup_serves_files_of_all_lengths() {
         &["setup", "merkle", "--up-to", "1", "--for", "x", "--keys", "y"],
     );
 
-    for length in [0u8, 20, 93, 100] {
+    for length in [0u8, 93] {
         let (file, proof) = (path("file"), path("proof"));
         std::fs::write(&file, (0..length).collect::<Vec<_>>()).unwrap();
         let text = ok(&["prove", &file, "--keys", &family, "--proof", &proof]);

@@ -23,10 +23,10 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Steps per subcircuit of [`chain`].
-const STEPS: usize = 2000;
+const STEPS: usize = 250;
 
-/// 64 subcircuits, half a second's work with the fastest kernels: long enough for a test to
-/// interfere with the run.
+/// 64 subcircuits, half a second's work with fast kernels: long enough for a test to interfere
+/// with the run.
 fn chain() -> &'static Chain {
     static CHAIN: OnceLock<Chain> = OnceLock::new();
     CHAIN.get_or_init(|| Chain::new(64, STEPS))
