@@ -2,6 +2,7 @@
 
 use crate::hash::{DEPTH, Digest, Profile};
 use crate::key::{Commitment, Index};
+use crate::read::{DecodeError, Reader};
 
 /// What the tree has of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +18,32 @@ pub struct Leaf {
 }
 
 impl Leaf {
+    /// The number of bytes of a leaf.
+    pub const LENGTH: usize = 16 + 4 + 4 + 32;
+
+    /// The bytes: index, version, epoch, commitment. Numbers are big-endian.
+    pub fn encode(&self) -> [u8; Self::LENGTH] {
+        let mut bytes = [0; Self::LENGTH];
+        bytes[..16].copy_from_slice(&self.index.0);
+        bytes[16..20].copy_from_slice(&self.version.to_be_bytes());
+        bytes[20..24].copy_from_slice(&self.epoch.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.commitment.0);
+        bytes
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.encode());
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            index: Index(reader.array("leaf")?),
+            version: reader.u32("leaf")?,
+            epoch: reader.u32("leaf")?,
+            commitment: Commitment(reader.array("leaf")?),
+        })
+    }
+
     /// The digest: of index, version, epoch, eight zero bytes, and the commitment. Its last bit is 1.
     pub fn digest(&self, profile: Profile) -> Digest {
         let mut left = [0; 32];

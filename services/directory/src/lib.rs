@@ -24,8 +24,12 @@ mod key;
 mod leaf;
 pub mod log;
 mod path;
+mod place;
 mod read;
 mod record;
+#[cfg(feature = "server")]
+pub mod server;
+mod tile;
 mod tree;
 
 pub use hash::{Digest, EMPTY, Profile};
@@ -34,11 +38,13 @@ pub use key::{Commitment, Index, LabelError, MAX_LABEL, MAX_VALUE, Opening, Salt
 pub use leaf::Leaf;
 pub use log::Frontier;
 pub use path::{End, Path, PathError};
+pub use place::{Away, Place};
 pub use read::DecodeError;
 pub use record::{
     Checked, LookUpError, Parameters, RECORD_LENGTH, Record, RecordError, SIGNED_LENGTH,
     SignedRecord,
 };
+pub use tile::TileError;
 pub use tree::{Change, Tree, UpdateError};
 
 #[cfg(test)]

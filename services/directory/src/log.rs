@@ -10,7 +10,7 @@ pub fn entry(bytes: &[u8]) -> Digest {
     Sha256::new().chain_update([0]).chain_update(bytes).finalize().into()
 }
 
-fn node(left: &Digest, right: &Digest) -> Digest {
+pub(crate) fn node(left: &Digest, right: &Digest) -> Digest {
     Sha256::new().chain_update([1]).chain_update(left).chain_update(right).finalize().into()
 }
 
@@ -37,6 +37,13 @@ impl Frontier {
     /// The number of entries.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The end of a log of this size, from the roots of its largest complete subtrees by level.
+    #[cfg(feature = "server")]
+    pub(crate) fn of(size: u64, mut peaks: Vec<Option<Digest>>) -> Self {
+        peaks.truncate((u64::BITS - size.leading_zeros()) as usize);
+        Self { size, peaks }
     }
 
     /// The root: SHA-256 of nothing for a log without entries.
@@ -69,6 +76,18 @@ impl Frontier {
             (first, level) = (first / 2, level + 1);
         }
         complete
+    }
+}
+
+/// The root of a complete subtree with these digests, a power of two of them.
+#[cfg(feature = "server")]
+pub(crate) fn root_of(digests: &[Digest]) -> Digest {
+    match digests {
+        [digest] => *digest,
+        _ => {
+            let (left, right) = digests.split_at(digests.len() / 2);
+            node(&root_of(left), &root_of(right))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Paths: proofs that a tree has a leaf for an index, or has none.
 
 use crate::hash::{DEPTH, Digest, EMPTY, Profile, is_leaf};
-use crate::key::{Commitment, Index};
+use crate::key::Index;
 use crate::leaf::Leaf;
 use crate::read::{DecodeError, Reader};
 
@@ -120,10 +120,7 @@ impl Path {
         out.extend(bits);
         out.extend(self.siblings.iter().flatten().flatten());
         if let End::Leaf(leaf) = &self.end {
-            out.extend(leaf.index.0);
-            out.extend(leaf.version.to_be_bytes());
-            out.extend(leaf.epoch.to_be_bytes());
-            out.extend(leaf.commitment.0);
+            leaf.write(&mut out);
         }
         out
     }
@@ -149,12 +146,7 @@ impl Path {
         let siblings = (0..depth).map(sibling).collect::<Result<_, _>>()?;
         let end = match kind {
             0 => End::Empty,
-            1 => End::Leaf(Leaf {
-                index: Index(reader.array("leaf")?),
-                version: reader.u32("leaf")?,
-                epoch: reader.u32("leaf")?,
-                commitment: Commitment(reader.array("leaf")?),
-            }),
+            1 => End::Leaf(Leaf::read(&mut reader)?),
             other => return Err(DecodeError::Field(format!("kind of end is {other}: 0 or 1"))),
         };
         reader.end()?;

@@ -197,7 +197,7 @@ impl Record {
         bytes
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.version(VERSION)?;
         Ok(Self {
             parameters: reader.array("parameters")?,
@@ -247,6 +247,24 @@ impl SignedRecord {
         signed.map_err(|_| RecordError::Signature(self.record.epoch))?;
         self.record.check(parameters)?;
         Ok(Checked { record: self.record, profile: parameters.profile })
+    }
+
+    /// The record, unverified.
+    #[cfg(feature = "server")]
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The signature alone.
+    #[cfg(feature = "server")]
+    pub(crate) fn signature(&self) -> [u8; 64] {
+        self.signature
+    }
+
+    /// A record with its signature.
+    #[cfg(feature = "server")]
+    pub(crate) fn of(record: Record, signature: [u8; 64]) -> Self {
+        Self { record, signature }
     }
 
     /// The number of the epoch, unverified.

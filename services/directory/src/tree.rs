@@ -4,6 +4,7 @@ use crate::hash::{DEPTH, Digest, Profile};
 use crate::key::{Commitment, Index};
 use crate::leaf::Leaf;
 use crate::path::{End, Path};
+use crate::place::{Away, Place};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -33,35 +34,41 @@ pub enum UpdateError {
     /// There have been 2^32 - 1 epochs.
     #[error("there are no epochs after {}", u32::MAX)]
     Epoch,
+    /// A part of the tree that changes is not in memory.
+    #[error(transparent)]
+    Away(#[from] Away),
 }
 
-/// The tree of an epoch. Trees share what they have in common, so older ones may be kept.
+/// The tree of an epoch. Trees share what they have in common, so older ones may be kept. Parts may be [`Away`]: of a
+/// tree that begins with [`new`](Self::new) and is only updated, none is.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    profile: Profile,
+    pub(crate) profile: Profile,
     epoch: u32,
     leaves: u64,
-    root: Node,
+    pub(crate) root: Node,
 }
 
 /// A subtree. One with a single leaf is that leaf, whatever the profile; its digest is that of its place.
 #[derive(Clone, Debug)]
-enum Node {
+pub(crate) enum Node {
     Empty,
     Leaf(Arc<Lone>),
     Inner(Arc<Inner>),
+    /// One that is not in memory.
+    Away(Arc<Digest>),
 }
 
 #[derive(Debug)]
-struct Lone {
-    leaf: Leaf,
+pub(crate) struct Lone {
+    pub(crate) leaf: Leaf,
     digest: Digest,
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     digest: Digest,
-    sides: [Node; 2],
+    pub(crate) sides: [Node; 2],
 }
 
 /// A change with its number in the batch.
@@ -78,6 +85,16 @@ impl Tree {
     pub(crate) fn with_one(profile: Profile, leaf: Leaf, epoch: u32) -> Self {
         let root = Batch { profile, epoch }.lone(leaf, 0);
         Self { profile, epoch, leaves: 1, root }
+    }
+
+    /// The tree of an epoch with nothing in memory but its root.
+    pub fn away(profile: Profile, epoch: u32, leaves: u64, root: Digest) -> Self {
+        Self { profile, epoch, leaves, root: Node::Away(Arc::new(root)) }
+    }
+
+    /// The same tree with another part of it in memory.
+    pub(crate) fn with_root(&self, root: Node) -> Self {
+        Self { root, ..*self }
     }
 
     /// The profile.
@@ -101,19 +118,25 @@ impl Tree {
     }
 
     /// The leaf of an index.
-    pub fn leaf(&self, index: &Index) -> Option<Leaf> {
-        match self.walk(index, |_| {}) {
+    ///
+    /// # Errors
+    /// If the part of the tree where it is is not in memory.
+    pub fn leaf(&self, index: &Index) -> Result<Option<Leaf>, Away> {
+        Ok(match self.walk(index, |_| {})? {
             End::Leaf(leaf) => Some(leaf).filter(|leaf| leaf.index == *index),
             End::Empty => None,
-        }
+        })
     }
 
     /// The proof of what [`leaf`](Self::leaf) says.
-    pub fn path(&self, index: &Index) -> Path {
+    ///
+    /// # Errors
+    /// If the part of the tree where the index is is not in memory.
+    pub fn path(&self, index: &Index) -> Result<Path, Away> {
         let mut siblings = Vec::new();
-        let end = self.walk(index, |other| siblings.push(other.given()));
+        let end = self.walk(index, |other| siblings.push(other.given()))?;
         if self.profile.collapses() {
-            return Path { siblings, end };
+            return Ok(Path { siblings, end });
         }
         // All leaves are at the same depth; a leaf here stands for the way down to it, which is alone from here on.
         let mut end = end;
@@ -126,16 +149,17 @@ impl Tree {
             }
         }
         siblings.resize(DEPTH, None);
-        Path { siblings, end }
+        Ok(Path { siblings, end })
     }
 
     /// Goes down to where an index is, and visits what is beside the way.
-    fn walk<'t>(&'t self, index: &Index, mut beside: impl FnMut(&'t Node)) -> End {
+    fn walk<'t>(&'t self, index: &Index, mut beside: impl FnMut(&'t Node)) -> Result<End, Away> {
         let (mut node, mut depth) = (&self.root, 0);
         loop {
             match node {
-                Node::Empty => return End::Empty,
-                Node::Leaf(lone) => return End::Leaf(lone.leaf),
+                Node::Empty => return Ok(End::Empty),
+                Node::Leaf(lone) => return Ok(End::Leaf(lone.leaf)),
+                Node::Away(_) => return Err(Away(Place::of(index, depth))),
                 Node::Inner(inner) => {
                     let side = usize::from(index.bit(depth));
                     beside(&inner.sides[1 - side]);
@@ -168,11 +192,30 @@ impl Tree {
 }
 
 impl Node {
-    fn digest(&self, profile: Profile, depth: usize) -> Digest {
+    /// A subtree of one leaf that begins at a depth.
+    pub(crate) fn lone(profile: Profile, leaf: Leaf, depth: usize) -> Self {
+        Self::Leaf(Arc::new(Lone { leaf, digest: leaf.digest_at(profile, depth) }))
+    }
+
+    /// A subtree that begins at a depth and has these two below it.
+    pub(crate) fn inner(profile: Profile, sides: [Self; 2], depth: usize) -> Self {
+        let [left, right] = &sides;
+        let digest =
+            profile.node(&left.digest(profile, depth + 1), &right.digest(profile, depth + 1));
+        Self::Inner(Arc::new(Inner { digest, sides }))
+    }
+
+    /// The same inner node, of which more or less is in memory.
+    pub(crate) fn replaced(inner: &Inner, sides: [Self; 2]) -> Self {
+        Self::Inner(Arc::new(Inner { digest: inner.digest, sides }))
+    }
+
+    pub(crate) fn digest(&self, profile: Profile, depth: usize) -> Digest {
         match self {
             Self::Empty => profile.empty(depth),
             Self::Leaf(lone) => lone.digest,
             Self::Inner(inner) => inner.digest,
+            Self::Away(digest) => **digest,
         }
     }
 
@@ -182,6 +225,7 @@ impl Node {
             Self::Empty => None,
             Self::Leaf(lone) => Some(lone.digest),
             Self::Inner(inner) => Some(inner.digest),
+            Self::Away(digest) => Some(**digest),
         }
     }
 }
@@ -195,8 +239,7 @@ struct Batch {
 
 impl Batch {
     fn lone(self, leaf: Leaf, depth: usize) -> Node {
-        let digest = leaf.digest_at(self.profile, depth);
-        Node::Leaf(Arc::new(Lone { leaf, digest }))
+        Node::lone(self.profile, leaf, depth)
     }
 
     /// A subtree after changes in it, sorted by their indices, and the number of leaves that are new.
@@ -234,6 +277,7 @@ impl Batch {
                 }
             }
             Node::Inner(inner) => inner.sides.clone(),
+            Node::Away(_) => return Err(Away(Place::of(&index, depth)).into()),
         };
         let middle = changes.partition_point(|(_, change)| !change.index.bit(depth));
         let (left, right) = changes.split_at(middle);
@@ -244,10 +288,7 @@ impl Batch {
             || self.update(beside, depth + 1, right),
         );
         let ((left, i), (right, j)) = (left?, right?);
-        let digest = self
-            .profile
-            .node(&left.digest(self.profile, depth + 1), &right.digest(self.profile, depth + 1));
-        Ok((Node::Inner(Arc::new(Inner { digest, sides: [left, right] })), i + j))
+        Ok((Node::inner(self.profile, [left, right], depth), i + j))
     }
 
     #[cfg(feature = "parallel")]

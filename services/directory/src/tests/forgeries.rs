@@ -100,11 +100,11 @@ fn exactly_one_answer(profile: Profile) {
         let numbers: Vec<u64> = (0..1 << BITS).filter(|number| set >> number & 1 == 1).collect();
         let tree = tree_of(profile, &numbers, BITS);
         let leaves: Vec<Leaf> =
-            numbers.iter().map(|n| tree.leaf(&index(*n, BITS)).unwrap()).collect();
+            numbers.iter().map(|n| tree.leaf(&index(*n, BITS)).unwrap().unwrap()).collect();
         let (root, of) = (tree.root(), parts(profile, &leaves));
         for number in 0..1 << BITS {
             let at = index(number, BITS);
-            let expected = tree.leaf(&at);
+            let expected = tree.leaf(&at).unwrap();
             let ends = leaves.iter().map(|leaf| End::Leaf(*leaf)).chain([End::Empty]);
             let mut answers = Vec::new();
             for end in ends {
@@ -209,7 +209,7 @@ fn paths_have_one_form() {
     for profile in Profile::ALL {
         let tree = tree_of(profile, &[1, 6], BITS);
         let (root, at) = (tree.root(), index(1, BITS));
-        let honest = tree.path(&at);
+        let honest = tree.path(&at).unwrap();
         assert!(honest.verify(profile, &root, &at).is_ok());
         let longer = Path { siblings: [&honest.siblings[..], &[None]].concat(), ..honest.clone() };
         let expected = match profile {
@@ -220,7 +220,7 @@ fn paths_have_one_form() {
         let long = Path { siblings: vec![Some([3; 32]); 129], ..honest.clone() };
         assert_eq!(long.verify(profile, &root, &at), Err(PathError::Depth(129)));
         // An empty subtree that is written out.
-        let mut written = tree.path(&index(5, BITS));
+        let mut written = tree.path(&index(5, BITS)).unwrap();
         if let Some(place) = written.siblings.iter().position(Option::is_none) {
             written.siblings[place] = Some(profile.empty(place + 1));
             let error = written.verify(profile, &root, &index(5, BITS)).unwrap_err();

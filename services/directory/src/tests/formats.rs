@@ -58,7 +58,7 @@ fn labels_and_values_have_their_lengths() {
 
 #[test]
 fn damaged_bytes_are_named() {
-    let path = tree_of(Profile::Sha256, &[0, 1, 7], 3).path(&super::index(1, 3)).encode();
+    let path = tree_of(Profile::Sha256, &[0, 1, 7], 3).path(&super::index(1, 3)).unwrap().encode();
     let error = |bytes: &[u8]| Path::decode(bytes).unwrap_err().to_string();
     assert_eq!(error(&[]), "it ends in the middle of its version");
     assert_eq!(error(&[9]), "its format has version 9, but this program reads version 1");

@@ -138,9 +138,9 @@ fn look_ups_are_of_their_record() {
     let [_, second, third] = three(profile).map(|record| checked(record, profile).unwrap());
     let tree = tree_of(profile, &[1], 8);
     let (there, missing) = (index(1, 8), index(2, 8));
-    assert_eq!(second.look_up(&there, &tree.path(&there)), Ok(tree.leaf(&there)));
-    assert_eq!(second.look_up(&missing, &tree.path(&missing)), Ok(None));
-    let error = third.look_up(&missing, &tree.path(&missing));
+    assert_eq!(second.look_up(&there, &tree.path(&there).unwrap()), Ok(tree.leaf(&there).unwrap()));
+    assert_eq!(second.look_up(&missing, &tree.path(&missing).unwrap()), Ok(None));
+    let error = third.look_up(&missing, &tree.path(&missing).unwrap());
     assert_eq!(error, Err(LookUpError::Path(PathError::Root)));
     // A leaf of an epoch that has not ended, and one that was changed more often than there were epochs.
     for (epoch, version) in [(2, 0), (1, 2)] {
@@ -148,7 +148,7 @@ fn look_ups_are_of_their_record() {
         let tree = Tree::with_one(profile, leaf, 2);
         let record = checked(second.record().next(&tree, &log(1), 200), profile).unwrap();
         let error = LookUpError::Leaf { record: 2, epoch, version };
-        assert_eq!(record.look_up(&there, &tree.path(&there)), Err(error));
+        assert_eq!(record.look_up(&there, &tree.path(&there).unwrap()), Err(error));
     }
 }
 

@@ -38,8 +38,8 @@ proptest! {
             for at in 0..64 {
                 let index = place(at);
                 let expected = model.leaves.get(&index).copied();
-                prop_assert_eq!(tree.leaf(&index), expected);
-                let path = tree.path(&index);
+                prop_assert_eq!(tree.leaf(&index).unwrap(), expected);
+                let path = tree.path(&index).unwrap();
                 prop_assert_eq!(path.verify(profile, &root, &index), Ok(expected));
                 let read = crate::Path::decode(&path.encode()).unwrap();
                 prop_assert_eq!(read, path);
@@ -63,7 +63,8 @@ fn large_batches_are_as_small_ones() {
         model.update(&changes);
         assert_eq!((tree.root(), tree.leaves()), (model.root(profile), 2000));
         // Paths are as short as trees of that size have them.
-        let longest = changes.iter().map(|change| tree.path(&change.index).siblings.len()).max();
+        let longest =
+            changes.iter().map(|change| tree.path(&change.index).unwrap().siblings.len()).max();
         assert!((11..40).contains(&longest.unwrap()), "{longest:?}");
     }
 }
@@ -88,7 +89,7 @@ fn versions_and_epochs_end() {
     let tree =
         Tree::with_one(Profile::Compress, Leaf { version: u32::MAX - 1, ..leaf }, u32::MAX - 1);
     let next = tree.update(&[change]).unwrap();
-    let found = next.leaf(&place).unwrap();
+    let found = next.leaf(&place).unwrap().unwrap();
     assert_eq!((found.version, found.epoch, next.epoch()), (u32::MAX, u32::MAX - 1, u32::MAX));
     assert_eq!(next.update(&[]).unwrap_err(), UpdateError::Epoch);
 }
@@ -99,10 +100,10 @@ fn digests_of_kinds_and_profiles_differ() {
     let mut roots = Vec::new();
     for profile in Profile::ALL {
         let tree = tree_of(profile, &[3, 6], 3);
-        let leaf = tree.leaf(&index(3, 3)).unwrap();
+        let leaf = tree.leaf(&index(3, 3)).unwrap().unwrap();
         assert_eq!((leaf.digest(profile)[31] & 1, tree.root()[31] & 1), (1, 0));
         roots.push(tree.root());
-        let path = tree.path(&index(3, 3));
+        let path = tree.path(&index(3, 3)).unwrap();
         assert!(matches!(path.end, End::Leaf(_)));
         let depth = if profile == Profile::Full { 128 } else { 1 };
         assert_eq!(path.siblings.len(), depth);

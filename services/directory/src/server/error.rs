@@ -1,0 +1,151 @@
+//! What can go wrong in a server.
+
+use super::damaged::Damaged;
+use super::store::StoreError;
+use super::update::MAX_RETRY_KEY;
+use crate::hash::Digest;
+use crate::key::LabelError;
+use crate::tree::UpdateError;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What went wrong in a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A row is not what it should be.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
+    /// A file or a folder.
+    #[error("cannot {what} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// There is a directory, or something else.
+    #[error("{path} exists: a new directory needs a folder that does not exist or is empty", path = .0.display())]
+    Exists(PathBuf),
+    /// The folder has no directory.
+    #[error("{path} has no directory, or one that was not finished: create it first", path = .0.display())]
+    NoDirectory(PathBuf),
+    /// Another process serves it.
+    #[error("another process serves {path}: one directory has one server", path = .0.display())]
+    Locked(PathBuf),
+    /// The head is damaged.
+    #[error("{path} is damaged; without it, it is unknown what was signed", path = .path.display())]
+    Head {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database has not what was signed: it was restored from a backup, or is damaged.
+    #[error(
+        "the database does not have the record of epoch {epoch} that was signed last: it is older, or of another directory; \
+         signing anything would give two records of one epoch"
+    )]
+    Behind {
+        /// The last epoch that was signed.
+        epoch: u32,
+        /// The digest of its record.
+        signed: Digest,
+        /// The digest of the record that the database has of this epoch.
+        found: Option<Digest>,
+    },
+    /// The folder has a directory with other parameters.
+    #[error("the directory has {0}")]
+    OtherDirectory(String),
+    /// A commit does not continue the one before it: a defect, and nothing of it is signed.
+    #[error("commit {0} does not continue the one before it; nothing of it is signed")]
+    Chain(u64),
+    /// A batch that no epoch can have.
+    #[error(transparent)]
+    Update(#[from] UpdateError),
+    /// A label that no directory has.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// An epoch that is not visible.
+    #[error("there is no epoch {epoch} yet; the last one is {last}")]
+    NoEpoch {
+        /// The epoch.
+        epoch: u32,
+        /// The last one.
+        last: u32,
+    },
+    /// An epoch whose tree is no longer complete.
+    #[error("epoch {epoch} is pruned; the first one with a tree is {first}")]
+    Pruned {
+        /// The epoch.
+        epoch: u32,
+        /// The first one with a tree.
+        first: u32,
+    },
+    /// A log entry that is not there.
+    #[error("the log has no entry {entry}: it has {size} of them")]
+    NoEntry {
+        /// The entry.
+        entry: u64,
+        /// The number of entries.
+        size: u64,
+    },
+    /// A label that never had a version, or was not visible.
+    #[error("the label has no version {0}")]
+    NoVersion(u32),
+    /// The server does not answer now.
+    #[error("the server opens its database again after a failure: {0}")]
+    Recovering(String),
+    /// The server has ended.
+    #[error("the server has stopped{why}", why = .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    Stopped(Option<Arc<Error>>),
+    /// A thread of the server has panicked, which is a defect.
+    #[error("a thread of the server panicked")]
+    Panicked,
+    /// Threads cannot be started.
+    #[error("cannot start threads: {0}")]
+    Threads(String),
+}
+
+impl Error {
+    /// Whether it may be gone once the database is opened again.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Store(_) | Self::Io { .. })
+    }
+}
+
+/// Why an update was not accepted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// The label or the value.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// The key for sending it again.
+    #[error("a retry key of {0} bytes: expected 1 to {MAX_RETRY_KEY}")]
+    RetryKey(usize),
+    /// The key for sending it again was that of another update.
+    #[error("the retry key was used for another update, number {number}")]
+    OtherUpdate {
+        /// That update's number.
+        number: u64,
+    },
+    /// Too many updates wait.
+    #[error("{0} updates wait already: send it again later")]
+    Full(usize),
+    /// Whether the update was accepted is open: the database failed. With a retry key it can be sent again.
+    #[error("the server cannot say whether the update was accepted: {0}")]
+    Unknown(String),
+    /// The server does not take updates now.
+    #[error("the server opens its database again after a failure: send it again later")]
+    Recovering,
+    /// The server ends, or has ended.
+    #[error("the server stops")]
+    Stopping,
+    /// There are no random bytes for a salt.
+    #[error("there are no random bytes: {0}")]
+    Random(String),
+}

@@ -1,0 +1,102 @@
+//! The default database: fjall, a log-structured merge tree in Rust.
+
+use super::store::{Opened, Opener, Rows, Store, StoreError, Table, Visit};
+use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::path::Path;
+
+/// A database of fjall's, in a folder of its own.
+pub struct Fjall {
+    database: Database,
+    tables: Vec<Keyspace>,
+}
+
+impl std::fmt::Debug for Fjall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fjall").finish_non_exhaustive()
+    }
+}
+
+impl Fjall {
+    /// Opens the database, and makes it if there is none. `cache` is how many bytes of it are kept in memory.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or another process has it open.
+    pub fn open(folder: &Path, cache: u64, opened: Opened) -> Result<Self, StoreError> {
+        // Where its journal is damaged, this version may panic instead.
+        let open = || Self::open_or_panic(folder, cache, opened);
+        std::panic::catch_unwind(open).unwrap_or_else(|panic| {
+            let why = panic.downcast_ref::<String>().map_or("its journal is damaged", |why| why);
+            Err(StoreError::Open(why.into()))
+        })
+    }
+
+    fn open_or_panic(folder: &Path, cache: u64, opened: Opened) -> Result<Self, StoreError> {
+        let open = |error: ::fjall::Error| StoreError::Open(Box::new(error));
+        let database = Database::builder(folder).cache_size(cache).open().map_err(open)?;
+        let tables: Vec<Keyspace> = Table::ALL
+            .iter()
+            .map(|table| database.keyspace(table.name(), KeyspaceCreateOptions::default))
+            .collect::<Result<_, _>>()
+            .map_err(open)?;
+        // What a killed process has not synced.
+        database.persist(PersistMode::SyncAll).map_err(open)?;
+        if opened == Opened::AfterFailure {
+            // What the journal shows may not be on the disk, and no sync would bring it there: it is written to tables.
+            tables.iter().try_for_each(Keyspace::rotate_memtable_and_wait).map_err(open)?;
+        }
+        Ok(Self { database, tables })
+    }
+
+    fn table(&self, table: Table) -> &Keyspace {
+        let at = Table::ALL.iter().position(|other| *other == table).unwrap_or_default();
+        &self.tables[at]
+    }
+}
+
+/// The database of a directory in a folder, which keeps this many bytes in memory.
+pub fn fjall_opener(folder: &Path, cache: u64) -> Box<Opener> {
+    let folder = folder.join("database");
+    Box::new(move |opened| Ok(Box::new(Fjall::open(&folder, cache, opened)?)))
+}
+
+fn read(error: ::fjall::Error) -> StoreError {
+    StoreError::Read(Box::new(error))
+}
+
+impl Store for Fjall {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.table(table).get(key).map_err(read)?.map(|value| value.to_vec()))
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        for row in self.table(table).range(from..=to) {
+            let (key, value) = row.into_inner().map_err(read)?;
+            if visit(&key, &value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn last(&self, table: Table) -> Result<Option<Vec<u8>>, StoreError> {
+        let last = self.table(table).last_key_value();
+        last.map(|row| row.key().map(|key| key.to_vec())).transpose().map_err(read)
+    }
+
+    fn commit(&self, rows: Rows) -> Result<(), StoreError> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for row in rows.0 {
+            match row.value {
+                Some(value) => batch.insert(self.table(row.table), row.key, value),
+                None => batch.remove(self.table(row.table), row.key),
+            }
+        }
+        batch.commit().map_err(|error| StoreError::Write(Box::new(error)))
+    }
+}

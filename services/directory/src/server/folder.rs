@@ -1,0 +1,80 @@
+//! The folder of a directory.
+
+use super::error::Error;
+use super::store::{Opened, Opener};
+use crate::record::Parameters;
+use ed25519_dalek::SigningKey;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Where a directory is and what it is opened with.
+pub(crate) struct Directory {
+    folder: PathBuf,
+    pub(crate) parameters: Parameters,
+    pub(crate) key: SigningKey,
+    pub(crate) opener: Box<Opener>,
+    /// Held while the directory is open.
+    _lock: File,
+}
+
+impl std::fmt::Debug for Directory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Directory").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl Directory {
+    pub(crate) fn new(
+        folder: &Path,
+        parameters: &Parameters,
+        key: &SigningKey,
+        opener: Box<Opener>,
+    ) -> Result<Self, Error> {
+        if key.verifying_key() != parameters.server {
+            return Err(Error::OtherDirectory("the key of another server".into()));
+        }
+        let path = folder.join("lock");
+        let lock = File::create(&path).map_err(|source| Error::Io {
+            what: "write",
+            path: path.clone(),
+            source,
+        })?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => return Err(Error::Locked(folder.into())),
+            Err(std::fs::TryLockError::Error(source)) => {
+                return Err(Error::Io { what: "lock", path, source });
+            }
+        }
+        let (folder, parameters, key) = (folder.to_path_buf(), *parameters, key.clone());
+        Ok(Self { folder, parameters, key, opener, _lock: lock })
+    }
+
+    pub(crate) fn head_path(&self) -> PathBuf {
+        self.folder.join("head")
+    }
+
+    fn mark_path(&self) -> PathBuf {
+        self.folder.join("write-failed")
+    }
+
+    /// Leaves a note for whoever opens the database next that a write has failed.
+    pub(crate) fn mark(&self) {
+        if let Err(error) = File::create(self.mark_path()).and_then(|file| file.sync_all()) {
+            tracing::error!(%error, "cannot note that a write failed");
+        }
+    }
+
+    pub(crate) fn remove_mark(&self) {
+        // Left where it is, it costs time at the next start.
+        let _ = std::fs::remove_file(self.mark_path());
+    }
+
+    /// What the database is opened after.
+    pub(crate) fn opened(&self) -> Opened {
+        match self.mark_path().exists() {
+            true => Opened::AfterFailure,
+            false => Opened::Again,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What was signed last, in a file of its own beside the database.
+//!
+//! A record is signed after the head is on the disk, so no database that is older than what was signed, such as one from a
+//! backup, ever gets a second record of an epoch. And what is above the head was never signed: it can be removed and
+//! computed again, whatever a database shows after a crash or a failed write.
+
+use super::error::Error;
+use super::time::fail_point;
+use crate::hash::Digest;
+use sha2::{Digest as _, Sha256};
+use std::fs::{File, rename};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The first line of the file.
+const TITLE: &str = "hekaton directory head 1";
+
+/// The last commit of which everything is on the disk, and the last record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The number of the commit.
+    pub commit: u64,
+    /// The last epoch.
+    pub epoch: u32,
+    /// The digest of its record.
+    pub record: Digest,
+}
+
+/// Keeps the head: in a file, or in the memory of a test.
+pub(crate) trait Keep: Send {
+    /// Writes the head. When it returns, it is on the disk.
+    fn advance(&mut self, head: Head) -> Result<(), Error>;
+}
+
+/// The head in a file.
+#[derive(Debug)]
+pub(crate) struct HeadFile {
+    path: PathBuf,
+}
+
+impl HeadFile {
+    pub(crate) fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    pub(crate) fn read(&self) -> Result<Head, Error> {
+        let text = std::fs::read_to_string(&self.path).map_err(|source| Error::Io {
+            what: "read",
+            path: self.path.clone(),
+            source,
+        })?;
+        parse(&text).ok_or_else(|| Error::Head { path: self.path.clone() })
+    }
+}
+
+impl Keep for HeadFile {
+    fn advance(&mut self, head: Head) -> Result<(), Error> {
+        let path = &self.path;
+        let error = |what| move |source| Error::Io { what, path: path.clone(), source };
+        let new = self.path.with_extension("new");
+        let mut file = File::create(&new).map_err(error("write"))?;
+        file.write_all(format(&head).as_bytes()).map_err(error("write"))?;
+        file.sync_all().map_err(error("sync"))?;
+        fail_point("head-written");
+        rename(&new, &self.path).map_err(error("replace"))?;
+        fail_point("head-renamed");
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(error("sync"))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn body(head: &Head) -> String {
+    let Head { commit, epoch, record } = head;
+    format!("{TITLE}\ncommit {commit}\nepoch {epoch}\nrecord {}\n", hex(record))
+}
+
+fn format(head: &Head) -> String {
+    let body = body(head);
+    format!("{body}sha256 {}\n", hex(&Sha256::digest(&body)))
+}
+
+/// The head in a text, if it is exactly what [`format`] writes.
+fn parse(text: &str) -> Option<Head> {
+    let mut lines = text.lines().skip(1);
+    let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
+    let (commit, epoch) = (field("commit")?.parse().ok()?, field("epoch")?.parse().ok()?);
+    let digits = field("record")?;
+    let mut record = Digest::default();
+    for (at, byte) in record.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    let head = Head { commit, epoch, record };
+    (format(&head) == text).then_some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_head_is_refused() {
+        let head = Head { commit: 17, epoch: 12, record: [0xa5; 32] };
+        let text = format(&head);
+        assert_eq!(parse(&text), Some(head));
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            assert_eq!(parse(&String::from_utf8(bytes).unwrap()), None, "byte {at}");
+            assert_eq!(parse(&text[..at]), None, "cut at {at}");
+        }
+        assert_eq!(parse(&format!("{text}x")), None);
+    }
+}

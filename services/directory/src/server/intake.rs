@@ -1,0 +1,96 @@
+//! Intake: updates are on the disk before their senders hear of it. All that wait are written at once.
+
+use super::error::{Error, SubmitError};
+use super::rows::{self, Retry};
+use super::shared::{Incoming, Phase, Shared};
+use super::store::{Rows, Store, Table};
+use super::time::fail_point;
+use super::update::Receipt;
+use std::collections::HashMap;
+
+/// How many updates are written at once.
+const BATCH: usize = 1024;
+
+/// Writes updates as they come, until the session ends.
+pub(crate) fn run(shared: &Shared, store: &dyn Store) -> Result<(), Error> {
+    loop {
+        let (batch, next) = {
+            let mut state = shared.lock();
+            loop {
+                if state.failed.is_some() {
+                    return Ok(());
+                }
+                if !state.incoming.is_empty() {
+                    break;
+                }
+                if let Phase::Draining { .. } = state.phase {
+                    state.closed = true;
+                    drop(state);
+                    shared.changed.notify_all();
+                    return Ok(());
+                }
+                state = shared.wait(state);
+            }
+            let count = state.incoming.len().min(BATCH);
+            (state.incoming.drain(..count).collect(), state.next)
+        };
+        accept(shared, store, batch, next)?;
+    }
+}
+
+/// Gives numbers to updates and writes them. Those that were sent before have theirs.
+fn accept(
+    shared: &Shared,
+    store: &dyn Store,
+    batch: Vec<Incoming>,
+    mut next: u64,
+) -> Result<(), Error> {
+    let mut rows = Rows::default();
+    let mut names: HashMap<Vec<u8>, Retry> = HashMap::new();
+    let (mut accepted, mut answers) = (Vec::new(), Vec::new());
+    for Incoming { mut update, retry, reply } in batch {
+        let mut answer = None;
+        if let Some((name, retry)) = &retry {
+            let known = match names.get(name) {
+                Some(known) => Some(*known),
+                None => rows::find(store, Table::Retry, name)?,
+            };
+            answer = known.map(|known: Retry| match known.digest == retry.digest {
+                true => Ok(Receipt { number: known.number, repeated: true }),
+                false => Err(SubmitError::OtherUpdate { number: known.number }),
+            });
+        }
+        let answer = answer.unwrap_or_else(|| {
+            update.number = next;
+            next += 1;
+            rows.put(Table::Intake, update.number.to_be_bytes(), update.encode());
+            if let Some((name, retry)) = retry {
+                let retry = Retry { number: update.number, ..retry };
+                rows.put(Table::Retry, name.clone(), retry.encode());
+                names.insert(name, retry);
+            }
+            let receipt = Receipt { number: update.number, repeated: false };
+            accepted.push(update);
+            Ok(receipt)
+        });
+        answers.push((reply, answer));
+    }
+    fail_point("before-intake");
+    if !rows.0.is_empty() {
+        store.commit(rows)?;
+    }
+    fail_point("after-intake");
+    let mut state = shared.lock();
+    state.next = next;
+    for update in accepted {
+        state.open.insert(update.number);
+        state.pending.push(update);
+    }
+    drop(state);
+    shared.changed.notify_all();
+    for (reply, answer) in answers {
+        // Whoever asked may be gone.
+        let _ = reply.send(answer);
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The server of a directory: a database, accepted updates, and a pipeline that closes epochs.
+//!
+//! An update is *accepted* once it is on the disk, and *visible* once the record of its epoch is signed; what is signed is on
+//! the disk first. The two stages of a commit are the same in all [modes](Mode): the first one computes what changes, each
+//! commit on the one before it; the second one writes it. The [head](Head) says what was signed. What is above it was seen
+//! by nobody: whenever a database is opened, after a crash or after a failed write, that is removed and computed again from
+//! the accepted updates.
+
+mod check;
+mod compute;
+mod damaged;
+mod error;
+mod fjall;
+mod folder;
+mod head;
+mod intake;
+mod options;
+mod pending;
+mod pipeline;
+mod prune;
+mod recover;
+mod rows;
+mod sequencer;
+mod serve;
+mod shared;
+mod stats;
+mod store;
+mod time;
+mod update;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+pub use check::Report;
+pub use damaged::Damaged;
+pub use error::{Error, SubmitError};
+pub use fjall::{Fjall, fjall_opener};
+pub use head::Head;
+pub use options::{Mode, Options};
+pub use serve::Server;
+pub use stats::Stats;
+pub use store::{Opened, Opener, Row, Rows, Store, StoreError, Table, Visit};
+pub use update::{Expected, MAX_RETRY_KEY, Outcome, Receipt, Refusal, Status, Update};
+pub use view::{Answer, View};

@@ -1,0 +1,81 @@
+//! How a server works.
+
+use std::time::Duration;
+
+/// How the two stages of a commit go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One after the other.
+    Serial,
+    /// Side by side: a commit is computed while the one before it is written.
+    Pipelined,
+    /// Several commits are written at once; they become visible in their order.
+    AnyOrder,
+    /// Serial or pipelined: whichever is faster by what the stages take. Side by side gains nothing where the processor
+    /// is busy anyway.
+    Auto,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Self; 4] = [Self::Serial, Self::Pipelined, Self::AnyOrder, Self::Auto];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serial => "serial",
+            Self::Pipelined => "pipelined",
+            Self::AnyOrder => "any-order",
+            Self::Auto => "auto",
+        }
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Serial => 0,
+            Self::Pipelined => 1,
+            Self::AnyOrder => 2,
+            Self::Auto => 3,
+        }
+    }
+
+    pub(crate) fn of(number: u8) -> Self {
+        Self::ALL[usize::from(number).min(3)]
+    }
+}
+
+/// How a server works. None of it changes what it signs, but for the number of updates in an epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The maximum number of updates of an epoch.
+    pub max_updates: usize,
+    /// How long an update waits for others. Without it, an epoch is closed once it is full, or on demand.
+    pub interval: Option<Duration>,
+    /// How the stages of a commit go together.
+    pub mode: Mode,
+    /// How many commits are written at once in any order.
+    pub writers: usize,
+    /// The maximum number of accepted updates without an outcome.
+    pub max_pending: usize,
+    /// Down to which depth the tree stays in memory.
+    pub resident: usize,
+    /// How many bytes of the database are kept in memory.
+    pub cache: u64,
+    /// The number of threads of the first stage; 0 for one a core.
+    pub threads: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_updates: 1024,
+            interval: Some(Duration::from_secs(1)),
+            mode: Mode::Auto,
+            writers: 2,
+            max_pending: 1 << 16,
+            resident: 16,
+            cache: 256 << 20,
+            threads: 0,
+        }
+    }
+}

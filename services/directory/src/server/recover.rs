@@ -1,0 +1,223 @@
+//! Opening a directory: everything above the head is removed, and what is left of commits up to it is finished.
+
+use super::compute::load;
+use super::damaged::Damaged;
+use super::error::Error;
+use super::head::Head;
+use super::rows::{self, Decode, Format, LAST, Written};
+use super::store::{Rows, Store, Table};
+use super::time::fail_point;
+use super::update::{Accepted, Outcome};
+use crate::hash::Profile;
+use crate::read::{DecodeError, Reader};
+use crate::record::{Parameters, Record, SignedRecord};
+use crate::tree::Tree;
+use ed25519_dalek::SigningKey;
+use std::ops::ControlFlow;
+
+/// Updates whose intake rows are removed at once.
+const CHUNK: usize = 4096;
+
+/// Where a directory stands.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) format: Format,
+    pub(crate) signed: SignedRecord,
+    pub(crate) record: Record,
+    pub(crate) tree: Tree,
+    /// Accepted updates without an outcome, in their order.
+    pub(crate) pending: Vec<Accepted>,
+    /// The number of the next update.
+    pub(crate) next: u64,
+}
+
+impl Decode for Record {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Self::read(reader)
+    }
+}
+
+impl Decode for [u8; 64] {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.array("signature")
+    }
+}
+
+/// The rows of a new directory.
+pub(crate) fn first_rows(parameters: &Parameters, levels: u8, now: u64, key: &SigningKey) -> Rows {
+    let record = Record::first(parameters, now);
+    let format = format(parameters, levels, 0);
+    let tree = Tree::new(parameters.profile);
+    let mut rows = Rows::default();
+    rows.put(Table::Format, rows::FORMAT, format.encode());
+    for (place, tile) in tree.tiles(&[], usize::from(levels)) {
+        rows.put(Table::Node, rows::at_epoch(&place.encode(), 0), tile);
+    }
+    rows.put(Table::Epoch, 0u32.to_be_bytes(), record.encode());
+    rows.put(Table::Signature, 0u32.to_be_bytes(), record.sign(key).signature());
+    rows
+}
+
+fn format(parameters: &Parameters, levels: u8, pruned: u32) -> Format {
+    let Parameters { profile, server, proofs } = *parameters;
+    let at = Profile::ALL.iter().position(|other| *other == profile);
+    let profile = u8::try_from(at.unwrap_or_default()).unwrap_or_default();
+    let (parameters, server) = (parameters.digest(), server.to_bytes());
+    Format { parameters, profile, server, proofs, levels, pruned }
+}
+
+/// Recovers a directory of which everything up to a head is on the disk.
+pub(crate) fn recover(
+    store: &dyn Store,
+    head: Head,
+    parameters: &Parameters,
+    key: &SigningKey,
+) -> Result<Recovered, Error> {
+    let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
+    check_format(&format, parameters)?;
+    remove_above(store, head.commit)?;
+    let behind = |found| Error::Behind { epoch: head.epoch, signed: head.record, found };
+    let record: Option<Record> = rows::find(store, Table::Epoch, &head.epoch.to_be_bytes())?;
+    let record = match record {
+        Some(record) if record.digest() == head.record => record,
+        found => return Err(behind(found.map(|record| record.digest()))),
+    };
+    let written: Option<Written> = match head.commit {
+        0 => Some(Written::default()),
+        commit => rows::find(store, Table::Commit, &commit.to_be_bytes())?,
+    };
+    if written.is_none() && head.epoch >= format.pruned {
+        return Err(behind(None));
+    }
+    let mut settled = Rows::default();
+    let signed = sign(store, &record, parameters, key, &mut settled)?;
+    let (pending, next) = pending(store, &mut settled)?;
+    for rows in settled.0.chunks(CHUNK) {
+        fail_point("settle");
+        store.commit(Rows(rows.to_vec()))?;
+    }
+    let tree = Tree::away(parameters.profile, record.epoch, record.leaves, record.root);
+    // The top of the tree is checked against the record.
+    let tree = load(store, &tree, &[crate::Index([0; 16])], usize::from(format.levels))?;
+    Ok(Recovered { format, signed, record, tree, pending, next })
+}
+
+fn check_format(found: &Format, parameters: &Parameters) -> Result<(), Error> {
+    let expected = format(parameters, found.levels, found.pruned);
+    if *found == expected {
+        return Ok(());
+    }
+    if found.parameters == expected.parameters {
+        let why = "its parameters have another digest than it says";
+        return Err(Damaged::new(Table::Format, &rows::FORMAT, why).into());
+    }
+    let profile = Profile::ALL.get(usize::from(found.profile));
+    let what = if profile != Some(&parameters.profile) {
+        let found = profile.map_or("an unknown one", |profile| profile.name());
+        format!("profile {found}, expected {}", parameters.profile.name())
+    } else if found.server != expected.server {
+        "the key of another server".into()
+    } else {
+        "another verifying key of proofs".into()
+    };
+    Err(Error::OtherDirectory(what))
+}
+
+/// Removes all that commits above the head have written. Whether they are on the disk is open, and nobody has seen
+/// anything of them.
+fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
+    let mut above = Vec::new();
+    let mut failed = None;
+    store.scan(Table::Commit, &(head + 1).to_be_bytes(), &LAST, &mut |key, value| {
+        match rows::decode::<Written>(Table::Commit, key, value) {
+            Ok(written) => above.push((key.to_vec(), written)),
+            Err(error) => failed = Some(error),
+        }
+        ControlFlow::Continue(())
+    })?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    // The last one first, so that what is left after a crash is again what is above the head.
+    for (key, written) in above.into_iter().rev() {
+        let mut rows = Rows::default();
+        let epoch = written.epoch;
+        for place in &written.places {
+            rows.remove(Table::Node, rows::at_epoch(&place.encode(), epoch));
+        }
+        for place in &written.log {
+            rows.remove(Table::Log, rows::at_epoch(&place.encode(), epoch));
+        }
+        for value in &written.values {
+            rows.remove(Table::Value, *value);
+        }
+        for number in &written.numbers {
+            rows.remove(Table::Outcome, number.to_be_bytes());
+        }
+        if epoch != 0 {
+            rows.remove(Table::Changes, epoch.to_be_bytes());
+            rows.remove(Table::Epoch, epoch.to_be_bytes());
+        }
+        rows.remove(Table::Commit, key);
+        fail_point("remove-above");
+        store.commit(rows)?;
+    }
+    Ok(())
+}
+
+/// Signs the record, and those before it whose signatures were not written; they are the head's, by the chain.
+fn sign(
+    store: &dyn Store,
+    last: &Record,
+    parameters: &Parameters,
+    key: &SigningKey,
+    settled: &mut Rows,
+) -> Result<SignedRecord, Error> {
+    let mut record = *last;
+    loop {
+        let at = record.epoch.to_be_bytes();
+        let damaged = |why: String| Damaged::new(Table::Epoch, &at, why);
+        let found: Option<[u8; 64]> = rows::find(store, Table::Signature, &at)?;
+        let signed = found.map_or_else(|| record.sign(key), |it| SignedRecord::of(record, it));
+        let checked = signed.verify(parameters).map_err(|error| damaged(error.to_string()))?;
+        if found.is_none() {
+            settled.put(Table::Signature, at, signed.signature());
+        }
+        let is_done = found.is_some() || record.epoch == 0;
+        if is_done {
+            break;
+        }
+        let before: Record = rows::get(store, Table::Epoch, &(record.epoch - 1).to_be_bytes())?;
+        let before = before.sign(key).verify(parameters);
+        let before = before.map_err(|error| damaged(error.to_string()))?;
+        checked.check_after(&before).map_err(|error| damaged(error.to_string()))?;
+        record = *before.record();
+    }
+    let at = last.epoch.to_be_bytes();
+    let found: Option<[u8; 64]> = rows::find(store, Table::Signature, &at)?;
+    Ok(found.map_or_else(|| last.sign(key), |signature| SignedRecord::of(*last, signature)))
+}
+
+/// The updates without an outcome, and the number of the next one. Those with one were settled.
+fn pending(store: &dyn Store, settled: &mut Rows) -> Result<(Vec<Accepted>, u64), Error> {
+    let mut rows = Vec::new();
+    store.scan(Table::Intake, &[], &LAST, &mut |key, value| {
+        rows.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    })?;
+    let mut pending = Vec::new();
+    for (key, value) in rows {
+        let number = rows::number(Table::Intake, &key)?;
+        match rows::find::<Outcome>(store, Table::Outcome, &key)? {
+            Some(_) => settled.remove(Table::Intake, key),
+            None => pending.push(Accepted::decode(number, &value)?),
+        }
+    }
+    let mut next = 0;
+    for table in [Table::Intake, Table::Outcome] {
+        if let Some(last) = store.last(table)? {
+            next = next.max(rows::number(table, &last)? + 1);
+        }
+    }
+    Ok((pending, next))
+}

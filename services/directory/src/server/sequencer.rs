@@ -1,0 +1,137 @@
+//! The end of the pipeline: commits that are on the disk are signed and become visible, in their order, whatever the order
+//! in which they were written.
+
+use super::compute::Computed;
+use super::error::Error;
+use super::head::{Head, Keep};
+use super::store::{Rows, Table};
+use super::time::fail_point;
+use crate::hash::Digest;
+use crate::record::{Record, SignedRecord};
+use crate::tree::Tree;
+use ed25519_dalek::SigningKey;
+use std::collections::BTreeMap;
+
+/// What is signed, and what waits for commits before it.
+pub(crate) struct Sequencer {
+    head: Head,
+    /// The chain of records up to the head.
+    chain: Digest,
+    keep: Box<dyn Keep>,
+    key: SigningKey,
+    waiting: BTreeMap<u64, Done>,
+    /// What is to be written of commits up to the head.
+    settled: Rows,
+}
+
+impl std::fmt::Debug for Sequencer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sequencer").field("head", &self.head).finish_non_exhaustive()
+    }
+}
+
+/// A commit that is on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    pub(crate) number: u64,
+    pub(crate) epoch: Option<(Record, Tree)>,
+    pub(crate) before: Digest,
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Computed {
+    /// The rows, and what is left once they are written.
+    pub(crate) fn split(self) -> (Rows, Done) {
+        let Self { number, epoch, before, rows, numbers } = self;
+        (rows, Done { number, epoch, before, numbers })
+    }
+}
+
+/// What has become visible.
+#[derive(Debug, Default)]
+pub(crate) struct Visible {
+    /// Epochs with their trees.
+    pub(crate) epochs: Vec<(SignedRecord, Tree)>,
+    /// Updates that have an outcome.
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Sequencer {
+    /// Goes on after a head and its record.
+    pub(crate) fn new(head: Head, record: &Record, keep: Box<dyn Keep>, key: SigningKey) -> Self {
+        let (waiting, settled) = (BTreeMap::new(), Rows::default());
+        Self { head, chain: record.chain, keep, key, waiting, settled }
+    }
+
+    /// The same, with another head.
+    #[cfg(test)]
+    pub(crate) fn with(&self, keep: Box<dyn Keep>) -> Self {
+        let Self { head, chain, key, waiting, settled, .. } = self;
+        let (key, waiting, settled) = (key.clone(), waiting.clone(), settled.clone());
+        Self { head: *head, chain: *chain, keep, key, waiting, settled }
+    }
+
+    /// Which commits wait for others, and what is to be written.
+    #[cfg(test)]
+    pub(crate) fn waits(&self) -> (Vec<u64>, Vec<Vec<u8>>) {
+        let keys = self.settled.0.iter().map(|row| row.key.clone()).collect();
+        (self.waiting.keys().copied().collect(), keys)
+    }
+
+    /// The last commit that is on the disk with all before it.
+    pub(crate) fn confirmed(&self) -> u64 {
+        self.head.commit
+    }
+
+    /// Checks that a commit may be written now, if commits are written in their order.
+    pub(crate) fn check_next(&self, commit: &Computed) -> Result<(), Error> {
+        match commit.number == self.head.commit + 1 && commit.before == self.chain {
+            true => Ok(()),
+            false => Err(Error::Chain(commit.number)),
+        }
+    }
+
+    /// What of commits up to the head is still to be written, with the next rows.
+    pub(crate) fn take_settled(&mut self) -> Rows {
+        std::mem::take(&mut self.settled)
+    }
+
+    /// Takes a commit that is on the disk; signs it, and those after it that waited for it, if all before it are.
+    pub(crate) fn confirm(&mut self, done: Done) -> Result<Visible, Error> {
+        self.waiting.insert(done.number, done);
+        let (mut head, mut chain, mut ready) = (self.head, self.chain, Vec::new());
+        while let Some(done) = self.waiting.remove(&(head.commit + 1)) {
+            if done.before != chain {
+                return Err(Error::Chain(done.number));
+            }
+            head.commit = done.number;
+            if let Some((record, _)) = &done.epoch {
+                if record.before != chain || record.epoch.checked_sub(1) != Some(head.epoch) {
+                    return Err(Error::Chain(done.number));
+                }
+                (head.epoch, head.record, chain) = (record.epoch, record.digest(), record.chain);
+            }
+            ready.push(done);
+        }
+        let mut visible = Visible::default();
+        if ready.is_empty() {
+            return Ok(visible);
+        }
+        fail_point("before-head");
+        self.keep.advance(head)?;
+        fail_point("after-head");
+        (self.head, self.chain) = (head, chain);
+        for done in ready {
+            if let Some((record, tree)) = done.epoch {
+                let signed = record.sign(&self.key);
+                self.settled.put(Table::Signature, record.epoch.to_be_bytes(), signed.signature());
+                visible.epochs.push((signed, tree));
+            }
+            for number in &done.numbers {
+                self.settled.remove(Table::Intake, number.to_be_bytes());
+            }
+            visible.numbers.extend(done.numbers);
+        }
+        Ok(visible)
+    }
+}

@@ -1,0 +1,384 @@
+//! A directory that is served.
+
+use super::check::{Report, check};
+use super::error::{Error, SubmitError};
+use super::fjall::fjall_opener;
+use super::folder::Directory;
+use super::head::{Head, HeadFile, Keep as _};
+use super::options::{Mode, Options};
+use super::pipeline::{Session, supervise};
+use super::prune::prune;
+use super::recover::first_rows;
+use super::rows::{self, Format, Retry, Value};
+use super::shared::{Incoming, Phase, Shared};
+use super::stats::Stats;
+use super::store::{Opened, Opener, Rows, Store as _, Table};
+use super::time::unix_time;
+use super::update::{Accepted, MAX_RETRY_KEY, Receipt, Status, Update};
+use super::view::{View, changes};
+use crate::history::Entry;
+use crate::key::Index;
+use crate::leaf::Leaf;
+use crate::record::{Parameters, Record, SignedRecord};
+use crate::tree::Tree;
+use ed25519_dalek::SigningKey;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// A directory that is served.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    parameters: Parameters,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Server {
+    /// Makes a new directory in a folder, with fjall as its database. `levels` is the number of levels of the tree in one
+    /// row, from 1 to 8; 4 is a good number.
+    ///
+    /// # Errors
+    /// If the folder has something in it, or cannot be written.
+    pub fn create(
+        folder: &Path,
+        parameters: &Parameters,
+        key: &SigningKey,
+        levels: u8,
+    ) -> Result<(), Error> {
+        let opener = fjall_opener(folder, Options::default().cache);
+        Self::create_in(folder, parameters, key, levels, opener)
+    }
+
+    /// Makes a new directory with another database.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_in(
+        folder: &Path,
+        parameters: &Parameters,
+        key: &SigningKey,
+        levels: u8,
+        opener: Box<Opener>,
+    ) -> Result<(), Error> {
+        let io = |what| move |source| Error::Io { what, path: folder.into(), source };
+        std::fs::create_dir_all(folder).map_err(io("make"))?;
+        if std::fs::read_dir(folder).map_err(io("read"))?.next().is_some() {
+            return Err(Error::Exists(folder.into()));
+        }
+        let directory = Directory::new(folder, parameters, key, opener)?;
+        let store = (directory.opener)(Opened::Again)?;
+        let levels = levels.clamp(1, 8);
+        let rows = first_rows(parameters, levels, unix_time(), key);
+        store.commit(rows)?;
+        let record: Record = rows::get(&*store, Table::Epoch, &0u32.to_be_bytes())?;
+        // With it, the directory is there.
+        let head = Head { commit: 0, epoch: 0, record: record.digest() };
+        HeadFile::new(directory.head_path()).advance(head)
+    }
+
+    /// Serves the directory in a folder, with fjall as its database.
+    ///
+    /// # Errors
+    /// If there is none, another process serves it, its parameters are others, or it is damaged or older than what was
+    /// signed.
+    pub fn open(
+        folder: &Path,
+        parameters: &Parameters,
+        key: &SigningKey,
+        options: Options,
+    ) -> Result<Self, Error> {
+        Self::open_in(folder, parameters, key, options, fjall_opener(folder, options.cache))
+    }
+
+    /// Serves a directory with another database.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_in(
+        folder: &Path,
+        parameters: &Parameters,
+        key: &SigningKey,
+        options: Options,
+        opener: Box<Opener>,
+    ) -> Result<Self, Error> {
+        if !folder.join("head").exists() {
+            return Err(Error::NoDirectory(folder.into()));
+        }
+        let directory = Directory::new(folder, parameters, key, opener)?;
+        let first = Session::open(&directory, &options, directory.opened())?;
+        let shared = Arc::new(Shared::new(options, key)?);
+        shared.lock().phase = Phase::Recovering("it starts".into());
+        let thread = std::thread::Builder::new().name("directory".into());
+        let theirs = Arc::clone(&shared);
+        let thread = thread
+            .spawn(move || supervise(&theirs, &directory, first))
+            .map_err(|error| Error::Threads(error.to_string()))?;
+        let server = Self { shared, parameters: *parameters, thread: Mutex::new(Some(thread)) };
+        server.until_it_runs()?;
+        Ok(server)
+    }
+
+    /// Waits while the database is opened.
+    fn until_it_runs(&self) -> Result<(), Error> {
+        let mut state = self.shared.lock();
+        loop {
+            match &state.phase {
+                Phase::Recovering(_) => state = self.shared.wait(state),
+                Phase::Stopped(why) => return Err(Error::Stopped(why.clone())),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Accepts an update: it is on the disk when this returns, and will have an outcome.
+    ///
+    /// # Errors
+    /// If it is none that a directory can have, or cannot be accepted now.
+    pub fn submit(&self, update: Update) -> Result<Receipt, SubmitError> {
+        let retry = match &update.retry {
+            None => None,
+            Some(name) if (1..=MAX_RETRY_KEY).contains(&name.len()) => {
+                Some((name.clone(), Retry { number: 0, digest: update.digest() }))
+            }
+            Some(name) => return Err(SubmitError::RetryKey(name.len())),
+        };
+        let mut salt = [0; 32];
+        getrandom::fill(&mut salt).map_err(|error| SubmitError::Random(error.to_string()))?;
+        // What needs nothing but the update is done by whoever sends it.
+        let update = Accepted::of(update, salt)?;
+        let (reply, answer) = sync_channel(1);
+        {
+            let mut state = self.shared.lock();
+            match state.phase {
+                Phase::Running => {}
+                Phase::Recovering(_) => return Err(SubmitError::Recovering),
+                Phase::Draining { .. } | Phase::Stopped(_) => return Err(SubmitError::Stopping),
+            }
+            let waiting = state.open.len() + state.incoming.len();
+            if waiting >= self.shared.options.max_pending {
+                return Err(SubmitError::Full(waiting));
+            }
+            state.incoming.push(Incoming { update, retry, reply });
+        }
+        self.shared.changed.notify_all();
+        answer.recv().unwrap_or_else(|_| Err(SubmitError::Unknown("its database failed".into())))
+    }
+
+    /// What became of an update.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn outcome(&self, number: u64) -> Result<Status, Error> {
+        let view = self.view()?;
+        let (is_open, next) = {
+            let state = self.shared.lock();
+            (state.open.contains(&number), state.next)
+        };
+        if is_open {
+            return Ok(Status::Waits);
+        }
+        let key = number.to_be_bytes();
+        let found = rows::find(&*view.store, Table::Outcome, &key)?;
+        Ok(match found {
+            Some(outcome) if number < next => Status::Done(outcome),
+            _ => Status::Unknown,
+        })
+    }
+
+    /// Closes epochs until all updates that are accepted now have an outcome.
+    ///
+    /// # Errors
+    /// If the server stops before.
+    pub fn flush(&self) -> Result<(), Error> {
+        let mut state = self.shared.lock();
+        let upto = state.next;
+        state.urgent = state.urgent.max(upto);
+        drop(state);
+        self.shared.changed.notify_all();
+        let mut state = self.shared.lock();
+        loop {
+            if let Phase::Stopped(why) = &state.phase {
+                return Err(Error::Stopped(why.clone()));
+            }
+            let is_running = !matches!(state.phase, Phase::Recovering(_));
+            if is_running && state.open.first().is_none_or(|first| *first >= upto) {
+                return Ok(());
+            }
+            state = self.shared.wait(state);
+        }
+    }
+
+    /// The last epoch.
+    ///
+    /// # Errors
+    /// If the server does not answer now.
+    pub fn view(&self) -> Result<Arc<View>, Error> {
+        let view = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).clone();
+        view.ok_or_else(|| match &self.shared.lock().phase {
+            Phase::Stopped(why) => Error::Stopped(why.clone()),
+            Phase::Recovering(why) => Error::Recovering(why.clone()),
+            _ => Error::Recovering("its database failed".into()),
+        })
+    }
+
+    /// An epoch.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet, or its tree is pruned.
+    pub fn view_at(&self, epoch: u32) -> Result<View, Error> {
+        let view = self.view()?;
+        let format: Format = rows::get(&*view.store, Table::Format, &rows::FORMAT)?;
+        if epoch < format.pruned {
+            return Err(Error::Pruned { epoch, first: format.pruned });
+        }
+        let signed = self.signed_record(&view, epoch)?;
+        let record = *signed.record();
+        let tree = Tree::away(self.parameters.profile, epoch, record.leaves, record.root);
+        Ok(View { store: Arc::clone(&view.store), signed, record, tree, levels: view.levels })
+    }
+
+    /// The signed record of an epoch.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet.
+    pub fn record(&self, epoch: u32) -> Result<SignedRecord, Error> {
+        self.signed_record(&*self.view()?, epoch)
+    }
+
+    fn signed_record(&self, view: &View, epoch: u32) -> Result<SignedRecord, Error> {
+        let last = view.record.epoch;
+        if epoch > last {
+            return Err(Error::NoEpoch { epoch, last });
+        }
+        if epoch == last {
+            return Ok(view.signed);
+        }
+        let key = epoch.to_be_bytes();
+        let record: Record = rows::get(&*view.store, Table::Epoch, &key)?;
+        match rows::find(&*view.store, Table::Signature, &key)? {
+            Some(signature) => Ok(SignedRecord::of(record, signature)),
+            // Signed, and to be written with the next commit.
+            None => Ok(record.sign(&self.shared.key)),
+        }
+    }
+
+    /// The leaves that an epoch has written, in the order of the log, whose entries they are.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet.
+    pub fn changes(&self, epoch: u32) -> Result<Vec<Leaf>, Error> {
+        let view = self.view()?;
+        if epoch > view.record.epoch {
+            return Err(Error::NoEpoch { epoch, last: view.record.epoch });
+        }
+        changes(&*view.store, epoch)
+    }
+
+    /// Erases a value: its digest is left, which the label's commitment needs.
+    ///
+    /// # Errors
+    /// If the label had no such version in the last epoch.
+    pub fn erase(&self, label: &[u8], version: u32) -> Result<(), Error> {
+        let view = self.view()?;
+        let index = Index::of(label)?;
+        let key = rows::value_key(&index, version);
+        let leaf = view.leaf(&index)?;
+        if leaf.is_none_or(|leaf| leaf.version < version) {
+            return Err(Error::NoVersion(version));
+        }
+        let mut value: Value = rows::get(&*view.store, Table::Value, &key)?;
+        if let Entry::Value(opening) = &value.entry {
+            value.entry = Entry::Erased(opening.digest(label)?);
+        }
+        let mut rows = Rows::default();
+        rows.put(Table::Value, key, value.encode());
+        Ok(view.store.commit(rows)?)
+    }
+
+    /// Removes what only trees of epochs before this one have, and the outcomes of their updates. Records, values and the
+    /// log stay.
+    ///
+    /// # Errors
+    /// If there is no such epoch yet.
+    pub fn prune(&self, epoch: u32) -> Result<(), Error> {
+        let view = self.view()?;
+        if epoch > view.record.epoch {
+            return Err(Error::NoEpoch { epoch, last: view.record.epoch });
+        }
+        prune(&*view.store, epoch)
+    }
+
+    /// Checks the whole database against the last epoch.
+    ///
+    /// # Errors
+    /// What is wrong with it first.
+    pub fn check(&self) -> Result<Report, Error> {
+        check(&*self.view()?, &self.parameters, &self.shared.key)
+    }
+
+    /// Changes how the stages of a commit go together, from the next commit on.
+    pub fn set_mode(&self, mode: Mode) {
+        self.shared.mode.store(mode.number(), std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// What commits took.
+    pub fn stats(&self) -> Stats {
+        *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many accepted updates have no outcome.
+    pub fn open_updates(&self) -> usize {
+        self.shared.lock().open.len()
+    }
+
+    /// Stops: takes no more updates, and ends once those that are accepted have an outcome.
+    ///
+    /// # Errors
+    /// If that failed; all that was accepted is kept.
+    pub fn drain(&self) -> Result<(), Error> {
+        self.stop(true)
+    }
+
+    /// Stops after what is being written. Updates that wait are there when the directory is opened again.
+    ///
+    /// # Errors
+    /// If that failed; all that was accepted is kept.
+    pub fn close(&self) -> Result<(), Error> {
+        self.stop(false)
+    }
+
+    fn stop(&self, all: bool) -> Result<(), Error> {
+        {
+            let mut state = self.shared.lock();
+            match &mut state.phase {
+                Phase::Running | Phase::Recovering(_) => state.phase = Phase::Draining { all },
+                // A second one may be in more of a hurry.
+                Phase::Draining { all: now } => *now &= all,
+                Phase::Stopped(_) => {}
+            }
+        }
+        self.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        let state = self.shared.lock();
+        match &state.phase {
+            Phase::Stopped(Some(why)) => Err(Error::Stopped(Some(Arc::clone(why)))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

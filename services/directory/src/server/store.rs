@@ -1,0 +1,237 @@
+//! What a directory needs of a database: rows in tables, in the order of their keys, and batches that are written as a whole
+//! or not at all.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::RwLock;
+
+/// The tables of a directory. [`rows`](super::rows) says what their rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Table {
+    /// One row: the format and the parameters of the directory, and the epoch up to which it is pruned.
+    Format,
+    /// Tiles of the tree, by place and epoch, the newest first.
+    Node,
+    /// Tiles of the log, by place and epoch, the newest first.
+    Log,
+    /// Values, by index and version.
+    Value,
+    /// Records, by epoch.
+    Epoch,
+    /// Signatures of records, by epoch.
+    Signature,
+    /// The leaves that an epoch has written, by epoch, in the order of the log.
+    Changes,
+    /// What a commit has written, by its number.
+    Commit,
+    /// Accepted updates that no signed epoch has, by their numbers; and those of the last epochs.
+    Intake,
+    /// What became of updates, by their numbers.
+    Outcome,
+    /// Numbers of updates, by the keys of those who may send them twice.
+    Retry,
+}
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 11] = [
+        Self::Format,
+        Self::Node,
+        Self::Log,
+        Self::Value,
+        Self::Epoch,
+        Self::Signature,
+        Self::Changes,
+        Self::Commit,
+        Self::Intake,
+        Self::Outcome,
+        Self::Retry,
+    ];
+
+    /// The name of the table in a database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Node => "node",
+            Self::Log => "log",
+            Self::Value => "value",
+            Self::Epoch => "epoch",
+            Self::Signature => "signature",
+            Self::Changes => "changes",
+            Self::Commit => "commit",
+            Self::Intake => "intake",
+            Self::Outcome => "outcome",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+/// A row to write, or to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The table.
+    pub table: Table,
+    /// The key.
+    pub key: Vec<u8>,
+    /// What to write, or nothing to remove the row.
+    pub value: Option<Vec<u8>>,
+}
+
+/// Rows that are written together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows(pub Vec<Row>);
+
+impl Rows {
+    /// Adds a row to write.
+    pub fn put(&mut self, table: Table, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+        self.0.push(Row { table, key: key.into(), value: Some(value.into()) });
+    }
+
+    /// Adds a row to remove.
+    pub fn remove(&mut self, table: Table, key: impl Into<Vec<u8>>) {
+        self.0.push(Row { table, key: key.into(), value: None });
+    }
+}
+
+/// What went wrong in a database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Reading failed.
+    #[error("cannot read from the database: {0}")]
+    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Writing failed. Whether the rows are there after the database is opened again is open.
+    #[error("cannot write to the database: {0}")]
+    Write(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It cannot be opened.
+    #[error("cannot open the database: {0}")]
+    Open(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It is closed, because an earlier write failed or the server stops.
+    #[error("the database is closed")]
+    Closed,
+}
+
+/// A key and what it has.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// What a scan does with a row, and whether it goes on.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+
+/// A database.
+///
+/// A batch is there as a whole or not at all, after a crash or a loss of power, too. After a failed write nothing more is
+/// asked of this handle.
+pub trait Store: Send + Sync {
+    /// The value of a row.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Visits the rows from one key to another one, both included, in the order of keys.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// The largest key of a table.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    fn last(&self, table: Table) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Writes rows. When it returns, they are on the disk.
+    ///
+    /// # Errors
+    /// If they may not be.
+    fn commit(&self, rows: Rows) -> Result<(), StoreError>;
+}
+
+impl dyn Store + '_ {
+    /// The first row from one key to another one.
+    pub(crate) fn first(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+    ) -> Result<Option<Pair>, StoreError> {
+        let mut found = None;
+        self.scan(table, from, to, &mut |key, value| {
+            found = Some((key.to_vec(), value.to_vec()));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+}
+
+/// Opens a database. What it then shows is on the disk: also what a process has written that was killed before it was
+/// synced, and, where it is opened [`Opened::AfterFailure`], what a failed sync has left in caches only.
+pub type Opener = dyn Fn(Opened) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
+
+/// When a database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// After it was closed, or the process was killed.
+    Again,
+    /// After a write or a sync that failed.
+    AfterFailure,
+}
+
+/// A database that can be closed while others still ask it.
+pub(crate) struct Handle(RwLock<Option<Box<dyn Store>>>);
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(store: Box<dyn Store>) -> Self {
+        Self(RwLock::new(Some(store)))
+    }
+
+    /// Closes the database, once nobody is in the middle of a call.
+    pub(crate) fn close(&self) {
+        drop(self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+    }
+
+    fn with<R>(
+        &self,
+        call: impl FnOnce(&dyn Store) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let store = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        call(store.as_deref().ok_or(StoreError::Closed)?)
+    }
+}
+
+impl Store for Handle {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|store| store.get(table, key))
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.with(|store| store.scan(table, from, to, visit))
+    }
+
+    fn last(&self, table: Table) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|store| store.last(table))
+    }
+
+    fn commit(&self, rows: Rows) -> Result<(), StoreError> {
+        self.with(|store| store.commit(rows))
+    }
+}

@@ -1,0 +1,224 @@
+//! What a server answers, and what it keeps.
+
+use super::{client, create, open, options, outcome, parameters, update};
+use crate::server::{Error, Expected, Mode, Options, Outcome, Refusal, Status, Update};
+use crate::{Index, Profile, log};
+
+#[test]
+fn earlier_epochs_answer_until_they_are_pruned() {
+    for profile in Profile::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), profile);
+        let parameters = parameters(profile);
+        let server = open(folder.path(), profile, options(Mode::Pipelined));
+        for epoch in 1..=20 {
+            let other = format!("other {epoch}");
+            update(&server, &[("label", &format!("{epoch}")), (&other, "x")]);
+        }
+        for epoch in 0..=20u32 {
+            let view = server.view_at(epoch).unwrap();
+            let found = client(&parameters, &view, b"label").map(|(_, values)| values);
+            let expected: Vec<String> = (1..=epoch).map(|epoch| epoch.to_string()).collect();
+            assert_eq!(found.unwrap_or_default(), expected);
+            assert_eq!(client(&parameters, &view, b"other 7").is_some(), epoch >= 7);
+        }
+        let before = server.check().unwrap();
+        let kept = server.view_at(4).unwrap();
+        server.prune(12).unwrap();
+        let after = server.check().unwrap();
+        assert!(after.tiles < before.tiles, "{} of {} tiles are left", after.tiles, before.tiles);
+        // Twice does nothing more, and neither does an epoch before.
+        server.prune(12).unwrap();
+        server.prune(3).unwrap();
+        assert_eq!(server.check().unwrap(), after);
+        for epoch in 12..=20 {
+            let view = server.view_at(epoch).unwrap();
+            assert_eq!(client(&parameters, &view, b"label").unwrap().1.len(), epoch as usize);
+        }
+        let error = server.view_at(11).unwrap_err();
+        assert_eq!(error.to_string(), "epoch 11 is pruned; the first one with a tree is 12");
+        // Whoever still has a view of one gets an error, not the answer of another epoch.
+        assert!(kept.look_up(b"label").is_err());
+        let error = server.view_at(21).unwrap_err();
+        assert_eq!(error.to_string(), "there is no epoch 21 yet; the last one is 20");
+        assert!(matches!(server.prune(21), Err(Error::NoEpoch { epoch: 21, last: 20 })));
+        // All records are there, and it goes on after a restart.
+        server.drain().unwrap();
+        drop(server);
+        let server = open(folder.path(), profile, options(Mode::Pipelined));
+        update(&server, &[("label", "21")]);
+        for epoch in 1..=21 {
+            let (old, new) = (server.record(epoch - 1).unwrap(), server.record(epoch).unwrap());
+            new.verify(&parameters)
+                .unwrap()
+                .check_after(&old.verify(&parameters).unwrap())
+                .unwrap();
+        }
+        server.prune(21).unwrap();
+        server.check().unwrap();
+    }
+}
+
+#[test]
+fn updates_are_done_once() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let mut server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    let mut update = Update::new("label", "value");
+    update.retry = Some(b"name".to_vec());
+    let first = server.submit(update.clone()).unwrap();
+    assert!(!first.repeated);
+    for again in 0..3 {
+        let receipt = server.submit(update.clone()).unwrap();
+        assert_eq!((receipt.number, receipt.repeated), (first.number, true));
+        let mut other = update.clone();
+        other.value = b"another".to_vec();
+        let error = server.submit(other).unwrap_err();
+        assert_eq!(error.to_string(), "the retry key was used for another update, number 0");
+        if again == 0 {
+            assert_eq!(server.outcome(0).unwrap(), Status::Waits);
+            server.flush().unwrap();
+        }
+        assert_eq!(outcome(&server, 0), Outcome::Committed { epoch: 1, version: 0 });
+        drop(server);
+        server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    }
+    assert_eq!(server.outcome(1).unwrap(), Status::Unknown);
+    assert_eq!(server.view().unwrap().record().epoch, 1);
+    // A label's second update of an epoch waits for the next one; both were accepted in one.
+    for value in ["a", "b", "c"] {
+        server.submit(Update::new("twice", value)).unwrap();
+    }
+    server.flush().unwrap();
+    for number in 1..4 {
+        let expected = Outcome::Committed { epoch: number + 1, version: number - 1 };
+        assert_eq!(outcome(&server, u64::from(number)), expected);
+    }
+}
+
+#[test]
+fn refused_updates_close_no_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let mut server = open(folder.path(), Profile::Compress, options(Mode::Pipelined));
+    update(&server, &[("label", "0")]);
+    for (number, (label, expected, refusal)) in [
+        ("label", Expected::Absent, Refusal::Version(0)),
+        ("label", Expected::Version(1), Refusal::Version(0)),
+        ("new", Expected::Version(0), Refusal::Absent),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut update = Update::new(label, "value");
+        update.expected = expected;
+        server.submit(update).unwrap();
+        server.flush().unwrap();
+        assert_eq!(outcome(&server, number as u64 + 1), Outcome::Refused(refusal));
+        drop(server);
+        server = open(folder.path(), Profile::Compress, options(Mode::Pipelined));
+        assert_eq!(outcome(&server, number as u64 + 1), Outcome::Refused(refusal));
+    }
+    assert_eq!(server.view().unwrap().record().epoch, 1);
+    update(&server, &[("label", "1")]);
+    server.check().unwrap();
+    server.prune(2).unwrap();
+    // An outcome is kept as long as the trees of its epoch; the last one is.
+    assert_eq!(server.outcome(1).unwrap(), Status::Unknown);
+    assert_eq!(outcome(&server, 4), Outcome::Committed { epoch: 2, version: 1 });
+    drop(server);
+    server = open(folder.path(), Profile::Compress, options(Mode::Pipelined));
+    assert_eq!(server.submit(Update::new("label", "2")).unwrap().number, 5);
+}
+
+#[test]
+fn values_are_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let parameters = parameters(Profile::Compress);
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    update(&server, &[("label", "0"), ("label", "1")]);
+    assert!(matches!(server.erase(b"label", 2), Err(Error::NoVersion(2))));
+    assert!(matches!(server.erase(b"other", 0), Err(Error::NoVersion(0))));
+    server.erase(b"label", 0).unwrap();
+    server.erase(b"label", 0).unwrap();
+    let (_, values) = client(&parameters, &server.view().unwrap(), b"label").unwrap();
+    assert_eq!(values, ["erased", "1"]);
+    server.check().unwrap();
+    // With the last one erased, the path still proves the version.
+    server.erase(b"label", 1).unwrap();
+    let view = server.view().unwrap();
+    let answer = view.look_up(b"label").unwrap();
+    assert_eq!(answer.current, None);
+    let checked = view.signed().verify(&parameters).unwrap();
+    let leaf = checked.look_up(&Index::of(b"label").unwrap(), &answer.path).unwrap().unwrap();
+    assert_eq!(leaf.version, 1);
+    update(&server, &[("label", "2")]);
+    server.check().unwrap();
+}
+
+/// The log of a few hundred entries, over two levels of tiles: each entry is in it, and it continues each earlier one.
+#[test]
+fn the_log_is_proven() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let options = Options { max_updates: 150, ..options(Mode::Serial) };
+    let mut server = open(folder.path(), Profile::Compress, options);
+    let mut entries = Vec::new();
+    for count in [1, 2, 30, 150, 73, 140, 116, 5] {
+        for number in 0..count {
+            server.submit(Update::new(format!("{number}"), "x")).unwrap();
+        }
+        server.flush().unwrap();
+        drop(server);
+        server = open(folder.path(), Profile::Compress, options);
+        let epoch = server.view().unwrap().record().epoch;
+        entries.extend(server.changes(epoch).unwrap());
+    }
+    assert_eq!(entries.len(), 517);
+    let view = server.view().unwrap();
+    let last = view.record();
+    for (at, leaf) in entries.iter().enumerate() {
+        let proof = view.log_entry(at as u64).unwrap();
+        assert!(log::contains(&last.log_root, last.log_size, at as u64, &leaf.encode(), &proof));
+    }
+    for epoch in 0..=last.epoch {
+        let old = server.view_at(epoch).unwrap();
+        let old = old.record();
+        let proof = view.log_continues(old.log_size).unwrap();
+        let pair = ((&old.log_root, old.log_size), (&last.log_root, last.log_size));
+        assert!(log::continues(pair.0, pair.1, &proof), "epoch {epoch}");
+        // Those of then are still there.
+        if old.log_size > 0 {
+            let view = server.view_at(epoch).unwrap();
+            let proof = view.log_entry(old.log_size - 1).unwrap();
+            let leaf = entries[old.log_size as usize - 1].encode();
+            assert!(log::contains(&old.log_root, old.log_size, old.log_size - 1, &leaf, &proof));
+        }
+    }
+    assert!(matches!(view.log_entry(517), Err(Error::NoEntry { entry: 517, size: 517 })));
+    assert!(view.log_continues(518).is_err());
+    server.check().unwrap();
+}
+
+/// What a tree has in memory is no more than its top, however many labels there are.
+#[test]
+fn the_depth_of_the_tree_is_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Sha256);
+    let options = Options { resident: 4, max_updates: 300, ..options(Mode::Pipelined) };
+    let server = open(folder.path(), Profile::Sha256, options);
+    for number in 0..2000 {
+        server.submit(Update::new(format!("{}", number % 1200), format!("{number}"))).unwrap();
+    }
+    server.flush().unwrap();
+    let view = server.view().unwrap();
+    assert_eq!(view.record().leaves, 1200);
+    for label in [0, 799, 800, 1199] {
+        let (leaf, values) =
+            client(server.parameters(), &view, format!("{label}").as_bytes()).unwrap();
+        assert_eq!((leaf.version == 1, values.len() == 2), (label < 800, label < 800));
+    }
+    assert_eq!(client(server.parameters(), &view, b"1200"), None);
+    assert_eq!(server.check().unwrap().leaves, 1200);
+}

@@ -1,0 +1,168 @@
+//! What is wrong from outside gets an error that says so.
+
+use super::{create, key, open, options, parameters, update};
+use crate::server::{
+    Error, Fjall, Mode, Opened, Options, Rows, Server, Store, SubmitError, Table, Update,
+};
+use crate::{MAX_LABEL, MAX_VALUE, Profile};
+use ed25519_dalek::SigningKey;
+use std::ops::ControlFlow;
+
+#[test]
+fn updates_that_none_can_send() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    for (update, why) in [
+        (Update::new("", "v"), "a label of 0 bytes: expected 1 to 1024"),
+        (Update::new(vec![1; MAX_LABEL + 1], "v"), "a label of 1025 bytes: expected 1 to 1024"),
+        (
+            Update::new("l", vec![1; MAX_VALUE + 1]),
+            "a value of 65537 bytes: expected at most 65536",
+        ),
+        (
+            Update { retry: Some(Vec::new()), ..Update::new("l", "v") },
+            "a retry key of 0 bytes: expected 1 to 128",
+        ),
+        (
+            Update { retry: Some(vec![1; 129]), ..Update::new("l", "v") },
+            "a retry key of 129 bytes: expected 1 to 128",
+        ),
+    ] {
+        assert_eq!(server.submit(update).unwrap_err().to_string(), why);
+    }
+    // The largest ones are done.
+    server.submit(Update::new(vec![1; MAX_LABEL], vec![2; MAX_VALUE])).unwrap();
+    server.flush().unwrap();
+    assert!(server.view().unwrap().look_up(&[1; MAX_LABEL]).unwrap().current.is_some());
+    assert!(server.view().unwrap().look_up(&[]).is_err());
+}
+
+#[test]
+fn too_many_updates_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let options = Options { max_pending: 3, ..options(Mode::Serial) };
+    let server = open(folder.path(), Profile::Compress, options);
+    for label in ["a", "b", "c"] {
+        server.submit(Update::new(label, "v")).unwrap();
+    }
+    let error = server.submit(Update::new("d", "v")).unwrap_err();
+    assert!(matches!(error, SubmitError::Full(3)), "{error}");
+    server.flush().unwrap();
+    server.submit(Update::new("d", "v")).unwrap();
+    server.close().unwrap();
+    assert!(matches!(server.submit(Update::new("e", "v")), Err(SubmitError::Stopping)));
+    assert!(matches!(server.view(), Err(Error::Stopped(None))));
+    // What waited is done by the next one.
+    drop(server);
+    let server = open(folder.path(), Profile::Compress, options);
+    assert_eq!(server.open_updates(), 1);
+    server.flush().unwrap();
+    assert!(server.view().unwrap().look_up(b"d").unwrap().current.is_some());
+}
+
+#[test]
+fn other_directories_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |parameters, key: &SigningKey| {
+        Server::open(folder.path(), &parameters, key, options(Mode::Serial))
+            .unwrap_err()
+            .to_string()
+    };
+    let why = refused(parameters(Profile::Compress), &key());
+    assert!(why.contains("has no directory"), "{why}");
+    create(folder.path(), Profile::Compress);
+    let again = Server::create(folder.path(), &parameters(Profile::Compress), &key(), 4);
+    assert!(
+        again.unwrap_err().to_string().contains("needs a folder that does not exist or is empty")
+    );
+    let why = refused(parameters(Profile::Full), &key());
+    assert_eq!(why, "the directory has profile compress, expected full");
+    let other = SigningKey::from_bytes(&[8; 32]);
+    let mut theirs = parameters(Profile::Compress);
+    let why = refused(theirs, &other);
+    assert_eq!(why, "the directory has the key of another server");
+    theirs.server = other.verifying_key();
+    assert_eq!(refused(theirs, &other), "the directory has the key of another server");
+    theirs = parameters(Profile::Compress);
+    theirs.proofs = [1; 32];
+    assert_eq!(refused(theirs, &key()), "the directory has another verifying key of proofs");
+    // One directory has one server.
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    let why = refused(parameters(Profile::Compress), &key());
+    assert!(why.contains("another process serves"), "{why}");
+    server.close().unwrap();
+    drop(server);
+    let head = folder.path().join("head");
+    let text = std::fs::read_to_string(&head).unwrap();
+    std::fs::write(&head, text.replace("epoch 0", "epoch 1")).unwrap();
+    let why = refused(parameters(Profile::Compress), &key());
+    assert!(why.contains("is damaged; without it"), "{why}");
+    std::fs::remove_file(&head).unwrap();
+    let why = refused(parameters(Profile::Compress), &key());
+    assert!(why.contains("was not finished"), "{why}");
+}
+
+/// Every row of every table, changed or removed, is found by `check`, or keeps the directory from being opened.
+#[test]
+fn damaged_rows_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    update(&server, &[("a", "1"), ("b", "2"), ("a", "3")]);
+    update(&server, &[("c", "4")]);
+    server.drain().unwrap();
+    drop(server);
+    let store = |opened| Fjall::open(&folder.path().join("database"), 1 << 20, opened).unwrap();
+    let mut rows = Vec::new();
+    {
+        let store = store(Opened::Again);
+        for table in Table::ALL {
+            let mut visit = |key: &[u8], value: &[u8]| {
+                rows.push((table, key.to_vec(), value.to_vec()));
+                ControlFlow::Continue(())
+            };
+            store.scan(table, &[], &[0xff; 64], &mut visit).unwrap();
+        }
+    }
+    let tables: std::collections::BTreeSet<Table> = rows.iter().map(|row| row.0).collect();
+    assert_eq!(tables.len(), 9, "{tables:?}");
+    let mut found = 0;
+    for (table, key_of, value) in &rows {
+        for damage in 0..3 {
+            let mut rows = Rows::default();
+            let mut bytes = value.clone();
+            match damage {
+                0 => rows.remove(*table, key_of.clone()),
+                1 => {
+                    let at = bytes.len() / 2;
+                    bytes[at] ^= 1;
+                    rows.put(*table, key_of.clone(), bytes);
+                }
+                _ => {
+                    bytes.pop();
+                    rows.put(*table, key_of.clone(), bytes);
+                }
+            }
+            store(Opened::Again).commit(rows).unwrap();
+            let (parameters, options) = (parameters(Profile::Compress), options(Mode::Serial));
+            let opened = Server::open(folder.path(), &parameters, &key(), options);
+            let error = opened.and_then(|server| server.check().map(drop)).err();
+            // The signature of the last record is made again.
+            let is_missed =
+                *table == Table::Signature && damage == 0 && key_of[..] == 3u32.to_be_bytes();
+            assert_eq!(
+                error.is_none(),
+                is_missed,
+                "{table:?} {key_of:x?}, damage {damage}: {error:?}"
+            );
+            found += usize::from(error.is_some());
+            let mut rows = Rows::default();
+            rows.put(*table, key_of.clone(), value.clone());
+            store(Opened::Again).commit(rows).unwrap();
+        }
+    }
+    assert!(found > 50, "{found}");
+    open(folder.path(), Profile::Compress, options(Mode::Serial)).check().unwrap();
+}

@@ -1,0 +1,200 @@
+//! F1, F2: the process is killed, at each place where that may matter, and anywhere.
+
+use super::{Random, client, create, key, open, options, parameters};
+use crate::Profile;
+use crate::server::{Mode, Options, Server, SubmitError, Update};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Where the process is killed.
+const PLACES: [&str; 12] = [
+    "before-intake",
+    "after-intake",
+    "before-compute",
+    "after-compute",
+    "before-write",
+    "after-write",
+    "before-head",
+    "head-written",
+    "head-renamed",
+    "after-head",
+    "settle",
+    "remove-above",
+];
+
+const FOLDER: &str = "HEKATON_DIRECTORY_FOLDER";
+const MODE: &str = "HEKATON_DIRECTORY_MODE";
+const PLACE: &str = "HEKATON_DIRECTORY_PLACE";
+const AFTER: &str = "HEKATON_DIRECTORY_AFTER";
+const FIRST: &str = "HEKATON_DIRECTORY_FIRST";
+
+fn die() {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+        .unwrap();
+}
+
+/// The process that is killed: sends updates, and prints the number of each one that is accepted, and each record.
+#[test]
+#[ignore = "other tests start it"]
+#[allow(clippy::print_stdout, reason = "other tests read it")]
+fn child() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let number = |name: &str| std::env::var(name).unwrap().parse::<u64>().unwrap();
+    if let Ok(place) = std::env::var(PLACE) {
+        let mut left = number(AFTER);
+        let counted = std::sync::Mutex::new(move || {
+            if left == 0 {
+                die();
+            }
+            left -= 1;
+        });
+        fail::cfg_callback(place, move || (counted.lock().unwrap())()).unwrap();
+    }
+    let mode = Mode::ALL[number(MODE) as usize];
+    let server = open(Path::new(&folder), Profile::Compress, options(mode));
+    for number in (number(FIRST)..).take(2000) {
+        let mut update = Update::new(format!("label {}", number % 5), format!("{number}"));
+        update.retry = Some(number.to_be_bytes().to_vec());
+        match server.submit(update) {
+            Ok(_) => println!("accepted {number}"),
+            Err(SubmitError::Recovering) => continue,
+            Err(error) => panic!("{error}"),
+        }
+        let record = *server.view().unwrap().record();
+        println!(
+            "record {} {}",
+            record.epoch,
+            u64::from_be_bytes(record.digest()[..8].try_into().unwrap())
+        );
+        // Some are closed in their time, so that several are on their way.
+        if number % 7 == 3 {
+            server.flush().unwrap();
+        }
+    }
+}
+
+fn start(folder: &Path, mode: usize, first: u64, place: Option<(&str, u64)>) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "server::tests::kills::child", "--ignored", "--nocapture", "-q"])
+        .env(FOLDER, folder)
+        .env(MODE, mode.to_string())
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    if let Some((place, after)) = place {
+        command.env(PLACE, place).env(AFTER, after.to_string());
+    }
+    command.spawn().unwrap()
+}
+
+/// What a killed process has said: the number of updates that were accepted, and records.
+fn said(child: &mut Child, first: u64) -> (u64, Vec<(u32, u64)>) {
+    let (mut next, mut records) = (first, Vec::new());
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["accepted", number] => next = number.parse::<u64>().unwrap() + 1,
+            ["record", epoch, digest] => {
+                records.push((epoch.parse().unwrap(), digest.parse().unwrap()));
+            }
+            _ => {}
+        }
+    }
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), None, "it was not killed: {status}");
+    (next, records)
+}
+
+/// Opens the directory, and checks that all that was accepted is there once and all records are what they were. Returns the
+/// number of updates; the one that was being sent may be among them.
+fn check(folder: &Path, accepted: u64, records: &[(u32, u64)]) -> u64 {
+    let server =
+        open(folder, Profile::Compress, Options { interval: None, ..options(Mode::Serial) });
+    for (epoch, digest) in records {
+        let record = *server.record(*epoch).unwrap().record();
+        assert_eq!(record.digest()[..8], digest.to_be_bytes());
+    }
+    server.flush().unwrap();
+    let view = server.view().unwrap();
+    let found = view.record().log_size;
+    assert!(
+        found == accepted || found == accepted + 1,
+        "{found} updates, {accepted} were accepted"
+    );
+    for label in 0..5 {
+        let known = client(server.parameters(), &view, format!("label {label}").as_bytes());
+        let expected: Vec<String> =
+            (0..found).filter(|n| n % 5 == label).map(|n| n.to_string()).collect();
+        assert_eq!(known.map(|(_, values)| values).unwrap_or_default(), expected, "label {label}");
+    }
+    server.check().unwrap();
+    server.close().unwrap();
+    found
+}
+
+#[test]
+fn killed_at_each_place() {
+    for (at, place) in PLACES.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), Profile::Compress);
+        let (mut accepted, mut records) = (0, Vec::new());
+        for mode in 0..3 {
+            // Recovery is killed after it had something to do.
+            let is_recovery = matches!(place, "settle" | "remove-above");
+            let after = (at as u64 * 5 + mode as u64) % 9;
+            if is_recovery {
+                let before = if place == "settle" { "after-head" } else { "before-head" };
+                let mut child = start(folder.path(), mode, accepted, Some((before, 2)));
+                let (now, more) = said(&mut child, accepted);
+                (accepted, records) = (now, [records, more].concat());
+            }
+            let after = if is_recovery { 0 } else { after };
+            let mut child = start(folder.path(), mode, accepted, Some((place, after)));
+            let (now, more) = said(&mut child, accepted);
+            accepted = now;
+            records.extend(more);
+            accepted = check(folder.path(), accepted, &records);
+        }
+        assert!(accepted > 0, "{place}");
+    }
+}
+
+/// A short form of two hundred kills, for which `HEKATON_DIRECTORY_KILLS` says the number.
+#[test]
+fn killed_anywhere() {
+    let kills = std::env::var("HEKATON_DIRECTORY_KILLS").map_or(12, |kills| kills.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let mut random = Random(u64::from(std::process::id()));
+    let (mut accepted, mut records) = (0, Vec::new());
+    for kill in 0..kills {
+        let mut child = start(folder.path(), kill % 3, accepted, None);
+        std::thread::sleep(Duration::from_millis(20 + random.below(150)));
+        child.kill().unwrap();
+        let (now, more) = said(&mut child, accepted);
+        records.extend(more);
+        accepted = check(folder.path(), now, &records);
+    }
+    assert!(accepted > 0);
+}
+
+/// The opener of a child is another process's: the lock holds between processes, too.
+#[test]
+fn a_killed_server_leaves_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let mut child = start(folder.path(), 0, 0, None);
+    let parameters = parameters(Profile::Compress);
+    std::thread::sleep(Duration::from_millis(300));
+    let error =
+        Server::open(folder.path(), &parameters, &key(), options(Mode::Serial)).unwrap_err();
+    assert!(error.to_string().contains("another process serves"), "{error}");
+    child.kill().unwrap();
+    let (accepted, records) = said(&mut child, 0);
+    assert!(accepted > 0);
+    check(folder.path(), accepted, &records);
+}
