@@ -2,7 +2,7 @@
 //! record for each; clients check answers against records, and hold the parameters and the last record that they saw.
 //!
 //! This is what both sides share: the tree of an epoch and its digests, the proofs that clients check, the chain of
-//! records, and the log of updates. It has no store, no prover and no network yet.
+//! records, and the log of updates. [`server`] has a database; there are no proofs of epochs and no network yet.
 //!
 //! | | |
 //! |---|---|

@@ -16,7 +16,6 @@ use crate::log::{self, Frontier};
 use crate::place::Place;
 use crate::record::{Checked, Parameters, Record, SignedRecord};
 use crate::tree::Tree;
-use ed25519_dalek::SigningKey;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
@@ -35,12 +34,9 @@ pub struct Report {
 }
 
 /// Checks everything against the record of the last epoch: records and signatures, the log and what epochs have changed,
-/// the tree and all values, and that there are no rows of anything else.
-pub(crate) fn check(
-    view: &View,
-    parameters: &Parameters,
-    key: &SigningKey,
-) -> Result<Report, Error> {
+/// the tree and all values, and that commits have written what they say and tiles are of commits. Epochs that are closed
+/// meanwhile are left alone.
+pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Error> {
     let store: &dyn Store = &*view.store;
     let last = view.record;
     let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
@@ -50,23 +46,12 @@ pub(crate) fn check(
     let mut frontier = Frontier::default();
     let mut digests: Vec<Digest> = Vec::new();
     let mut before: Option<Checked> = None;
-    let mut is_signed = true;
     for epoch in 0..=last.epoch {
         let at = epoch.to_be_bytes();
         let damaged = |table, why: String| Damaged::new(table, &at, why);
         let record: Record = rows::get(store, Table::Epoch, &at)?;
-        let signed = match rows::find(store, Table::Signature, &at)? {
-            Some(signature) if is_signed => SignedRecord::of(record, signature),
-            Some(_) => {
-                let why = "it is there, and that of an epoch before is not";
-                return Err(damaged(Table::Signature, why.into()).into());
-            }
-            // Those of the last epochs are written with the next commit.
-            None => {
-                is_signed = false;
-                record.sign(key)
-            }
-        };
+        let signature = rows::get(store, Table::Signature, &at)?;
+        let signed = SignedRecord::of(record, signature);
         let checked = signed.verify(parameters);
         let checked = checked.map_err(|error| damaged(Table::Epoch, error.to_string()))?;
         if let Some(before) = &before {
@@ -76,9 +61,10 @@ pub(crate) fn check(
         before = Some(checked);
         let new = changes(store, epoch)?;
         for leaf in &new {
-            let version = leaves.get(&leaf.index).map_or(0, |old| old.version + 1);
-            if leaf.version != version || leaf.epoch + 1 != epoch {
-                let why = format!("a leaf of version {}, expected {version}", leaf.version);
+            let old = leaves.get(&leaf.index);
+            let version = old.map_or(Some(0), |old| old.version.checked_add(1));
+            if Some(leaf.version) != version || leaf.epoch.checked_add(1) != Some(epoch) {
+                let why = format!("a leaf of version {} that was not next", leaf.version);
                 return Err(damaged(Table::Changes, why).into());
             }
             check_value(store, leaf, leaves.get(&leaf.index))?;
@@ -134,22 +120,25 @@ pub(crate) fn check(
         let why = format!("{} leaves, and the record says {}", report.leaves, last.leaves);
         return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
     }
-    report.tiles = check_rows(store, &format, last.epoch, &log)?;
+    report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log)?;
     Ok(report)
 }
 
 fn check_value(store: &dyn Store, leaf: &Leaf, before: Option<&Leaf>) -> Result<(), Error> {
     let key = rows::value_key(&leaf.index, leaf.version);
-    let damaged = |why: &str| Damaged::new(Table::Value, &key, why);
+    let damaged = |why: &str| -> Error { Damaged::new(Table::Value, &key, why).into() };
     let value: Value = rows::get(store, Table::Value, &key)?;
     let digest = match &value.entry {
         Entry::Erased(digest) => *digest,
-        Entry::Value(opening) => opening.digest(&value.label)?,
+        Entry::Value(opening) => {
+            opening.digest(&value.label).map_err(|error| damaged(&error.to_string()))?
+        }
     };
-    let is_right = Index::of(&value.label)? == leaf.index
+    let index = Index::of(&value.label).map_err(|error| damaged(&error.to_string()))?;
+    let is_right = index == leaf.index
         && value.before == before.map_or(Commitment::NONE, |leaf| leaf.commitment)
         && value.before.then(&digest) == leaf.commitment;
-    if is_right { Ok(()) } else { Err(damaged("it is not what its leaf commits to").into()) }
+    if is_right { Ok(()) } else { Err(damaged("it is not what its leaf commits to")) }
 }
 
 /// The log: the roots of complete subtrees of its tiles' levels.
@@ -191,22 +180,33 @@ impl Log {
     }
 }
 
-/// Every row is of an epoch up to the last one, or of an update; and of each commit that is not pruned, all rows are there.
+/// Every tile is of a commit, and of each commit that is not pruned, all rows are there.
 /// Returns the number of tiles of the tree.
-fn check_rows(store: &dyn Store, format: &Format, last: u32, log: &Log) -> Result<u64, Error> {
+fn check_rows(
+    store: &dyn Store,
+    format: &Format,
+    (last, commit): (u32, u64),
+    log: &Log,
+) -> Result<u64, Error> {
     let mut tiles = BTreeSet::new();
     let foreign = |table, key: &[u8]| Damaged::new(table, key, "it is of no commit");
     for (table, length) in [(Table::Node, Place::LENGTH), (Table::Log, LogPlace::LENGTH)] {
         for key in keys(store, table)? {
-            let epoch = rows::epoch_of(&key);
-            if key.len() != length + 4 || epoch.is_none_or(|epoch| epoch > last) {
-                return Err(foreign(table, &key).into());
+            match rows::epoch_of(&key) {
+                Some(epoch) if key.len() == length + 4 => {
+                    if epoch <= last {
+                        tiles.insert((table, key));
+                    }
+                }
+                _ => return Err(foreign(table, &key).into()),
             }
-            tiles.insert((table, key));
         }
     }
     let mut seen = BTreeSet::new();
     for key in keys(store, Table::Commit)? {
+        if rows::number(Table::Commit, &key)? > commit {
+            break;
+        }
         let written: Written = rows::get(store, Table::Commit, &key)?;
         let (epoch, is_pruned) = (written.epoch, written.epoch < format.pruned);
         check_outcomes(store, &key, &written)?;
@@ -231,14 +231,6 @@ fn check_rows(store: &dyn Store, format: &Format, last: u32, log: &Log) -> Resul
         let epoch = rows::epoch_of(key).unwrap_or_default();
         if epoch > format.pruned && !seen.contains(&(*table, key.clone())) {
             return Err(foreign(*table, key).into());
-        }
-    }
-    for table in [Table::Epoch, Table::Signature, Table::Changes] {
-        for key in keys(store, table)? {
-            let epoch = <[u8; 4]>::try_from(&key[..]).map(u32::from_be_bytes);
-            if !epoch.is_ok_and(|epoch| epoch <= last) {
-                return Err(foreign(table, &key).into());
-            }
         }
     }
     Ok(tiles.iter().filter(|(table, _)| *table == Table::Node).count() as u64)

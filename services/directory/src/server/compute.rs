@@ -10,8 +10,9 @@ use crate::history::Entry;
 use crate::key::{Commitment, Index};
 use crate::log::{self, Complete, Frontier};
 use crate::place::Place;
-use crate::record::Record;
+use crate::record::{Record, SignedRecord};
 use crate::tree::{Change, Tree, UpdateError};
+use ed25519_dalek::SigningKey;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// The number of levels of a tile of the log.
@@ -27,6 +28,7 @@ pub(crate) struct Compute {
     tree: Tree,
     log: LogTiles,
     record: Record,
+    key: SigningKey,
     /// The number of the next commit.
     next: u64,
     memory: Memory,
@@ -37,8 +39,8 @@ pub(crate) struct Compute {
 pub(crate) struct Computed {
     /// Its number.
     pub(crate) number: u64,
-    /// The record of the epoch that it closes, and its tree; none if all updates are refused.
-    pub(crate) epoch: Option<(Record, Tree)>,
+    /// The signed record of the epoch that it closes, and its tree; none if all updates are refused.
+    pub(crate) epoch: Option<(SignedRecord, Tree)>,
     /// The chain of records that it continues.
     pub(crate) before: Digest,
     /// What it writes.
@@ -54,11 +56,13 @@ impl Compute {
         (levels, resident): (usize, usize),
         (record, tree): (Record, Tree),
         commit: u64,
+        key: &SigningKey,
     ) -> Result<Self, Error> {
         let log = LogTiles::read(store, &record)?;
         let resident = resident.next_multiple_of(levels).max(levels);
         let memory = Memory::default();
-        Ok(Self { levels, resident, tree, log, record, next: commit + 1, memory })
+        let (key, next) = (key.clone(), commit + 1);
+        Ok(Self { levels, resident, tree, log, record, key, next, memory })
     }
 
     /// The next commit: updates of different labels. `confirmed` is the last one that is on the disk.
@@ -128,12 +132,21 @@ impl Compute {
             }
             rows.put(Table::Changes, epoch.to_be_bytes(), entries.concat());
             rows.put(Table::Epoch, epoch.to_be_bytes(), self.record.encode());
-            closed = Some((self.record, self.tree.clone()));
+            // Nobody sees the signature before the head is beyond it: a commit above the head is removed with it.
+            let signed = self.record.sign(&self.key);
+            rows.put(Table::Signature, epoch.to_be_bytes(), signed.signature());
+            closed = Some((signed, self.tree.clone()));
         }
         rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
         let number = self.next;
         self.next += 1;
         Ok(Computed { number, epoch: closed, before, rows, numbers })
+    }
+
+    /// The tree, as far as it is in memory.
+    #[cfg(test)]
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// Forgets what is deep in the tree, on the disk, and of no commit that is not.

@@ -2,6 +2,7 @@
 
 use super::store::{Opened, Opener, Rows, Store, StoreError, Table, Visit};
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::fs::File;
 use std::path::Path;
 
 /// A database of fjall's, in a folder of its own.
@@ -25,25 +26,23 @@ impl Fjall {
         // Where its journal is damaged, this version may panic instead.
         let open = || Self::open_or_panic(folder, cache, opened);
         std::panic::catch_unwind(open).unwrap_or_else(|panic| {
-            let why = panic.downcast_ref::<String>().map_or("its journal is damaged", |why| why);
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let why = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked");
             Err(StoreError::Open(why.into()))
         })
     }
 
     fn open_or_panic(folder: &Path, cache: u64, opened: Opened) -> Result<Self, StoreError> {
         let open = |error: ::fjall::Error| StoreError::Open(Box::new(error));
+        if opened == Opened::AfterFailure {
+            copy_journals(folder).map_err(|error| StoreError::Open(Box::new(error)))?;
+        }
         let database = Database::builder(folder).cache_size(cache).open().map_err(open)?;
         let tables: Vec<Keyspace> = Table::ALL
             .iter()
             .map(|table| database.keyspace(table.name(), KeyspaceCreateOptions::default))
             .collect::<Result<_, _>>()
             .map_err(open)?;
-        // What a killed process has not synced.
-        database.persist(PersistMode::SyncAll).map_err(open)?;
-        if opened == Opened::AfterFailure {
-            // What the journal shows may not be on the disk, and no sync would bring it there: it is written to tables.
-            tables.iter().try_for_each(Keyspace::rotate_memtable_and_wait).map_err(open)?;
-        }
         Ok(Self { database, tables })
     }
 
@@ -57,6 +56,24 @@ impl Fjall {
 pub fn fjall_opener(folder: &Path, cache: u64) -> Box<Opener> {
     let folder = folder.join("database");
     Box::new(move |opened| Ok(Box::new(Fjall::open(&folder, cache, opened)?)))
+}
+
+/// Writes all journals anew. After a failed sync, what they show may not be on the disk, and no later sync would bring it
+/// there: batches behind such a hole would be lost with it.
+fn copy_journals(folder: &Path) -> std::io::Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "jnl") {
+            let copy = folder.with_extension("copy");
+            std::fs::copy(&path, &copy)?;
+            File::open(&copy)?.sync_all()?;
+            std::fs::rename(&copy, &path)?;
+        }
+    }
+    File::open(folder)?.sync_all()
 }
 
 fn read(error: ::fjall::Error) -> StoreError {

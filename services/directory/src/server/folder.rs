@@ -55,26 +55,26 @@ impl Directory {
     }
 
     fn mark_path(&self) -> PathBuf {
-        self.folder.join("write-failed")
+        self.folder.join("in-use")
     }
 
-    /// Leaves a note for whoever opens the database next that a write has failed.
-    pub(crate) fn mark(&self) {
-        if let Err(error) = File::create(self.mark_path()).and_then(|file| file.sync_all()) {
-            tracing::error!(%error, "cannot note that a write failed");
-        }
+    /// Notes that the database is open, and says what it is opened after. The note is removed after a clean end only: whoever
+    /// finds it does not trust what was not synced.
+    pub(crate) fn mark(&self) -> Result<Opened, Error> {
+        let path = self.mark_path();
+        let opened = if path.exists() { Opened::AfterFailure } else { Opened::Again };
+        let note = File::create(&path).and_then(|file| file.sync_all());
+        note.and_then(|()| File::open(&self.folder)?.sync_all()).map_err(|source| Error::Io {
+            what: "write",
+            path,
+            source,
+        })?;
+        Ok(opened)
     }
 
+    /// Notes that the database was closed, and nothing has failed.
     pub(crate) fn remove_mark(&self) {
-        // Left where it is, it costs time at the next start.
+        // Left where it is, it costs some time at the next start.
         let _ = std::fs::remove_file(self.mark_path());
-    }
-
-    /// What the database is opened after.
-    pub(crate) fn opened(&self) -> Opened {
-        match self.mark_path().exists() {
-            true => Opened::AfterFailure,
-            false => Opened::Again,
-        }
     }
 }

@@ -44,12 +44,11 @@ impl HeadFile {
     }
 
     pub(crate) fn read(&self) -> Result<Head, Error> {
-        let text = std::fs::read_to_string(&self.path).map_err(|source| Error::Io {
-            what: "read",
-            path: self.path.clone(),
-            source,
-        })?;
-        parse(&text).ok_or_else(|| Error::Head { path: self.path.clone() })
+        let bytes = std::fs::read(&self.path);
+        let path = || self.path.clone();
+        let bytes = bytes.map_err(|source| Error::Io { what: "read", path: path(), source })?;
+        let head = String::from_utf8(bytes).ok().and_then(|text| parse(&text));
+        head.ok_or_else(|| Error::Head { path: path() })
     }
 }
 

@@ -49,17 +49,20 @@ fn accept(
     let mut names: HashMap<Vec<u8>, Retry> = HashMap::new();
     let (mut accepted, mut answers) = (Vec::new(), Vec::new());
     for Incoming { mut update, retry, reply } in batch {
-        let mut answer = None;
-        if let Some((name, retry)) = &retry {
-            let known = match names.get(name) {
-                Some(known) => Some(*known),
-                None => rows::find(store, Table::Retry, name)?,
-            };
-            answer = known.map(|known: Retry| match known.digest == retry.digest {
-                true => Ok(Receipt { number: known.number, repeated: true }),
-                false => Err(SubmitError::OtherUpdate { number: known.number }),
-            });
-        }
+        let known = match &retry {
+            None => Ok(None),
+            Some((name, _)) if names.contains_key(name) => Ok(names.get(name).copied()),
+            Some((name, _)) => rows::find::<Retry>(store, Table::Retry, name),
+        };
+        let answer = match (known, &retry) {
+            (Ok(Some(known)), Some((_, retry))) if known.digest == retry.digest => {
+                Some(Ok(Receipt { number: known.number, repeated: true }))
+            }
+            (Ok(Some(known)), _) => Some(Err(SubmitError::OtherUpdate { number: known.number })),
+            (Ok(None), _) => None,
+            (Err(Error::Damaged(why)), _) => Some(Err(SubmitError::Unknown(why.to_string()))),
+            (Err(error), _) => return Err(error),
+        };
         let answer = answer.unwrap_or_else(|| {
             update.number = next;
             next += 1;

@@ -17,12 +17,14 @@ use super::view::View;
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 /// How many computed commits wait to be written.
 const QUEUE: usize = 4;
 
-/// How long a server waits until it opens its database again, at most.
+/// How long a server waits until it opens its database again: at first, and at most.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// An open database with what was recovered from it.
@@ -45,22 +47,23 @@ impl Session {
         opened: Opened,
     ) -> Result<Self, Error> {
         let store = Arc::new(Handle::new((directory.opener)(opened)?));
-        let file = HeadFile::new(directory.head_path());
+        let mut file = HeadFile::new(directory.head_path());
         let head = file.read()?;
-        let found = recover(&*store, head, &directory.parameters, &directory.key)?;
+        // It may have been renamed and not synced: then an older one would be back after a loss of power, while what this one
+        // says was answered, and what it makes superfluous was removed.
+        file.advance(head)?;
+        let found = recover(&*store, head, &directory.parameters)?;
         let Recovered { format, signed, record, tree, pending: updates, next } = found;
         let levels = usize::from(format.levels);
         let tiles = (levels, options.resident.min(64));
-        let compute = Compute::new(&*store, tiles, (record, tree.clone()), head.commit)?;
-        // It may have been renamed and not synced: then an older one would be back after a loss of power, while what this one
-        // says was answered.
-        let mut keep = Box::new(file);
-        keep.advance(head)?;
-        let sequencer = Sequencer::new(head, &record, keep, directory.key.clone());
+        let pair = (record, tree.clone());
+        let compute = Compute::new(&*store, tiles, pair, head.commit, &directory.key)?;
+        let sequencer = Sequencer::new(head, &record, Box::new(file));
         let open = updates.iter().map(|update| update.number).collect();
         let mut recovered = Pending::default();
         updates.into_iter().for_each(|update| recovered.push(update));
-        let view = View { store: Arc::clone(&store), signed, record, tree, levels };
+        let (commit, view_store) = (head.commit, Arc::clone(&store));
+        let view = View { store: view_store, signed, record, tree, levels, commit };
         Ok(Self { store, compute, sequencer, recovered, open, next, view })
     }
 }
@@ -84,7 +87,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
     }
     let _stop = Stop(shared);
     let mut session = Some(first);
-    let mut wait = Duration::from_millis(50);
+    let mut wait = FIRST_RETRY;
     loop {
         let opened = match session.take() {
             Some(session) => Ok(session),
@@ -92,18 +95,19 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
         };
         let error = match opened {
             Ok(session) => {
-                directory.remove_mark();
-                wait = Duration::from_millis(50);
                 let store = Arc::clone(&session.store);
+                let before = session.sequencer.confirmed();
                 let result = run(shared, session);
                 *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
-                if result.is_err() {
-                    // Before anything else: whoever opens the database next must know.
-                    directory.mark();
-                }
                 store.close();
+                if shared.lock().confirmed > before {
+                    wait = FIRST_RETRY;
+                }
                 match result {
-                    Ok(()) => return,
+                    Ok(()) => {
+                        directory.remove_mark();
+                        return;
+                    }
                     Err(error) => error,
                 }
             }
@@ -157,6 +161,8 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
         let (send, receive) = sync_channel::<Computed>(QUEUE);
         let receive = Arc::new(Mutex::new(receive));
         let (writer, store) = (&writer, &store);
+        // From here on, whatever ends or panics ends the others.
+        let guard = Guard(shared);
         let guarded = |work: &(dyn Fn() -> Result<(), Error> + Sync)| {
             let guard = Guard(shared);
             let result = work();
@@ -165,15 +171,15 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
                 shared.fail(error);
             }
         };
-        scope.spawn(move || guarded(&|| intake::run(shared, &**store)));
+        let mut started = start(scope, move || guarded(&|| intake::run(shared, &**store)));
         for _ in 0..shared.options.writers.max(1) {
             let receive = Arc::clone(&receive);
-            scope.spawn(move || guarded(&|| writer.run(&receive)));
+            let write = move || guarded(&|| writer.run(&receive));
+            started = started.and_then(|()| start(scope, write));
         }
         // Once all writers have ended, the first stage cannot send.
         drop(receive);
-        let guard = Guard(shared);
-        let result = stage(shared, &mut compute, writer, send);
+        let result = started.and_then(|()| stage(shared, &mut compute, writer, send));
         std::mem::forget(guard);
         if let Err(error) = result {
             shared.fail(error);
@@ -188,6 +194,13 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
         store.commit(settled)?;
     }
     Ok(())
+}
+
+/// Starts a thread.
+fn start<'s>(scope: &'s Scope<'s, '_>, work: impl FnOnce() + Send + 's) -> Result<(), Error> {
+    let thread = std::thread::Builder::new().name("directory-stage".into());
+    let started = thread.spawn_scoped(scope, work);
+    started.map(drop).map_err(|error| Error::Threads(error.to_string()))
 }
 
 /// Ends the other threads of a session if one panics.
@@ -256,7 +269,7 @@ fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
             (None, _) if drain && state.closed => return None,
             (None, _) => None,
             (Some((first, since)), interval) => {
-                let due = interval.map(|interval| since + interval);
+                let due = interval.and_then(|interval| since.checked_add(interval));
                 let now = Instant::now();
                 if drain
                     || state.pending.labels() >= limit
@@ -345,8 +358,8 @@ impl Writer<'_> {
             let mut view = self.shared.view.write().unwrap_or_else(PoisonError::into_inner);
             if let Some(old) = view.take() {
                 let record = *signed.record();
-                let (store, levels) = (Arc::clone(&old.store), old.levels);
-                *view = Some(Arc::new(View { store, signed, record, tree, levels }));
+                let (store, levels, commit) = (Arc::clone(&old.store), old.levels, confirmed);
+                *view = Some(Arc::new(View { store, signed, record, tree, levels, commit }));
             }
         }
         let mut state = self.shared.lock();

@@ -1,56 +1,32 @@
 //! Pruning: what only trees of earlier epochs have is removed.
 
 use super::error::Error;
-use super::rows::{self, Format, LAST, LogPlace, Written};
+use super::rows::{self, Format, LAST, LogPlace, Retry, Written};
 use super::store::{Rows, Store, Table};
 use super::time::fail_point;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// How many commits are pruned at once.
 const CHUNK: usize = 64;
 
-/// Makes an epoch the first one with a tree. What a commit up to it has written supersedes what was there before, and its
-/// own row says what that is; nothing else has to be searched.
-pub(crate) fn prune(store: &dyn Store, epoch: u32) -> Result<(), Error> {
+/// Makes a visible epoch the first one with a tree. What a commit up to it has written supersedes what was there before, and
+/// its own row says what that is; nothing else has to be searched. The commit that has closed the epoch keeps its row, and
+/// so do all after it. `next` is the number of the next update: numbers are not used twice, whatever is left of them.
+pub(crate) fn prune(store: &dyn Store, epoch: u32, next: u64) -> Result<(), Error> {
     let mut format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
-    if epoch > format.pruned {
-        // Nobody asks for what is removed.
-        format.pruned = epoch;
-        let mut rows = Rows::default();
-        rows.put(Table::Format, rows::FORMAT, format.encode());
-        store.commit(rows)?;
-    }
+    (format.pruned, format.next) = (format.pruned.max(epoch), format.next.max(next));
+    // From here on nobody asks for what is removed.
+    let mut rows = Rows::default();
+    rows.put(Table::Format, rows::FORMAT, format.encode());
+    store.commit(rows)?;
     // Also what an earlier pruning that was killed has left.
-    loop {
+    let commits = commits(store, format.pruned)?;
+    let names = names(store, &commits)?;
+    for some in commits.chunks(CHUNK) {
         fail_point("prune");
-        let mut commits: Vec<(Vec<u8>, Written)> = Vec::new();
-        let mut failed = None;
-        store.scan(Table::Commit, &[], &LAST, &mut |key, value| match rows::decode::<Written>(
-            Table::Commit,
-            key,
-            value,
-        ) {
-            Ok(written) if written.epoch <= format.pruned && commits.len() < CHUNK => {
-                commits.push((key.to_vec(), written));
-                ControlFlow::Continue(())
-            }
-            Ok(_) => ControlFlow::Break(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
-        // The last one stays, as its number and its updates' are those that the next ones follow.
-        let last = store.last(Table::Commit)?;
-        commits.retain(|(key, _)| Some(key) != last.as_ref());
-        if commits.is_empty() {
-            return Ok(());
-        }
         let mut rows = Rows::default();
-        for (key, written) in commits {
+        for (key, written) in some {
             for place in &written.places {
                 remove_before(store, &mut rows, Table::Node, &place.encode(), written.epoch)?;
             }
@@ -58,15 +34,75 @@ pub(crate) fn prune(store: &dyn Store, epoch: u32) -> Result<(), Error> {
                 let key = LogPlace::encode(*place);
                 remove_before(store, &mut rows, Table::Log, &key, written.epoch)?;
             }
+            if written.epoch == format.pruned {
+                continue;
+            }
             for number in &written.numbers {
                 // Of the last commits, it may still be there.
                 rows.remove(Table::Intake, number.to_be_bytes());
                 rows.remove(Table::Outcome, number.to_be_bytes());
+                if let Some(name) = names.get(number) {
+                    rows.remove(Table::Retry, name.clone());
+                }
             }
-            rows.remove(Table::Commit, key);
+            rows.remove(Table::Commit, key.clone());
         }
-        store.commit(rows)?;
+        if !rows.0.is_empty() {
+            store.commit(rows)?;
+        }
     }
+    Ok(())
+}
+
+/// The commits up to the one that has closed an epoch, which is the last one.
+fn commits(store: &dyn Store, epoch: u32) -> Result<Vec<(Vec<u8>, Written)>, Error> {
+    let (mut commits, mut failed) = (Vec::new(), None);
+    if epoch == 0 {
+        return Ok(commits);
+    }
+    store.scan(Table::Commit, &[], &LAST, &mut |key, value| match rows::decode::<Written>(
+        Table::Commit,
+        key,
+        value,
+    ) {
+        Ok(written) => {
+            let is_last = written.epoch >= epoch;
+            commits.push((key.to_vec(), written));
+            if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(commits),
+    }
+}
+
+/// The retry keys of updates in commits, by number.
+fn names(
+    store: &dyn Store,
+    commits: &[(Vec<u8>, Written)],
+) -> Result<HashMap<u64, Vec<u8>>, Error> {
+    let all = commits.iter().flat_map(|(_, written)| &written.numbers);
+    let numbers: HashSet<u64> = all.copied().collect();
+    let mut names = HashMap::new();
+    if numbers.is_empty() {
+        return Ok(names);
+    }
+    let last = [0xff; super::update::MAX_RETRY_KEY];
+    store.scan(Table::Retry, &[], &last, &mut |key, value| {
+        // A damaged one is of no number, and stays.
+        if let Ok(retry) = rows::decode::<Retry>(Table::Retry, key, value)
+            && numbers.contains(&retry.number)
+        {
+            names.insert(retry.number, key.to_vec());
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(names)
 }
 
 /// Removes the versions of a row that are older than that of an epoch.

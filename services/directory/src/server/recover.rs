@@ -46,7 +46,7 @@ impl Decode for [u8; 64] {
 /// The rows of a new directory.
 pub(crate) fn first_rows(parameters: &Parameters, levels: u8, now: u64, key: &SigningKey) -> Rows {
     let record = Record::first(parameters, now);
-    let format = format(parameters, levels, 0);
+    let format = format(parameters, levels, (0, 0));
     let tree = Tree::new(parameters.profile);
     let mut rows = Rows::default();
     rows.put(Table::Format, rows::FORMAT, format.encode());
@@ -58,12 +58,12 @@ pub(crate) fn first_rows(parameters: &Parameters, levels: u8, now: u64, key: &Si
     rows
 }
 
-fn format(parameters: &Parameters, levels: u8, pruned: u32) -> Format {
+fn format(parameters: &Parameters, levels: u8, (pruned, next): (u32, u64)) -> Format {
     let Parameters { profile, server, proofs } = *parameters;
     let at = Profile::ALL.iter().position(|other| *other == profile);
     let profile = u8::try_from(at.unwrap_or_default()).unwrap_or_default();
     let (parameters, server) = (parameters.digest(), server.to_bytes());
-    Format { parameters, profile, server, proofs, levels, pruned }
+    Format { parameters, profile, server, proofs, levels, pruned, next }
 }
 
 /// Recovers a directory of which everything up to a head is on the disk.
@@ -71,7 +71,6 @@ pub(crate) fn recover(
     store: &dyn Store,
     head: Head,
     parameters: &Parameters,
-    key: &SigningKey,
 ) -> Result<Recovered, Error> {
     let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
     check_format(&format, parameters)?;
@@ -86,12 +85,17 @@ pub(crate) fn recover(
         0 => Some(Written::default()),
         commit => rows::find(store, Table::Commit, &commit.to_be_bytes())?,
     };
-    if written.is_none() && head.epoch >= format.pruned {
+    if written.is_none() {
         return Err(behind(None));
     }
+    let signature = rows::get(store, Table::Signature, &head.epoch.to_be_bytes())?;
+    let signed = SignedRecord::of(record, signature);
+    signed.verify(parameters).map_err(|error| {
+        Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
+    })?;
     let mut settled = Rows::default();
-    let signed = sign(store, &record, parameters, key, &mut settled)?;
     let (pending, next) = pending(store, &mut settled)?;
+    let next = next.max(format.next);
     for rows in settled.0.chunks(CHUNK) {
         fail_point("settle");
         store.commit(Rows(rows.to_vec()))?;
@@ -103,7 +107,7 @@ pub(crate) fn recover(
 }
 
 fn check_format(found: &Format, parameters: &Parameters) -> Result<(), Error> {
-    let expected = format(parameters, found.levels, found.pruned);
+    let expected = format(parameters, found.levels, (found.pruned, found.next));
     if *found == expected {
         return Ok(());
     }
@@ -157,45 +161,13 @@ fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
         if epoch != 0 {
             rows.remove(Table::Changes, epoch.to_be_bytes());
             rows.remove(Table::Epoch, epoch.to_be_bytes());
+            rows.remove(Table::Signature, epoch.to_be_bytes());
         }
         rows.remove(Table::Commit, key);
         fail_point("remove-above");
         store.commit(rows)?;
     }
     Ok(())
-}
-
-/// Signs the record, and those before it whose signatures were not written; they are the head's, by the chain.
-fn sign(
-    store: &dyn Store,
-    last: &Record,
-    parameters: &Parameters,
-    key: &SigningKey,
-    settled: &mut Rows,
-) -> Result<SignedRecord, Error> {
-    let mut record = *last;
-    loop {
-        let at = record.epoch.to_be_bytes();
-        let damaged = |why: String| Damaged::new(Table::Epoch, &at, why);
-        let found: Option<[u8; 64]> = rows::find(store, Table::Signature, &at)?;
-        let signed = found.map_or_else(|| record.sign(key), |it| SignedRecord::of(record, it));
-        let checked = signed.verify(parameters).map_err(|error| damaged(error.to_string()))?;
-        if found.is_none() {
-            settled.put(Table::Signature, at, signed.signature());
-        }
-        let is_done = found.is_some() || record.epoch == 0;
-        if is_done {
-            break;
-        }
-        let before: Record = rows::get(store, Table::Epoch, &(record.epoch - 1).to_be_bytes())?;
-        let before = before.sign(key).verify(parameters);
-        let before = before.map_err(|error| damaged(error.to_string()))?;
-        checked.check_after(&before).map_err(|error| damaged(error.to_string()))?;
-        record = *before.record();
-    }
-    let at = last.epoch.to_be_bytes();
-    let found: Option<[u8; 64]> = rows::find(store, Table::Signature, &at)?;
-    Ok(found.map_or_else(|| last.sign(key), |signature| SignedRecord::of(*last, signature)))
 }
 
 /// The updates without an outcome, and the number of the next one. Those with one were settled.
@@ -216,7 +188,9 @@ fn pending(store: &dyn Store, settled: &mut Rows) -> Result<(Vec<Accepted>, u64)
     let mut next = 0;
     for table in [Table::Intake, Table::Outcome] {
         if let Some(last) = store.last(table)? {
-            next = next.max(rows::number(table, &last)? + 1);
+            let after = rows::number(table, &last)?.checked_add(1);
+            let after = after.ok_or_else(|| Damaged::new(table, &last, "it is the last number"))?;
+            next = next.max(after);
         }
     }
     Ok((pending, next))

@@ -22,6 +22,7 @@ use crate::history::Entry;
 use crate::key::{Commitment, Index, Opening, Salt};
 use crate::place::Place;
 use crate::read::{DecodeError, Reader};
+use sha2::{Digest as _, Sha256};
 
 /// The version of all rows. The one of the table `format` says it for all of them.
 pub(crate) const VERSION: u8 = 1;
@@ -127,6 +128,8 @@ pub(crate) struct Format {
     pub(crate) levels: u8,
     /// Trees of epochs before this one may be incomplete.
     pub(crate) pruned: u32,
+    /// Updates from this number on were not pruned, nor accepted before.
+    pub(crate) next: u64,
 }
 
 impl Format {
@@ -138,6 +141,7 @@ impl Format {
         out.extend(self.proofs);
         out.push(self.levels);
         out.extend(self.pruned.to_be_bytes());
+        out.extend(self.next.to_be_bytes());
         out
     }
 }
@@ -152,6 +156,7 @@ impl Decode for Format {
             proofs: reader.array("verifying key's digest")?,
             levels: reader.byte("levels of a tile")?,
             pruned: reader.u32("pruned epoch")?,
+            next: reader.u64("next number")?,
         };
         match format.levels {
             1..=8 => Ok(format),
@@ -263,12 +268,21 @@ impl Accepted {
         };
         out.push(kind);
         out.extend(u32::to_be_bytes(version));
+        // Nothing else says whether the row is what was accepted.
+        let checksum = Sha256::digest(&out);
+        out.extend(checksum);
         out
     }
 
     /// The accepted update of this number.
     pub(crate) fn decode(number: u64, bytes: &[u8]) -> Result<Self, Damaged> {
         let key = number.to_be_bytes();
+        let damaged = |why: String| Damaged::new(Table::Intake, &key, why);
+        let (bytes, checksum) =
+            bytes.split_last_chunk::<32>().ok_or_else(|| damaged("it is too short".into()))?;
+        if Sha256::digest(bytes)[..] != checksum[..] {
+            return Err(damaged("it has another checksum".into()));
+        }
         let mut reader = Reader(bytes);
         let read = |reader: &mut Reader<'_>| {
             let label = read_string(reader)?;
@@ -286,7 +300,6 @@ impl Accepted {
             Ok((label, opening, expected))
         };
         let read = read(&mut reader).and_then(|found| reader.end().map(|()| found));
-        let damaged = |why: String| Damaged::new(Table::Intake, &key, why);
         let (label, opening, expected) = read.map_err(|error| damaged(error.to_string()))?;
         Self::new(number, label, opening, expected).map_err(|error| damaged(error.to_string()))
     }

@@ -1,4 +1,4 @@
-//! The end of the pipeline: commits that are on the disk are signed and become visible, in their order, whatever the order
+//! The end of the pipeline: commits that are on the disk become visible, in their order, whatever the order
 //! in which they were written.
 
 use super::compute::Computed;
@@ -9,16 +9,14 @@ use super::time::fail_point;
 use crate::hash::Digest;
 use crate::record::{Record, SignedRecord};
 use crate::tree::Tree;
-use ed25519_dalek::SigningKey;
 use std::collections::BTreeMap;
 
-/// What is signed, and what waits for commits before it.
+/// What is visible, and what waits for commits before it.
 pub(crate) struct Sequencer {
     head: Head,
     /// The chain of records up to the head.
     chain: Digest,
     keep: Box<dyn Keep>,
-    key: SigningKey,
     waiting: BTreeMap<u64, Done>,
     /// What is to be written of commits up to the head.
     settled: Rows,
@@ -34,7 +32,7 @@ impl std::fmt::Debug for Sequencer {
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
     pub(crate) number: u64,
-    pub(crate) epoch: Option<(Record, Tree)>,
+    pub(crate) epoch: Option<(SignedRecord, Tree)>,
     pub(crate) before: Digest,
     pub(crate) numbers: Vec<u64>,
 }
@@ -58,17 +56,16 @@ pub(crate) struct Visible {
 
 impl Sequencer {
     /// Goes on after a head and its record.
-    pub(crate) fn new(head: Head, record: &Record, keep: Box<dyn Keep>, key: SigningKey) -> Self {
+    pub(crate) fn new(head: Head, record: &Record, keep: Box<dyn Keep>) -> Self {
         let (waiting, settled) = (BTreeMap::new(), Rows::default());
-        Self { head, chain: record.chain, keep, key, waiting, settled }
+        Self { head, chain: record.chain, keep, waiting, settled }
     }
 
     /// The same, with another head.
     #[cfg(test)]
     pub(crate) fn with(&self, keep: Box<dyn Keep>) -> Self {
-        let Self { head, chain, key, waiting, settled, .. } = self;
-        let (key, waiting, settled) = (key.clone(), waiting.clone(), settled.clone());
-        Self { head: *head, chain: *chain, keep, key, waiting, settled }
+        let (waiting, settled) = (self.waiting.clone(), self.settled.clone());
+        Self { head: self.head, chain: self.chain, keep, waiting, settled }
     }
 
     /// Which commits wait for others, and what is to be written.
@@ -96,7 +93,8 @@ impl Sequencer {
         std::mem::take(&mut self.settled)
     }
 
-    /// Takes a commit that is on the disk; signs it, and those after it that waited for it, if all before it are.
+    /// Takes a commit that is on the disk. It becomes visible, with those after it that waited for it, once all before it are
+    /// and the head is beyond them.
     pub(crate) fn confirm(&mut self, done: Done) -> Result<Visible, Error> {
         self.waiting.insert(done.number, done);
         let (mut head, mut chain, mut ready) = (self.head, self.chain, Vec::new());
@@ -105,7 +103,8 @@ impl Sequencer {
                 return Err(Error::Chain(done.number));
             }
             head.commit = done.number;
-            if let Some((record, _)) = &done.epoch {
+            if let Some((signed, _)) = &done.epoch {
+                let record = signed.record();
                 if record.before != chain || record.epoch.checked_sub(1) != Some(head.epoch) {
                     return Err(Error::Chain(done.number));
                 }
@@ -122,11 +121,7 @@ impl Sequencer {
         fail_point("after-head");
         (self.head, self.chain) = (head, chain);
         for done in ready {
-            if let Some((record, tree)) = done.epoch {
-                let signed = record.sign(&self.key);
-                self.settled.put(Table::Signature, record.epoch.to_be_bytes(), signed.signature());
-                visible.epochs.push((signed, tree));
-            }
+            visible.epochs.extend(done.epoch);
             for number in &done.numbers {
                 self.settled.remove(Table::Intake, number.to_be_bytes());
             }

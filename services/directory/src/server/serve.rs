@@ -1,6 +1,7 @@
 //! A directory that is served.
 
 use super::check::{Report, check};
+use super::damaged::Damaged;
 use super::error::{Error, SubmitError};
 use super::fjall::fjall_opener;
 use super::folder::Directory;
@@ -10,9 +11,9 @@ use super::pipeline::{Session, supervise};
 use super::prune::prune;
 use super::recover::first_rows;
 use super::rows::{self, Format, Retry, Value};
-use super::shared::{Incoming, Phase, Shared};
+use super::shared::{Incoming, Phase, Shared, State};
 use super::stats::Stats;
-use super::store::{Opened, Opener, Rows, Store as _, Table};
+use super::store::{Opened, Opener, Rows, Store as _, StoreError, Table};
 use super::time::unix_time;
 use super::update::{Accepted, MAX_RETRY_KEY, Receipt, Status, Update};
 use super::view::{View, changes};
@@ -22,9 +23,10 @@ use crate::leaf::Leaf;
 use crate::record::{Parameters, Record, SignedRecord};
 use crate::tree::Tree;
 use ed25519_dalek::SigningKey;
+use std::fs::File;
 use std::path::Path;
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// A directory that is served.
@@ -64,10 +66,19 @@ impl Server {
     ) -> Result<(), Error> {
         let io = |what| move |source| Error::Io { what, path: folder.into(), source };
         std::fs::create_dir_all(folder).map_err(io("make"))?;
-        if std::fs::read_dir(folder).map_err(io("read"))?.next().is_some() {
-            return Err(Error::Exists(folder.into()));
-        }
         let directory = Directory::new(folder, parameters, key, opener)?;
+        for entry in std::fs::read_dir(folder).map_err(io("read"))? {
+            // Beside the lock, there may be a database whose creation was not finished.
+            let name = entry.map_err(io("read"))?.file_name();
+            let is_left = ["lock", "database", "in-use", "head.new"].iter().any(|n| name == *n);
+            if !is_left || folder.join("head").exists() {
+                return Err(Error::Exists(folder.into()));
+            }
+        }
+        let left = folder.join("database");
+        if left.exists() {
+            std::fs::remove_dir_all(&left).map_err(io("empty"))?;
+        }
         let store = (directory.opener)(Opened::Again)?;
         let levels = levels.clamp(1, 8);
         let rows = first_rows(parameters, levels, unix_time(), key);
@@ -75,7 +86,11 @@ impl Server {
         let record: Record = rows::get(&*store, Table::Epoch, &0u32.to_be_bytes())?;
         // With it, the directory is there.
         let head = Head { commit: 0, epoch: 0, record: record.digest() };
-        HeadFile::new(directory.head_path()).advance(head)
+        HeadFile::new(directory.head_path()).advance(head)?;
+        let above =
+            folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
+        let above = above.unwrap_or_else(|| folder.into());
+        File::open(above).and_then(|above| above.sync_all()).map_err(io("sync"))
     }
 
     /// Serves the directory in a folder, with fjall as its database.
@@ -107,7 +122,8 @@ impl Server {
             return Err(Error::NoDirectory(folder.into()));
         }
         let directory = Directory::new(folder, parameters, key, opener)?;
-        let first = Session::open(&directory, &options, directory.opened())?;
+        let opened = directory.mark()?;
+        let first = Session::open(&directory, &options, opened)?;
         let shared = Arc::new(Shared::new(options, key)?);
         shared.lock().phase = Phase::Recovering("it starts".into());
         let thread = std::thread::Builder::new().name("directory".into());
@@ -142,33 +158,53 @@ impl Server {
     /// # Errors
     /// If it is none that a directory can have, or cannot be accepted now.
     pub fn submit(&self, update: Update) -> Result<Receipt, SubmitError> {
+        let prepared = self.prepare(update)?;
+        let sent = self.send(&mut self.shared.lock(), prepared);
+        self.shared.changed.notify_all();
+        answer(sent)
+    }
+
+    /// Accepts updates, each as [`submit`](Self::submit) does, and by itself: some may be accepted and others not. Many at
+    /// once take few syncs.
+    pub fn submit_all(&self, updates: Vec<Update>) -> Vec<Result<Receipt, SubmitError>> {
+        let prepared: Vec<_> = updates.into_iter().map(|update| self.prepare(update)).collect();
+        let mut state = self.shared.lock();
+        let sent: Vec<_> =
+            prepared.into_iter().map(|prepared| self.send(&mut state, prepared?)).collect();
+        drop(state);
+        self.shared.changed.notify_all();
+        sent.into_iter().map(answer).collect()
+    }
+
+    /// Does what needs nothing but the update: that is done by whoever sends it.
+    fn prepare(&self, update: Update) -> Result<Prepared, SubmitError> {
         let retry = match &update.retry {
             None => None,
-            Some(name) if (1..=MAX_RETRY_KEY).contains(&name.len()) => {
-                Some((name.clone(), Retry { number: 0, digest: update.digest() }))
-            }
+            Some(name) if (1..=MAX_RETRY_KEY).contains(&name.len()) => Some((
+                name.clone(),
+                Retry { number: 0, digest: update.digest(&self.shared.secret) },
+            )),
             Some(name) => return Err(SubmitError::RetryKey(name.len())),
         };
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|error| SubmitError::Random(error.to_string()))?;
-        // What needs nothing but the update is done by whoever sends it.
-        let update = Accepted::of(update, salt)?;
-        let (reply, answer) = sync_channel(1);
-        {
-            let mut state = self.shared.lock();
-            match state.phase {
-                Phase::Running => {}
-                Phase::Recovering(_) => return Err(SubmitError::Recovering),
-                Phase::Draining { .. } | Phase::Stopped(_) => return Err(SubmitError::Stopping),
-            }
-            let waiting = state.open.len() + state.incoming.len();
-            if waiting >= self.shared.options.max_pending {
-                return Err(SubmitError::Full(waiting));
-            }
-            state.incoming.push(Incoming { update, retry, reply });
+        Ok((Accepted::of(update, salt)?, retry))
+    }
+
+    /// Hands an update to intake, whose answer comes later.
+    fn send(&self, state: &mut State, (update, retry): Prepared) -> Result<Reply, SubmitError> {
+        match state.phase {
+            Phase::Running => {}
+            Phase::Recovering(_) => return Err(SubmitError::Recovering),
+            Phase::Draining { .. } | Phase::Stopped(_) => return Err(SubmitError::Stopping),
         }
-        self.shared.changed.notify_all();
-        answer.recv().unwrap_or_else(|_| Err(SubmitError::Unknown("its database failed".into())))
+        let waiting = state.open.len() + state.incoming.len();
+        if waiting >= self.shared.options.max_pending {
+            return Err(SubmitError::Full(waiting));
+        }
+        let (reply, answer) = sync_channel(1);
+        state.incoming.push(Incoming { update, retry, reply });
+        Ok(answer)
     }
 
     /// What became of an update.
@@ -241,7 +277,8 @@ impl Server {
         let signed = self.signed_record(&view, epoch)?;
         let record = *signed.record();
         let tree = Tree::away(self.parameters.profile, epoch, record.leaves, record.root);
-        Ok(View { store: Arc::clone(&view.store), signed, record, tree, levels: view.levels })
+        let (store, levels, commit) = (Arc::clone(&view.store), view.levels, view.commit);
+        Ok(View { store, signed, record, tree, levels, commit })
     }
 
     /// The signed record of an epoch.
@@ -262,11 +299,8 @@ impl Server {
         }
         let key = epoch.to_be_bytes();
         let record: Record = rows::get(&*view.store, Table::Epoch, &key)?;
-        match rows::find(&*view.store, Table::Signature, &key)? {
-            Some(signature) => Ok(SignedRecord::of(record, signature)),
-            // Signed, and to be written with the next commit.
-            None => Ok(record.sign(&self.shared.key)),
-        }
+        let signature = rows::get(&*view.store, Table::Signature, &key)?;
+        Ok(SignedRecord::of(record, signature))
     }
 
     /// The leaves that an epoch has written, in the order of the log, whose entries they are.
@@ -281,46 +315,74 @@ impl Server {
         changes(&*view.store, epoch)
     }
 
-    /// Erases a value: its digest is left, which the label's commitment needs.
+    /// Erases a value: its digest is left, which the label's commitment needs. The row with which it was accepted goes with
+    /// the next commit, or when the server stops.
     ///
     /// # Errors
-    /// If the label had no such version in the last epoch.
+    /// If the label had no such version in the last epoch, or the database fails.
     pub fn erase(&self, label: &[u8], version: u32) -> Result<(), Error> {
+        let _alone = self.maintenance();
         let view = self.view()?;
         let index = Index::of(label)?;
         let key = rows::value_key(&index, version);
-        let leaf = view.leaf(&index)?;
-        if leaf.is_none_or(|leaf| leaf.version < version) {
+        let Some(leaf) = view.leaf(&index)?.filter(|leaf| leaf.version >= version) else {
             return Err(Error::NoVersion(version));
-        }
+        };
         let mut value: Value = rows::get(&*view.store, Table::Value, &key)?;
         if let Entry::Value(opening) = &value.entry {
-            value.entry = Entry::Erased(opening.digest(label)?);
+            let digest = opening.digest(label)?;
+            let after = match version == leaf.version {
+                true => leaf.commitment,
+                false => {
+                    let next = rows::value_key(&index, version + 1);
+                    rows::get::<Value>(&*view.store, Table::Value, &next)?.before
+                }
+            };
+            if value.before.then(&digest) != after {
+                let why = "it is not what its leaf commits to; a digest of it would be wrong";
+                return Err(Damaged::new(Table::Value, &key, why).into());
+            }
+            value.entry = Entry::Erased(digest);
         }
         let mut rows = Rows::default();
         rows.put(Table::Value, key, value.encode());
-        Ok(view.store.commit(rows)?)
+        self.told(view.store.commit(rows).map_err(Error::from))
     }
 
     /// Removes what only trees of epochs before this one have, and the outcomes of their updates. Records, values and the
     /// log stay.
     ///
     /// # Errors
-    /// If there is no such epoch yet.
+    /// If there is no such epoch yet, or the database fails.
     pub fn prune(&self, epoch: u32) -> Result<(), Error> {
+        let _alone = self.maintenance();
         let view = self.view()?;
         if epoch > view.record.epoch {
             return Err(Error::NoEpoch { epoch, last: view.record.epoch });
         }
-        prune(&*view.store, epoch)
+        let next = self.shared.lock().next;
+        self.told(prune(&*view.store, epoch, next))
     }
 
-    /// Checks the whole database against the last epoch.
+    /// Checks the whole database up to the last epoch.
     ///
     /// # Errors
     /// What is wrong with it first.
     pub fn check(&self) -> Result<Report, Error> {
-        check(&*self.view()?, &self.parameters, &self.shared.key)
+        let _alone = self.maintenance();
+        check(&*self.view()?, &self.parameters)
+    }
+
+    fn maintenance(&self) -> MutexGuard<'_, ()> {
+        self.shared.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a write fails, the database is opened again, whoever wrote.
+    fn told<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Store(StoreError::Write(why))) = &result {
+            self.shared.fail(StoreError::Write(why.to_string().into()).into());
+        }
+        result
     }
 
     /// Changes how the stages of a commit go together, from the next commit on.
@@ -369,12 +431,26 @@ impl Server {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-        let state = self.shared.lock();
-        match &state.phase {
-            Phase::Stopped(Some(why)) => Err(Error::Stopped(Some(Arc::clone(why)))),
-            _ => Ok(()),
+        // Another caller may wait for the thread.
+        let mut state = self.shared.lock();
+        loop {
+            match &state.phase {
+                Phase::Stopped(Some(why)) => return Err(Error::Stopped(Some(Arc::clone(why)))),
+                Phase::Stopped(None) => return Ok(()),
+                _ => state = self.shared.wait(state),
+            }
         }
     }
+}
+
+/// An update before it has a number.
+type Prepared = (Accepted, Option<(Vec<u8>, Retry)>);
+
+/// Where intake answers.
+type Reply = Receiver<Result<Receipt, SubmitError>>;
+
+fn answer(sent: Result<Reply, SubmitError>) -> Result<Receipt, SubmitError> {
+    sent?.recv().unwrap_or_else(|_| Err(SubmitError::Unknown("its database failed".into())))
 }
 
 impl Drop for Server {

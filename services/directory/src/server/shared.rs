@@ -7,11 +7,16 @@ use super::rows::Retry;
 use super::stats::Stats;
 use super::update::{Accepted, Receipt};
 use super::view::View;
+use crate::hash::Digest;
 use ed25519_dalek::SigningKey;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// What the secret for the digests of updates is the digest of, before the server's key.
+const RETRY: &[u8] = b"hekaton directory retry";
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -21,8 +26,10 @@ pub(crate) struct Shared {
     pub(crate) mode: AtomicU8,
     pub(crate) options: Options,
     pub(crate) stats: Mutex<Stats>,
-    /// The key that signs records.
-    pub(crate) key: SigningKey,
+    /// What the digests of updates that may be sent again are made with.
+    pub(crate) secret: Digest,
+    /// Held by whatever goes through the whole database, or changes rows of earlier epochs.
+    pub(crate) maintenance: Mutex<()>,
     pub(crate) pool: rayon::ThreadPool,
 }
 
@@ -88,7 +95,12 @@ impl Shared {
             changed: Condvar::new(),
             view: RwLock::new(None),
             mode: AtomicU8::new(options.mode.number()),
-            key: key.clone(),
+            secret: Sha256::new()
+                .chain_update(RETRY)
+                .chain_update(key.as_bytes())
+                .finalize()
+                .into(),
+            maintenance: Mutex::default(),
             options,
             stats: Mutex::default(),
             pool,

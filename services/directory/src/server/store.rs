@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The tables of a directory. [`rows`](super::rows) says what their rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,7 +122,7 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 /// A database.
 ///
 /// A batch is there as a whole or not at all, after a crash or a loss of power, too. After a failed write nothing more is
-/// asked of this handle.
+/// written through this handle; where several write at once, none that comes after one that failed may succeed.
 pub trait Store: Send + Sync {
     /// The value of a row.
     ///
@@ -171,21 +172,24 @@ impl dyn Store + '_ {
     }
 }
 
-/// Opens a database. What it then shows is on the disk: also what a process has written that was killed before it was
-/// synced, and, where it is opened [`Opened::AfterFailure`], what a failed sync has left in caches only.
+/// Opens a database. What it then shows is on the disk: where it is opened [`Opened::AfterFailure`], also what a killed
+/// process has not synced, or what a failed sync has left in caches only.
 pub type Opener = dyn Fn(Opened) -> Result<Box<dyn Store>, StoreError> + Send + Sync;
 
 /// When a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// After it was closed, or the process was killed.
+    /// For the first time, or after it was closed.
     Again,
-    /// After a write or a sync that failed.
+    /// After anything else: a write or a sync that failed, or a process that was killed.
     AfterFailure,
 }
 
 /// A database that can be closed while others still ask it.
-pub(crate) struct Handle(RwLock<Option<Box<dyn Store>>>);
+pub(crate) struct Handle {
+    store: RwLock<Option<Box<dyn Store>>>,
+    failed: AtomicBool,
+}
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,19 +199,19 @@ impl fmt::Debug for Handle {
 
 impl Handle {
     pub(crate) fn new(store: Box<dyn Store>) -> Self {
-        Self(RwLock::new(Some(store)))
+        Self { store: RwLock::new(Some(store)), failed: AtomicBool::new(false) }
     }
 
     /// Closes the database, once nobody is in the middle of a call.
     pub(crate) fn close(&self) {
-        drop(self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+        drop(self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner).take());
     }
 
     fn with<R>(
         &self,
         call: impl FnOnce(&dyn Store) -> Result<R, StoreError>,
     ) -> Result<R, StoreError> {
-        let store = self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let store = self.store.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         call(store.as_deref().ok_or(StoreError::Closed)?)
     }
 }
@@ -232,6 +236,13 @@ impl Store for Handle {
     }
 
     fn commit(&self, rows: Rows) -> Result<(), StoreError> {
-        self.with(|store| store.commit(rows))
+        if self.failed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        let result = self.with(|store| store.commit(rows));
+        if result.is_err() {
+            self.failed.store(true, Ordering::Release);
+        }
+        result
     }
 }

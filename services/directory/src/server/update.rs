@@ -16,7 +16,8 @@ pub struct Update {
     pub value: Vec<u8>,
     /// The version that the label must have before the update.
     pub expected: Expected,
-    /// A name for this update, so that it may be sent again if nobody knows whether it arrived: it is done once.
+    /// A name for this update, so that it may be sent again if nobody knows whether it arrived: it is done once. Names are of
+    /// all senders together, so they should be long and random. One is kept as long as the outcome of its update.
     pub retry: Option<Vec<u8>>,
 }
 
@@ -37,14 +38,18 @@ impl Update {
         Self { label: label.into(), value: value.into(), expected: Expected::Any, retry: None }
     }
 
-    /// What makes it another update than one with the same name.
-    pub(crate) fn digest(&self) -> Digest {
+    /// What makes it another update than one with the same name. Without the secret, it says nothing of the value, which may
+    /// be erased.
+    pub(crate) fn digest(&self, secret: &Digest) -> Digest {
         let (kind, version) = match self.expected {
             Expected::Any => (0, 0),
             Expected::Absent => (1, 0),
             Expected::Version(version) => (2, version),
         };
-        let hasher = Sha256::new().chain_update([kind]).chain_update(u32::to_be_bytes(version));
+        let hasher = Sha256::new()
+            .chain_update(secret)
+            .chain_update([kind])
+            .chain_update(u32::to_be_bytes(version));
         let length = (self.label.len() as u64).to_be_bytes();
         let hasher = hasher.chain_update(length).chain_update(&self.label);
         hasher.chain_update(&self.value).finalize().into()

@@ -3,7 +3,7 @@
 use super::compute::{load, tile};
 use super::damaged::Damaged;
 use super::error::Error;
-use super::rows::{self, LogPlace, Value};
+use super::rows::{self, Format, LogPlace, Value};
 use super::store::{Handle, Store, Table};
 use crate::hash::Digest;
 use crate::history::{Current, Entry, History};
@@ -25,6 +25,8 @@ pub struct View {
     pub(crate) record: Record,
     pub(crate) tree: Tree,
     pub(crate) levels: usize,
+    /// The last commit that was visible with it.
+    pub(crate) commit: u64,
 }
 
 /// What a directory has of a label in an epoch.
@@ -53,9 +55,17 @@ impl View {
     }
 
     fn path(&self, index: &Index) -> Result<(Path, Option<Leaf>), Error> {
-        let tree = load(&*self.store, &self.tree, &[*index], self.levels)?;
+        let tree = load(&*self.store, &self.tree, &[*index], self.levels);
+        let tree = tree.map_err(|error| self.pruned().unwrap_or(error))?;
         let path = tree.path(index).map_err(UpdateError::from)?;
         Ok((path, tree.leaf(index).map_err(UpdateError::from)?))
+    }
+
+    /// Why a part of the tree may be missing.
+    fn pruned(&self) -> Option<Error> {
+        let epoch = self.record.epoch;
+        let format: Format = rows::get(&*self.store, Table::Format, &rows::FORMAT).ok()?;
+        (epoch < format.pruned).then_some(Error::Pruned { epoch, first: format.pruned })
     }
 
     /// What a label has, with the proof of it.

@@ -123,7 +123,7 @@ fn refused_updates_close_no_epoch() {
     update(&server, &[("label", "1")]);
     server.check().unwrap();
     server.prune(2).unwrap();
-    // An outcome is kept as long as the trees of its epoch; the last one is.
+    // Outcomes are kept from the commit on that has closed the epoch.
     assert_eq!(server.outcome(1).unwrap(), Status::Unknown);
     assert_eq!(outcome(&server, 4), Outcome::Committed { epoch: 2, version: 1 });
     drop(server);
@@ -208,9 +208,10 @@ fn the_depth_of_the_tree_is_on_the_disk() {
     create(folder.path(), Profile::Sha256);
     let options = Options { resident: 4, max_updates: 300, ..options(Mode::Pipelined) };
     let server = open(folder.path(), Profile::Sha256, options);
-    for number in 0..2000 {
-        server.submit(Update::new(format!("{}", number % 1200), format!("{number}"))).unwrap();
-    }
+    let update = |number| Update::new(format!("{}", number % 1200), format!("{number}"));
+    let all = server.submit_all((0..2000).map(update).collect());
+    let numbers: Vec<u64> = all.into_iter().map(|receipt| receipt.unwrap().number).collect();
+    assert!(numbers.into_iter().eq(0..2000));
     server.flush().unwrap();
     let view = server.view().unwrap();
     assert_eq!(view.record().leaves, 1200);
@@ -221,4 +222,95 @@ fn the_depth_of_the_tree_is_on_the_disk() {
     }
     assert_eq!(client(server.parameters(), &view, b"1200"), None);
     assert_eq!(server.check().unwrap().leaves, 1200);
+}
+
+/// Numbers of updates are used once, even if those of later commits were smaller and nothing else is left.
+#[test]
+fn numbers_are_not_used_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    let mut first = Update::new("b", "0");
+    first.retry = Some(b"name".to_vec());
+    for update in [Update::new("a", "0"), Update::new("a", "1"), first.clone()] {
+        server.submit(update).unwrap();
+    }
+    server.flush().unwrap();
+    // The third one was in the first epoch, the second one in the second.
+    assert_eq!(outcome(&server, 2), Outcome::Committed { epoch: 1, version: 0 });
+    server.prune(2).unwrap();
+    assert_eq!(server.outcome(2).unwrap(), Status::Unknown);
+    drop(server);
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    // Its name is forgotten with its outcome.
+    let receipt = server.submit(first).unwrap();
+    assert_eq!((receipt.number, receipt.repeated), (3, false));
+    server.flush().unwrap();
+    assert_eq!(outcome(&server, 3), Outcome::Committed { epoch: 3, version: 1 });
+    server.check().unwrap();
+}
+
+/// A second call that stops a server waits until it has stopped.
+#[test]
+fn stopping_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    for round in 0..6 {
+        let server = open(folder.path(), Profile::Compress, options(Mode::ALL[round % 4]));
+        for value in 0..20 {
+            server.submit(Update::new("label", format!("{value}"))).unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.drain().unwrap());
+            scope.spawn(|| if round % 2 == 0 { server.close() } else { server.drain() }.unwrap());
+            server.close().unwrap();
+            assert!(matches!(server.view(), Err(Error::Stopped(None))));
+        });
+    }
+    let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+    server.flush().unwrap();
+    assert_eq!(server.check().unwrap().entries, 120);
+}
+
+/// What is deep in the tree is forgotten once it is on the disk, and not before.
+#[test]
+fn memory_is_bounded() {
+    use crate::server::Opened;
+    use crate::server::compute::Compute;
+    use crate::server::recover::first_rows;
+    use crate::server::update::{Accepted, Expected};
+    use crate::{Opening, Record, Tree};
+    let (parameters, disk) = (parameters(Profile::Compress), super::disk::Disk::default());
+    let store = disk.open(Opened::Again);
+    store.commit(first_rows(&parameters, 4, 0, &super::key())).unwrap();
+    let pair = (Record::first(&parameters, 0), Tree::new(Profile::Compress));
+    let mut compute = Compute::new(&*store, (4, 4), pair, 0, &super::key()).unwrap();
+    let mut indices = Vec::new();
+    let mut written = Vec::new();
+    for commit in 0..12u64 {
+        let update = |number: u64| {
+            let opening = Opening { salt: [0; 32], value: Vec::new() };
+            let label = format!("{}", commit * 50 + number).into_bytes();
+            Accepted::new(commit * 50 + number, label, opening, Expected::Any).unwrap()
+        };
+        let updates: Vec<Accepted> = (0..50).map(update).collect();
+        indices.extend(updates.iter().map(|update| update.index));
+        // Commits are written two behind.
+        let confirmed = commit.saturating_sub(2);
+        let computed = compute.next(&*store, updates, confirmed, 0).unwrap();
+        written.push(computed.rows);
+        if commit >= 2 {
+            store.commit(written.remove(0)).unwrap();
+        }
+    }
+    indices.sort_unstable();
+    assert_eq!(compute.tree().missing(&indices), [], "it is on its way");
+    for rows in written {
+        store.commit(rows).unwrap();
+    }
+    compute.next(&*store, Vec::new(), 12, 0).unwrap();
+    // Down to depth 4 the tree is in memory, and nothing below.
+    let missing = compute.tree().missing(&indices);
+    assert_eq!(missing.len(), 16);
+    assert!(missing.iter().all(|place| place.depth() == 4));
 }

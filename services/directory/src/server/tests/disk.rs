@@ -35,18 +35,31 @@ pub(crate) struct State {
     pub(crate) plan: VecDeque<Fault>,
     /// The number of commits.
     pub(crate) commits: u64,
+    /// Whether a sync takes its time.
+    pub(crate) is_slow: bool,
 }
 
 thread_local! {
-    static FAULT: std::cell::Cell<Fault> = const { std::cell::Cell::new(Fault::None) };
+    static FAULT: std::cell::Cell<Option<(usize, Fault)>> = const { std::cell::Cell::new(None) };
 }
 
-/// Runs something of which the next commit of this thread has a fault.
-pub(crate) fn with_fault<R>(fault: Fault, run: impl FnOnce() -> R) -> R {
-    FAULT.set(fault);
+/// Runs something of which one commit of this thread has a fault, after so many others.
+pub(crate) fn with_fault<R>(after: usize, fault: Fault, run: impl FnOnce() -> R) -> R {
+    FAULT.set(Some((after, fault)));
     let result = run();
-    FAULT.set(Fault::None);
+    FAULT.set(None);
     result
+}
+
+fn planned() -> Fault {
+    match FAULT.take() {
+        None => Fault::None,
+        Some((0, fault)) => fault,
+        Some((after, fault)) => {
+            FAULT.set(Some((after - 1, fault)));
+            Fault::None
+        }
+    }
 }
 
 /// A disk that is shared with those who look at it.
@@ -136,9 +149,15 @@ impl Store for Handle {
         }
         let mut state = self.disk.state();
         state.commits += 1;
-        let fault = state.plan.pop_front().unwrap_or_else(|| FAULT.take());
+        let fault = state.plan.pop_front().unwrap_or_else(planned);
         if fault != Fault::Before {
             apply(&mut state.visible, &rows);
+        }
+        if state.is_slow {
+            // The power may be lost here.
+            drop(state);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            state = self.disk.state();
         }
         if matches!(fault, Fault::None | Fault::After) {
             apply(&mut state.durable, &rows);

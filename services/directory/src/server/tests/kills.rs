@@ -2,14 +2,14 @@
 
 use super::{Random, client, create, key, open, options, parameters};
 use crate::Profile;
-use crate::server::{Mode, Options, Server, SubmitError, Update};
+use crate::server::{Mode, Options, SubmitError, Update};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where the process is killed.
-const PLACES: [&str; 12] = [
+const PLACES: [&str; 13] = [
     "before-intake",
     "after-intake",
     "before-compute",
@@ -22,6 +22,7 @@ const PLACES: [&str; 12] = [
     "after-head",
     "settle",
     "remove-above",
+    "prune",
 ];
 
 const FOLDER: &str = "HEKATON_DIRECTORY_FOLDER";
@@ -71,6 +72,7 @@ fn child() {
         // Some are closed in their time, so that several are on their way.
         if number % 7 == 3 {
             server.flush().unwrap();
+            server.prune(server.view().unwrap().record().epoch.saturating_sub(2)).unwrap();
         }
     }
 }
@@ -191,7 +193,7 @@ fn a_killed_server_leaves_no_lock() {
     let parameters = parameters(Profile::Compress);
     std::thread::sleep(Duration::from_millis(300));
     let error =
-        Server::open(folder.path(), &parameters, &key(), options(Mode::Serial)).unwrap_err();
+        super::try_open(folder.path(), &parameters, &key(), options(Mode::Serial)).unwrap_err();
     assert!(error.to_string().contains("another process serves"), "{error}");
     child.kill().unwrap();
     let (accepted, records) = said(&mut child, 0);

@@ -9,7 +9,7 @@ mod kills;
 mod modes;
 mod schedules;
 
-use super::{Mode, Options, Outcome, Server, Status, Update, View};
+use super::{Error, Mode, Opener, Options, Outcome, Server, Status, Update, View};
 use crate::record::Parameters;
 use crate::{Index, Leaf, Profile};
 use ed25519_dalek::SigningKey;
@@ -37,11 +37,25 @@ pub(crate) fn options(mode: Mode) -> Options {
 
 /// A new directory in a folder.
 pub(crate) fn create(folder: &Path, profile: Profile) {
-    Server::create(folder, &parameters(profile), &key(), 4).unwrap();
+    Server::create_in(folder, &parameters(profile), &key(), 4, database(folder)).unwrap();
+}
+
+/// The database of a folder.
+pub(crate) fn database(folder: &Path) -> Box<Opener> {
+    super::fjall_opener(folder, 1 << 20)
+}
+
+pub(crate) fn try_open(
+    folder: &Path,
+    parameters: &Parameters,
+    key: &SigningKey,
+    options: Options,
+) -> Result<Server, Error> {
+    Server::open_in(folder, parameters, key, options, database(folder))
 }
 
 pub(crate) fn open(folder: &Path, profile: Profile, options: Options) -> Server {
-    Server::open(folder, &parameters(profile), &key(), options).unwrap()
+    try_open(folder, &parameters(profile), &key(), options).unwrap()
 }
 
 pub(crate) fn outcome(server: &Server, number: u64) -> Outcome {

@@ -1,6 +1,7 @@
 //! All schedules of a small server: three updates, two commits on their way, two failures, at any step. The steps are those
 //! that the server's threads call; between any two of them the process may end or the power be lost, and each write and each
-//! new head may fail in each way.
+//! new head may fail in each way, those at the opening of the database, too. A process that is killed in the middle of a write
+//! leaves what a failed sync does.
 //!
 //! In every state that can be reached, what was accepted is done once after recovery and in its order, and what was signed
 //! is what it was. The same search finds what is wrong with five servers that have a defect.
@@ -14,16 +15,16 @@ use crate::server::recover::{first_rows, recover};
 use crate::server::rows::{self, Retry};
 use crate::server::sequencer::Sequencer;
 use crate::server::update::{Accepted, Expected};
-use crate::server::view::View;
-use crate::server::{Opened, Outcome, Rows, Table};
+use crate::server::{Opened, Outcome, Rows, StoreError, Table};
 use crate::{Digest, Opening, Profile};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-/// The labels of the updates; the value of each is its number.
-const LABELS: [&str; 3] = ["a", "a", "b"];
+/// The labels of the updates; the value of each is its number. The two are side by side for ten steps from the root, over
+/// three tiles.
+const LABELS: [&str; 3] = ["0", "0", "136"];
 
 /// How often something fails or ends.
 const FAILURES: usize = 2;
@@ -36,10 +37,10 @@ enum Defect {
     SignsFirst,
     /// A commit removes the intake rows of its own updates.
     RemovesIntake,
-    /// What the database shows after a failed sync is taken for what was signed.
-    TrustsDatabase,
     /// The head that is found is not written again before anything is answered.
     TrustsHead,
+    /// It is, but after rows are removed that it makes superfluous.
+    SettlesFirst,
     /// After a failed write the database is opened as after any other end.
     TrustsSync,
 }
@@ -50,7 +51,7 @@ enum Step {
     Compute(usize),
     Write(usize, Fault, Fault),
     End { power: bool },
-    Open,
+    Open(usize, Fault),
 }
 
 /// The head on a disk that forgets.
@@ -85,14 +86,12 @@ struct Process {
     sequencer: Sequencer,
     pending: Vec<Accepted>,
     flight: Vec<Computed>,
-    view: View,
 }
 
 struct World {
     defect: Defect,
     disk: disk::State,
     heads: Arc<Mutex<Heads>>,
-    failed: bool,
     process: Option<Process>,
     failures: usize,
     /// What everybody outside knows.
@@ -110,7 +109,6 @@ impl Clone for World {
             sequencer: process.sequencer.with(Box::new(Kept(Arc::clone(&heads)))),
             pending: process.pending.clone(),
             flight: process.flight.clone(),
-            view: process.view.clone(),
         });
         Self {
             disk: self.disk.clone(),
@@ -139,7 +137,6 @@ impl World {
             defect,
             disk: disk.state().clone(),
             heads: Arc::new(Mutex::new(heads)),
-            failed: false,
             process: None,
             failures: 0,
             sent: 0,
@@ -147,7 +144,7 @@ impl World {
             signed: BTreeMap::new(),
             outcomes: BTreeMap::new(),
         };
-        world.open().unwrap();
+        assert!(world.open(0, Fault::None).unwrap());
         world
     }
 
@@ -165,48 +162,56 @@ impl World {
         result
     }
 
-    fn open(&mut self) -> Result<(), Wrong> {
-        let trusts = matches!(self.defect, Defect::TrustsSync | Defect::TrustsDatabase);
-        let opened = match self.failed && !trusts {
-            true => Opened::AfterFailure,
-            false => Opened::Again,
+    /// Opens the database, where one write fails, the head's first; returns whether it is open.
+    fn open(&mut self, after: usize, fault: Fault) -> Result<bool, Wrong> {
+        let opened = match self.defect {
+            Defect::TrustsSync => Opened::Again,
+            _ => Opened::AfterFailure,
         };
         let heads = Arc::clone(&self.heads);
-        let mut head = heads.lock().unwrap().visible;
-        let found = self.with(opened, |world, store| {
-            if world.defect == Defect::TrustsDatabase {
-                while let Ok(Some(epoch)) = rows::find::<crate::Record>(
-                    store,
-                    Table::Epoch,
-                    &(head.epoch + 1).to_be_bytes(),
-                ) {
-                    head = Head {
-                        commit: head.commit + 1,
-                        epoch: epoch.epoch,
-                        record: epoch.digest(),
-                    };
-                }
+        let head = heads.lock().unwrap().visible;
+        let mut keep = Kept(Arc::clone(&heads));
+        let (in_head, in_store) = match after.checked_sub(1) {
+            None => (fault, Fault::None),
+            Some(_) => (Fault::None, fault),
+        };
+        let late = matches!(self.defect, Defect::TrustsHead | Defect::SettlesFirst);
+        if !late {
+            heads.lock().unwrap().fault = in_head;
+            if keep.advance(head).is_err() {
+                self.fail();
+                return Ok(false);
             }
+        }
+        let found = self.with(opened, |_, store| {
             let parameters = parameters(Profile::Compress);
-            let found = recover(store, head, &parameters, &key())?;
+            let found = disk::with_fault(after.saturating_sub(1), in_store, || {
+                recover(store, head, &parameters)
+            })?;
             let pair = (found.record, found.tree.clone());
-            let compute = Compute::new(store, (4, 4), pair, head.commit)?;
+            let compute = Compute::new(store, (4, 4), pair, head.commit, &key())?;
             Ok::<_, Error>((found, compute))
         });
-        let (found, compute) = found.map_err(|error| error.to_string())?;
-        let mut keep = Kept(heads);
-        if self.defect != Defect::TrustsHead {
-            keep.advance(head).unwrap();
+        let (found, compute) = match found {
+            Ok(found) => found,
+            Err(Error::Store(StoreError::Write(_))) if in_store != Fault::None => {
+                self.fail();
+                return Ok(false);
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        if self.defect == Defect::SettlesFirst {
+            heads.lock().unwrap().fault = in_head;
+            if keep.advance(head).is_err() {
+                self.fail();
+                return Ok(false);
+            }
         }
         self.sign(found.record.epoch, found.record.digest())?;
-        let sequencer = Sequencer::new(head, &found.record, Box::new(keep), key());
-        let store = Arc::new(crate::server::store::Handle::new(Disk::default().open(opened)));
-        let view =
-            View { store, signed: found.signed, record: found.record, tree: found.tree, levels: 4 };
-        self.process =
-            Some(Process { compute, sequencer, pending: found.pending, flight: Vec::new(), view });
-        self.failed = false;
-        Ok(())
+        let sequencer = Sequencer::new(head, &found.record, Box::new(keep));
+        let (pending, flight) = (found.pending, Vec::new());
+        self.process = Some(Process { compute, sequencer, pending, flight });
+        Ok(true)
     }
 
     /// A signed record is seen.
@@ -219,7 +224,6 @@ impl World {
 
     fn fail(&mut self) {
         self.failures += 1;
-        self.failed = true;
         self.process = None;
     }
 
@@ -251,7 +255,7 @@ impl World {
     }
 
     fn commit(store: &dyn crate::server::Store, rows: Rows, fault: Fault) -> Result<(), ()> {
-        disk::with_fault(fault, || store.commit(rows)).map_err(drop)
+        disk::with_fault(0, fault, || store.commit(rows)).map_err(drop)
     }
 
     fn compute(&mut self, count: usize) -> Result<(), Wrong> {
@@ -300,8 +304,8 @@ impl World {
             return Ok(());
         };
         for (signed, _) in &visible.epochs {
-            let record = signed.verify(&parameters(Profile::Compress)).unwrap();
-            self.sign(signed.epoch(), record.record().digest())?;
+            signed.verify(&parameters(Profile::Compress)).unwrap();
+            self.sign(signed.epoch(), signed.record().digest())?;
         }
         if signs_first && commit(self, rows).is_err() {
             self.fail();
@@ -331,9 +335,11 @@ impl World {
         };
         let may_fail = self.failures < FAILURES;
         let Some(process) = &self.process else {
-            steps.push(Step::Open);
+            steps.push(Step::Open(0, Fault::None));
             if may_fail {
                 steps.push(Step::End { power: true });
+                let faults = (0..4).flat_map(|at| Fault::ALL.map(|fault| Step::Open(at, fault)));
+                steps.extend(faults);
             }
             return steps;
         };
@@ -373,7 +379,7 @@ impl World {
                     self.lose_power();
                 }
             }
-            Step::Open => self.open()?,
+            Step::Open(at, fault) => drop(self.open(at, fault)?),
         }
         Ok(())
     }
@@ -392,7 +398,7 @@ impl World {
             if power {
                 world.lose_power();
             }
-            world.open()?;
+            world.open(0, Fault::None)?;
             while !world.process.as_ref().unwrap().pending.is_empty() {
                 world.compute(3)?;
                 world.write(0, Fault::None, Fault::None)?;
@@ -442,15 +448,20 @@ impl World {
         let mut hasher = DefaultHasher::new();
         self.disk.hash(&mut hasher);
         let heads = *self.heads.lock().unwrap();
-        (heads.durable.commit, heads.durable.record, heads.visible.record).hash(&mut hasher);
-        (self.failed, self.failures, self.sent, &self.acked, &self.signed).hash(&mut hasher);
+        for head in [heads.durable, heads.visible] {
+            (head.commit, head.epoch, head.record).hash(&mut hasher);
+        }
+        (self.failures, self.sent, &self.acked, &self.signed).hash(&mut hasher);
+        for (number, outcome) in &self.outcomes {
+            (number, outcome.encode()).hash(&mut hasher);
+        }
         if let Some(process) = &self.process {
             let numbers: Vec<u64> = process.pending.iter().map(|update| update.number).collect();
             numbers.hash(&mut hasher);
             for computed in &process.flight {
                 (computed.number, &computed.numbers, computed.before).hash(&mut hasher);
-                if let Some((record, _)) = &computed.epoch {
-                    record.digest().hash(&mut hasher);
+                if let Some((signed, _)) = &computed.epoch {
+                    signed.encode().hash(&mut hasher);
                 }
             }
             process.sequencer.waits().hash(&mut hasher);
@@ -493,8 +504,8 @@ fn every_defect_is_found() {
     for (defect, what) in [
         (Defect::SignsFirst, "does not have the record"),
         (Defect::RemovesIntake, "is lost"),
-        (Defect::TrustsDatabase, ""),
         (Defect::TrustsHead, "record"),
+        (Defect::SettlesFirst, "is lost"),
         (Defect::TrustsSync, "is lost"),
     ] {
         let (wrong, steps) = search(defect, true).expect_err(&format!("{defect:?} is not found"));
