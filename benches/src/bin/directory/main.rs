@@ -1,0 +1,114 @@
+//! A key directory: its tree, durable commits in each mode of the pipeline, answers while epochs are closed, and opening
+//! after the process was killed; beside jmt, akd and nomt.
+//!
+//! `cargo run --release -p benches --bin directory -- --json`
+//!
+//! Rivals are a program of their own, `rivals/directory`, which runs in alternation with ours on as many keys and updates.
+//! Half of the updates insert labels. What depends on the disk says so.
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
+
+mod server;
+mod tree;
+
+use benches::{Line, Run, Times};
+use clap::Parser;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// Benchmarks of key directories.
+#[derive(Parser)]
+struct Options {
+    #[command(flatten)]
+    run: Run,
+    /// How many keys there are before anything is measured.
+    #[arg(long, default_value_t = 1 << 20)]
+    keys: usize,
+    /// The updates of an epoch.
+    #[arg(long, default_value_t = 1024)]
+    updates: usize,
+    /// The epochs of each mode of the pipeline.
+    #[arg(long, default_value_t = 32)]
+    epochs: usize,
+    /// What is measured.
+    #[arg(long, value_delimiter = ',', default_value = "tree,commit,pipeline,look-up,open")]
+    only: Vec<String>,
+    /// The program of `rivals/directory`.
+    #[arg(long)]
+    rivals: Option<PathBuf>,
+    /// Where databases are made [default: the folder for temporary files].
+    #[arg(long)]
+    folder: Option<PathBuf>,
+}
+
+impl Options {
+    fn has(&self, what: &str) -> bool {
+        self.only.iter().any(|only| only == what)
+    }
+
+    fn folder(&self) -> Result<tempfile::TempDir, Error> {
+        Ok(match &self.folder {
+            Some(folder) => tempfile::tempdir_in(folder)?,
+            None => tempfile::tempdir()?,
+        })
+    }
+
+    /// Prints a figure for which less is better.
+    fn line(&self, bench: &str, ours: f64, (rival, theirs): (&str, f64), unit: &str) {
+        let (size, threads, larger_is_better) = (self.keys, 1, false);
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }
+            .print(self.run.json);
+    }
+
+    /// Prints a rate.
+    fn rate(&self, bench: &str, ours: f64, (rival, theirs): (&str, f64), unit: &str) {
+        let (size, threads, larger_is_better) = (self.keys, 0, true);
+        Line { bench, size, threads, ours, rival, theirs, unit, larger_is_better }
+            .print(self.run.json);
+    }
+
+    /// One run of a rival: microseconds an update, of processor time and of wall time.
+    fn rival(&self, name: &str) -> Result<Option<[f64; 2]>, Error> {
+        let Some(program) = &self.rivals else {
+            eprintln!("skipped: {name}, whose program --rivals names");
+            return Ok(None);
+        };
+        let folder = self.folder()?;
+        let output = Command::new(program)
+            .arg(name)
+            .args([self.keys.to_string(), self.updates.to_string()])
+            .arg(folder.path())
+            .output()?;
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(format!("{} {name}: {why}", program.display()).into());
+        }
+        let line: Value = serde_json::from_slice(&output.stdout)?;
+        let figure = |name: &str| line[name].as_f64().ok_or_else(|| format!("no {name}"));
+        Ok(Some([figure("cpu_us")?, figure("wall_us")?]))
+    }
+}
+
+fn main() -> Result<(), Error> {
+    let options = Options::parse();
+    if options.has("tree") {
+        tree::measure(&options)?;
+    }
+    if options.has("commit") || options.has("look-up") || options.has("open") {
+        server::measure(&options)?;
+    }
+    if options.has("pipeline") {
+        server::pipeline(&options)?;
+    }
+    Ok(())
+}
+
+/// Microseconds an update.
+fn each(times: Times, updates: usize) -> [f64; 2] {
+    let of = |time: Duration| time.as_secs_f64() * 1e6 / updates as f64;
+    [of(times.cpu), of(times.wall)]
+}

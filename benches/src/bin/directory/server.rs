@@ -1,0 +1,295 @@
+//! A server with its database.
+
+use crate::{Error, Options, each};
+use benches::{median, medians, time, times};
+use ed25519_dalek::SigningKey;
+use hekaton_directory::server::{
+    Fjall, Mode, Opener, Options as ServerOptions, Rows, Server, Store, StoreError, Table, Update,
+    Visit,
+};
+use hekaton_directory::{Index, Parameters, Profile};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What a sync takes in addition, where the disk is meant to be slow.
+const SLOW: Duration = Duration::from_millis(20);
+
+fn key() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32])
+}
+
+fn parameters() -> Parameters {
+    let (profile, server) = (Profile::Compress, key().verifying_key());
+    Parameters { profile, server, proofs: [9; 32] }
+}
+
+fn server_options(options: &Options, mode: Mode) -> ServerOptions {
+    let (max_updates, max_pending) = (options.updates, 1 << 22);
+    ServerOptions { max_updates, max_pending, interval: None, mode, ..ServerOptions::default() }
+}
+
+/// A database with a slower disk.
+struct Slow(Fjall);
+
+impl Store for Slow {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.get(table, key)
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.0.scan(table, from, to, visit)
+    }
+
+    fn last(&self, table: Table) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.last(table)
+    }
+
+    fn commit(&self, rows: Rows) -> Result<(), StoreError> {
+        std::thread::sleep(SLOW);
+        self.0.commit(rows)
+    }
+}
+
+fn opener(folder: &Path, is_slow: bool) -> Box<Opener> {
+    let folder = folder.join("database");
+    Box::new(move |opened| {
+        let store = Fjall::open(&folder, 256 << 20, opened)?;
+        Ok(if is_slow { Box::new(Slow(store)) } else { Box::new(store) as Box<dyn Store> })
+    })
+}
+
+fn label(number: usize) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn send(server: &Server, updates: Vec<Update>) -> Result<(), Error> {
+    for receipt in server.submit_all(updates) {
+        receipt?;
+    }
+    Ok(())
+}
+
+/// A server with keys.
+fn filled(options: &Options, folder: &Path, keys: usize) -> Result<Server, Error> {
+    Server::create(folder, &parameters(), &key(), 4)?;
+    let large = ServerOptions { max_updates: 1 << 14, ..server_options(options, Mode::Pipelined) };
+    let server = Server::open(folder, &parameters(), &key(), large)?;
+    for first in (0..keys).step_by(1 << 14) {
+        let some = first..keys.min(first + (1 << 14));
+        send(&server, some.map(|number| Update::new(label(number), vec![1; 32])).collect())?;
+    }
+    server.flush()?;
+    server.drain()?;
+    drop(server);
+    Ok(Server::open(folder, &parameters(), &key(), server_options(options, Mode::Serial))?)
+}
+
+/// The updates of an epoch: half of new labels.
+fn batch(options: &Options, epoch: usize) -> Vec<Update> {
+    let (keys, updates) = (options.keys, options.updates);
+    let number = |n: usize| match n % 2 {
+        0 => keys + epoch * updates + n,
+        _ => (epoch * 7919 + n * (keys / updates).max(1)) % keys.max(1),
+    };
+    (0..updates).map(|n| Update::new(label(number(n)), vec![2; 32])).collect()
+}
+
+/// Commits, answers beside them, and opening again.
+pub(crate) fn measure(options: &Options) -> Result<(), Error> {
+    let folder = options.folder()?;
+    let server = filled(options, folder.path(), options.keys)?;
+    let mut epoch = 0;
+    let mut commits = Vec::new();
+    let mut rivals = [Vec::new(), Vec::new()];
+    for _ in 0..options.run.repetitions.max(3) {
+        let updates = batch(options, epoch);
+        epoch += 1;
+        let (spent, done) = times(|| {
+            send(&server, updates)?;
+            Ok::<_, Error>(server.flush()?)
+        });
+        done?;
+        commits.push(spent);
+        if options.has("commit") {
+            for (name, figures) in ["akd", "nomt"].into_iter().zip(&mut rivals) {
+                figures.extend(options.rival(name)?);
+            }
+        }
+    }
+    if options.has("commit") {
+        let [cpu, wall] = each(medians(&commits), options.updates);
+        let bench = "an update, accepted, committed and signed";
+        let rate = 1e6 / (wall * options.updates as f64);
+        options.rate("epochs, accepted and signed", rate, ("", f64::NAN), "a second, this disk");
+        options.line(bench, cpu, ("", f64::NAN), "us of CPU time");
+        for (name, mut figures) in ["akd 0.13, in memory", "nomt 1.0.5"].into_iter().zip(rivals) {
+            figures.sort_by(|a, b| a[1].total_cmp(&b[1]));
+            if let Some([theirs_cpu, theirs]) = figures.get(figures.len() / 2) {
+                options.line(bench, wall, (name, *theirs), "us of wall time, this disk");
+                options.line(bench, cpu, (name, *theirs_cpu), "us of CPU time");
+            }
+        }
+    }
+    if options.has("look-up") {
+        look_ups(options, &server, &mut epoch)?;
+    }
+    if options.has("open") {
+        open(options, folder.path(), &server)?;
+    }
+    Ok(())
+}
+
+/// Answers while epochs are closed all the time.
+fn look_ups(options: &Options, server: &Server, epoch: &mut usize) -> Result<(), Error> {
+    let stop = AtomicBool::new(false);
+    let (mut waits, mut bytes) = (Vec::new(), 0);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut at = 1usize;
+            let (mut waits, mut bytes) = (Vec::new(), 0);
+            while !stop.load(Ordering::Relaxed) || waits.len() < 1000 {
+                at = at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let label = label((at >> 33) % options.keys.max(1));
+                let (spent, answer) = time(|| Ok::<_, Error>(server.view()?.look_up(&label)?));
+                let answer = answer?;
+                bytes =
+                    bytes.max(answer.path.encode().len() + server.view()?.signed().encode().len());
+                waits.push(spent);
+            }
+            Ok::<_, Error>((waits, bytes))
+        });
+        for _ in 0..16 {
+            send(server, batch(options, *epoch))?;
+            *epoch += 1;
+            server.flush()?;
+        }
+        stop.store(true, Ordering::Relaxed);
+        let found = reader.join().map_err(|_| "the reader panicked")?;
+        (waits, bytes) = found?;
+        Ok::<_, Error>(())
+    })?;
+    waits.sort();
+    let ms = |share: f64| waits[(waits.len() as f64 * share) as usize].as_secs_f64() * 1e3;
+    let goal = "the goal";
+    options.line("look-up while committing, median", ms(0.5), (goal, 0.1), "ms");
+    options.line("look-up while committing, 99 of 100", ms(0.99), (goal, 2.0), "ms");
+    options.line("record and path, without value", bytes as f64, (goal, 1100.0), "bytes at most");
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => drop(std::fs::copy(entry.path(), target)?),
+        }
+    }
+    Ok(())
+}
+
+/// Opening what a killed process leaves: a copy of the files while it serves, with updates that wait.
+fn open(options: &Options, folder: &Path, server: &Server) -> Result<(), Error> {
+    let waiting = (0..options.updates / 2).map(|n| Update::new(label(n), vec![3; 32]));
+    send(server, waiting.collect())?;
+    let mut all = Vec::new();
+    for _ in 0..options.run.repetitions {
+        let image = options.folder()?;
+        copy(folder, image.path())?;
+        let (spent, opened) = time(|| {
+            let mode = server_options(options, Mode::Serial);
+            let server = Server::open(image.path(), &parameters(), &key(), mode)?;
+            // It answers.
+            server.view()?.look_up(&label(1))?;
+            Ok::<_, Error>(server)
+        });
+        let opened = opened?;
+        let checked = opened.view()?.signed().verify(&parameters())?;
+        let answer = opened.view()?.look_up(&label(2))?;
+        checked.look_up(&Index::of(&label(2))?, &answer.path)?;
+        all.push(spent);
+    }
+    let ours = median(all).as_secs_f64();
+    options.line("open after a kill", ours, ("the goal", 1.0), "seconds of wall time, this disk");
+    Ok(())
+}
+
+/// Epochs in each mode of the pipeline, where a sync is slow, on this disk, and beside provers on all cores.
+pub(crate) fn pipeline(options: &Options) -> Result<(), Error> {
+    let modes = [Mode::Serial, Mode::Pipelined, Mode::AnyOrder, Mode::Auto];
+    for regime in ["slow disk", "this disk", "busy cores"] {
+        let mut rates = vec![Vec::new(); modes.len()];
+        let mut predicted = 1.0;
+        for _ in 0..options.run.repetitions {
+            for (mode, rates) in modes.into_iter().zip(&mut rates) {
+                let folder = options.folder()?;
+                Server::create(folder.path(), &parameters(), &key(), 4)?;
+                let server = Server::open_in(
+                    folder.path(),
+                    &parameters(),
+                    &key(),
+                    server_options(options, mode),
+                    opener(folder.path(), regime == "slow disk"),
+                )?;
+                let stop = AtomicBool::new(false);
+                let spent = std::thread::scope(|scope| {
+                    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                    for _ in 0..if regime == "busy cores" { cores } else { 0 } {
+                        scope.spawn(|| {
+                            let mut number = 1u64;
+                            while !stop.load(Ordering::Relaxed) {
+                                number = std::hint::black_box(number.wrapping_mul(3));
+                            }
+                        });
+                    }
+                    // Accepted before the clock runs: what is compared is closing epochs.
+                    let (spent, done) = time(|| {
+                        for epoch in 0..options.epochs {
+                            send(&server, batch(options, epoch))?;
+                        }
+                        Ok::<_, Error>(server.flush()?)
+                    });
+                    stop.store(true, Ordering::Relaxed);
+                    done.map(|()| spent)
+                })?;
+                rates.push(options.epochs as f64 / spent.as_secs_f64());
+                let stats = server.stats();
+                if mode == Mode::Serial {
+                    predicted = stats.predicted_gain();
+                }
+                let ms = |seconds: f64| (seconds * 1e5).round() / 100.0;
+                eprintln!(
+                    "{regime}, {}: compute {} ms, write {}, sign {}, wait {}, idle {}, CPU {} an epoch",
+                    mode.name(),
+                    ms(stats.compute),
+                    ms(stats.write),
+                    ms(stats.sign),
+                    ms(stats.wait),
+                    ms(stats.idle),
+                    ms(stats.cpu),
+                );
+            }
+        }
+        let median = |mut all: Vec<f64>| {
+            all.sort_by(f64::total_cmp);
+            all[all.len() / 2]
+        };
+        let rates: Vec<f64> = rates.into_iter().map(median).collect();
+        for (mode, rate) in modes.into_iter().zip(&rates).skip(1) {
+            let bench = format!("pipeline, {regime}: {}", mode.name());
+            options.rate(&bench, *rate, ("serial", rates[0]), "epochs a second");
+        }
+        let bench = format!("pipeline, {regime}: predicted gain");
+        options.rate(&bench, predicted, ("", f64::NAN), "times serial");
+    }
+    Ok(())
+}
