@@ -155,7 +155,7 @@ impl Log {
         Self(levels)
     }
 
-    /// A tile as it is with so many entries of the log.
+    /// The tile's contents when the log has `size` entries.
     fn tile(&self, place: LogPlace, size: u64) -> &[Digest] {
         let digests = self.0.get(usize::from(place.level)).map_or(&[][..], |level| level);
         let there = size >> (8 * u32::from(place.level));
@@ -163,7 +163,7 @@ impl Log {
         digests.get(at(place.number << 8)..at((place.number + 1) << 8)).unwrap_or_default()
     }
 
-    /// Checks a tile of an epoch with so many entries.
+    /// Checks a stored tile as of an epoch, when the log had `size` entries.
     fn check(
         &self,
         store: &dyn Store,

@@ -16,7 +16,6 @@ pub struct Damaged {
 
 impl Damaged {
     pub(crate) fn new(table: Table, key: &[u8], why: impl ToString) -> Self {
-        let row = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { table, row, why: why.to_string() }
+        Self { table, row: hex::encode(key), why: why.to_string() }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::damaged::Damaged;
 use super::store::StoreError;
-use super::update::MAX_RETRY_KEY;
+use super::update::MAX_IDEMPOTENCY_KEY;
 use crate::hash::Digest;
 use crate::key::LabelError;
 use crate::tree::UpdateError;
@@ -125,10 +125,10 @@ pub enum SubmitError {
     #[error(transparent)]
     Label(#[from] LabelError),
     /// The key for sending it again.
-    #[error("a retry key of {0} bytes: expected 1 to {MAX_RETRY_KEY}")]
-    RetryKey(usize),
+    #[error("an idempotency key of {0} bytes: expected 1 to {MAX_IDEMPOTENCY_KEY}")]
+    IdempotencyKey(usize),
     /// The key for sending it again was that of another update.
-    #[error("the retry key was used for another update, number {number}")]
+    #[error("the idempotency key was used for another update, number {number}")]
     OtherUpdate {
         /// That update's number.
         number: u64,
@@ -136,7 +136,7 @@ pub enum SubmitError {
     /// Too many updates wait.
     #[error("{0} updates wait already: send it again later")]
     Full(usize),
-    /// Whether the update was accepted is open: the database failed. With a retry key it can be sent again.
+    /// Whether the update was accepted is open: the database failed. With an idempotency key it can be sent again.
     #[error("the server cannot say whether the update was accepted: {0}")]
     Unknown(String),
     /// The server does not take updates now.

@@ -58,8 +58,8 @@ impl Directory {
         self.folder.join("in-use")
     }
 
-    /// Notes that the database is open, and says what it is opened after. The note is removed after a clean end only: whoever
-    /// finds it does not trust what was not synced.
+    /// Marks the database as in use, and returns whether the previous process shut down cleanly. Only a clean shutdown
+    /// removes the mark; after anything else, unsynced data is not trusted.
     pub(crate) fn mark(&self) -> Result<Opened, Error> {
         let path = self.mark_path();
         let opened = if path.exists() { Opened::AfterFailure } else { Opened::Again };
@@ -72,7 +72,7 @@ impl Directory {
         Ok(opened)
     }
 
-    /// Notes that the database was closed, and nothing has failed.
+    /// Clears the mark after a clean shutdown.
     pub(crate) fn remove_mark(&self) {
         // Left where it is, it costs some time at the next start.
         let _ = std::fs::remove_file(self.mark_path());

@@ -68,18 +68,14 @@ impl Keep for HeadFile {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn body(head: &Head) -> String {
     let Head { commit, epoch, record } = head;
-    format!("{TITLE}\ncommit {commit}\nepoch {epoch}\nrecord {}\n", hex(record))
+    format!("{TITLE}\ncommit {commit}\nepoch {epoch}\nrecord {}\n", hex::encode(record))
 }
 
 fn format(head: &Head) -> String {
     let body = body(head);
-    format!("{body}sha256 {}\n", hex(&Sha256::digest(&body)))
+    format!("{body}sha256 {}\n", hex::encode(Sha256::digest(&body)))
 }
 
 /// The head in a text, if it is exactly what [`format`] writes.
@@ -87,11 +83,8 @@ fn parse(text: &str) -> Option<Head> {
     let mut lines = text.lines().skip(1);
     let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
     let (commit, epoch) = (field("commit")?.parse().ok()?, field("epoch")?.parse().ok()?);
-    let digits = field("record")?;
     let mut record = Digest::default();
-    for (at, byte) in record.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(digits.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
+    hex::decode_to_slice(field("record")?, &mut record).ok()?;
     let head = Head { commit, epoch, record };
     (format(&head) == text).then_some(head)
 }

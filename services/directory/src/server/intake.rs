@@ -1,7 +1,7 @@
 //! Intake: updates are on the disk before their senders hear of it. All that wait are written at once.
 
 use super::error::{Error, SubmitError};
-use super::rows::{self, Retry};
+use super::rows::{self, Submitted};
 use super::shared::{Incoming, Phase, Shared};
 use super::store::{Rows, Store, Table};
 use super::time::fail_point;
@@ -46,16 +46,16 @@ fn accept(
     mut next: u64,
 ) -> Result<(), Error> {
     let mut rows = Rows::default();
-    let mut names: HashMap<Vec<u8>, Retry> = HashMap::new();
+    let mut names: HashMap<Vec<u8>, Submitted> = HashMap::new();
     let (mut accepted, mut answers) = (Vec::new(), Vec::new());
-    for Incoming { mut update, retry, reply } in batch {
-        let known = match &retry {
+    for Incoming { mut update, submitted, reply } in batch {
+        let known = match &submitted {
             None => Ok(None),
             Some((name, _)) if names.contains_key(name) => Ok(names.get(name).copied()),
-            Some((name, _)) => rows::find::<Retry>(store, Table::Retry, name),
+            Some((name, _)) => rows::find::<Submitted>(store, Table::Idempotency, name),
         };
-        let answer = match (known, &retry) {
-            (Ok(Some(known)), Some((_, retry))) if known.digest == retry.digest => {
+        let answer = match (known, &submitted) {
+            (Ok(Some(known)), Some((_, submitted))) if known.digest == submitted.digest => {
                 Some(Ok(Receipt { number: known.number, repeated: true }))
             }
             (Ok(Some(known)), _) => Some(Err(SubmitError::OtherUpdate { number: known.number })),
@@ -67,10 +67,10 @@ fn accept(
             update.number = next;
             next += 1;
             rows.put(Table::Intake, update.number.to_be_bytes(), update.encode());
-            if let Some((name, retry)) = retry {
-                let retry = Retry { number: update.number, ..retry };
-                rows.put(Table::Retry, name.clone(), retry.encode());
-                names.insert(name, retry);
+            if let Some((name, submitted)) = submitted {
+                let submitted = Submitted { number: update.number, ..submitted };
+                rows.put(Table::Idempotency, name.clone(), submitted.encode());
+                names.insert(name, submitted);
             }
             let receipt = Receipt { number: update.number, repeated: false };
             accepted.push(update);

@@ -41,5 +41,5 @@ pub use options::{Mode, Options};
 pub use serve::Server;
 pub use stats::Stats;
 pub use store::{Opened, Opener, Row, Rows, Store, StoreError, Table, Visit};
-pub use update::{Expected, MAX_RETRY_KEY, Outcome, Receipt, Refusal, Status, Update};
+pub use update::{Expected, MAX_IDEMPOTENCY_KEY, Outcome, Receipt, Refusal, Status, Update};
 pub use view::{Answer, View};

@@ -29,8 +29,8 @@ impl Pending {
         self.queue.front().map(|(update, since)| (update.number, *since))
     }
 
-    /// The first updates of different labels, at most so many. A second one of a label waits, and those of one label keep
-    /// their order: what is taken depends on the order alone, and not on how many wait.
+    /// Takes up to `limit` updates from the front of the queue, one per label. Further updates of the same label stay queued
+    /// in order. The batch depends only on the order of the queue, not on its length.
     pub(crate) fn take(&mut self, limit: usize) -> Vec<Accepted> {
         let (mut taken, mut labels, mut later) = (Vec::new(), HashSet::new(), Vec::new());
         while taken.len() < limit {

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 /// How many computed commits wait to be written.
 const QUEUE: usize = 4;
 
-/// How long a server waits until it opens its database again: at first, and at most.
-const FIRST_RETRY: Duration = Duration::from_millis(50);
-const RETRY: Duration = Duration::from_secs(5);
+/// How long a server waits before it opens its database again: at first, and at most.
+const MIN_BACKOFF: Duration = Duration::from_millis(50);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
 /// An open database with what was recovered from it.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
     }
     let _stop = Stop(shared);
     let mut session = Some(first);
-    let mut wait = FIRST_RETRY;
+    let mut wait = MIN_BACKOFF;
     loop {
         let opened = match session.take() {
             Some(session) => Ok(session),
@@ -101,7 +101,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
                 *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
                 store.close();
                 if shared.lock().confirmed > before {
-                    wait = FIRST_RETRY;
+                    wait = MIN_BACKOFF;
                 }
                 match result {
                     Ok(()) => {
@@ -114,11 +114,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
             Err(error) => error,
         };
         let mut state = shared.lock();
-        if let Phase::Draining { .. } = state.phase {
-            state.phase = Phase::Stopped(Some(Arc::new(error)));
-            return;
-        }
-        if !error.may_pass() {
+        if matches!(state.phase, Phase::Draining { .. }) || !error.may_pass() {
             state.phase = Phase::Stopped(Some(Arc::new(error)));
             return;
         }
@@ -128,7 +124,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
         state.phase = Phase::Recovering(error.to_string());
         shared.changed.notify_all();
         let until = Instant::now() + wait;
-        wait = (2 * wait).min(RETRY);
+        wait = (2 * wait).min(MAX_BACKOFF);
         while let (Phase::Recovering(_), Some(left)) =
             (&state.phase, until.checked_duration_since(Instant::now()))
         {
@@ -234,16 +230,7 @@ fn stage(
         cpu = now;
         shared.note(|stats| stats.computed(count, took, used));
         if shared.mode_now() == Mode::Serial {
-            // The same two stages, one after the other; what was sent to the other threads goes first.
-            let number = computed.number;
-            let mut state = shared.lock();
-            while state.confirmed + 1 < number && state.failed.is_none() {
-                state = shared.wait(state);
-            }
-            if state.failed.is_some() {
-                return Ok(());
-            }
-            drop(state);
+            // The same two stages, one after the other.
             writer.write(computed, true)?;
         } else if send.send(computed).is_err() {
             return Ok(());
@@ -326,7 +313,7 @@ impl Writer<'_> {
     fn write(&self, computed: Computed, ordered: bool) -> Result<(), Error> {
         let since = Instant::now();
         if ordered {
-            // Others may still be writing what was sent in any order before.
+            // What was sent to other threads before goes first.
             let mut state = self.shared.lock();
             while state.confirmed + 1 < computed.number && state.failed.is_none() {
                 state = self.shared.wait(state);

@@ -1,7 +1,7 @@
 //! Pruning: what only trees of earlier epochs have is removed.
 
 use super::error::Error;
-use super::rows::{self, Format, LAST, LogPlace, Retry, Written};
+use super::rows::{self, Format, LAST, LogPlace, Submitted, Written};
 use super::store::{Rows, Store, Table};
 use super::time::fail_point;
 use std::collections::{HashMap, HashSet};
@@ -42,7 +42,7 @@ pub(crate) fn prune(store: &dyn Store, epoch: u32, next: u64) -> Result<(), Erro
                 rows.remove(Table::Intake, number.to_be_bytes());
                 rows.remove(Table::Outcome, number.to_be_bytes());
                 if let Some(name) = names.get(number) {
-                    rows.remove(Table::Retry, name.clone());
+                    rows.remove(Table::Idempotency, name.clone());
                 }
             }
             rows.remove(Table::Commit, key.clone());
@@ -81,7 +81,7 @@ fn commits(store: &dyn Store, epoch: u32) -> Result<Vec<(Vec<u8>, Written)>, Err
     }
 }
 
-/// The retry keys of updates in commits, by number.
+/// The idempotency keys of updates in commits, by number.
 fn names(
     store: &dyn Store,
     commits: &[(Vec<u8>, Written)],
@@ -92,13 +92,13 @@ fn names(
     if numbers.is_empty() {
         return Ok(names);
     }
-    let last = [0xff; super::update::MAX_RETRY_KEY];
-    store.scan(Table::Retry, &[], &last, &mut |key, value| {
+    let last = [0xff; super::update::MAX_IDEMPOTENCY_KEY];
+    store.scan(Table::Idempotency, &[], &last, &mut |key, value| {
         // A damaged one is of no number, and stays.
-        if let Ok(retry) = rows::decode::<Retry>(Table::Retry, key, value)
-            && numbers.contains(&retry.number)
+        if let Ok(submitted) = rows::decode::<Submitted>(Table::Idempotency, key, value)
+            && numbers.contains(&submitted.number)
         {
-            names.insert(retry.number, key.to_vec());
+            names.insert(submitted.number, key.to_vec());
         }
         ControlFlow::Continue(())
     })?;

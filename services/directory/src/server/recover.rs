@@ -74,7 +74,6 @@ pub(crate) fn recover(
 ) -> Result<Recovered, Error> {
     let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
     check_format(&format, parameters)?;
-    remove_above(store, head.commit)?;
     let behind = |found| Error::Behind { epoch: head.epoch, signed: head.record, found };
     let record: Option<Record> = rows::find(store, Table::Epoch, &head.epoch.to_be_bytes())?;
     let record = match record {
@@ -93,6 +92,8 @@ pub(crate) fn recover(
     signed.verify(parameters).map_err(|error| {
         Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
     })?;
+    // Not before it is certain that this is the database of the head.
+    remove_above(store, head.commit)?;
     let mut settled = Rows::default();
     let (pending, next) = pending(store, &mut settled)?;
     let next = next.max(format.next);

@@ -12,7 +12,7 @@
 //! | commit | commit | [`Written`] |
 //! | intake | number | [`Accepted`] |
 //! | outcome | number | [`Outcome`] |
-//! | retry | what the sender chose | number, digest of the update |
+//! | idempotency | what the sender chose | number, digest of the update |
 
 use super::damaged::Damaged;
 use super::store::{Store, StoreError, Table};
@@ -261,11 +261,7 @@ impl Accepted {
         let mut out = Vec::with_capacity(64 + self.label.len() + self.opening.value.len());
         string(&mut out, &self.label);
         write_opening(&mut out, &self.opening);
-        let (kind, version) = match self.expected {
-            Expected::Any => (0, 0),
-            Expected::Absent => (1, 0),
-            Expected::Version(version) => (2, version),
-        };
+        let (kind, version) = self.expected.encode();
         out.push(kind);
         out.extend(u32::to_be_bytes(version));
         // Nothing else says whether the row is what was accepted.
@@ -335,19 +331,19 @@ impl Decode for Outcome {
 
 /// What is kept of an update that its sender may send twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
+pub(crate) struct Submitted {
     pub(crate) number: u64,
     /// The digest of the update: another one with the same key is refused.
     pub(crate) digest: Digest,
 }
 
-impl Retry {
+impl Submitted {
     pub(crate) fn encode(&self) -> Vec<u8> {
         [&self.number.to_be_bytes()[..], &self.digest].concat()
     }
 }
 
-impl Decode for Retry {
+impl Decode for Submitted {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self { number: reader.u64("number")?, digest: reader.array("digest")? })
     }

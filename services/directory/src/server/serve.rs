@@ -10,12 +10,12 @@ use super::options::{Mode, Options};
 use super::pipeline::{Session, supervise};
 use super::prune::prune;
 use super::recover::first_rows;
-use super::rows::{self, Format, Retry, Value};
+use super::rows::{self, Format, Submitted, Value};
 use super::shared::{Incoming, Phase, Shared, State};
 use super::stats::Stats;
 use super::store::{Opened, Opener, Rows, Store as _, StoreError, Table};
 use super::time::unix_time;
-use super::update::{Accepted, MAX_RETRY_KEY, Receipt, Status, Update};
+use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
 use super::view::{View, changes};
 use crate::history::Entry;
 use crate::key::Index;
@@ -81,9 +81,9 @@ impl Server {
         }
         let store = (directory.opener)(Opened::Again)?;
         let levels = levels.clamp(1, 8);
-        let rows = first_rows(parameters, levels, unix_time(), key);
-        store.commit(rows)?;
-        let record: Record = rows::get(&*store, Table::Epoch, &0u32.to_be_bytes())?;
+        let now = unix_time();
+        store.commit(first_rows(parameters, levels, now, key))?;
+        let record = Record::first(parameters, now);
         // With it, the directory is there.
         let head = Head { commit: 0, epoch: 0, record: record.digest() };
         HeadFile::new(directory.head_path()).advance(head)?;
@@ -176,23 +176,23 @@ impl Server {
         sent.into_iter().map(answer).collect()
     }
 
-    /// Does what needs nothing but the update: that is done by whoever sends it.
+    /// Validates and hashes an update on the caller's thread, off the pipeline.
     fn prepare(&self, update: Update) -> Result<Prepared, SubmitError> {
-        let retry = match &update.retry {
+        let submitted = match &update.idempotency_key {
             None => None,
-            Some(name) if (1..=MAX_RETRY_KEY).contains(&name.len()) => Some((
+            Some(name) if (1..=MAX_IDEMPOTENCY_KEY).contains(&name.len()) => Some((
                 name.clone(),
-                Retry { number: 0, digest: update.digest(&self.shared.secret) },
+                Submitted { number: 0, digest: update.digest(&self.shared.secret) },
             )),
-            Some(name) => return Err(SubmitError::RetryKey(name.len())),
+            Some(name) => return Err(SubmitError::IdempotencyKey(name.len())),
         };
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|error| SubmitError::Random(error.to_string()))?;
-        Ok((Accepted::of(update, salt)?, retry))
+        Ok((Accepted::of(update, salt)?, submitted))
     }
 
     /// Hands an update to intake, whose answer comes later.
-    fn send(&self, state: &mut State, (update, retry): Prepared) -> Result<Reply, SubmitError> {
+    fn send(&self, state: &mut State, (update, submitted): Prepared) -> Result<Reply, SubmitError> {
         match state.phase {
             Phase::Running => {}
             Phase::Recovering(_) => return Err(SubmitError::Recovering),
@@ -203,7 +203,7 @@ impl Server {
             return Err(SubmitError::Full(waiting));
         }
         let (reply, answer) = sync_channel(1);
-        state.incoming.push(Incoming { update, retry, reply });
+        state.incoming.push(Incoming { update, submitted, reply });
         Ok(answer)
     }
 
@@ -444,7 +444,7 @@ impl Server {
 }
 
 /// An update before it has a number.
-type Prepared = (Accepted, Option<(Vec<u8>, Retry)>);
+type Prepared = (Accepted, Option<(Vec<u8>, Submitted)>);
 
 /// Where intake answers.
 type Reply = Receiver<Result<Receipt, SubmitError>>;

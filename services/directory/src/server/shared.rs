@@ -3,7 +3,7 @@
 use super::error::{Error, SubmitError};
 use super::options::{Mode, Options};
 use super::pending::Pending;
-use super::rows::Retry;
+use super::rows::Submitted;
 use super::stats::Stats;
 use super::update::{Accepted, Receipt};
 use super::view::View;
@@ -16,7 +16,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What the secret for the digests of updates is the digest of, before the server's key.
-const RETRY: &[u8] = b"hekaton directory retry";
+const SUBMITTED: &[u8] = b"hekaton directory submitted";
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -79,7 +79,7 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) update: Accepted,
-    pub(crate) retry: Option<(Vec<u8>, Retry)>,
+    pub(crate) submitted: Option<(Vec<u8>, Submitted)>,
     pub(crate) reply: SyncSender<Result<Receipt, SubmitError>>,
 }
 
@@ -96,7 +96,7 @@ impl Shared {
             view: RwLock::new(None),
             mode: AtomicU8::new(options.mode.number()),
             secret: Sha256::new()
-                .chain_update(RETRY)
+                .chain_update(SUBMITTED)
                 .chain_update(key.as_bytes())
                 .finalize()
                 .into(),

@@ -31,7 +31,7 @@ pub enum Table {
     /// What became of updates, by their numbers.
     Outcome,
     /// Numbers of updates, by the keys of those who may send them twice.
-    Retry,
+    Idempotency,
 }
 
 impl Table {
@@ -47,7 +47,7 @@ impl Table {
         Self::Commit,
         Self::Intake,
         Self::Outcome,
-        Self::Retry,
+        Self::Idempotency,
     ];
 
     /// The name of the table in a database.
@@ -63,7 +63,7 @@ impl Table {
             Self::Commit => "commit",
             Self::Intake => "intake",
             Self::Outcome => "outcome",
-            Self::Retry => "retry",
+            Self::Idempotency => "idempotency",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::key::{Index, LabelError, Opening, Salt};
 use sha2::{Digest as _, Sha256};
 
 /// The maximum length of the key of an update that may be sent twice, in bytes.
-pub const MAX_RETRY_KEY: usize = 128;
+pub const MAX_IDEMPOTENCY_KEY: usize = 128;
 
 /// A new value for a label.
 #[derive(Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Update {
     pub expected: Expected,
     /// A name for this update, so that it may be sent again if nobody knows whether it arrived: it is done once. Names are of
     /// all senders together, so they should be long and random. One is kept as long as the outcome of its update.
-    pub retry: Option<Vec<u8>>,
+    pub idempotency_key: Option<Vec<u8>>,
 }
 
 impl std::fmt::Debug for Update {
@@ -35,17 +35,18 @@ impl std::fmt::Debug for Update {
 impl Update {
     /// A new value, whatever version the label has.
     pub fn new(label: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
-        Self { label: label.into(), value: value.into(), expected: Expected::Any, retry: None }
+        Self {
+            label: label.into(),
+            value: value.into(),
+            expected: Expected::Any,
+            idempotency_key: None,
+        }
     }
 
     /// What makes it another update than one with the same name. Without the secret, it says nothing of the value, which may
     /// be erased.
     pub(crate) fn digest(&self, secret: &Digest) -> Digest {
-        let (kind, version) = match self.expected {
-            Expected::Any => (0, 0),
-            Expected::Absent => (1, 0),
-            Expected::Version(version) => (2, version),
-        };
+        let (kind, version) = self.expected.encode();
         let hasher = Sha256::new()
             .chain_update(secret)
             .chain_update([kind])
@@ -65,6 +66,17 @@ pub enum Expected {
     Absent,
     /// This one.
     Version(u32),
+}
+
+impl Expected {
+    /// The kind, and the version where there is one.
+    pub(crate) fn encode(self) -> (u8, u32) {
+        match self {
+            Self::Any => (0, 0),
+            Self::Absent => (1, 0),
+            Self::Version(version) => (2, version),
+        }
+    }
 }
 
 /// What became of an update.

@@ -65,7 +65,7 @@ fn updates_are_done_once() {
     create(folder.path(), Profile::Compress);
     let mut server = open(folder.path(), Profile::Compress, options(Mode::Serial));
     let mut update = Update::new("label", "value");
-    update.retry = Some(b"name".to_vec());
+    update.idempotency_key = Some(b"name".to_vec());
     let first = server.submit(update.clone()).unwrap();
     assert!(!first.repeated);
     for again in 0..3 {
@@ -74,7 +74,7 @@ fn updates_are_done_once() {
         let mut other = update.clone();
         other.value = b"another".to_vec();
         let error = server.submit(other).unwrap_err();
-        assert_eq!(error.to_string(), "the retry key was used for another update, number 0");
+        assert_eq!(error.to_string(), "the idempotency key was used for another update, number 0");
         if again == 0 {
             assert_eq!(server.outcome(0).unwrap(), Status::Waits);
             server.flush().unwrap();
@@ -231,7 +231,7 @@ fn numbers_are_not_used_twice() {
     create(folder.path(), Profile::Compress);
     let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
     let mut first = Update::new("b", "0");
-    first.retry = Some(b"name".to_vec());
+    first.idempotency_key = Some(b"name".to_vec());
     for update in [Update::new("a", "0"), Update::new("a", "1"), first.clone()] {
         server.submit(update).unwrap();
     }

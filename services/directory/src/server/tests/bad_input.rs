@@ -21,12 +21,12 @@ fn updates_that_none_can_send() {
             "a value of 65537 bytes: expected at most 65536",
         ),
         (
-            Update { retry: Some(Vec::new()), ..Update::new("l", "v") },
-            "a retry key of 0 bytes: expected 1 to 128",
+            Update { idempotency_key: Some(Vec::new()), ..Update::new("l", "v") },
+            "an idempotency key of 0 bytes: expected 1 to 128",
         ),
         (
-            Update { retry: Some(vec![1; 129]), ..Update::new("l", "v") },
-            "a retry key of 129 bytes: expected 1 to 128",
+            Update { idempotency_key: Some(vec![1; 129]), ..Update::new("l", "v") },
+            "an idempotency key of 129 bytes: expected 1 to 128",
         ),
     ] {
         assert_eq!(server.submit(update).unwrap_err().to_string(), why);
@@ -122,7 +122,7 @@ fn damaged_rows_are_found() {
     update(&server, &[("a", "1"), ("b", "2"), ("a", "3")]);
     update(&server, &[("c", "4")]);
     let mut refused = Update::new("c", "5");
-    (refused.expected, refused.retry) = (Expected::Absent, Some(b"name".to_vec()));
+    (refused.expected, refused.idempotency_key) = (Expected::Absent, Some(b"name".to_vec()));
     server.submit(refused).unwrap();
     server.flush().unwrap();
     // One waits.
@@ -147,7 +147,7 @@ fn damaged_rows_are_found() {
     let mut found = 0;
     for (table, key_of, value) in &rows {
         // A damaged one is found when the update is sent again; one that is lost cannot be.
-        if *table == Table::Retry {
+        if *table == Table::Idempotency {
             continue;
         }
         for damage in 0..3 {

@@ -32,7 +32,7 @@ fn create_disk(folder: &Path) -> Disk {
 /// Sends an update until it is accepted.
 fn send(server: &Server, number: u32) {
     let mut update = Update::new(format!("label {}", number % 5), format!("{number}"));
-    update.retry = Some(number.to_be_bytes().to_vec());
+    update.idempotency_key = Some(number.to_be_bytes().to_vec());
     loop {
         match server.submit(update.clone()) {
             Ok(_) => return,

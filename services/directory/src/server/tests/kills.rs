@@ -57,7 +57,7 @@ fn child() {
     let server = open(Path::new(&folder), Profile::Compress, options(mode));
     for number in (number(FIRST)..).take(2000) {
         let mut update = Update::new(format!("label {}", number % 5), format!("{number}"));
-        update.retry = Some(number.to_be_bytes().to_vec());
+        update.idempotency_key = Some(number.to_be_bytes().to_vec());
         match server.submit(update) {
             Ok(_) => println!("accepted {number}"),
             Err(SubmitError::Recovering) => continue,

@@ -12,7 +12,7 @@ use crate::server::compute::{Compute, Computed};
 use crate::server::error::Error;
 use crate::server::head::{Head, Keep};
 use crate::server::recover::{first_rows, recover};
-use crate::server::rows::{self, Retry};
+use crate::server::rows::{self, Submitted};
 use crate::server::sequencer::Sequencer;
 use crate::server::update::{Accepted, Expected};
 use crate::server::{Opened, Outcome, Rows, StoreError, Table};
@@ -235,12 +235,12 @@ impl World {
         let update = Accepted::new(number, LABELS[at].into(), opening, Expected::Any).unwrap();
         let key = number.to_be_bytes();
         let accepted = self.with(Opened::Again, |_, store| {
-            if rows::find::<Retry>(store, Table::Retry, &key).unwrap().is_some() {
+            if rows::find::<Submitted>(store, Table::Idempotency, &key).unwrap().is_some() {
                 return Ok(false);
             }
             let mut rows = Rows::default();
             rows.put(Table::Intake, key, update.encode());
-            rows.put(Table::Retry, key, Retry { number, digest: [0; 32] }.encode());
+            rows.put(Table::Idempotency, key, Submitted { number, digest: [0; 32] }.encode());
             Self::commit(store, rows, fault).map(|()| true)
         });
         match accepted {
