@@ -94,6 +94,19 @@ impl Message {
         self.bits.chunks_exact(8).map(byte).collect()
     }
 
+    /// Some of the bits as a number, the first one the most significant.
+    ///
+    /// # Errors
+    /// If the message does not have these bits, or they are more than 248, which could be more than r.
+    pub fn number(&self, bits: Range<usize>) -> Result<LinearCombination<Fr>, SynthesisError> {
+        let bits = self.bits.get(bits).filter(|bits| bits.len() <= 31 * 8);
+        let bits = bits.ok_or(SynthesisError::Unsatisfiable)?;
+        let bits: Vec<Bit> = bits.iter().rev().map(|(_, bit)| *bit).collect();
+        let mut lc = Vec::with_capacity(bits.len() + 2);
+        add_word(&mut lc, &bits, Fr::ONE);
+        Ok(LinearCombination(lc))
+    }
+
     /// Constrains bytes, as a little-endian number, to equal a shared wire: one row.
     ///
     /// # Errors

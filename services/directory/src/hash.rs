@@ -50,6 +50,15 @@ impl Profile {
         }
     }
 
+    /// The number that encodings have for it.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Compress => 0,
+            Self::Sha256 => 1,
+            Self::Full => 2,
+        }
+    }
+
     /// Whether a subtree of one leaf is that leaf.
     pub(crate) fn collapses(self) -> bool {
         self != Self::Full

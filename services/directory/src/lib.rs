@@ -9,6 +9,7 @@
 //! | [`Profile`] | which hash function the tree has, and whether lone leaves move up |
 //! | [`Index`], [`Leaf`], [`Commitment`] | what a label, its place and its history of values are in the tree |
 //! | [`Tree`] | the tree of an epoch: [`Tree::update`] makes the next one, [`Tree::path`] proves what it has |
+//! | [`Step`], [`Witness`] | what the prover of epochs needs |
 //! | [`Path`] | the proof that a label has a leaf, or has none |
 //! | [`Current`], [`History`] | the value that a leaf has, and all that it has had |
 //! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
@@ -31,6 +32,7 @@ mod record;
 pub mod server;
 mod tile;
 mod tree;
+mod witness;
 
 pub use hash::{Digest, EMPTY, Profile};
 pub use history::{Current, Entry, History, HistoryError};
@@ -46,6 +48,7 @@ pub use record::{
 };
 pub use tile::TileError;
 pub use tree::{Change, Tree, UpdateError};
+pub use witness::{STACK, Step, Witness};
 
 #[cfg(test)]
 mod tests;

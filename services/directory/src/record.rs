@@ -39,9 +39,7 @@ pub struct Parameters {
 impl Parameters {
     /// The digest, which each record has.
     pub fn digest(&self) -> Digest {
-        let profile = Profile::ALL.iter().position(|profile| *profile == self.profile);
-        #[allow(clippy::cast_possible_truncation, reason = "three profiles")]
-        let profile = profile.unwrap_or_default() as u8;
+        let profile = self.profile.number();
         let hasher = Sha256::new().chain_update(PARAMETERS).chain_update([VERSION, profile]);
         hasher.chain_update(self.server.as_bytes()).chain_update(self.proofs).finalize().into()
     }

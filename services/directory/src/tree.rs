@@ -37,6 +37,9 @@ pub enum UpdateError {
     /// A part of the tree that changes is not in memory.
     #[error(transparent)]
     Away(#[from] Away),
+    /// There are no changes, or each leaf is at the same depth: what is proven then has no steps.
+    #[error("an epoch without changes, or of the profile full, is not proven in steps")]
+    NoSteps,
 }
 
 /// The tree of an epoch. Trees share what they have in common, so older ones may be kept. Parts may be [`Away`]: of a
@@ -72,7 +75,7 @@ pub(crate) struct Inner {
 }
 
 /// A change with its number in the batch.
-type Numbered = (usize, Change);
+pub(crate) type Numbered = (usize, Change);
 
 impl Tree {
     /// The tree of epoch 0, which has nothing.
@@ -176,18 +179,23 @@ impl Tree {
     /// If changes are not those of one epoch; then nothing happens.
     pub fn update(&self, changes: &[Change]) -> Result<Self, UpdateError> {
         let next = self.epoch.checked_add(1).ok_or(UpdateError::Epoch)?;
+        let sorted = Self::sorted(changes)?;
+        let batch = Batch { profile: self.profile, epoch: self.epoch };
+        let (root, inserted) = batch.update(&self.root, 0, &sorted)?;
+        Ok(Self { profile: self.profile, epoch: next, leaves: self.leaves + inserted, root })
+    }
+
+    /// Changes with their numbers, by their indices.
+    pub(crate) fn sorted(changes: &[Change]) -> Result<Vec<Numbered>, UpdateError> {
         let mut sorted: Vec<Numbered> = changes.iter().copied().enumerate().collect();
         sorted.sort_unstable_by(|(i, a), (j, b)| match a.index.cmp(&b.index) {
             Ordering::Equal => i.cmp(j),
             other => other,
         });
-        let twice = sorted.windows(2).find(|pair| pair[0].1.index == pair[1].1.index);
-        if let Some(pair) = twice {
-            return Err(UpdateError::Twice(pair[0].0, pair[1].0));
+        match sorted.windows(2).find(|pair| pair[0].1.index == pair[1].1.index) {
+            Some(pair) => Err(UpdateError::Twice(pair[0].0, pair[1].0)),
+            None => Ok(sorted),
         }
-        let batch = Batch { profile: self.profile, epoch: self.epoch };
-        let (root, inserted) = batch.update(&self.root, 0, &sorted)?;
-        Ok(Self { profile: self.profile, epoch: next, leaves: self.leaves + inserted, root })
     }
 }
 
@@ -220,7 +228,7 @@ impl Node {
     }
 
     /// The digest as paths have it, which leave out those of subtrees without leaves.
-    fn given(&self) -> Option<Digest> {
+    pub(crate) fn given(&self) -> Option<Digest> {
         match self {
             Self::Empty => None,
             Self::Leaf(lone) => Some(lone.digest),

@@ -1,0 +1,361 @@
+//! The circuit of epochs in a row.
+
+use crate::machine::{Machine, StepError, StepValues};
+use crate::parts::{Edge, Steps};
+use crate::state::{State, digest, halves, list, number};
+use hekaton_circuit::named::{
+    Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
+};
+use hekaton_circuit::parts::{Slots, Wire, WiredCircuit, Wires};
+use hekaton_circuit::{CircuitError, Fr, LayoutError};
+use hekaton_directory::{
+    Change, Commitment, DecodeError, Digest, Index, Profile, STACK, Tree, Witness,
+};
+use serde::{Deserialize, Serialize};
+
+/// The largest number of steps of a subcircuit.
+const MAX_STEPS: usize = 1 << 10;
+
+/// The largest number of subcircuits of a proof.
+const MAX_SUBCIRCUITS: usize = 1 << 20;
+
+/// Epochs in a row: every change between two roots inserted a leaf at version 0 or raised a version by one, and the chain
+/// binds all roots in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Epochs {
+    /// How the tree is hashed; in this circuit, one where lone leaves move up.
+    pub profile: Profile,
+    /// The number of steps of a subcircuit.
+    pub steps: usize,
+    /// The number of subcircuits with steps.
+    pub subcircuits: usize,
+}
+
+/// The parameters by name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochsParameters {
+    /// `compress` or `sha256`.
+    pub profile: String,
+    /// [`Epochs::steps`].
+    pub steps: usize,
+    /// [`Epochs::subcircuits`].
+    pub subcircuits: usize,
+}
+
+/// What is public of an epoch: a proof has that of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tip {
+    /// The number of the epoch.
+    pub epoch: u32,
+    /// The root of its tree.
+    pub root: Digest,
+    /// The chain up to it.
+    pub chain: Digest,
+}
+
+/// Steps that a circuit can prove, with the states between its subcircuits.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The steps of each subcircuit.
+    steps: Vec<Vec<StepValues>>,
+    /// The values of the states before the first one, between them, and after the last one.
+    states: Vec<Vec<Fr>>,
+}
+
+/// Why a witness cannot be proven.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WitnessError {
+    /// It is none.
+    #[error("the witness is not readable: {0}")]
+    Decode(#[from] DecodeError),
+    /// It is of a tree with another hash function.
+    #[error(
+        "the witness is of a directory with profile '{found}', but the circuit is for '{expected}'"
+    )]
+    Profile {
+        /// The profile of the witness.
+        found: &'static str,
+        /// That of the circuit.
+        expected: &'static str,
+    },
+    /// It does not fit.
+    #[error(
+        "the witness has {steps} steps, but the circuit has room for {room}: use keys or parameters with more subcircuits"
+    )]
+    Room {
+        /// The number of steps.
+        steps: usize,
+        /// The number of steps of the circuit.
+        room: usize,
+    },
+    /// A step is not one of an honest prover.
+    #[error("step {number} of the witness cannot be proven: {why}")]
+    Step {
+        /// The step, from 0.
+        number: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// It ends in the middle of an epoch, or is empty.
+    #[error("the witness does not end with the end of an epoch")]
+    Unfinished,
+}
+
+impl Epochs {
+    fn check(&self) -> Result<(), LayoutError> {
+        if self.profile == Profile::Full || self.steps == 0 || self.subcircuits == 0 {
+            return Err(
+                "epochs in steps need the profile compress or sha256, at least one step of a \
+                 subcircuit, and at least one subcircuit"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Carries out a witness.
+    ///
+    /// # Errors
+    /// If it is of another profile, too long, or not one of an honest prover.
+    pub fn run(&self, witness: &Witness) -> Result<Run, WitnessError> {
+        let Witness { profile, epoch, root, chain, steps } = witness;
+        if *profile != self.profile {
+            let (found, expected) = (profile.name(), self.profile.name());
+            return Err(WitnessError::Profile { found, expected });
+        }
+        let room = self.steps * self.subcircuits;
+        if steps.len() > room {
+            return Err(WitnessError::Room { steps: steps.len(), room });
+        }
+        let mut machine = Machine::new(*profile, *root, *chain, *epoch);
+        let mut numbered = steps.iter().enumerate();
+        let mut run = Run { steps: Vec::new(), states: vec![list(&machine.state())] };
+        for _ in 0..self.subcircuits {
+            let mut values = vec![StepValues::IDLE; self.steps];
+            for ((number, step), values) in numbered.by_ref().take(self.steps).zip(&mut values) {
+                let failed = |why: StepError| WitnessError::Step { number, why: why.to_string() };
+                *values = machine.apply(step).map_err(failed)?;
+            }
+            run.steps.push(values);
+            run.states.push(list(&machine.state()));
+        }
+        match machine.is_between_epochs() && !steps.is_empty() {
+            true => Ok(run),
+            false => Err(WitnessError::Unfinished),
+        }
+    }
+}
+
+impl Tip {
+    /// The public values of a proof from one epoch to another.
+    pub fn public_values(from: &Self, to: &Self) -> Vec<Fr> {
+        [from, to].into_iter().flat_map(Self::fields).collect()
+    }
+
+    fn fields(&self) -> [Fr; 5] {
+        let ([a, b], [c, d]) = (halves(&self.root), halves(&self.chain));
+        [a, b, c, d, self.epoch.into()].map(Fr::from)
+    }
+
+    /// The epochs of a proof's public values.
+    pub fn of_public_values(values: &[Fr]) -> Option<[Self; 2]> {
+        let tip = |values: &[Fr]| {
+            let [a, b, c, d, epoch] = values else { return None };
+            let epoch = number(epoch)?.try_into().ok()?;
+            let root = digest([number(a)?, number(b)?]);
+            Some(Self { epoch, root, chain: digest([number(c)?, number(d)?]) })
+        };
+        let (from, to) = values.split_at_checked(5)?;
+        Some([tip(from)?, tip(to)?])
+    }
+}
+
+/// Where in the values of a state its epoch begins: root, chain, number.
+const TIP: usize = 5 * STACK;
+
+impl WiredCircuit for Epochs {
+    type Input = Run;
+
+    fn wire(&self, c: &mut Wires<Run>) -> Result<(), LayoutError> {
+        self.check()?;
+        let part = Steps { profile: self.profile, steps: self.steps };
+        let zero = c.constant(0u64);
+        let mut next = 0..;
+        let mut state = state_of(|| match next.next() {
+            Some(at) if at >= TIP => {
+                let name = (at - TIP) as u64;
+                c.public_input("before", name, move |run: &Run| run.value(0, at))
+            }
+            _ => zero,
+        });
+        for number in 1..=self.subcircuits {
+            let mut next = 0..;
+            let after = state_of(|| {
+                let at = next.next().unwrap_or_default();
+                let name = ((number - 1) * (TIP + 5) + at) as u64;
+                // Every state follows from the input, so no subcircuit waits for another one.
+                c.promise("state", name, move |run: &Run| run.value(number, at))
+            });
+            c.add_into(&part, state, after.clone(), move |run| {
+                run.steps.get(number - 1).cloned().ok_or_else(|| OTHER.into())
+            });
+            state = after;
+        }
+        let State { stack, root, chain, epoch } = state;
+        for (at, wire) in (0..).zip(root.into_iter().chain(chain).chain([epoch])) {
+            c.output_at("after", at, wire);
+        }
+        c.add(&Edge, stack);
+        Ok(())
+    }
+}
+
+const OTHER: &str = "the run is of a circuit with another number of subcircuits";
+
+impl Run {
+    /// A value of a state.
+    fn value(&self, state: usize, at: usize) -> Result<Fr, CircuitError> {
+        let value = self.states.get(state).and_then(|state| state.get(at));
+        value.copied().ok_or_else(|| OTHER.into())
+    }
+}
+
+/// A state of wires, which are made in the order of a state's values.
+fn state_of(mut wire: impl FnMut() -> Wire) -> State<Wire> {
+    State::build(&State::slots(STACK).shape(), &mut wire)
+}
+
+impl NamedCircuit for Epochs {
+    const NAME: &'static str = "epochs";
+    const ABOUT: &'static str =
+        "epochs of a key directory: every change inserted a key or raised its version by one";
+    const INPUT: &'static str =
+        "a witness of the directory's server, with the steps of some epochs";
+    const PUBLIC: &'static str =
+        "ROOT:CHAIN:EPOCH,ROOT:CHAIN:EPOCH before and after, digests as 64 hexadecimal digits";
+    type Parameters = EpochsParameters;
+    const PARAMETERS: &'static [Parameter] = &[
+        Parameter {
+            name: "profile",
+            help: "how the tree is hashed: compress or sha256; derived from the witness, if one is given",
+            default: None,
+        },
+        Parameter {
+            name: "steps",
+            help: "steps of a subcircuit, each 53,750 constraints with compress and 92,190 with sha256",
+            default: Some("19"),
+        },
+        Parameter {
+            name: "subcircuits",
+            help: "number of subcircuits with steps; derived from the witness, if one is given",
+            default: None,
+        },
+    ];
+    type Opened = Run;
+
+    fn with(parameters: EpochsParameters) -> Result<Self, CircuitError> {
+        let EpochsParameters { profile, steps, subcircuits } = parameters;
+        let known = [Profile::Compress, Profile::Sha256];
+        let profile = known.into_iter().find(|known| known.name() == profile).ok_or_else(|| {
+            let why = format!("profile is '{profile}', expected compress or sha256");
+            ParameterError::Invalid { circuit: Self::NAME, why }
+        })?;
+        let check = |name, value, range, text| {
+            ParameterError::check_range(Self::NAME, name, value, range, text)
+        };
+        check("steps", steps, 1..=MAX_STEPS, "in 1..2^10")?;
+        check("subcircuits", subcircuits, 1..=MAX_SUBCIRCUITS, "in 1..2^20")?;
+        Ok(Self { profile, steps, subcircuits })
+    }
+
+    fn fit(parameters: &mut ParameterMap, input: &InputFile) -> Result<(), CircuitError> {
+        let witness = read(input)?;
+        let steps = parameters.get("steps").and_then(|value| value.as_u64()).unwrap_or(1).max(1);
+        let subcircuits = (witness.steps.len() as u64).div_ceil(steps).max(1);
+        parameters.entry("subcircuits".to_owned()).or_insert_with(|| subcircuits.into());
+        parameters.entry("profile".to_owned()).or_insert_with(|| witness.profile.name().into());
+        Ok(())
+    }
+
+    fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
+        let mut all = parameters.clone();
+        let steps = all.get("steps").and_then(|value| value.as_u64()).unwrap_or(1).max(1);
+        // Most steps are up, with one byte or 33; few have fewer than 16 on average.
+        let largest = (bytes / SHORT_STEP).div_ceil(steps).max(1);
+        let mut with = |subcircuits: u64| {
+            all.insert("subcircuits".to_owned(), subcircuits.into());
+            create::<Self>(&all, None).map(|(circuit, _)| circuit)
+        };
+        let instances = with(largest)?.instances();
+        Ok(Some(Family { circuit: with(1)?, instances, open: &["subcircuits"] }))
+    }
+
+    fn subcircuits(&self) -> Option<usize> {
+        Some(self.instances())
+    }
+
+    fn open(&self, input: &InputFile) -> Result<Run, CircuitError> {
+        Ok(self.run(&read(input)?)?)
+    }
+
+    fn sample(&self) -> InputFile {
+        InputFile::from_bytes(self.sample_witness().encode())
+    }
+
+    fn show(values: &[Fr]) -> Option<String> {
+        let text = |tip: Tip| {
+            let Tip { epoch, root, chain } = tip;
+            format!("{}:{}:{epoch}", hex::encode(root), hex::encode(chain))
+        };
+        Some(Tip::of_public_values(values)?.map(text).join(","))
+    }
+
+    fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
+        let digest = |text: &str| hex::decode(text).ok()?.try_into().ok();
+        let tip = |text: &str| {
+            let mut fields = text.trim().split(':');
+            let (root, chain) = (digest(fields.next()?)?, digest(fields.next()?)?);
+            let epoch = fields.next()?.parse().ok()?;
+            fields.next().is_none().then_some(Tip { epoch, root, chain })
+        };
+        let tips = text.split_once(',').and_then(|(from, to)| Some((tip(from)?, tip(to)?)));
+        let expected =
+            "expected ROOT:CHAIN:EPOCH,ROOT:CHAIN:EPOCH, digests as 64 hexadecimal digits";
+        Some(tips.map(|(from, to)| Tip::public_values(&from, &to)).ok_or_else(|| expected.into()))
+    }
+}
+
+/// The least number of bytes of a step that [`Epochs::family`] counts with.
+const SHORT_STEP: u64 = 16;
+
+fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+    Ok(Witness::decode(&input.read()?).map_err(WitnessError::Decode)?)
+}
+
+impl Epochs {
+    /// The number of subcircuits, the edge included.
+    fn instances(&self) -> usize {
+        self.subcircuits + 1
+    }
+
+    /// A witness of epochs with one change each, which fill the circuit as far as they can.
+    fn sample_witness(&self) -> Witness {
+        let (room, mut tree) = (self.steps * self.subcircuits, Tree::new(self.profile));
+        let (root, chain) = (tree.root(), [1; 32]);
+        let mut witness =
+            Witness { profile: self.profile, epoch: 0, root, chain, steps: Vec::new() };
+        // The first epoch has two steps: one that inserts the only leaf, and the end. Later ones change that leaf.
+        for number in 0..room as u64 / 2 {
+            let mut digest = [0; 32];
+            digest[..8].copy_from_slice(&number.to_be_bytes());
+            let change = Change { index: Index([0x5a; 16]), commitment: Commitment(digest) };
+            let (Ok(steps), Ok(next)) = (tree.steps(&[change]), tree.update(&[change])) else {
+                break;
+            };
+            witness.steps.extend(steps);
+            tree = next;
+        }
+        witness
+    }
+}

@@ -1,0 +1,62 @@
+//! What the rows of a step are for. Each rule has a test that shows what can be proven without it.
+
+/// The rule that a row is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// A variable is a product.
+    Definition,
+    /// A step does one thing.
+    OneOperation,
+    /// The location has as many bits as an index, so a node's number is below 2^128 and has one parity.
+    LocationBits,
+    /// What is pushed is on the way to its index.
+    Prefix,
+    /// What is pushed has a depth.
+    Depth,
+    /// The top of the stack afterwards is where the step says.
+    Location,
+    /// A step up goes to the parent, from its left or its right side.
+    Parent,
+    /// Two that are merged are the sides of one node.
+    Sides,
+    /// Room for what is pushed.
+    Room,
+    /// A leaf is of the index at whose place it is.
+    Index,
+    /// The bytes of a leaf that say nothing are zero.
+    Zeros,
+    /// A new leaf has version 0.
+    First,
+    /// The next version is one more.
+    Next,
+    /// A leaf that is written says the epoch.
+    Epoch,
+    /// A leaf that only moves stays as it is.
+    Same,
+    /// An insertion finds nothing.
+    Nothing,
+    /// A step up begins with what is on the stack.
+    Current,
+    /// What is beside a step up is the same before and after the epoch.
+    Beside,
+    /// A leaf beside a step up was not alone before the epoch: otherwise it moves down, and is pushed itself.
+    Displaced,
+    /// Two that are merged are those on the stack.
+    Merged,
+    /// A subtree has its digest on the stack.
+    Digest,
+    /// Whether a digest is that of nothing.
+    Empty,
+    /// A step that does nothing leaves the top of the stack.
+    Idle,
+    /// An epoch ends at the root.
+    AtRoot,
+    /// An epoch ends with nothing else on the stack.
+    Alone,
+    /// An epoch begins with the root that the one before it ended with.
+    Root,
+    /// The chain goes on with the new root.
+    Chain,
+    /// What is behind the top of the stack moves with pushes and merges, and stays otherwise.
+    Stack,
+}

@@ -1,0 +1,184 @@
+//! Honest provers: all batches are proven, and lead to the roots of their trees.
+
+use super::{change, commitment, index, tree_of, witness_of};
+use crate::machine::Machine;
+use crate::{Epochs, Tip, WitnessError};
+use hekaton_circuit::check;
+use hekaton_circuit::named::NamedCircuit;
+use hekaton_directory::{Change, Commitment, Index, Profile, STACK, Step, Tree, Witness};
+use proptest::prelude::*;
+
+/// Indices of 128 bits that share many.
+fn indices() -> impl Strategy<Value = Index> {
+    prop_oneof![
+        any::<[u8; 16]>().prop_map(Index),
+        (0u128..64).prop_map(|number| index(number, 6)),
+        (0u128..64).prop_map(|number| Index(number.to_be_bytes())),
+        (0u128..4, 0u32..127).prop_map(|(number, at)| Index((number << at).to_be_bytes())),
+    ]
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    prop::collection::btree_map(indices(), any::<u8>(), 1..24).prop_map(|changes| {
+        changes.into_iter().map(|(index, number)| change(index, number)).collect()
+    })
+}
+
+proptest! {
+    /// The steps of changes lead from root to root, epoch after epoch.
+    #[test]
+    fn steps_lead_to_the_next_root(
+        epochs in prop::collection::vec(changes(), 1..5),
+        sha256 in any::<bool>(),
+    ) {
+        let profile = if sha256 { Profile::Sha256 } else { Profile::Compress };
+        let mut tree = Tree::new(profile);
+        let mut machine = Machine::new(profile, tree.root(), [1; 32], 0);
+        for changes in &epochs {
+            for step in tree.steps(changes).unwrap() {
+                machine.apply(&step).unwrap();
+                let state = machine.state();
+                prop_assert_eq!(Machine::of(profile, &state).unwrap().state(), state);
+            }
+            tree = tree.update(changes).unwrap();
+            prop_assert!(machine.is_between_epochs());
+            prop_assert_eq!((machine.root, machine.epoch), (tree.root(), tree.epoch()));
+            prop_assert!(tree.surplus(changes).unwrap().is_empty());
+        }
+    }
+
+    /// A witness is read as it was written, and nothing else is.
+    #[test]
+    fn witnesses_are_read_back(
+        epochs in prop::collection::vec(changes(), 1..3),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let (witness, _) = witness_of(&Tree::new(Profile::Compress), &epochs);
+        let bytes = witness.encode();
+        prop_assert_eq!(Witness::decode(&bytes), Ok(witness.clone()));
+        let cut = at.index(bytes.len());
+        prop_assert!(Witness::decode(&bytes[..cut]).is_err());
+        let mut changed = bytes.clone();
+        changed[cut] ^= 1;
+        prop_assert_ne!(Witness::decode(&changed).ok(), Some(witness));
+        prop_assert!(Witness::decode(&[bytes, vec![0]].concat()).is_err());
+    }
+}
+
+/// Two epochs in one proof, the second of which begins in the middle of a subcircuit, with all rows of the hash function.
+#[test]
+fn all_rows_hold() {
+    for profile in [Profile::Compress, Profile::Sha256] {
+        let first = vec![change(index(0b001, 3), 1), change(index(0b100, 3), 2)];
+        let tree = tree_of(profile, &[first]);
+        // One beside a leaf that moves down, and a new version.
+        let epochs = [
+            vec![change(index(0b0011, 4), 3), change(index(0b100, 3), 4)],
+            vec![change(index(0b001, 3), 5)],
+        ];
+        let (witness, last) = witness_of(&tree, &epochs);
+        let subcircuits = witness.steps.len().div_ceil(2);
+        let circuit = Epochs { profile, steps: 2, subcircuits };
+        let report = check(&circuit, &circuit.run(&witness).unwrap(), |_, _| {}).unwrap();
+        assert_eq!((report.violations, report.unbalanced), (vec![], vec![]));
+        let chain = [tree_of_epoch(&tree, &epochs[0]), last.clone()]
+            .iter()
+            .fold(witness.chain, |chain, tree| profile.combine(&chain, &tree.root()));
+        let from = Tip { epoch: 1, root: tree.root(), chain: witness.chain };
+        let to = Tip { epoch: 3, root: last.root(), chain };
+        let values = Tip::public_values(&from, &to);
+        assert_eq!(report.public_values, values);
+        assert_eq!(Tip::of_public_values(&values), Some([from, to]));
+        let text = Epochs::show(&values).unwrap();
+        assert_eq!(Epochs::read(&text).unwrap().unwrap(), values);
+    }
+}
+
+fn tree_of_epoch(tree: &Tree, changes: &[Change]) -> Tree {
+    tree.update(changes).unwrap()
+}
+
+/// Changes that need a larger stack than there is are named, and those left fit.
+#[test]
+fn changes_that_need_too_large_a_stack_are_surplus() {
+    // Each is on the right of the place where the one before it went left.
+    let comb: Vec<Change> = (0..40u32)
+        .map(|length| change(Index((!0u128 << (127 - length) << 1).to_be_bytes()), length as u8))
+        .collect();
+    let tree = Tree::new(Profile::Compress);
+    let surplus = tree.surplus(&comb).unwrap();
+    assert_eq!(surplus.len(), comb.len() - STACK);
+    let steps = |changes: &[Change]| -> Result<(), String> {
+        let mut machine = Machine::new(Profile::Compress, tree.root(), [1; 32], 0);
+        for step in tree.steps(changes).unwrap() {
+            machine.apply(&step).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    };
+    assert!(steps(&comb).unwrap_err().contains("no room"));
+    let left: Vec<Change> =
+        (0..).zip(&comb).filter(|(at, _)| !surplus.contains(at)).map(|(_, c)| *c).collect();
+    steps(&left).unwrap();
+    // A leaf that moves down counts, too.
+    let deep = tree.update(&left).unwrap();
+    let beside: Vec<Change> = left
+        .iter()
+        .map(|change| {
+            let mut index = change.index;
+            index.0[15] ^= 1;
+            Change { index, commitment: commitment(7) }
+        })
+        .collect();
+    let surplus = deep.surplus(&beside).unwrap();
+    assert_eq!(surplus.len(), 1);
+    let left: Vec<Change> =
+        (0..).zip(&beside).filter(|(at, _)| !surplus.contains(at)).map(|(_, c)| *c).collect();
+    let mut machine = Machine::new(Profile::Compress, deep.root(), [1; 32], 1);
+    for step in deep.steps(&left).unwrap() {
+        machine.apply(&step).unwrap();
+    }
+}
+
+/// What is wrong with a witness is said, with the step.
+#[test]
+fn bad_witnesses_are_refused() {
+    let tree = tree_of(Profile::Compress, &[vec![change(index(1, 3), 1), change(index(4, 3), 2)]]);
+    let (witness, _) = witness_of(&tree, &[vec![change(index(1, 3), 3)]]);
+    let circuit = Epochs { profile: Profile::Compress, steps: 2, subcircuits: 2 };
+    assert!(circuit.run(&witness).is_ok());
+    let refused = |forge: &dyn Fn(&mut Witness)| {
+        let mut witness = witness.clone();
+        forge(&mut witness);
+        circuit.run(&witness).unwrap_err()
+    };
+    assert!(matches!(refused(&|w| w.profile = Profile::Sha256), WitnessError::Profile { .. }));
+    assert_eq!(
+        refused(&|w| w.steps.extend([Step::Merge; 3])),
+        WitnessError::Room { steps: 6, room: 4 }
+    );
+    assert_eq!(refused(&|w| w.steps.truncate(2)), WitnessError::Unfinished);
+    assert_eq!(refused(&|w| w.steps.clear()), WitnessError::Unfinished);
+    let step = |error| match error {
+        WitnessError::Step { number, why } => (number, why),
+        other => panic!("{other}"),
+    };
+    let (number, why) = step(refused(&|w| w.root = [2; 32]));
+    assert_eq!(number, 2);
+    assert!(why.contains("not the tree of the epoch before"), "{why}");
+    let (number, why) = step(refused(&|w| w.steps[0] = Step::Merge));
+    assert_eq!((number, why.as_str()), (0, "there are no two sides of one node on the stack"));
+    assert_eq!(step(refused(&|w| w.steps[0] = Step::End)).0, 0);
+    assert_eq!(step(refused(&|w| w.steps[2] = Step::Up { sibling: [0; 32] })).0, 2);
+    assert_eq!(step(refused(&|w| w.epoch = u32::MAX)).0, 2);
+    let insert = Step::Insert { index: index(1, 3), depth: 2, commitment: Commitment([3; 32]) };
+    assert_eq!(step(refused(&|w| (w.steps[0], w.steps[1]) = (insert, up_beside_a_leaf()))).0, 1);
+    let full = |w: &mut Witness| {
+        let Step::Update { leaf, .. } = &mut w.steps[0] else { unreachable!() };
+        leaf.version = u32::MAX;
+    };
+    assert!(step(refused(&full)).1.contains("largest version"));
+}
+
+fn up_beside_a_leaf() -> Step {
+    Step::Up { sibling: [1; 32] }
+}

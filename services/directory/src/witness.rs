@@ -1,0 +1,332 @@
+//! What the prover of epochs needs: the steps from one root to the next, each of which the circuit checks.
+
+use crate::hash::{DEPTH, Digest, EMPTY, Profile};
+use crate::key::{Commitment, Index};
+use crate::leaf::Leaf;
+use crate::place::{Away, Place};
+use crate::read::{DecodeError, Reader};
+use crate::tree::{Change, Node, Numbered, Tree, UpdateError};
+
+/// What a file begins with.
+const MAGIC: [u8; 4] = *b"HKEW";
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+/// How many subtrees a prover can have waiting at a time. Random changes need 12 with 2^10 of them in an epoch, and 18 with
+/// 2^16.
+pub const STACK: usize = 24;
+
+/// One step of the prover. It has a stack of subtrees, each as it was before the epoch and as it is after it; both begin at
+/// the same place of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Pushes a place that was empty, and gets a leaf of version 0.
+    Insert {
+        /// The leaf's place.
+        index: Index,
+        /// The depth at which it is.
+        depth: u8,
+        /// The new leaf's commitment.
+        commitment: Commitment,
+    },
+    /// Pushes a leaf that gets its next version.
+    Update {
+        /// The leaf as it was.
+        leaf: Leaf,
+        /// The depth at which it is after the epoch.
+        depth: u8,
+        /// The commitment that it gets.
+        commitment: Commitment,
+    },
+    /// Pushes a leaf that only moves down: it is no longer alone.
+    Touch {
+        /// The leaf.
+        leaf: Leaf,
+        /// The depth at which it is after the epoch.
+        depth: u8,
+    },
+    /// Goes up from the top of the stack, beside a subtree that does not change.
+    Up {
+        /// The digest of that subtree.
+        sibling: Digest,
+    },
+    /// Goes up from the two at the top of the stack, the left one of which was pushed first.
+    Merge,
+    /// Ends the epoch: what is on the stack is the whole tree.
+    End,
+}
+
+/// Epochs in a row, as their prover needs them. It has everything that changes, so it is as secret as the directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// How the tree is hashed.
+    pub profile: Profile,
+    /// The epoch before the first step.
+    pub epoch: u32,
+    /// The root of that epoch.
+    pub root: Digest,
+    /// The chain up to that epoch.
+    pub chain: Digest,
+    /// The steps, with an [`End`](Step::End) behind those of each epoch.
+    pub steps: Vec<Step>,
+}
+
+impl Tree {
+    /// The steps from this tree's root to the one that [`update`](Self::update) gives it with the same changes: only where
+    /// lone leaves move up ([`Profile::Compress`], [`Profile::Sha256`]).
+    ///
+    /// # Errors
+    /// As for `update`, and if there are no changes, or the profile is another one.
+    pub fn steps(&self, changes: &[Change]) -> Result<Vec<Step>, UpdateError> {
+        if !self.profile.collapses() || changes.is_empty() {
+            return Err(UpdateError::NoSteps);
+        }
+        let sorted = Self::sorted(changes)?;
+        let mut steps = Vec::with_capacity(8 * sorted.len());
+        push_steps(&self.root, 0, &sorted, &mut steps)?;
+        steps.push(Step::End);
+        Ok(steps)
+    }
+
+    /// Which of these changes, sorted by their indices, an epoch cannot have together with the others, because their
+    /// steps need more than [`STACK`] subtrees at a time: by their numbers, in rising order. Those of random indices all fit.
+    ///
+    /// # Errors
+    /// As for [`update`](Self::update).
+    pub fn surplus(&self, changes: &[Change]) -> Result<Vec<usize>, UpdateError> {
+        let mut left = Self::sorted(changes)?;
+        let mut surplus = Vec::new();
+        loop {
+            let mut heights = Vec::with_capacity(left.len());
+            heights_of(&self.root, 0, 0, &left, &mut heights)?;
+            let deepest = heights.iter().enumerate().max_by_key(|(_, height)| **height);
+            match deepest {
+                Some((at, height)) if *height > STACK => surplus.push(left.remove(at).0),
+                _ => break,
+            }
+        }
+        surplus.sort_unstable();
+        Ok(surplus)
+    }
+}
+
+/// A side of a node with what happens in it.
+struct Side<'a> {
+    node: Node,
+    changes: &'a [Numbered],
+}
+
+impl Side<'_> {
+    /// Whether there are steps for it: a leaf that was alone has one, too, once it has others beside it.
+    fn has_steps(&self, was_lone: bool) -> bool {
+        !self.changes.is_empty() || (was_lone && !matches!(self.node, Node::Empty))
+    }
+}
+
+/// What is below a node in which something changes or which moves down, if it is not the step of one leaf.
+enum Below<'a> {
+    One(Step),
+    Sides([Side<'a>; 2], bool),
+}
+
+fn below<'a>(node: &Node, depth: usize, changes: &'a [Numbered]) -> Result<Below<'a>, UpdateError> {
+    #[allow(clippy::cast_possible_truncation, reason = "at most 128")]
+    let at = depth as u8;
+    let sides = match (node, changes) {
+        (Node::Leaf(lone), []) => {
+            return Ok(Below::One(Step::Touch { leaf: lone.leaf, depth: at }));
+        }
+        (Node::Empty, [(_, Change { index, commitment })]) => {
+            let (index, commitment) = (*index, *commitment);
+            return Ok(Below::One(Step::Insert { index, depth: at, commitment }));
+        }
+        (Node::Leaf(lone), [(_, Change { index, commitment })]) if lone.leaf.index == *index => {
+            let (leaf, commitment) = (lone.leaf, *commitment);
+            return Ok(Below::One(Step::Update { leaf, depth: at, commitment }));
+        }
+        (Node::Empty, _) => [Node::Empty, Node::Empty],
+        (Node::Leaf(lone), _) => {
+            let mut sides = [Node::Empty, Node::Empty];
+            sides[usize::from(lone.leaf.index.bit(depth))] = node.clone();
+            sides
+        }
+        (Node::Inner(inner), _) => inner.sides.clone(),
+        (Node::Away(_), [(_, change), ..]) => {
+            return Err(Away(Place::of(&change.index, depth)).into());
+        }
+        // Nothing changes below.
+        (Node::Away(_), []) => return Err(UpdateError::NoSteps),
+    };
+    let middle = changes.partition_point(|(_, change)| !change.index.bit(depth));
+    let (left, right) = changes.split_at(middle);
+    let [a, b] = sides;
+    let sides = [Side { node: a, changes: left }, Side { node: b, changes: right }];
+    Ok(Below::Sides(sides, matches!(node, Node::Leaf(_))))
+}
+
+/// The steps after which a subtree is at the top of the stack.
+fn push_steps(
+    node: &Node,
+    depth: usize,
+    changes: &[Numbered],
+    out: &mut Vec<Step>,
+) -> Result<(), UpdateError> {
+    let (sides, was_lone) = match below(node, depth, changes)? {
+        Below::One(step) => {
+            out.push(step);
+            return Ok(());
+        }
+        Below::Sides(sides, was_lone) => (sides, was_lone),
+    };
+    let has_steps = [0, 1].map(|side: usize| sides[side].has_steps(was_lone));
+    for (side, _) in sides.iter().zip(has_steps).filter(|(_, has_steps)| *has_steps) {
+        push_steps(&side.node, depth + 1, side.changes, out)?;
+    }
+    out.push(match has_steps {
+        [true, true] => Step::Merge,
+        // A subtree without leaves has the same digest everywhere.
+        [left, _] => Step::Up { sibling: sides[usize::from(left)].node.given().unwrap_or(EMPTY) },
+    });
+    Ok(())
+}
+
+/// For each change, how many subtrees are on the stack when it is pushed, or the leaf that it moves.
+fn heights_of(
+    node: &Node,
+    depth: usize,
+    waiting: usize,
+    changes: &[Numbered],
+    out: &mut Vec<usize>,
+) -> Result<(), UpdateError> {
+    match below(node, depth, changes)? {
+        Below::One(Step::Touch { .. }) => {
+            // It is pushed because of the changes beside it; those before it have as many waiting.
+            if let Some(last) = out.last_mut() {
+                *last = (*last).max(waiting + 1);
+            }
+        }
+        Below::One(_) => out.push(waiting + 1),
+        Below::Sides([left, right], was_lone) => {
+            let has_left = left.has_steps(was_lone);
+            if has_left {
+                heights_of(&left.node, depth + 1, waiting, left.changes, out)?;
+            }
+            if right.has_steps(was_lone) {
+                let waiting = waiting + usize::from(has_left);
+                heights_of(&right.node, depth + 1, waiting, right.changes, out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+mod tag {
+    pub(super) const INSERT: u8 = 0;
+    pub(super) const UPDATE: u8 = 1;
+    pub(super) const TOUCH: u8 = 2;
+    pub(super) const UP: u8 = 3;
+    /// Beside a subtree without leaves.
+    pub(super) const UP_ALONE: u8 = 4;
+    pub(super) const MERGE: u8 = 5;
+    pub(super) const END: u8 = 6;
+}
+
+impl Step {
+    /// Appends the bytes: the kind, then for a push the depth, the index or the leaf, and the commitment; the digest beside
+    /// a step up, unless it is that of nothing.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Insert { index, depth, commitment } => {
+                out.extend([tag::INSERT, *depth]);
+                out.extend(index.0);
+                out.extend(commitment.0);
+            }
+            Self::Update { leaf, depth, commitment } => {
+                out.extend([tag::UPDATE, *depth]);
+                leaf.write(out);
+                out.extend(commitment.0);
+            }
+            Self::Touch { leaf, depth } => {
+                out.extend([tag::TOUCH, *depth]);
+                leaf.write(out);
+            }
+            Self::Up { sibling } if *sibling == EMPTY => out.push(tag::UP_ALONE),
+            Self::Up { sibling } => {
+                out.push(tag::UP);
+                out.extend(sibling);
+            }
+            Self::Merge => out.push(tag::MERGE),
+            Self::End => out.push(tag::END),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let depth = |reader: &mut Reader<'_>| match reader.byte("step")? {
+            depth if usize::from(depth) <= DEPTH => Ok(depth),
+            depth => Err(DecodeError::Field(format!("step is at depth {depth}, at most {DEPTH}"))),
+        };
+        let commitment = |reader: &mut Reader<'_>| reader.array("step").map(Commitment);
+        Ok(match reader.byte("step")? {
+            tag::INSERT => {
+                let (depth, index) = (depth(reader)?, Index(reader.array("step")?));
+                Self::Insert { index, depth, commitment: commitment(reader)? }
+            }
+            tag::UPDATE => {
+                let (depth, leaf) = (depth(reader)?, Leaf::read(reader)?);
+                Self::Update { leaf, depth, commitment: commitment(reader)? }
+            }
+            tag::TOUCH => Self::Touch { depth: depth(reader)?, leaf: Leaf::read(reader)? },
+            tag::UP => match reader.array("step")? {
+                EMPTY => {
+                    return Err(DecodeError::Field("step spells out an empty subtree".into()));
+                }
+                sibling => Self::Up { sibling },
+            },
+            tag::UP_ALONE => Self::Up { sibling: EMPTY },
+            tag::MERGE => Self::Merge,
+            tag::END => Self::End,
+            other => return Err(DecodeError::Field(format!("step is of kind {other}: 0 to 6"))),
+        })
+    }
+}
+
+impl Witness {
+    /// The bytes: `HKEW`, version, profile, epoch, root, chain, number of steps (8 bytes), steps. Numbers are big-endian.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::from(MAGIC);
+        out.extend([VERSION, self.profile.number()]);
+        out.extend(self.epoch.to_be_bytes());
+        out.extend(self.root);
+        out.extend(self.chain);
+        out.extend((self.steps.len() as u64).to_be_bytes());
+        self.steps.iter().for_each(|step| step.write(&mut out));
+        out
+    }
+
+    /// Reads a witness. That its steps lead from one root to another is checked by whoever carries them out.
+    ///
+    /// # Errors
+    /// If the bytes are not what [`encode`](Self::encode) writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader(bytes);
+        if reader.array("first bytes")? != MAGIC {
+            return Err(DecodeError::Field("first bytes are not those of a witness".into()));
+        }
+        reader.version(VERSION)?;
+        let profile = reader.byte("profile")?;
+        let profile =
+            Profile::ALL.into_iter().find(|known| known.number() == profile).ok_or_else(|| {
+                DecodeError::Field(format!("profile is number {profile}, which is none"))
+            })?;
+        let epoch = reader.u32("epoch")?;
+        let (root, chain) = (reader.array("root")?, reader.array("chain")?);
+        let count = reader.u64("number of steps")?;
+        // A step has at least one byte.
+        let count = usize::try_from(count).ok().filter(|count| *count <= reader.0.len());
+        let count = count.ok_or(DecodeError::Short("steps"))?;
+        let steps = (0..count).map(|_| Step::read(&mut reader)).collect::<Result<_, _>>()?;
+        reader.end()?;
+        Ok(Self { profile, epoch, root, chain, steps })
+    }
+}
