@@ -59,6 +59,11 @@ impl Profile {
         }
     }
 
+    /// The profile with a number.
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.number() == number)
+    }
+
     /// Whether a subtree of one leaf is that leaf.
     pub(crate) fn collapses(self) -> bool {
         self != Self::Full

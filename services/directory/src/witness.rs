@@ -233,9 +233,40 @@ mod tag {
 }
 
 impl Step {
+    /// The bytes of steps.
+    pub(crate) fn encode_all(steps: &[Self]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32 * steps.len());
+        steps.iter().for_each(|step| step.write(&mut out));
+        out
+    }
+
+    /// Reads steps up to the end.
+    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
+        let mut reader = Reader(bytes);
+        let mut steps = Vec::new();
+        while !reader.0.is_empty() {
+            steps.push(Self::read(&mut reader)?);
+        }
+        Ok(steps)
+    }
+
+    /// How many subtrees there are at a time while these steps are carried out, at most.
+    pub(crate) fn height(steps: &[Self]) -> usize {
+        let (mut height, mut highest) = (0usize, 0);
+        for step in steps {
+            match step {
+                Self::Insert { .. } | Self::Update { .. } | Self::Touch { .. } => height += 1,
+                Self::Merge | Self::End => height = height.saturating_sub(1),
+                Self::Up { .. } => {}
+            }
+            highest = highest.max(height);
+        }
+        highest
+    }
+
     /// Appends the bytes: the kind, then for a push the depth, the index or the leaf, and the commitment; the digest beside
     /// a step up, unless it is that of nothing.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Insert { index, depth, commitment } => {
                 out.extend([tag::INSERT, *depth]);
@@ -300,7 +331,7 @@ impl Witness {
         out.extend(self.root);
         out.extend(self.chain);
         out.extend((self.steps.len() as u64).to_be_bytes());
-        self.steps.iter().for_each(|step| step.write(&mut out));
+        out.extend(Step::encode_all(&self.steps));
         out
     }
 
@@ -314,19 +345,19 @@ impl Witness {
             return Err(DecodeError::Field("first bytes are not those of a witness".into()));
         }
         reader.version(VERSION)?;
-        let profile = reader.byte("profile")?;
-        let profile =
-            Profile::ALL.into_iter().find(|known| known.number() == profile).ok_or_else(|| {
-                DecodeError::Field(format!("profile is number {profile}, which is none"))
-            })?;
+        let number = reader.byte("profile")?;
+        let unknown = || DecodeError::Field(format!("profile is number {number}, which is none"));
+        let profile = Profile::of_number(number).ok_or_else(unknown)?;
         let epoch = reader.u32("epoch")?;
         let (root, chain) = (reader.array("root")?, reader.array("chain")?);
         let count = reader.u64("number of steps")?;
-        // A step has at least one byte.
-        let count = usize::try_from(count).ok().filter(|count| *count <= reader.0.len());
-        let count = count.ok_or(DecodeError::Short("steps"))?;
-        let steps = (0..count).map(|_| Step::read(&mut reader)).collect::<Result<_, _>>()?;
-        reader.end()?;
-        Ok(Self { profile, epoch, root, chain, steps })
+        let steps = Step::decode_all(reader.0)?;
+        match steps.len() as u64 == count {
+            true => Ok(Self { profile, epoch, root, chain, steps }),
+            false => Err(DecodeError::Field(format!(
+                "number of steps is {count}, but there are {}",
+                steps.len()
+            ))),
+        }
     }
 }

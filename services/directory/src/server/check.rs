@@ -6,7 +6,7 @@ use super::error::Error;
 use super::rows::{self, Format, LAST, LogPlace, Value, Written};
 use super::store::{Store, StoreError, Table};
 use super::update::Outcome;
-use super::view::{View, changes};
+use super::view::{View, changes, witness};
 
 use crate::hash::Digest;
 use crate::history::Entry;
@@ -15,7 +15,7 @@ use crate::leaf::Leaf;
 use crate::log::{self, Frontier};
 use crate::place::Place;
 use crate::record::{Checked, Parameters, Record, SignedRecord};
-use crate::tree::Tree;
+use crate::tree::{Change, Tree};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
@@ -93,11 +93,25 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
     for epoch in format.pruned..=last.epoch {
         let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
         let tree = Tree::away(parameters.profile, epoch, record.leaves, record.root);
-        let mut indices: Vec<Index> =
-            changes(store, epoch)?.iter().map(|leaf| leaf.index).collect();
+        let changes = changes(store, epoch)?;
+        let mut indices: Vec<Index> = changes.iter().map(|leaf| leaf.index).collect();
         indices.push(Index([0; 16]));
         indices.sort_unstable();
         load(store, &tree, &indices, view.levels)?;
+        if epoch > format.pruned
+            && let Some(found) = witness(store, epoch)?
+        {
+            let key = (epoch - 1).to_be_bytes();
+            let record: Record = rows::get(store, Table::Epoch, &key)?;
+            let before = Tree::away(parameters.profile, epoch - 1, record.leaves, record.root);
+            let before = load(store, &before, &indices, view.levels)?;
+            let change = |leaf: &Leaf| Change { index: leaf.index, commitment: leaf.commitment };
+            let changes: Vec<Change> = changes.iter().map(change).collect();
+            if before.steps(&changes)? != found {
+                let why = "it is not that of what the epoch has changed";
+                return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
+            }
+        }
     }
 
     // The last tree has these leaves, and no others.
@@ -210,6 +224,10 @@ fn check_rows(
         let written: Written = rows::get(store, Table::Commit, &key)?;
         let (epoch, is_pruned) = (written.epoch, written.epoch < format.pruned);
         check_outcomes(store, &key, &written)?;
+        if witness(store, epoch)?.is_some() != written.has_witness {
+            let why = "it is missing, or of no commit";
+            return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
+        }
         if !is_pruned {
             let record: Record = rows::get(store, Table::Epoch, &epoch.to_be_bytes())?;
             for place in &written.log {

@@ -4,16 +4,18 @@ use super::damaged::Damaged;
 use super::error::Error;
 use super::rows::{self, LogPlace, Value, Written};
 use super::store::{Rows, Store, Table};
-use super::update::{Accepted, Outcome};
+use super::update::{Accepted, Outcome, Refusal};
 use crate::hash::Digest;
 use crate::history::Entry;
 use crate::key::{Commitment, Index};
+use crate::leaf::Leaf;
 use crate::log::{self, Complete, Frontier};
 use crate::place::Place;
 use crate::record::{Record, SignedRecord};
 use crate::tree::{Change, Tree, UpdateError};
+use crate::witness::{STACK, Step};
 use ed25519_dalek::SigningKey;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// The number of levels of a tile of the log.
 const LOG_LEVELS: u32 = 8;
@@ -21,10 +23,7 @@ const LOG_LEVELS: u32 = 8;
 /// What the next commit is computed from. It is never read back from rows that may not be on the disk yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Compute {
-    /// The number of levels of a tile of the tree.
-    levels: usize,
-    /// Down to which depth the tree stays in memory.
-    resident: usize,
+    tiling: Tiling,
     tree: Tree,
     log: LogTiles,
     record: Record,
@@ -32,6 +31,33 @@ pub(crate) struct Compute {
     /// The number of the next commit.
     next: u64,
     memory: Memory,
+}
+
+/// What is written of a tree, and what of it stays in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiling {
+    /// The number of levels of a tile of the tree.
+    pub(crate) levels: usize,
+    /// Down to which depth the tree stays in memory.
+    pub(crate) resident: usize,
+    /// Whether what provers need is written, too.
+    pub(crate) has_witness: bool,
+}
+
+/// A leaf that an update writes, and the commitment that it continues.
+struct New {
+    leaf: Leaf,
+    before: Commitment,
+}
+
+fn changes_of(judged: &[(Result<New, Refusal>, Accepted)]) -> Vec<Change> {
+    let leaves = judged.iter().filter_map(|(judged, _)| judged.as_ref().ok());
+    leaves
+        .map(|New { leaf: Leaf { index, commitment, .. }, .. }| Change {
+            index: *index,
+            commitment: *commitment,
+        })
+        .collect()
 }
 
 /// A commit that is computed and not written.
@@ -53,69 +79,83 @@ impl Compute {
     /// Begins after a commit, with a record and its tree. The rows of all commits up to there are on the disk.
     pub(crate) fn new(
         store: &dyn Store,
-        (levels, resident): (usize, usize),
+        tiling: Tiling,
         (record, tree): (Record, Tree),
         commit: u64,
         key: &SigningKey,
     ) -> Result<Self, Error> {
         let log = LogTiles::read(store, &record)?;
+        let Tiling { levels, resident, .. } = tiling;
         let resident = resident.next_multiple_of(levels).max(levels);
+        let tiling = Tiling { resident, ..tiling };
         let memory = Memory::default();
         let (key, next) = (key.clone(), commit + 1);
-        Ok(Self { levels, resident, tree, log, record, key, next, memory })
+        Ok(Self { tiling, tree, log, record, key, next, memory })
     }
 
-    /// The next commit: updates of different labels. `confirmed` is the last one that is on the disk.
+    /// The next commit: updates of different labels. `confirmed` is the last one that is on the disk. Also returns, in their
+    /// order, updates that must wait for a later commit.
     pub(crate) fn next(
         &mut self,
         store: &dyn Store,
         updates: Vec<Accepted>,
         confirmed: u64,
         now: u64,
-    ) -> Result<Computed, Error> {
+    ) -> Result<(Computed, Vec<Accepted>), Error> {
         let mut indices: Vec<Index> = updates.iter().map(|update| update.index).collect();
         indices.sort_unstable();
         self.forget(confirmed);
-        self.tree = load(store, &self.tree, &indices, self.levels)?;
-        self.memory.has(self.next, &indices, self.resident);
+        self.tree = load(store, &self.tree, &indices, self.tiling.levels)?;
+        self.memory.has(self.next, &indices, self.tiling.resident);
 
-        let mut outcomes = Vec::with_capacity(updates.len());
-        let (mut changes, mut values, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-        let epoch = self.tree.epoch();
-        for update in &updates {
-            let leaf = self.tree.leaf(&update.index).map_err(UpdateError::from)?;
-            let version = leaf.map(|leaf| leaf.version);
-            if let Err(refusal) = update.check(version) {
-                outcomes.push(Outcome::Refused(refusal));
-                continue;
+        let mut judged = Vec::with_capacity(updates.len());
+        for update in updates {
+            judged.push((self.judge(&update)?, update));
+        }
+        let mut changes = changes_of(&judged);
+        let (mut steps, mut deferred) = (None, Vec::new());
+        if self.tiling.has_witness && self.tree.profile().collapses() && !changes.is_empty() {
+            let mut made = self.tree.steps(&changes)?;
+            if Step::height(&made) > STACK {
+                deferred = self.defer(&mut judged, &changes)?;
+                changes = changes_of(&judged);
+                made = self.tree.steps(&changes)?;
             }
-            let version = version.map_or(0, |version| version + 1);
-            let before = leaf.map_or(Commitment::NONE, |leaf| leaf.commitment);
-            let commitment = before.then(&update.digest);
-            let leaf = crate::Leaf { index: update.index, version, epoch, commitment };
-            changes.push(Change { index: update.index, commitment });
-            entries.push(leaf.encode());
-            values.push((update, version, before));
-            outcomes.push(Outcome::Committed { epoch: epoch + 1, version });
+            steps = Some(made);
         }
 
-        let numbers: Vec<u64> = updates.iter().map(|update| update.number).collect();
-        let mut written = Written { numbers: numbers.clone(), ..Written::default() };
+        let epoch = self.tree.epoch();
+        let (mut values, mut entries) = (Vec::new(), Vec::new());
         let mut rows = Rows::default();
-        for (number, outcome) in numbers.iter().zip(outcomes) {
-            rows.put(Table::Outcome, number.to_be_bytes(), outcome.encode());
+        for (judged, update) in &judged {
+            let outcome = match judged {
+                Err(refusal) => Outcome::Refused(*refusal),
+                Ok(New { leaf, before }) => {
+                    entries.push(leaf.encode());
+                    values.push((update, leaf.version, *before));
+                    Outcome::Committed { epoch: epoch + 1, version: leaf.version }
+                }
+            };
+            rows.put(Table::Outcome, update.number.to_be_bytes(), outcome.encode());
         }
+        let numbers: Vec<u64> = judged.iter().map(|(_, update)| update.number).collect();
+        let mut written = Written { numbers: numbers.clone(), ..Written::default() };
         let before = self.record.chain;
         let mut closed = None;
         if !changes.is_empty() {
             self.tree = self.tree.update(&changes)?;
             let mut changed: Vec<Index> = changes.iter().map(|change| change.index).collect();
             changed.sort_unstable();
+            if let Some(steps) = steps {
+                let key = (epoch + 1).to_be_bytes();
+                rows.put(Table::Witness, key, Step::encode_all(&steps));
+                written.has_witness = true;
+            }
             let log = self.log.append(&entries);
             self.record = self.record.next(&self.tree, &self.log.frontier, now);
             let epoch = self.record.epoch;
             written.epoch = epoch;
-            for (place, tile) in self.tree.tiles(&changed, self.levels) {
+            for (place, tile) in self.tree.tiles(&changed, self.tiling.levels) {
                 rows.put(Table::Node, rows::at_epoch(&place.encode(), epoch), tile);
                 written.places.push(place);
             }
@@ -140,7 +180,36 @@ impl Compute {
         rows.put(Table::Commit, self.next.to_be_bytes(), written.encode());
         let number = self.next;
         self.next += 1;
-        Ok(Computed { number, epoch: closed, before, rows, numbers })
+        let computed = Computed { number, epoch: closed, before, rows, numbers };
+        Ok((computed, deferred))
+    }
+
+    /// What an update does to the tree, if its sender expected what is there.
+    fn judge(&self, update: &Accepted) -> Result<Result<New, Refusal>, Error> {
+        let leaf = self.tree.leaf(&update.index).map_err(UpdateError::from)?;
+        let version = leaf.map(|leaf| leaf.version);
+        if let Err(refusal) = update.check(version) {
+            return Ok(Err(refusal));
+        }
+        let version = version.map_or(0, |version| version + 1);
+        let before = leaf.map_or(Commitment::NONE, |leaf| leaf.commitment);
+        let commitment = before.then(&update.digest);
+        let leaf = Leaf { index: update.index, version, epoch: self.tree.epoch(), commitment };
+        Ok(Ok(New { leaf, before }))
+    }
+
+    /// Takes out the updates that the prover of the epoch has no room for; they stay accepted.
+    fn defer(
+        &self,
+        judged: &mut Vec<(Result<New, Refusal>, Accepted)>,
+        changes: &[Change],
+    ) -> Result<Vec<Accepted>, Error> {
+        let surplus: BTreeSet<Index> =
+            self.tree.surplus(changes)?.into_iter().map(|number| changes[number].index).collect();
+        let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
+            judged.is_ok() && surplus.contains(&update.index)
+        };
+        Ok(judged.extract_if(.., is_surplus).map(|(_, update)| update).collect())
     }
 
     /// The tree, as far as it is in memory.
@@ -152,7 +221,7 @@ impl Compute {
     /// Forgets what is deep in the tree, on the disk, and of no commit that is not.
     fn forget(&mut self, confirmed: u64) {
         let indices = self.memory.forgotten(confirmed);
-        self.tree = self.tree.forget(&indices, self.resident);
+        self.tree = self.tree.forget(&indices, self.tiling.resident);
     }
 }
 
@@ -267,7 +336,7 @@ impl LogTiles {
     }
 
     /// Appends entries, and returns the tiles that have changed.
-    fn append(&mut self, entries: &[[u8; crate::Leaf::LENGTH]]) -> Vec<(LogPlace, Vec<u8>)> {
+    fn append(&mut self, entries: &[[u8; Leaf::LENGTH]]) -> Vec<(LogPlace, Vec<u8>)> {
         let digests: Vec<Digest> = entries.iter().map(|bytes| log::entry(bytes)).collect();
         let mut out = Vec::new();
         let mut changed = Vec::new();

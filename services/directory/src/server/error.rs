@@ -77,6 +77,11 @@ pub enum Error {
         /// The last one.
         last: u32,
     },
+    /// An epoch that cannot be proven.
+    #[error(
+        "nothing was kept for the prover of epoch {0}: the server ran without witnesses, or each leaf has the same depth"
+    )]
+    NoWitness(u32),
     /// An epoch whose tree is no longer complete.
     #[error("epoch {epoch} is pruned; the first one with a tree is {first}")]
     Pruned {

@@ -14,7 +14,14 @@ pub(crate) struct Directory {
     pub(crate) key: SigningKey,
     pub(crate) opener: Box<Opener>,
     /// Held while the directory is open.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Directory {
+    /// Closing the file would not be enough while a process that was just forked has it open, too.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
 }
 
 impl std::fmt::Debug for Directory {
@@ -47,7 +54,7 @@ impl Directory {
             }
         }
         let (folder, parameters, key) = (folder.to_path_buf(), *parameters, key.clone());
-        Ok(Self { folder, parameters, key, opener, _lock: lock })
+        Ok(Self { folder, parameters, key, opener, lock })
     }
 
     pub(crate) fn head_path(&self) -> PathBuf {

@@ -63,6 +63,9 @@ pub struct Options {
     pub cache: u64,
     /// The number of threads of the first stage; 0 for one a core.
     pub threads: usize,
+    /// Whether what the provers of epochs need is kept, about 300 bytes an update. Without it, no epoch that is closed
+    /// meanwhile can be proven.
+    pub has_witness: bool,
 }
 
 impl Default for Options {
@@ -76,6 +79,7 @@ impl Default for Options {
             resident: 16,
             cache: 256 << 20,
             threads: 0,
+            has_witness: true,
         }
     }
 }

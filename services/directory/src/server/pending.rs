@@ -19,6 +19,14 @@ impl Pending {
         self.queue.push_back((update, Instant::now()));
     }
 
+    /// Puts updates that were taken back to the front.
+    pub(crate) fn put_back(&mut self, updates: Vec<Accepted>) {
+        for update in updates.into_iter().rev() {
+            *self.labels.entry(update.index).or_default() += 1;
+            self.queue.push_front((update, Instant::now()));
+        }
+    }
+
     /// How many could be in one commit.
     pub(crate) fn labels(&self) -> usize {
         self.labels.len()

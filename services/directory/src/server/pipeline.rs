@@ -1,6 +1,6 @@
 //! The threads of a server: intake, the two stages of a commit, and what opens the database again after a failure.
 
-use super::compute::{Compute, Computed};
+use super::compute::{Compute, Computed, Tiling};
 use super::error::Error;
 use super::folder::Directory;
 use super::head::{HeadFile, Keep as _};
@@ -55,9 +55,10 @@ impl Session {
         let found = recover(&*store, head, &directory.parameters)?;
         let Recovered { format, signed, record, tree, pending: updates, next } = found;
         let levels = usize::from(format.levels);
-        let tiles = (levels, options.resident.min(64));
+        let resident = options.resident.min(64);
+        let tiling = Tiling { levels, resident, has_witness: options.has_witness };
         let pair = (record, tree.clone());
-        let compute = Compute::new(&*store, tiles, pair, head.commit, &directory.key)?;
+        let compute = Compute::new(&*store, tiling, pair, head.commit, &directory.key)?;
         let sequencer = Sequencer::new(head, &record, Box::new(file));
         let open = updates.iter().map(|update| update.number).collect();
         let mut recovered = Pending::default();
@@ -221,10 +222,14 @@ fn stage(
         let since = Instant::now();
         fail_point("before-compute");
         let count = updates.len();
-        let computed = shared
+        let (computed, deferred) = shared
             .pool
             .install(|| compute.next(&**writer.store, updates, confirmed, unix_time()))?;
         fail_point("after-compute");
+        let count = count - deferred.len();
+        if !deferred.is_empty() {
+            shared.lock().pending.put_back(deferred);
+        }
         let now = cpu_time();
         let (took, used) = (since.elapsed(), now.saturating_sub(cpu));
         cpu = now;

@@ -60,8 +60,7 @@ pub(crate) fn first_rows(parameters: &Parameters, levels: u8, now: u64, key: &Si
 
 fn format(parameters: &Parameters, levels: u8, (pruned, next): (u32, u64)) -> Format {
     let Parameters { profile, server, proofs } = *parameters;
-    let at = Profile::ALL.iter().position(|other| *other == profile);
-    let profile = u8::try_from(at.unwrap_or_default()).unwrap_or_default();
+    let profile = profile.number();
     let (parameters, server) = (parameters.digest(), server.to_bytes());
     Format { parameters, profile, server, proofs, levels, pruned, next }
 }
@@ -116,8 +115,8 @@ fn check_format(found: &Format, parameters: &Parameters) -> Result<(), Error> {
         let why = "its parameters have another digest than it says";
         return Err(Damaged::new(Table::Format, &rows::FORMAT, why).into());
     }
-    let profile = Profile::ALL.get(usize::from(found.profile));
-    let what = if profile != Some(&parameters.profile) {
+    let profile = Profile::of_number(found.profile);
+    let what = if profile != Some(parameters.profile) {
         let found = profile.map_or("an unknown one", |profile| profile.name());
         format!("profile {found}, expected {}", parameters.profile.name())
     } else if found.server != expected.server {
@@ -161,6 +160,7 @@ fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
         }
         if epoch != 0 {
             rows.remove(Table::Changes, epoch.to_be_bytes());
+            rows.remove(Table::Witness, epoch.to_be_bytes());
             rows.remove(Table::Epoch, epoch.to_be_bytes());
             rows.remove(Table::Signature, epoch.to_be_bytes());
         }

@@ -9,6 +9,7 @@
 //! | epoch | epoch | [`Record`](crate::Record) |
 //! | signature | epoch | 64 bytes |
 //! | changes | epoch | leaves |
+//! | witness | epoch | [steps](crate::Step) of the epoch's prover |
 //! | commit | commit | [`Written`] |
 //! | intake | number | [`Accepted`] |
 //! | outcome | number | [`Outcome`] |
@@ -218,6 +219,8 @@ pub(crate) struct Written {
     pub(crate) values: Vec<[u8; 20]>,
     /// The updates that have an outcome.
     pub(crate) numbers: Vec<u64>,
+    /// Whether there is a witness of the epoch.
+    pub(crate) has_witness: bool,
 }
 
 impl Written {
@@ -231,6 +234,7 @@ impl Written {
         out.extend(self.values.iter().flatten());
         count(&mut out, self.numbers.len());
         out.extend(self.numbers.iter().flat_map(|number| number.to_be_bytes()));
+        out.push(u8::from(self.has_witness));
         out
     }
 }
@@ -244,7 +248,11 @@ impl Decode for Written {
         })?;
         let values = list(reader, |reader| reader.array("value"))?;
         let numbers = list(reader, |reader| reader.u64("number"))?;
-        Ok(Self { epoch, places, log, values, numbers })
+        let has_witness = match reader.byte("witness")? {
+            flag @ (0 | 1) => flag == 1,
+            flag => return Err(DecodeError::Field(format!("witness has flag {flag}: 0 or 1"))),
+        };
+        Ok(Self { epoch, places, log, values, numbers, has_witness })
     }
 }
 

@@ -16,12 +16,13 @@ use super::stats::Stats;
 use super::store::{Opened, Opener, Rows, Store as _, StoreError, Table};
 use super::time::unix_time;
 use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
-use super::view::{View, changes};
+use super::view::{View, changes, witness};
 use crate::history::Entry;
 use crate::key::Index;
 use crate::leaf::Leaf;
 use crate::record::{Parameters, Record, SignedRecord};
 use crate::tree::Tree;
+use crate::witness::Witness;
 use ed25519_dalek::SigningKey;
 use std::fs::File;
 use std::path::Path;
@@ -313,6 +314,24 @@ impl Server {
             return Err(Error::NoEpoch { epoch, last: view.record.epoch });
         }
         changes(&*view.store, epoch)
+    }
+
+    /// What the prover of the epochs after `from`, up to `to`, needs.
+    ///
+    /// # Errors
+    /// If there are no such epochs yet, nothing was kept for their provers, or the profile is `full`.
+    pub fn witness(&self, from: u32, to: u32) -> Result<Witness, Error> {
+        let view = self.view()?;
+        let record = *self.signed_record(&view, from)?.record();
+        self.signed_record(&view, to)?;
+        let mut steps = Vec::new();
+        for epoch in from.saturating_add(1)..=to {
+            let found = witness(&*view.store, epoch)?;
+            steps.extend(found.ok_or(Error::NoWitness(epoch))?);
+        }
+        let profile = view.tree.profile();
+        let Record { epoch, root, chain, .. } = record;
+        Ok(Witness { profile, epoch, root, chain, steps })
     }
 
     /// Erases a value: its digest is left, which the label's commitment needs. The row with which it was accepted goes with

@@ -24,6 +24,8 @@ pub enum Table {
     Signature,
     /// The leaves that an epoch has written, by epoch, in the order of the log.
     Changes,
+    /// What the prover of an epoch needs, by epoch.
+    Witness,
     /// What a commit has written, by its number.
     Commit,
     /// Accepted updates that no signed epoch has, by their numbers; and those of the last epochs.
@@ -36,7 +38,7 @@ pub enum Table {
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Format,
         Self::Node,
         Self::Log,
@@ -44,6 +46,7 @@ impl Table {
         Self::Epoch,
         Self::Signature,
         Self::Changes,
+        Self::Witness,
         Self::Commit,
         Self::Intake,
         Self::Outcome,
@@ -60,6 +63,7 @@ impl Table {
             Self::Epoch => "epoch",
             Self::Signature => "signature",
             Self::Changes => "changes",
+            Self::Witness => "witness",
             Self::Commit => "commit",
             Self::Intake => "intake",
             Self::Outcome => "outcome",

@@ -14,6 +14,7 @@ use crate::path::Path;
 use crate::read::Reader;
 use crate::record::{Record, SignedRecord};
 use crate::tree::{Tree, UpdateError};
+use crate::witness::Step;
 use std::sync::Arc;
 
 /// A directory as it was after an epoch. It keeps answering while later epochs are closed: until the server stops, or the
@@ -218,4 +219,12 @@ pub(crate) fn changes(store: &dyn Store, epoch: u32) -> Result<Vec<Leaf>, Error>
         leaves.push(Leaf::read(&mut reader).map_err(|error| damaged(error.to_string()))?);
     }
     Ok(leaves)
+}
+
+/// What the prover of an epoch needs, if it was kept.
+pub(crate) fn witness(store: &dyn Store, epoch: u32) -> Result<Option<Vec<Step>>, Error> {
+    let key = epoch.to_be_bytes();
+    let Some(bytes) = store.get(Table::Witness, &key)? else { return Ok(None) };
+    let steps = Step::decode_all(&bytes);
+    Ok(Some(steps.map_err(|error| Damaged::new(Table::Witness, &key, error.to_string()))?))
 }

@@ -272,6 +272,99 @@ fn stopping_twice() {
     assert_eq!(server.check().unwrap().entries, 120);
 }
 
+/// The witness of epochs is that of what they have changed, from the root before them.
+#[test]
+fn provers_get_what_they_need() {
+    for profile in [Profile::Compress, Profile::Full] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), profile);
+        let server = open(folder.path(), profile, options(Mode::Pipelined));
+        for epoch in 0..6u32 {
+            let labels: Vec<String> = (0..4).map(|at| format!("{}", epoch * (at + 1))).collect();
+            let distinct: std::collections::BTreeSet<&str> =
+                labels.iter().map(String::as_str).collect();
+            let updates: Vec<(&str, &str)> =
+                distinct.into_iter().map(|label| (label, "v")).collect();
+            update(&server, &updates);
+        }
+        let last = server.view().unwrap().record().epoch;
+        assert!(last >= 6);
+        if profile == Profile::Full {
+            assert!(matches!(server.witness(0, last), Err(Error::NoWitness(1))));
+            continue;
+        }
+        let mut tree = crate::Tree::new(profile);
+        let mut steps = Vec::new();
+        for epoch in 1..=last {
+            let leaves = server.changes(epoch).unwrap();
+            let change = |leaf: &crate::Leaf| crate::Change {
+                index: leaf.index,
+                commitment: leaf.commitment,
+            };
+            let changes: Vec<crate::Change> = leaves.iter().map(change).collect();
+            steps.extend(tree.steps(&changes).unwrap());
+            tree = tree.update(&changes).unwrap();
+        }
+        let witness = server.witness(0, last).unwrap();
+        let first = *server.record(0).unwrap().record();
+        assert_eq!((witness.root, witness.chain, witness.epoch), (first.root, first.chain, 0));
+        assert_eq!(witness.steps, steps);
+        assert_eq!(server.witness(last, last).unwrap().steps, []);
+        assert!(matches!(server.witness(0, last + 1), Err(Error::NoEpoch { .. })));
+        server.check().unwrap();
+    }
+}
+
+/// Updates for which the prover of an epoch has no room wait for the next one, before later ones of the same label.
+#[test]
+fn what_the_prover_has_no_room_for_waits() {
+    use crate::server::Opened;
+    use crate::server::compute::Compute;
+    use crate::server::pending::Pending;
+    use crate::server::recover::first_rows;
+    use crate::server::rows;
+    use crate::server::update::{Accepted, Expected, Outcome};
+    use crate::{Index, Opening, Record, STACK, Tree};
+    let (parameters, disk) = (parameters(Profile::Compress), super::disk::Disk::default());
+    let store = disk.open(Opened::Again);
+    store.commit(first_rows(&parameters, 4, 0, &super::key())).unwrap();
+    let pair = (Record::first(&parameters, 0), Tree::new(Profile::Compress));
+    let mut compute = Compute::new(&*store, super::TILING, pair, 0, &super::key()).unwrap();
+    let mut pending = Pending::default();
+    // Nobody finds such labels by chance: each is beside all that are longer.
+    for number in 0..40u64 {
+        let opening = Opening { salt: [0; 32], value: Vec::new() };
+        let label = number.to_be_bytes().to_vec();
+        let mut update = Accepted::new(number, label, opening, Expected::Any).unwrap();
+        update.index = Index((!0u128 << (127 - number % 30) << 1).to_be_bytes());
+        pending.push(update);
+    }
+    let mut order = Vec::new();
+    for commit in 1..=3u32 {
+        let updates = pending.take(100);
+        let (computed, deferred) = compute.next(&*store, updates, 0, 0).unwrap();
+        assert_eq!(deferred.len(), [30 - STACK, 0, 0][commit as usize - 1]);
+        pending.put_back(deferred);
+        for number in &computed.numbers {
+            order.push((number % 30, *number));
+        }
+        store.commit(computed.rows).unwrap();
+        for number in computed.numbers {
+            let outcome: Outcome =
+                rows::get(&*store, super::Table::Outcome, &number.to_be_bytes()).unwrap();
+            let version = u32::from(number >= 30);
+            assert_eq!(outcome, Outcome::Committed { epoch: commit, version });
+        }
+        if pending.first().is_none() {
+            break;
+        }
+    }
+    assert_eq!(order.len(), 40);
+    let mut sorted = order.clone();
+    sorted.sort_by_key(|(label, _)| *label);
+    assert!(sorted.is_sorted(), "updates of a label keep their order");
+}
+
 /// What is deep in the tree is forgotten once it is on the disk, and not before.
 #[test]
 fn memory_is_bounded() {
@@ -284,7 +377,7 @@ fn memory_is_bounded() {
     let store = disk.open(Opened::Again);
     store.commit(first_rows(&parameters, 4, 0, &super::key())).unwrap();
     let pair = (Record::first(&parameters, 0), Tree::new(Profile::Compress));
-    let mut compute = Compute::new(&*store, (4, 4), pair, 0, &super::key()).unwrap();
+    let mut compute = Compute::new(&*store, super::TILING, pair, 0, &super::key()).unwrap();
     let mut indices = Vec::new();
     let mut written = Vec::new();
     for commit in 0..12u64 {
@@ -297,7 +390,8 @@ fn memory_is_bounded() {
         indices.extend(updates.iter().map(|update| update.index));
         // Commits are written two behind.
         let confirmed = commit.saturating_sub(2);
-        let computed = compute.next(&*store, updates, confirmed, 0).unwrap();
+        let (computed, deferred) = compute.next(&*store, updates, confirmed, 0).unwrap();
+        assert!(deferred.is_empty());
         written.push(computed.rows);
         if commit >= 2 {
             store.commit(written.remove(0)).unwrap();

@@ -9,11 +9,15 @@ mod kills;
 mod modes;
 mod schedules;
 
-use super::{Error, Mode, Opener, Options, Outcome, Server, Status, Update, View};
+use super::compute::Tiling;
+use super::{Error, Mode, Opener, Options, Outcome, Server, Status, Table, Update, View};
 use crate::record::Parameters;
 use crate::{Index, Leaf, Profile};
 use ed25519_dalek::SigningKey;
 use std::path::Path;
+
+/// Small tiles, so that there are some of each kind.
+pub(crate) const TILING: Tiling = Tiling { levels: 4, resident: 4, has_witness: true };
 
 pub(crate) fn key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])

@@ -7,7 +7,7 @@
 //! is what it was. The same search finds what is wrong with five servers that have a defect.
 
 use super::disk::{self, Disk, Fault};
-use super::{key, parameters};
+use super::{TILING, key, parameters};
 use crate::server::compute::{Compute, Computed};
 use crate::server::error::Error;
 use crate::server::head::{Head, Keep};
@@ -189,7 +189,7 @@ impl World {
                 recover(store, head, &parameters)
             })?;
             let pair = (found.record, found.tree.clone());
-            let compute = Compute::new(store, (4, 4), pair, head.commit, &key())?;
+            let compute = Compute::new(store, TILING, pair, head.commit, &key())?;
             Ok::<_, Error>((found, compute))
         });
         let (found, compute) = match found {
@@ -273,7 +273,8 @@ impl World {
         let confirmed = process.sequencer.confirmed();
         let computed = self
             .with(Opened::Again, |_, store| process.compute.next(store, updates, confirmed, now));
-        let mut computed = computed.map_err(|error| error.to_string())?;
+        let (mut computed, deferred) = computed.map_err(|error| error.to_string())?;
+        assert!(deferred.is_empty());
         if self.defect == Defect::RemovesIntake {
             for number in computed.numbers.clone() {
                 computed.rows.remove(Table::Intake, number.to_be_bytes());
