@@ -1,10 +1,17 @@
 //! `hekaton` with the standard circuits.
 
 use hekaton_cli::Program;
+use hekaton_directory_circuit::{Epochs, FullEpoch};
 use hekaton_standard::{Chain, Merkle};
 use hekaton_vm::Ram;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    Program::new("hekaton").circuit::<Merkle>().circuit::<Chain>().circuit::<Ram>().run()
+    Program::new("hekaton")
+        .circuit::<Merkle>()
+        .circuit::<Chain>()
+        .circuit::<Ram>()
+        .circuit::<Epochs>()
+        .circuit::<FullEpoch>()
+        .run()
 }

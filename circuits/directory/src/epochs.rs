@@ -2,15 +2,15 @@
 
 use crate::machine::{Machine, StepError, StepValues};
 use crate::parts::{Edge, Steps};
-use crate::state::{State, digest, halves, list, number};
+use crate::state::{State, list};
+use crate::tip::Tip;
+use crate::witness_error::WitnessError;
 use hekaton_circuit::named::{
     Family, InputFile, NamedCircuit, Parameter, ParameterError, ParameterMap, create,
 };
 use hekaton_circuit::parts::{Slots, Wire, WiredCircuit, Wires};
 use hekaton_circuit::{CircuitError, Fr, LayoutError};
-use hekaton_directory::{
-    Change, Commitment, DecodeError, Digest, Index, Profile, STACK, Tree, Witness,
-};
+use hekaton_directory::{Change, Commitment, Index, Profile, STACK, Tree, Witness};
 use serde::{Deserialize, Serialize};
 
 /// The largest number of steps of a subcircuit.
@@ -42,17 +42,6 @@ pub struct EpochsParameters {
     pub subcircuits: usize,
 }
 
-/// What is public of an epoch: a proof has that of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tip {
-    /// The number of the epoch.
-    pub epoch: u32,
-    /// The root of its tree.
-    pub root: Digest,
-    /// The chain up to it.
-    pub chain: Digest,
-}
-
 /// Steps that a circuit can prove, with the states between its subcircuits.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -60,46 +49,6 @@ pub struct Run {
     steps: Vec<Vec<StepValues>>,
     /// The values of the states before the first one, between them, and after the last one.
     states: Vec<Vec<Fr>>,
-}
-
-/// Why a witness cannot be proven.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WitnessError {
-    /// It is none.
-    #[error("the witness is not readable: {0}")]
-    Decode(#[from] DecodeError),
-    /// It is of a tree with another hash function.
-    #[error(
-        "the witness is of a directory with profile '{found}', but the circuit is for '{expected}'"
-    )]
-    Profile {
-        /// The profile of the witness.
-        found: &'static str,
-        /// That of the circuit.
-        expected: &'static str,
-    },
-    /// It does not fit.
-    #[error(
-        "the witness has {steps} steps, but the circuit has room for {room}: use keys or parameters with more subcircuits"
-    )]
-    Room {
-        /// The number of steps.
-        steps: usize,
-        /// The number of steps of the circuit.
-        room: usize,
-    },
-    /// A step is not one of an honest prover.
-    #[error("step {number} of the witness cannot be proven: {why}")]
-    Step {
-        /// The step, from 0.
-        number: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// It ends in the middle of an epoch, or is empty.
-    #[error("the witness does not end with the end of an epoch")]
-    Unfinished,
 }
 
 impl Epochs {
@@ -144,30 +93,6 @@ impl Epochs {
             true => Ok(run),
             false => Err(WitnessError::Unfinished),
         }
-    }
-}
-
-impl Tip {
-    /// The public values of a proof from one epoch to another.
-    pub fn public_values(from: &Self, to: &Self) -> Vec<Fr> {
-        [from, to].into_iter().flat_map(Self::fields).collect()
-    }
-
-    fn fields(&self) -> [Fr; 5] {
-        let ([a, b], [c, d]) = (halves(&self.root), halves(&self.chain));
-        [a, b, c, d, self.epoch.into()].map(Fr::from)
-    }
-
-    /// The epochs of a proof's public values.
-    pub fn of_public_values(values: &[Fr]) -> Option<[Self; 2]> {
-        let tip = |values: &[Fr]| {
-            let [a, b, c, d, epoch] = values else { return None };
-            let epoch = number(epoch)?.try_into().ok()?;
-            let root = digest([number(a)?, number(b)?]);
-            Some(Self { epoch, root, chain: digest([number(c)?, number(d)?]) })
-        };
-        let (from, to) = values.split_at_checked(5)?;
-        Some([tip(from)?, tip(to)?])
     }
 }
 
@@ -243,7 +168,7 @@ impl NamedCircuit for Epochs {
         },
         Parameter {
             name: "steps",
-            help: "steps of a subcircuit, each 53,750 constraints with compress and 92,190 with sha256",
+            help: "steps of a subcircuit, each 53,743 constraints with compress and 92,175 with sha256",
             default: Some("19"),
         },
         Parameter {
@@ -304,32 +229,18 @@ impl NamedCircuit for Epochs {
     }
 
     fn show(values: &[Fr]) -> Option<String> {
-        let text = |tip: Tip| {
-            let Tip { epoch, root, chain } = tip;
-            format!("{}:{}:{epoch}", hex::encode(root), hex::encode(chain))
-        };
-        Some(Tip::of_public_values(values)?.map(text).join(","))
+        Tip::show(values)
     }
 
     fn read(text: &str) -> Option<Result<Vec<Fr>, CircuitError>> {
-        let digest = |text: &str| hex::decode(text).ok()?.try_into().ok();
-        let tip = |text: &str| {
-            let mut fields = text.trim().split(':');
-            let (root, chain) = (digest(fields.next()?)?, digest(fields.next()?)?);
-            let epoch = fields.next()?.parse().ok()?;
-            fields.next().is_none().then_some(Tip { epoch, root, chain })
-        };
-        let tips = text.split_once(',').and_then(|(from, to)| Some((tip(from)?, tip(to)?)));
-        let expected =
-            "expected ROOT:CHAIN:EPOCH,ROOT:CHAIN:EPOCH, digests as 64 hexadecimal digits";
-        Some(tips.map(|(from, to)| Tip::public_values(&from, &to)).ok_or_else(|| expected.into()))
+        Some(Tip::read(text))
     }
 }
 
 /// The least number of bytes of a step that [`Epochs::family`] counts with.
 const SHORT_STEP: u64 = 16;
 
-fn read(input: &InputFile) -> Result<Witness, CircuitError> {
+pub(crate) fn read(input: &InputFile) -> Result<Witness, CircuitError> {
     Ok(Witness::decode(&input.read()?).map_err(WitnessError::Decode)?)
 }
 

@@ -54,6 +54,8 @@ pub(crate) enum StepError {
     Version,
     #[error("there are no epochs after {}", u32::MAX)]
     Epoch,
+    #[error("it is one of a tree in which each leaf is at the same depth")]
+    Path,
     #[error("what is on the stack at the end of the epoch is not the tree of the epoch before")]
     OtherTree,
 }
@@ -186,6 +188,7 @@ impl Machine {
                 let (old, new) = (block(&left.old, &right.old), block(&left.new, &right.new));
                 up(Operation::Merge, parent, old, new)?
             }
+            Step::Path { .. } => return Err(StepError::Path),
             Step::End => {
                 let [whole] = self.stack[..] else { return Err(StepError::OtherTree) };
                 if whole.place.depth != 0 || whole.old != self.root {

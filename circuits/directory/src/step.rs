@@ -1,4 +1,4 @@
-//! The rows of one step.
+//! The rows of one step (spec: directory#steps).
 //!
 //! The prover chooses an operation, a location of as many bits as an index, and the messages of two hashes, one of the tree
 //! before the epoch and one of the tree after it. Everything else follows. Numbers of nodes are below 2^129 as integers:
@@ -95,7 +95,7 @@ pub(crate) fn step<F: PrimeField, H: Hash<F>>(
     leaves(rows, &flags, &old, &new, &node.location, &before.epoch)?;
     messages(rows, &flags, &old, &new, [top, second], &before.chain)?;
     let (old_join, new_join) = (join(rows, &flags, &old, 0)?, join(rows, &flags, &new, 1)?);
-    // New digests are never that of nothing, so a leaf that was alone is one beside nothing.
+    // A leaf beside nothing was alone, and is not any more: new digests are never that of nothing (spec: directory#displaced).
     rows.zero_if(Rule::Displaced, &flags.up_left, &old_join.right_leaf_alone)?;
     rows.zero_if(Rule::Displaced, &flags.up_right, &old_join.left_leaf_alone)?;
 
@@ -119,7 +119,8 @@ struct Located<F: PrimeField> {
     next: Form<F>,
 }
 
-/// A push is on the way to its index, a step up goes to the parent, and a merge is of the two sides of a node.
+/// A push is on the way to its index, a step up goes to the parent, and a merge is of the two sides of a node (spec:
+/// directory#location).
 fn location<F: PrimeField>(
     rows: &Rows<F>,
     sizes: Sizes,
@@ -197,7 +198,7 @@ fn leaves<F: PrimeField>(
     Ok(())
 }
 
-/// What is hashed in a step up, a merge, and at the end of an epoch.
+/// What is hashed in a step up, a merge, and at the end of an epoch (spec: directory#messages).
 fn messages<F: PrimeField>(
     rows: &Rows<F>,
     flags: &Flags<F>,

@@ -140,6 +140,42 @@ impl Word {
         combination(&[(1, self.bits[0])])
     }
 
+    /// The word with another least significant bit, a constant.
+    #[must_use]
+    pub fn with_last_bit(mut self, bit: bool) -> Self {
+        self.bits[0] = Bit::Constant(bit);
+        self.value = self.value.map(|value| value & !1 | u32::from(bit));
+        self
+    }
+
+    /// Two words, or the other way round if the bit is 1: two rows a bit.
+    fn swap(
+        cs: &Cs,
+        (value, bit): (Option<bool>, Bit),
+        a: &Self,
+        b: &Self,
+    ) -> Result<[Self; 2], SynthesisError> {
+        let values = value.zip(a.value.zip(b.value));
+        let values = values.map(|(swap, (a, b))| if swap { [b, a] } else { [a, b] });
+        let first = Self::map(values.map(|[first, _]| first), |i, value| {
+            // bit (b - a) = first - a
+            let first = new_dependent_bit(cs, value)?;
+            let (a, b) = (a.bits[i], b.bits[i]);
+            let (left, right) = (|| combination(&[(1, bit)]), || combination(&[(1, b), (-1, a)]));
+            cs.enforce_r1cs_constraint(left, right, || combination(&[(1, first), (-1, a)]))?;
+            Ok(first)
+        })?;
+        let second = Self::map(values.map(|[_, second]| second), |i, value| {
+            // The sum of both is that of a and b.
+            let second = new_dependent_bit(cs, value)?;
+            let sum = || combination(&[(1, a.bits[i]), (1, b.bits[i]), (-1, first.bits[i])]);
+            let one = || Variable::One.into();
+            cs.enforce_r1cs_constraint(sum, one, || combination(&[(1, second)]))?;
+            Ok(second)
+        })?;
+        Ok([first, second])
+    }
+
     /// The value, if all bits are constants. Unlike `value`, it does not depend on the witness.
     fn as_constant(&self) -> Option<u32> {
         self.bits.iter().rev().try_fold(0, |w, bit| match bit {
@@ -387,6 +423,25 @@ impl Message {
             message = message.constant(&[0]);
         }
         message.constant(&bits.to_be_bytes()).words()
+    }
+
+    /// Two digests, or the other way round if a bit of the message is 1: 512 rows.
+    ///
+    /// # Errors
+    /// If the message does not have the bit, or a value is required but absent.
+    pub fn swap(
+        &self,
+        cs: &Cs,
+        bit: usize,
+        a: &Digest,
+        b: &Digest,
+    ) -> Result<[Digest; 2], SynthesisError> {
+        let bit = *self.bits.get(bit).ok_or(SynthesisError::Unsatisfiable)?;
+        let (mut first, mut second) = (*a, *b);
+        for (first, second) in first.iter_mut().zip(&mut second) {
+            [*first, *second] = Word::swap(cs, bit, first, second)?;
+        }
+        Ok([first, second])
     }
 
     /// Applies the compression function to the message and the [initial state](IV), without any padding: a hash function

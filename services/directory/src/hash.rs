@@ -94,7 +94,7 @@ impl Profile {
     }
 
     /// The digest of a subtree without leaves that begins at a depth.
-    pub(crate) fn empty(self, depth: usize) -> Digest {
+    pub fn empty(self, depth: usize) -> Digest {
         static FULL: LazyLock<Vec<Digest>> = LazyLock::new(|| {
             let above = |below: &Digest| Some(Profile::Full.node(below, below));
             std::iter::successors(Some(EMPTY), above).take(DEPTH + 1).collect()

@@ -110,9 +110,15 @@ impl Path {
     /// (from the root on, the highest one of each byte first), these siblings, and the leaf: index, version, epoch,
     /// commitment. Numbers are big-endian.
     pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let depth = self.siblings.len();
         #[allow(clippy::cast_possible_truncation, reason = "paths have at most 128 steps")]
-        let mut out = vec![VERSION, depth as u8, u8::from(self.end != End::Empty)];
+        out.extend([VERSION, depth as u8, u8::from(self.end != End::Empty)]);
         let mut bits = vec![0; depth.div_ceil(8)];
         for at in self.siblings.iter().enumerate().filter_map(|(at, s)| s.map(|_| at)) {
             bits[at / 8] |= 1 << (7 - at % 8);
@@ -120,9 +126,8 @@ impl Path {
         out.extend(bits);
         out.extend(self.siblings.iter().flatten().flatten());
         if let End::Leaf(leaf) = &self.end {
-            leaf.write(&mut out);
+            leaf.write(out);
         }
-        out
     }
 
     /// Reads a path. Nothing of it is verified.
@@ -131,6 +136,12 @@ impl Path {
     /// If the bytes are not what [`encode`](Self::encode) writes.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader(bytes);
+        let path = Self::read(&mut reader)?;
+        reader.end()?;
+        Ok(path)
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.version(VERSION)?;
         let depth = usize::from(reader.byte("number of steps")?);
         if depth > DEPTH {
@@ -146,10 +157,9 @@ impl Path {
         let siblings = (0..depth).map(sibling).collect::<Result<_, _>>()?;
         let end = match kind {
             0 => End::Empty,
-            1 => End::Leaf(Leaf::read(&mut reader)?),
+            1 => End::Leaf(Leaf::read(reader)?),
             other => return Err(DecodeError::Field(format!("kind of end is {other}: 0 or 1"))),
         };
-        reader.end()?;
         Ok(Self { siblings, end })
     }
 }

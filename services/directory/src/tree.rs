@@ -37,8 +37,8 @@ pub enum UpdateError {
     /// A part of the tree that changes is not in memory.
     #[error(transparent)]
     Away(#[from] Away),
-    /// There are no changes, or each leaf is at the same depth: what is proven then has no steps.
-    #[error("an epoch without changes, or of the profile full, is not proven in steps")]
+    /// There are no changes: such an epoch is not proven.
+    #[error("an epoch without changes has no steps that could be proven")]
     NoSteps,
 }
 
@@ -183,6 +183,13 @@ impl Tree {
         let batch = Batch { profile: self.profile, epoch: self.epoch };
         let (root, inserted) = batch.update(&self.root, 0, &sorted)?;
         Ok(Self { profile: self.profile, epoch: next, leaves: self.leaves + inserted, root })
+    }
+
+    /// The tree with one change of an epoch that has not ended.
+    pub(crate) fn with_change(&self, change: Numbered) -> Result<Self, UpdateError> {
+        let batch = Batch { profile: self.profile, epoch: self.epoch };
+        let (root, inserted) = batch.update(&self.root, 0, &[change])?;
+        Ok(Self { leaves: self.leaves + inserted, root, ..*self })
     }
 
     /// Changes with their numbers, by their indices.

@@ -3,6 +3,7 @@
 use crate::hash::{DEPTH, Digest, EMPTY, Profile};
 use crate::key::{Commitment, Index};
 use crate::leaf::Leaf;
+use crate::path::Path;
 use crate::place::{Away, Place};
 use crate::read::{DecodeError, Reader};
 use crate::tree::{Change, Node, Numbered, Tree, UpdateError};
@@ -17,9 +18,9 @@ const VERSION: u8 = 1;
 /// 2^16.
 pub const STACK: usize = 24;
 
-/// One step of the prover. It has a stack of subtrees, each as it was before the epoch and as it is after it; both begin at
-/// the same place of the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One step of the prover. Where lone leaves move up ([`Profile::Compress`], [`Profile::Sha256`]), it has a stack of subtrees,
+/// each as it was before the epoch and as it is after it; both begin at the same place of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Pushes a place that was empty, and gets a leaf of version 0.
     Insert {
@@ -53,6 +54,16 @@ pub enum Step {
     },
     /// Goes up from the two at the top of the stack, the left one of which was pushed first.
     Merge,
+    /// Changes a leaf where all are at the same depth ([`Profile::Full`]): there is no stack, and each change is one of a whole
+    /// tree.
+    Path {
+        /// The leaf's place.
+        index: Index,
+        /// The way to it in the tree after the changes before this one.
+        path: Box<Path>,
+        /// The commitment that it gets.
+        commitment: Commitment,
+    },
     /// Ends the epoch: what is on the stack is the whole tree.
     End,
 }
@@ -73,20 +84,34 @@ pub struct Witness {
 }
 
 impl Tree {
-    /// The steps from this tree's root to the one that [`update`](Self::update) gives it with the same changes: only where
-    /// lone leaves move up ([`Profile::Compress`], [`Profile::Sha256`]).
+    /// The steps from this tree's root to the one that [`update`](Self::update) gives it with the same changes.
     ///
     /// # Errors
-    /// As for `update`, and if there are no changes, or the profile is another one.
+    /// As for `update`, and if there are no changes.
     pub fn steps(&self, changes: &[Change]) -> Result<Vec<Step>, UpdateError> {
-        if !self.profile.collapses() || changes.is_empty() {
+        if changes.is_empty() {
             return Err(UpdateError::NoSteps);
         }
         let sorted = Self::sorted(changes)?;
         let mut steps = Vec::with_capacity(8 * sorted.len());
-        push_steps(&self.root, 0, &sorted, &mut steps)?;
+        match self.profile.collapses() {
+            true => push_steps(&self.root, 0, &sorted, &mut steps)?,
+            false => self.push_paths(&sorted, &mut steps)?,
+        }
         steps.push(Step::End);
         Ok(steps)
+    }
+
+    /// Changes one after the other, each with its path.
+    fn push_paths(&self, sorted: &[Numbered], out: &mut Vec<Step>) -> Result<(), UpdateError> {
+        let mut tree = self.clone();
+        for numbered in sorted {
+            let Change { index, commitment } = numbered.1;
+            let path = Box::new(tree.path(&index)?);
+            out.push(Step::Path { index, path, commitment });
+            tree = tree.with_change(*numbered)?;
+        }
+        Ok(())
     }
 
     /// Which of these changes, sorted by their indices, an epoch cannot have together with the others, because their
@@ -230,6 +255,7 @@ mod tag {
     pub(super) const UP_ALONE: u8 = 4;
     pub(super) const MERGE: u8 = 5;
     pub(super) const END: u8 = 6;
+    pub(super) const PATH: u8 = 7;
 }
 
 impl Step {
@@ -251,13 +277,13 @@ impl Step {
     }
 
     /// How many subtrees there are at a time while these steps are carried out, at most.
-    pub(crate) fn height(steps: &[Self]) -> usize {
+    pub fn height(steps: &[Self]) -> usize {
         let (mut height, mut highest) = (0usize, 0);
         for step in steps {
             match step {
                 Self::Insert { .. } | Self::Update { .. } | Self::Touch { .. } => height += 1,
                 Self::Merge | Self::End => height = height.saturating_sub(1),
-                Self::Up { .. } => {}
+                Self::Up { .. } | Self::Path { .. } => {}
             }
             highest = highest.max(height);
         }
@@ -265,7 +291,7 @@ impl Step {
     }
 
     /// Appends the bytes: the kind, then for a push the depth, the index or the leaf, and the commitment; the digest beside
-    /// a step up, unless it is that of nothing.
+    /// a step up, unless it is that of nothing; of a path, index, commitment and path.
     fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Insert { index, depth, commitment } => {
@@ -286,6 +312,12 @@ impl Step {
             Self::Up { sibling } => {
                 out.push(tag::UP);
                 out.extend(sibling);
+            }
+            Self::Path { index, path, commitment } => {
+                out.push(tag::PATH);
+                out.extend(index.0);
+                out.extend(commitment.0);
+                path.write(out);
             }
             Self::Merge => out.push(tag::MERGE),
             Self::End => out.push(tag::END),
@@ -317,7 +349,11 @@ impl Step {
             tag::UP_ALONE => Self::Up { sibling: EMPTY },
             tag::MERGE => Self::Merge,
             tag::END => Self::End,
-            other => return Err(DecodeError::Field(format!("step is of kind {other}: 0 to 6"))),
+            tag::PATH => {
+                let (index, commitment) = (Index(reader.array("step")?), commitment(reader)?);
+                Self::Path { index, commitment, path: Box::new(Path::read(reader)?) }
+            }
+            other => return Err(DecodeError::Field(format!("step is of kind {other}: 0 to 7"))),
         })
     }
 }

@@ -153,7 +153,7 @@ fn bad_witnesses_are_refused() {
     };
     assert!(matches!(refused(&|w| w.profile = Profile::Sha256), WitnessError::Profile { .. }));
     assert_eq!(
-        refused(&|w| w.steps.extend([Step::Merge; 3])),
+        refused(&|w| w.steps.extend(vec![Step::Merge; 3])),
         WitnessError::Room { steps: 6, room: 4 }
     );
     assert_eq!(refused(&|w| w.steps.truncate(2)), WitnessError::Unfinished);
@@ -171,7 +171,10 @@ fn bad_witnesses_are_refused() {
     assert_eq!(step(refused(&|w| w.steps[2] = Step::Up { sibling: [0; 32] })).0, 2);
     assert_eq!(step(refused(&|w| w.epoch = u32::MAX)).0, 2);
     let insert = Step::Insert { index: index(1, 3), depth: 2, commitment: Commitment([3; 32]) };
-    assert_eq!(step(refused(&|w| (w.steps[0], w.steps[1]) = (insert, up_beside_a_leaf()))).0, 1);
+    assert_eq!(
+        step(refused(&|w| (w.steps[0], w.steps[1]) = (insert.clone(), up_beside_a_leaf()))).0,
+        1
+    );
     let full = |w: &mut Witness| {
         let Step::Update { leaf, .. } = &mut w.steps[0] else { unreachable!() };
         leaf.version = u32::MAX;

@@ -2,20 +2,38 @@
 
 use super::{change, index, tree_of, witness_of};
 use crate::{Epochs, Tip};
-use hekaton_core::{LocalEngine, ProveOptions, SetupOptions, prove, setup, verify};
+use hekaton_circuit::PreparedCircuit;
+use hekaton_core::{
+    LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family, verify,
+};
 use hekaton_directory::Profile;
+use std::convert::Infallible;
 
+/// Epochs of any number of steps are proven with the keys of one family.
 #[test]
-fn an_epoch_is_proven() {
-    let tree = tree_of(Profile::Compress, &[vec![change(index(1, 3), 1)]]);
-    let (witness, last) = witness_of(&tree, &[vec![change(index(1, 3), 2)]]);
-    let circuit = Epochs { profile: Profile::Compress, steps: 1, subcircuits: 2 };
+fn epochs_are_proven_with_derived_keys() {
+    let profile = Profile::Compress;
+    let tree = tree_of(profile, &[vec![change(index(1, 3), 1)]]);
     let engine = LocalEngine::new(None).unwrap();
-    let keys = setup(&circuit, &engine, &SetupOptions::new("epochs")).unwrap();
+    let circuit = |subcircuits| Epochs { profile, steps: 1, subcircuits };
+    let template = circuit(1);
+    let template = PreparedCircuit::new(&template).unwrap();
+    let mut types = Vec::new();
+    let keep = |key| {
+        types.push(key);
+        Ok::<_, Infallible>(())
+    };
+    let options = SetupOptions::new("epochs");
+    let family = setup_family(&template, 8, &engine, &options, keep, |_| {}).unwrap();
+    let (witness, last) = witness_of(&tree, &[vec![change(index(1, 3), 2)]]);
+    let circuit = circuit(witness.steps.len());
+    let prepared = PreparedCircuit::new(&circuit).unwrap();
+    let (aggregation, verifying) = derive(&family, &prepared, "{}", &engine).unwrap();
+    let keys = ProverKeys { verifying, aggregation, types };
     let input = circuit.run(&witness).unwrap();
     let run = prove(&circuit, &input, &keys, &engine, &ProveOptions::new()).unwrap();
     verify(&keys.verifying, &run.public_values, run.proof.as_bytes()).unwrap();
-    let chain = Profile::Compress.combine(&witness.chain, &last.root());
+    let chain = profile.combine(&witness.chain, &last.root());
     let from = Tip { epoch: 1, root: tree.root(), chain: witness.chain };
     let to = Tip { epoch: 2, root: last.root(), chain };
     assert_eq!(run.public_values, Tip::public_values(&from, &to));

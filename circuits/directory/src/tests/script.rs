@@ -90,7 +90,7 @@ impl Script {
     /// Honest steps.
     pub(super) fn steps(&mut self, steps: &[Step]) -> &mut Self {
         for step in steps {
-            self.step(*step);
+            self.step(step.clone());
         }
         self
     }

@@ -219,3 +219,43 @@ fn sums_are_split_in_one_way() {
     // Control: a sum that may have one bit more.
     assert_eq!(sums(12, len + 1), [4, 12]);
 }
+
+/// The compression function alone, and digests that change places.
+#[test]
+fn blocks_are_compressed_and_digests_change_places() {
+    let block: [u8; 64] = std::array::from_fn(|i| (i * 7 + 3) as u8);
+    let mut state = IV;
+    sha2::compress256(&mut state, &[block.into()]);
+    let expected: Vec<u8> = state.iter().flat_map(|word| word.to_be_bytes()).collect();
+    for swap in [0u8, 1] {
+        let cs = ConstraintSystem::<Fr>::new_ref();
+        let message = Message::new().witness(&cs, 64, Some(&block)).unwrap();
+        let before = cs.num_constraints();
+        let compressed = message.compress(&cs).unwrap();
+        assert_eq!(cs.num_constraints() - before, 26_064);
+        assert_eq!(value(&compressed), expected);
+        assert!(Message::new().witness(&cs, 63, Some(&block[1..])).unwrap().compress(&cs).is_err());
+
+        let other = Message::new().sha256(&cs).unwrap();
+        let bit = Message::new().witness(&cs, 1, Some(&[swap])).unwrap();
+        let before = cs.num_constraints();
+        let both = bit.swap(&cs, 7, &compressed, &other).unwrap();
+        assert_eq!(cs.num_constraints() - before, 512);
+        let mut expected = [value(&compressed), value(&other)];
+        expected.rotate_left(swap.into());
+        assert_eq!(both.map(|digest| value(&digest)), expected);
+        assert_eq!(
+            value(&compressed)[31] & !1 | 1,
+            value(&[compressed[7].with_last_bit(true); 8])[3]
+        );
+        cs.finalize();
+        assert!(cs.is_satisfied().unwrap());
+        // The same variables with the bit the other way round.
+        let mut bits = cs.witness_assignment().unwrap();
+        let at = bits.len() - 512 - 1;
+        assert_eq!(bits[at], Fr::from(swap));
+        bits[at] = Fr::from(1 - swap);
+        cs.borrow_mut().unwrap().assignments.witness_assignment = bits;
+        assert!(!cs.is_satisfied().unwrap());
+    }
+}

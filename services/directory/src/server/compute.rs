@@ -114,7 +114,7 @@ impl Compute {
         }
         let mut changes = changes_of(&judged);
         let (mut steps, mut deferred) = (None, Vec::new());
-        if self.tiling.has_witness && self.tree.profile().collapses() && !changes.is_empty() {
+        if self.tiling.has_witness && !changes.is_empty() {
             let mut made = self.tree.steps(&changes)?;
             if Step::height(&made) > STACK {
                 deferred = self.defer(&mut judged, &changes)?;

@@ -19,6 +19,8 @@ mod pending;
 mod pipeline;
 mod prune;
 mod recover;
+#[cfg(feature = "rocksdb")]
+mod rocks;
 mod rows;
 mod sequencer;
 mod serve;
@@ -38,6 +40,8 @@ pub use error::{Error, SubmitError};
 pub use fjall::{Fjall, fjall_opener};
 pub use head::Head;
 pub use options::{Mode, Options};
+#[cfg(feature = "rocksdb")]
+pub use rocks::{Rocks, rocks_opener};
 pub use serve::Server;
 pub use stats::Stats;
 pub use store::{Opened, Opener, Row, Rows, Store, StoreError, Table, Visit};

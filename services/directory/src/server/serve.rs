@@ -319,7 +319,7 @@ impl Server {
     /// What the prover of the epochs after `from`, up to `to`, needs.
     ///
     /// # Errors
-    /// If there are no such epochs yet, nothing was kept for their provers, or the profile is `full`.
+    /// If there are no such epochs yet, or nothing was kept for their provers.
     pub fn witness(&self, from: u32, to: u32) -> Result<Witness, Error> {
         let view = self.view()?;
         let record = *self.signed_record(&view, from)?.record();

@@ -289,10 +289,6 @@ fn provers_get_what_they_need() {
         }
         let last = server.view().unwrap().record().epoch;
         assert!(last >= 6);
-        if profile == Profile::Full {
-            assert!(matches!(server.witness(0, last), Err(Error::NoWitness(1))));
-            continue;
-        }
         let mut tree = crate::Tree::new(profile);
         let mut steps = Vec::new();
         for epoch in 1..=last {
@@ -311,6 +307,14 @@ fn provers_get_what_they_need() {
         assert_eq!(witness.steps, steps);
         assert_eq!(server.witness(last, last).unwrap().steps, []);
         assert!(matches!(server.witness(0, last + 1), Err(Error::NoEpoch { .. })));
+        server.check().unwrap();
+        drop(server);
+        let without = Options { has_witness: false, ..options(Mode::Serial) };
+        let server = open(folder.path(), profile, without);
+        update(&server, &[("a", "b")]);
+        assert!(server.witness(0, last).is_ok());
+        let refused = server.witness(0, last + 1);
+        assert!(matches!(refused, Err(Error::NoWitness(epoch)) if epoch == last + 1));
         server.check().unwrap();
     }
 }

@@ -1,0 +1,53 @@
+//! Why a witness cannot be proven.
+
+use hekaton_directory::DecodeError;
+
+/// Why a witness cannot be proven.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WitnessError {
+    /// It is none.
+    #[error("the witness is not readable: {0}")]
+    Decode(#[from] DecodeError),
+    /// It is of a tree with another hash function.
+    #[error(
+        "the witness is of a directory with profile '{found}', but the circuit is for '{expected}'"
+    )]
+    Profile {
+        /// The profile of the witness.
+        found: &'static str,
+        /// That of the circuit.
+        expected: &'static str,
+    },
+    /// The circuit is for another number of changes.
+    #[error(
+        "the witness has {found} changes, but the circuit is for {expected}: use keys or parameters with changes={found}"
+    )]
+    Changes {
+        /// The number of changes.
+        found: usize,
+        /// That of the circuit.
+        expected: usize,
+    },
+    /// It does not fit.
+    #[error(
+        "the witness has {steps} steps, but the circuit has room for {room}: use keys or parameters with more subcircuits"
+    )]
+    Room {
+        /// The number of steps.
+        steps: usize,
+        /// The number of steps of the circuit.
+        room: usize,
+    },
+    /// A step is not one of an honest prover.
+    #[error("step {number} of the witness cannot be proven: {why}")]
+    Step {
+        /// The step, from 0.
+        number: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// It ends in the middle of an epoch, or is empty.
+    #[error("the witness does not end with the end of an epoch")]
+    Unfinished,
+}
