@@ -8,6 +8,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
+mod proofs;
 mod server;
 mod tree;
 
@@ -34,8 +35,14 @@ struct Options {
     /// The epochs of each mode of the pipeline.
     #[arg(long, default_value_t = 32)]
     epochs: usize,
+    /// The updates of the epoch that is proven; steps of `--updates` are counted.
+    #[arg(long, default_value_t = 16)]
+    proven: usize,
+    /// The most constraints of a subcircuit.
+    #[arg(long, default_value_t = 1 << 20)]
+    rows: usize,
     /// What is measured.
-    #[arg(long, value_delimiter = ',', default_value = "tree,commit,pipeline,look-up,open")]
+    #[arg(long, value_delimiter = ',', default_value = "tree,commit,pipeline,look-up,open,prove")]
     only: Vec<String>,
     /// The program of `rivals/directory`.
     #[arg(long)]
@@ -103,6 +110,9 @@ fn main() -> Result<(), Error> {
     }
     if options.has("pipeline") {
         server::pipeline(&options)?;
+    }
+    if options.has("prove") {
+        proofs::measure(&options)?;
     }
     Ok(())
 }

@@ -12,22 +12,31 @@ fn change(number: usize, value: u64) -> Result<Change, Error> {
     Ok(Change { index, commitment: Commitment(commitment) })
 }
 
+/// The tree before anything is measured.
+pub(crate) fn tree(options: &Options, profile: Profile) -> Result<Tree, Error> {
+    let all: Vec<Change> = (0..options.keys).map(|n| change(n, 0)).collect::<Result<_, _>>()?;
+    let mut tree = Tree::new(profile);
+    for some in all.chunks(1 << 16) {
+        tree = tree.update(some)?;
+    }
+    Ok(tree)
+}
+
+/// A batch of updates: half are new, the others all over the tree.
+pub(crate) fn batch(options: &Options, updates: usize) -> Result<Vec<Change>, Error> {
+    let each = |n: usize| match n % 2 {
+        0 => change(options.keys + n, 1),
+        _ => change(n * (options.keys / updates).max(1), 1),
+    };
+    (0..updates).map(each).collect()
+}
+
 /// Batches of updates, one by one and by rivals.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     for profile in Profile::ALL {
-        let mut tree = Tree::new(profile);
-        let all: Vec<Change> = (0..options.keys).map(|n| change(n, 0)).collect::<Result<_, _>>()?;
-        for some in all.chunks(1 << 16) {
-            tree = tree.update(some)?;
-        }
-        // Half are new, the others all over the tree.
-        let batch = (0..options.updates)
-            .map(|n| match n % 2 {
-                0 => change(options.keys + n, 1),
-                _ => change(n * (options.keys / options.updates).max(1), 1),
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let tree = tree(options, profile)?;
+        let batch = batch(options, options.updates)?;
         let (mut at_once, mut one_by_one, mut rivals) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..options.run.repetitions {
             let (spent, next) = pool.install(|| times(|| tree.update(&batch)));
