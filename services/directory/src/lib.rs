@@ -2,7 +2,8 @@
 //! record for each; clients check answers against records, and hold the parameters and the last record that they saw.
 //!
 //! This is what both sides share: the tree of an epoch and its digests, the proofs that clients check, the chain of
-//! records, and the log of updates. [`server`] has a database; there are no proofs of epochs and no network yet.
+//! records, and the log of updates. [`server`] has a database; there is no network yet. The circuit that proves epochs is in the
+//! package `hekaton-directory-circuit`.
 //!
 //! | | |
 //! |---|---|
@@ -13,12 +14,14 @@
 //! | [`Path`] | the proof that a label has a leaf, or has none |
 //! | [`Current`], [`History`] | the value that a leaf has, and all that it has had |
 //! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
+//! | [`audit()`] | that records and proofs of epochs leave nothing out |
 //! | [`Parameters`] | what never changes |
 //! | [`Frontier`], [`log`] | the append-only log of updates (RFC 9162) |
 //!
 //! Versions of a label count up from 0, by one in each epoch that changes it. That no epoch does anything else is
-//! what the proofs of epochs will say; nothing here does.
+//! what the proofs of epochs say.
 
+mod audit;
 mod hash;
 mod history;
 mod key;
@@ -34,6 +37,7 @@ mod tile;
 mod tree;
 mod witness;
 
+pub use audit::{AuditError, EpochProof, audit};
 pub use hash::{Digest, EMPTY, Profile};
 pub use history::{Current, Entry, History, HistoryError};
 pub use key::{Commitment, Index, LabelError, MAX_LABEL, MAX_VALUE, Opening, Salt};

@@ -2,11 +2,11 @@
 
 use super::{change, index, tree_of, witness_of};
 use crate::{Epochs, Tip};
-use hekaton_circuit::PreparedCircuit;
+use hekaton_circuit::{Fr, PreparedCircuit};
 use hekaton_core::{
     LocalEngine, ProveOptions, ProverKeys, SetupOptions, derive, prove, setup_family, verify,
 };
-use hekaton_directory::Profile;
+use hekaton_directory::{Profile, Record};
 use std::convert::Infallible;
 
 /// Epochs of any number of steps are proven with the keys of one family.
@@ -37,6 +37,20 @@ fn epochs_are_proven_with_derived_keys() {
     let from = Tip { epoch: 1, root: tree.root(), chain: witness.chain };
     let to = Tip { epoch: 2, root: last.root(), chain };
     assert_eq!(run.public_values, Tip::public_values(&from, &to));
+    // Auditors have them from records.
+    let record = |tip: Tip| Record {
+        parameters: [0; 32],
+        epoch: tip.epoch,
+        root: tip.root,
+        before: [0; 32],
+        chain: tip.chain,
+        leaves: 1,
+        log_size: 1,
+        log_root: [0; 32],
+        closed: 0,
+    };
+    let values = [from, to].map(|tip| record(tip).public_values().map(Fr::from));
+    assert_eq!(run.public_values, values.concat());
     // Of no other record.
     for other in [Tip { epoch: 3, ..to }, Tip { root: [1; 32], ..to }, Tip { chain: [1; 32], ..to }]
     {

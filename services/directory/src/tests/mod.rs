@@ -1,6 +1,7 @@
 //! Tests of the directory.
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
+mod audit;
 mod forgeries;
 mod formats;
 mod known;

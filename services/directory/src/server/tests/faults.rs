@@ -344,7 +344,8 @@ fn readers_see_one_epoch() {
                 })
             })
             .collect();
-        for number in 0..1000 {
+        let updates = 1000 * super::soak();
+        for number in 0..updates {
             server
                 .submit(Update::new(format!("label {}", number % 64), format!("{number}")))
                 .unwrap();
@@ -353,6 +354,6 @@ fn readers_see_one_epoch() {
         stop.store(true, Ordering::Relaxed);
         assert!(readers.into_iter().all(|reader| reader.join().unwrap() > 0));
     });
-    assert!(server.view().unwrap().record().epoch >= 250);
+    assert!(server.view().unwrap().record().epoch as usize >= 250 * super::soak());
     server.check().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::{Random, client, create, key, open, options, parameters};
 use crate::Profile;
-use crate::server::{Mode, Options, SubmitError, Update};
+use crate::server::{Error, Mode, Options, Server, SubmitError, Update};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,6 +30,7 @@ const MODE: &str = "HEKATON_DIRECTORY_MODE";
 const PLACE: &str = "HEKATON_DIRECTORY_PLACE";
 const AFTER: &str = "HEKATON_DIRECTORY_AFTER";
 const FIRST: &str = "HEKATON_DIRECTORY_FIRST";
+const UNTIL_FULL: &str = "HEKATON_DIRECTORY_UNTIL_FULL";
 
 fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
@@ -55,37 +56,54 @@ fn child() {
     }
     let mode = Mode::ALL[number(MODE) as usize];
     let server = open(Path::new(&folder), Profile::Compress, options(mode));
+    let is_limited = std::env::var(UNTIL_FULL).is_ok();
     for number in (number(FIRST)..).take(2000) {
         let mut update = Update::new(format!("label {}", number % 5), format!("{number}"));
         update.idempotency_key = Some(number.to_be_bytes().to_vec());
         match server.submit(update) {
             Ok(_) => println!("accepted {number}"),
-            Err(SubmitError::Recovering) => continue,
-            Err(error) => panic!("{error}"),
+            Err(SubmitError::Recovering) if !is_limited => continue,
+            Err(error) => give_up(is_limited, &error),
         }
-        let record = *server.view().unwrap().record();
-        println!(
-            "record {} {}",
-            record.epoch,
-            u64::from_be_bytes(record.digest()[..8].try_into().unwrap())
-        );
-        // Some are closed in their time, so that several are on their way.
-        if number % 7 == 3 {
-            server.flush().unwrap();
-            server.prune(server.view().unwrap().record().epoch.saturating_sub(2)).unwrap();
+        // Some are closed in their time, so that several are on their way. To wait for one on a full disk would take forever.
+        if let Err(error) = progress(&server, number % 7 == 3 && !is_limited) {
+            give_up(is_limited, &error);
         }
     }
 }
 
-fn start(folder: &Path, mode: usize, first: u64, place: Option<(&str, u64)>) -> Child {
+/// Says the last record, and closes the epoch.
+#[allow(clippy::print_stdout, reason = "other tests read it")]
+fn progress(server: &Server, closes: bool) -> Result<(), Error> {
+    let record = *server.view()?.record();
+    let digest = u64::from_be_bytes(record.digest()[..8].try_into().unwrap());
+    println!("record {} {digest}", record.epoch);
+    if closes {
+        server.flush()?;
+        server.prune(server.view()?.record().epoch.saturating_sub(2))?;
+    }
+    Ok(())
+}
+
+/// An error is what a process waits for whose files may not grow.
+fn give_up(is_limited: bool, error: &dyn std::error::Error) {
+    assert!(is_limited, "{error}");
+    die();
+}
+
+fn command(folder: &Path, mode: usize, first: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "server::tests::kills::child", "--ignored", "--nocapture", "-q"])
         .env(FOLDER, folder)
         .env(MODE, mode.to_string())
-        .env(FIRST, first.to_string())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+        .env(FIRST, first.to_string());
+    command
+}
+
+fn start(folder: &Path, mode: usize, first: u64, place: Option<(&str, u64)>) -> Child {
+    let mut command = command(folder, mode, first);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
     if let Some((place, after)) = place {
         command.env(PLACE, place).env(AFTER, after.to_string());
     }
@@ -182,6 +200,29 @@ fn killed_anywhere() {
         accepted = check(folder.path(), now, &records);
     }
     assert!(accepted > 0);
+}
+
+/// F8: the system writes no more, as on a full disk. Nothing that was accepted before is lost, and once there is room again,
+/// the directory goes on.
+#[test]
+fn a_full_disk() {
+    // No file may be longer than that, in blocks of 512 bytes; a write past it is an error, not a signal.
+    let shell = "trap '' XFSZ; ulimit -f 400; exec \"$0\" \"$@\"";
+    for mode in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), Profile::Compress);
+        let plain = command(folder.path(), mode, 0);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", shell]).arg(plain.get_program()).args(plain.get_args());
+        for (name, value) in plain.get_envs() {
+            limited.env(name, value.unwrap());
+        }
+        limited.env(UNTIL_FULL, "1").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = limited.spawn().unwrap();
+        let (accepted, records) = said(&mut child, 0);
+        assert!(accepted > 0 && records.last().is_some_and(|(epoch, _)| *epoch > 0));
+        check(folder.path(), accepted, &records);
+    }
 }
 
 /// The opener of a child is another process's: the lock holds between processes, too.

@@ -16,6 +16,11 @@ use crate::{Index, Leaf, Profile};
 use ed25519_dalek::SigningKey;
 use std::path::Path;
 
+/// So many times longer are tests with `HEKATON_DIRECTORY_SOAK` (`scripts/soak-directory`).
+pub(crate) fn soak() -> usize {
+    std::env::var("HEKATON_DIRECTORY_SOAK").map_or(1, |factor| factor.parse().unwrap())
+}
+
 /// Small tiles, so that there are some of each kind.
 pub(crate) const TILING: Tiling = Tiling { levels: 4, resident: 4, has_witness: true };
 

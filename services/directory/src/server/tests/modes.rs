@@ -50,7 +50,7 @@ fn run(
     Server::create_in(folder, &parameters, &key(), 4, opener()).unwrap();
     let (mut random, mut values) = (Random(5), Values::new());
     let mut server = Server::open_in(folder, &parameters, &key(), options(mode), opener()).unwrap();
-    for round in 0..25 {
+    for round in 0..25 * super::soak() {
         let updates: Vec<Update> =
             (0..1 + random.below(9)).map(|_| random_update(&mut random)).collect();
         let numbers: Vec<u64> =
