@@ -92,3 +92,19 @@ fn three_ranks_make_the_same_proof() {
         Err(why) => panic!("{why}"),
     }
 }
+
+/// A key directory, from its first label to an audit by somebody who has its parameters and the keys of its proofs.
+#[test]
+fn a_key_directory_is_audited() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_key-directory"));
+    let output = command.args(["--keys", "2", "--changes", "1", "--steps", "1"]).output().unwrap();
+    let said = succeeded(&output);
+    for expected in [
+        "3 epochs are signed, with 2 labels",
+        "epochs 0 to 3 are audited",
+        "'label 0' is 'key 0, epoch 2', version 2, after 3 values",
+        "'nobody' is not in the directory",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+}
