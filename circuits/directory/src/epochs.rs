@@ -73,7 +73,7 @@ impl Epochs {
             let (found, expected) = (profile.name(), self.profile.name());
             return Err(WitnessError::Profile { found, expected });
         }
-        let room = self.steps * self.subcircuits;
+        let room = self.steps.saturating_mul(self.subcircuits);
         if steps.len() > room {
             return Err(WitnessError::Room { steps: steps.len(), room });
         }
@@ -206,8 +206,8 @@ impl NamedCircuit for Epochs {
     fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
         let mut all = parameters.clone();
         let steps = all.get("steps").and_then(|value| value.as_u64()).unwrap_or(1).max(1);
-        // Most steps are up, with one byte or 33; few have fewer than 16 on average.
-        let largest = (bytes / SHORT_STEP).div_ceil(steps).max(1);
+        // A step has at least one byte.
+        let largest = bytes.div_ceil(steps).clamp(1, MAX_SUBCIRCUITS as u64);
         let mut with = |subcircuits: u64| {
             all.insert("subcircuits".to_owned(), subcircuits.into());
             create::<Self>(&all, None).map(|(circuit, _)| circuit)
@@ -236,9 +236,6 @@ impl NamedCircuit for Epochs {
         Some(Tip::read(text))
     }
 }
-
-/// The least number of bytes of a step that [`Epochs::family`] counts with.
-const SHORT_STEP: u64 = 16;
 
 pub(crate) fn read(input: &InputFile) -> Result<Witness, CircuitError> {
     Ok(Witness::decode(&input.read()?).map_err(WitnessError::Decode)?)

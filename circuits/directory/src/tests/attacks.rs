@@ -466,8 +466,7 @@ fn the_chain_has_every_root() {
     script.is_refused_by(Rule::Chain);
 }
 
-/// Flags are 0 or 1, and one at most is 1. Every other rule of two operations at once contradicts one of them, as far as is
-/// known: no prover gains without this rule.
+/// Flags are 0 or 1, and one at most is 1.
 #[test]
 fn a_step_does_one_thing() {
     let tree = tree();
@@ -485,6 +484,67 @@ fn a_step_does_one_thing() {
         script.lie(Rule::OneOperation, operation, Fr::one());
         assert_eq!(script.is_accepted(None), operation == Operation::End as usize);
     }
+}
+
+/// Flags that cancel each other do nothing to the top of the stack, but mix what is behind it: a leaf is carried to where
+/// nobody finds it, beside a key with its prefix.
+#[test]
+fn flags_do_not_cancel() {
+    let victim = index(0b0110, 4);
+    let tree = tree_of(PROFILE, &[vec![change(victim, 1), change(other(), 2)]]);
+    let alone = digest(&tree, victim);
+    let mut script = Script::new(&tree);
+    // Up from the root: the digest remains, and has no node.
+    script.step(touch(&tree, victim, 0));
+    let message = block(&EMPTY, &alone);
+    let (old, new) = (message, message);
+    script.choice(Choice {
+        operation: Operation::UpRight,
+        location: Fr::zero(),
+        depth: 0,
+        old,
+        new,
+    });
+    script.machine.stack.clear();
+    // 22 and 23 are the sides of 11.
+    script.step(touch(&tree, victim, 4)).step(insert(index(0b0111, 4), 4));
+    let top = script.machine.stack[1].new;
+    let (old, new) = (block(&alone, &EMPTY), block(&alone, &top));
+    let merge = Fr::one() - Fr::from(4) / Fr::from(22);
+    script.choice(Choice {
+        operation: Operation::Idle,
+        location: Fr::from(11),
+        depth: 0,
+        old,
+        new,
+    });
+    script.lie(Rule::OneOperation, Operation::Merge as usize, merge);
+    script.lie(Rule::OneOperation, Operation::UpRight as usize, -merge);
+    script.machine.stack[0].place = Place { depth: 2, prefix: 0 };
+    script.up(&EMPTY).up(&EMPTY).step(Step::Merge);
+    let left = script.machine.stack[0].new;
+    script.step(beside_other(&tree)).end();
+    let root = script.machine.root;
+    let below = block(&alone, &top);
+    assert_eq!(left, script.machine.hash(&below, false));
+    assert_eq!(root, script.machine.hash(&block(&left, &digest(&tree, other())), false));
+    let (state, holds) = script.run(Some(Rule::OneOperation));
+    assert!(holds && state.root == halves(&root).map(Fr::from));
+    // The victim is gone.
+    let leaf = Leaf { index: index(0b0111, 4), version: 0, epoch: 1, commitment: commitment(9) };
+    let siblings = vec![Some(digest(&tree, other())), Some(alone)];
+    let path = hekaton_directory::Path { siblings, end: hekaton_directory::End::Leaf(leaf) };
+    assert_eq!(path.verify(PROFILE, &root, &victim), Ok(None));
+    // What is left falls off the stack in the next epoch.
+    let comb: Vec<Change> = (1..=STACK as u32)
+        .map(|length| change(Index((!0u128 << (127 - length) << 1).to_be_bytes()), 1))
+        .collect();
+    let mut steps = tree.steps(&comb).unwrap();
+    let at = steps.len() - 2;
+    assert_eq!(steps[at], Step::Up { sibling: alone });
+    steps[at] = Step::Up { sibling: left };
+    script.steps(&steps);
+    script.is_refused_by(Rule::OneOperation);
 }
 
 /// An epoch without changes has no end: nothing on the stack is not a tree.

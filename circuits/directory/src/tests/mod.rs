@@ -5,6 +5,7 @@ mod honest;
 mod pinned;
 mod proofs;
 mod script;
+mod search;
 
 use hekaton_directory::{Change, Commitment, Digest, Index, Profile, Tree, Witness};
 
