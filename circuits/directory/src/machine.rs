@@ -5,6 +5,7 @@ use crate::state::{Entry, Place, State, digest, halves, number};
 use ark_ff::Zero;
 use hekaton_circuit::Fr;
 use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf, Profile, STACK, Step};
+use hekaton_standard::sha256::digest_halves;
 use serde::{Deserialize, Serialize};
 
 /// What a step does.
@@ -105,17 +106,16 @@ impl Machine {
 
     /// The state as the circuit has it.
     pub(crate) fn state(&self) -> State<Fr> {
-        let fields = |digest: &Digest| halves(digest).map(Fr::from);
         let entry = |entry: &Subtree| Entry {
             node: entry.place.field(),
-            old: fields(&entry.old),
-            new: fields(&entry.new),
+            old: digest_halves(&entry.old),
+            new: digest_halves(&entry.new),
         };
         let zero = Fr::zero();
         let none = Entry { node: zero, old: [zero; 2], new: [zero; 2] };
         let mut stack: Vec<_> = self.stack.iter().rev().map(entry).collect();
         stack.resize(STACK, none);
-        let [root, chain] = [&self.root, &self.chain].map(fields);
+        let [root, chain] = [&self.root, &self.chain].map(digest_halves);
         State { stack, root, chain, epoch: Fr::from(self.epoch) }
     }
 
@@ -209,7 +209,7 @@ impl Machine {
         block_of(&Leaf { index, version, epoch: self.epoch, commitment })
     }
 
-    /// What a step leaves, whoever has made it.
+    /// Updates the state by a step, without checking it.
     pub(crate) fn carry_out(&mut self, values: &StepValues) {
         let StepValues { operation, location, depth, old, new } = values;
         let place = Place::of(&Index(location.to_be_bytes()), *depth);

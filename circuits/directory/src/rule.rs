@@ -55,7 +55,7 @@ pub(crate) enum Rule {
     Alone,
     /// An epoch begins with the root that the one before it ended with.
     Root,
-    /// The chain goes on with the new root.
+    /// The chain is extended by the new root.
     Chain,
     /// What is behind the top of the stack moves with pushes and merges, and stays otherwise.
     Stack,

@@ -1,8 +1,9 @@
 //! The public values of a proof.
 
-use crate::state::{digest, halves, number};
+use crate::state::{digest, number};
 use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::Digest;
+use hekaton_standard::sha256::digest_halves;
 
 /// What is public of an epoch: a proof has that of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,8 @@ impl Tip {
     }
 
     pub(crate) fn fields(&self) -> [Fr; 5] {
-        let ([a, b], [c, d]) = (halves(&self.root), halves(&self.chain));
-        [a, b, c, d, self.epoch.into()].map(Fr::from)
+        let ([a, b], [c, d]) = (digest_halves(&self.root), digest_halves(&self.chain));
+        [a, b, c, d, self.epoch.into()]
     }
 
     /// The epochs of a proof's public values.

@@ -371,7 +371,7 @@ impl Witness {
         out
     }
 
-    /// Reads a witness. That its steps lead from one root to another is checked by whoever carries them out.
+    /// Decodes a witness. Its steps are not checked here; the prover checks them when it executes them.
     ///
     /// # Errors
     /// If the bytes are not what [`encode`](Self::encode) writes.

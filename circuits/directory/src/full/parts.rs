@@ -3,7 +3,7 @@
 use crate::form::{Form, Rows};
 use crate::parts::form;
 use crate::rule::Rule;
-use crate::state::{digest, halves, number};
+use crate::state::{digest, number};
 use ark_ff::One;
 use ark_r1cs_std::GR1CSVar;
 use ark_r1cs_std::fields::fp::FpVar;
@@ -11,6 +11,7 @@ use ark_relations::gr1cs::{SynthesisError, Variable};
 use hekaton_circuit::parts::{Cs, Leaf, Part, Slot, Slots, Synthesized, Var};
 use hekaton_circuit::{CircuitError, Fr};
 use hekaton_directory::{Commitment, Digest, EMPTY, Index, Leaf as TreeLeaf, Profile};
+pub(super) use hekaton_standard::sha256::digest_halves as fields;
 use hekaton_standard::sha256::{self, Message, Word, digest_from_wires, enforce_half};
 use serde::{Deserialize, Serialize};
 
@@ -111,10 +112,6 @@ fn hash_leaf(cs: &Cs, message: &Message) -> Made<Bits> {
     let mut leaf = message.clone().sha256(cs)?;
     leaf[7] = leaf[7].with_last_bit(true);
     Ok(leaf)
-}
-
-pub(super) fn fields(digest: &Digest) -> [Fr; 2] {
-    halves(digest).map(Fr::from)
 }
 
 fn digest_of(wires: &[Fr; 2]) -> Result<Digest, CircuitError> {

@@ -14,8 +14,7 @@ use hekaton_circuit::parts::Slots;
 use hekaton_directory::{Digest, Profile, Step, Tree};
 use std::collections::BTreeMap;
 
-/// The hash function of a profile without its rows: what it gives is what its function gives, whoever asks. It makes long
-/// proofs quick to check.
+/// A profile's hash function computed natively, without constraints, so that long proofs are quick to check.
 struct Oracle(Profile);
 
 impl Hash<Fr> for Oracle {
@@ -141,7 +140,7 @@ impl Script {
         self.raw(StepValues { operation, location: 0, depth: 0, old: [0; 4], new })
     }
 
-    /// Changes what the prover goes on with.
+    /// Changes the top of the native stack, from which later steps are made.
     pub(super) fn top(&mut self, change: impl FnOnce(&mut Subtree)) -> &mut Self {
         change(self.machine.stack.last_mut().unwrap());
         self
