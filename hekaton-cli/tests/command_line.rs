@@ -267,9 +267,10 @@ fn inspect_recognizes_all_files() {
 fn circuits_check_and_help() {
     let f = fixture();
     let text = ok(&["circuits"]);
-    assert!(["merkle", "chain", "tinyram", "leaf-bytes"].iter().all(|name| text.contains(name)));
+    let circuits = ["merkle", "chain", "tinyram", "epochs", "epoch-full"];
+    assert!(circuits.iter().chain(&["leaf-bytes"]).all(|name| text.contains(name)), "{text}");
     let object: Value = serde_json::from_str(&ok(&["circuits", "--json"])).unwrap();
-    assert_eq!(object["circuits"].as_array().map(Vec::len), Some(3));
+    assert_eq!(object["circuits"].as_array().map(Vec::len), Some(circuits.len()));
     let text = ok(&["check", "merkle", &f.path("file"), "-p", "leaf-bytes=20"]);
     assert!(text.contains("of 12 subcircuits hold") && text.contains(&root()), "{text}");
     let help = ok(&["--help"]);
