@@ -80,7 +80,9 @@ fn main() -> Result<(), Error> {
     let keys = ProverKeys { verifying, aggregation, types };
     let run = circuit.run(&witness)?;
     let proven = prove(&circuit, &run, &keys, &engine, &ProveOptions::new())?;
-    let proof = EpochProof { from: 0, to: last, proof: proven.proof.as_bytes().to_vec() };
+    let subcircuits = u32::try_from(circuit.subcircuits)?;
+    let bytes = proven.proof.as_bytes().to_vec();
+    let proof = EpochProof { from: 0, to: last, subcircuits, proof: bytes };
     let (bytes, seconds) = (proof.proof.len(), since.elapsed().as_secs_f64());
     println!(
         "prover: {steps} steps in {} subcircuits, a proof of {bytes} bytes, {seconds:.1} s",

@@ -10,6 +10,8 @@ pub struct EpochProof {
     pub from: u32,
     /// The last epoch that it proves.
     pub to: u32,
+    /// The number of subcircuits with steps, on which the verifying key depends. Under another number's key, no proof holds.
+    pub subcircuits: u32,
     /// The bytes of the proof.
     pub proof: Vec<u8>,
 }
@@ -68,6 +70,14 @@ impl Record {
     }
 }
 
+/// The public values of a proof from one record to another.
+pub(crate) fn values_between(before: &Record, after: &Record) -> [u128; 10] {
+    let mut both = [0; 10];
+    both[..5].copy_from_slice(&before.public_values());
+    both[5..].copy_from_slice(&after.public_values());
+    both
+}
+
 /// Audits all epochs from the first record to the last one. Records are of all of them, in their order; proofs cover them without
 /// gap or overlap. `verify` gets each proof with the [public values](Record::public_values) of the records at its ends, and verifies
 /// it with a key that the auditor trusts. The key and the parameters must not come from the server.
@@ -91,15 +101,13 @@ pub fn audit(
     let (start, end) = (first.record().epoch, last.record().epoch);
     let mut at = start;
     for proof in proofs {
-        let EpochProof { from, to, .. } = *proof;
+        let (from, to) = (proof.from, proof.to);
         if from != at || to <= from || to > end {
             return Err(AuditError::Gap { expected: at, from, to });
         }
-        let values = |epoch: u32| checked[(epoch - start) as usize].record().public_values();
-        let mut both = [0; 10];
-        both[..5].copy_from_slice(&values(from));
-        both[5..].copy_from_slice(&values(to));
-        verify(proof, both).map_err(|why| AuditError::Proof { from, to, why })?;
+        let record = |epoch: u32| checked[(epoch - start) as usize].record();
+        let values = values_between(record(from), record(to));
+        verify(proof, values).map_err(|why| AuditError::Proof { from, to, why })?;
         at = to;
     }
     match at == end {

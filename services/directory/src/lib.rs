@@ -2,7 +2,7 @@
 //! record for each; clients check answers against records, and hold the parameters and the last record that they saw.
 //!
 //! This is what both sides share: the tree of an epoch and its digests, the proofs that clients check, the chain of
-//! records, and the log of updates. [`server`] has a database; there is no network yet. The circuit that proves epochs is in the
+//! records, and the log of updates. [`server`] has a database; the network is in the package `hekaton-directory-http`. The circuit that proves epochs is in the
 //! package `hekaton-directory-circuit`.
 //!
 //! | | |

@@ -3,6 +3,7 @@
 use super::compute::{load, tile};
 use super::damaged::Damaged;
 use super::error::Error;
+use super::proofs;
 use super::rows::{self, Format, LAST, LogPlace, Value, Written};
 use super::store::{Store, StoreError, Table};
 use super::update::Outcome;
@@ -31,10 +32,13 @@ pub struct Report {
     pub entries: u64,
     /// Rows of tiles of the tree, and of all epochs that are not pruned.
     pub tiles: u64,
+    /// The last epoch up to which there are proofs, which are not verified.
+    pub proven: u32,
 }
 
 /// Checks everything against the record of the last epoch: records and signatures, the log and what epochs have changed,
-/// the tree and all values, and that commits have written what they say and tiles are of commits. Epochs that are closed
+/// the tree and all values, that commits have written what they say and tiles are of commits, and that proofs leave no epoch
+/// out. Epochs that are closed
 /// meanwhile are left alone.
 pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Error> {
     let store: &dyn Store = &*view.store;
@@ -134,7 +138,8 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
         let why = format!("{} leaves, and the record says {}", report.leaves, last.leaves);
         return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
     }
-    report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log)?;
+    report.proven = proofs::check(store, last.epoch)?;
+    report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log, report.proven)?;
     Ok(report)
 }
 
@@ -201,6 +206,7 @@ fn check_rows(
     format: &Format,
     (last, commit): (u32, u64),
     log: &Log,
+    proven: u32,
 ) -> Result<u64, Error> {
     let mut tiles = BTreeSet::new();
     let foreign = |table, key: &[u8]| Damaged::new(table, key, "it is of no commit");
@@ -224,7 +230,7 @@ fn check_rows(
         let written: Written = rows::get(store, Table::Commit, &key)?;
         let (epoch, is_pruned) = (written.epoch, written.epoch < format.pruned);
         check_outcomes(store, &key, &written)?;
-        if witness(store, epoch)?.is_some() != written.has_witness {
+        if witness(store, epoch)?.is_some() != (written.has_witness && epoch > proven) {
             let why = "it is missing, or of no commit";
             return Err(Damaged::new(Table::Witness, &epoch.to_be_bytes(), why).into());
         }

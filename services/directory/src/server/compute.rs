@@ -42,6 +42,8 @@ pub(crate) struct Tiling {
     pub(crate) resident: usize,
     /// Whether what provers need is written, too.
     pub(crate) has_witness: bool,
+    /// The maximum number of steps of an epoch, then.
+    pub(crate) max_steps: usize,
 }
 
 /// A leaf that an update writes, and the commitment that it continues.
@@ -115,13 +117,17 @@ impl Compute {
         let mut changes = changes_of(&judged);
         let (mut steps, mut deferred) = (None, Vec::new());
         if self.tiling.has_witness && !changes.is_empty() {
-            let mut made = self.tree.steps(&changes)?;
-            if Step::height(&made) > STACK {
-                deferred = self.defer(&mut judged, &changes)?;
+            loop {
+                let made = self.tree.steps(&changes)?;
+                let surplus = self.surplus(&made, &changes)?;
+                if surplus.is_empty() {
+                    steps = Some(made);
+                    break;
+                }
+                deferred.extend(take_out(&mut judged, &surplus));
                 changes = changes_of(&judged);
-                made = self.tree.steps(&changes)?;
             }
-            steps = Some(made);
+            deferred.sort_unstable_by_key(|update| update.number);
         }
 
         let epoch = self.tree.epoch();
@@ -198,18 +204,18 @@ impl Compute {
         Ok(Ok(New { leaf, before }))
     }
 
-    /// Takes out the updates that the prover of the epoch has no room for; they stay accepted.
-    fn defer(
-        &self,
-        judged: &mut Vec<(Result<New, Refusal>, Accepted)>,
-        changes: &[Change],
-    ) -> Result<Vec<Accepted>, Error> {
-        let surplus: BTreeSet<Index> =
-            self.tree.surplus(changes)?.into_iter().map(|number| changes[number].index).collect();
-        let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
-            judged.is_ok() && surplus.contains(&update.index)
+    /// The changes that the prover of the epoch has no room for, on its stack or in its steps.
+    fn surplus(&self, steps: &[Step], changes: &[Change]) -> Result<BTreeSet<Index>, Error> {
+        let numbers = if Step::height(steps) > STACK {
+            self.tree.surplus(changes)?
+        } else if steps.len() > self.tiling.max_steps && changes.len() > 1 {
+            // About as many as there is room for, the first ones; one at least, or nothing would ever be done.
+            let kept = changes.len() * self.tiling.max_steps / steps.len();
+            (kept.clamp(1, changes.len() - 1)..changes.len()).collect()
+        } else {
+            Vec::new()
         };
-        Ok(judged.extract_if(.., is_surplus).map(|(_, update)| update).collect())
+        Ok(numbers.into_iter().map(|number| changes[number].index).collect())
     }
 
     /// The tree, as far as it is in memory.
@@ -223,6 +229,17 @@ impl Compute {
         let indices = self.memory.forgotten(confirmed);
         self.tree = self.tree.forget(&indices, self.tiling.resident);
     }
+}
+
+/// Takes out updates that would be done; they stay accepted.
+fn take_out(
+    judged: &mut Vec<(Result<New, Refusal>, Accepted)>,
+    surplus: &BTreeSet<Index>,
+) -> Vec<Accepted> {
+    let is_surplus = |(judged, update): &mut (Result<New, Refusal>, Accepted)| {
+        judged.is_ok() && surplus.contains(&update.index)
+    };
+    judged.extract_if(.., is_surplus).map(|(_, update)| update).collect()
 }
 
 /// A tree with everything in memory that is on the ways to these indices, which are sorted.

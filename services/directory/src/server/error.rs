@@ -3,6 +3,7 @@
 use super::damaged::Damaged;
 use super::store::StoreError;
 use super::update::MAX_IDEMPOTENCY_KEY;
+use crate::audit::AuditError;
 use crate::hash::Digest;
 use crate::key::LabelError;
 use crate::tree::UpdateError;
@@ -79,9 +80,25 @@ pub enum Error {
     },
     /// An epoch that cannot be proven.
     #[error(
-        "nothing was kept for the prover of epoch {0}: the server ran without witnesses, or each leaf has the same depth"
+        "nothing is kept for the prover of epoch {0}: it is proven already, the server ran without witnesses, or each leaf \
+         has the same depth"
     )]
     NoWitness(u32),
+    /// An epoch that is too large for one proof.
+    #[error(
+        "epoch {epoch} has {steps} steps, and a proof has room for {most}: it needs keys for more subcircuits"
+    )]
+    TooLarge {
+        /// The epoch.
+        epoch: u32,
+        /// Its steps.
+        steps: usize,
+        /// The steps that there is room for.
+        most: usize,
+    },
+    /// A proof that does not follow the one before it, or does not hold.
+    #[error(transparent)]
+    Proof(#[from] AuditError),
     /// An epoch whose tree is no longer complete.
     #[error("epoch {epoch} is pruned; the first one with a tree is {first}")]
     Pruned {

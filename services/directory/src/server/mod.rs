@@ -1,7 +1,7 @@
 //! The server of a directory: a database, accepted updates, and a pipeline that closes epochs.
 //!
-//! An update is *accepted* once it is on the disk, and *visible* once the record of its epoch is signed; what is signed is on
-//! the disk first. The two stages of a commit are the same in all [modes](Mode): the first one computes what changes, each
+//! An update is *accepted* once it is on the disk, *visible* once the record of its epoch is signed, and *proven* once a proof
+//! of its epoch is attached; what is signed is on the disk first. The two stages of a commit are the same in all [modes](Mode): the first one computes what changes, each
 //! commit on the one before it; the second one writes it. The [head](Head) says what was signed. What is above it was seen
 //! by nobody: whenever a database is opened, after a crash or after a failed write, that is removed and computed again from
 //! the accepted updates.
@@ -17,6 +17,7 @@ mod intake;
 mod options;
 mod pending;
 mod pipeline;
+mod proofs;
 mod prune;
 mod recover;
 #[cfg(feature = "rocksdb")]
@@ -39,7 +40,7 @@ pub use damaged::Damaged;
 pub use error::{Error, SubmitError};
 pub use fjall::{Fjall, fjall_opener};
 pub use head::Head;
-pub use options::{Mode, Options};
+pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Rocks, rocks_opener};
 pub use serve::Server;

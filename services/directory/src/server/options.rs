@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// The most steps that an epoch with one update has: its leaf and one that moves down beside it, the node of both, all
+/// levels above, and the end.
+pub const MAX_STEPS_OF_ONE: usize = 132;
+
 /// How the two stages of a commit go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -63,6 +67,9 @@ pub struct Options {
     pub cache: u64,
     /// The number of threads of the first stage; 0 for one a core.
     pub threads: usize,
+    /// The maximum number of steps of an epoch, if there is a witness of it: what a proof has room for. Updates that would
+    /// exceed it wait for the next epoch. One update alone takes at most [`MAX_STEPS_OF_ONE`].
+    pub max_steps: usize,
     /// Whether what the provers of epochs need is kept, about 300 bytes an update. Without it, no epoch that is closed
     /// meanwhile can be proven.
     pub has_witness: bool,
@@ -79,6 +86,7 @@ impl Default for Options {
             resident: 16,
             cache: 256 << 20,
             threads: 0,
+            max_steps: usize::MAX,
             has_witness: true,
         }
     }

@@ -56,7 +56,8 @@ impl Session {
         let Recovered { format, signed, record, tree, pending: updates, next } = found;
         let levels = usize::from(format.levels);
         let resident = options.resident.min(64);
-        let tiling = Tiling { levels, resident, has_witness: options.has_witness };
+        let Options { has_witness, max_steps, .. } = *options;
+        let tiling = Tiling { levels, resident, has_witness, max_steps };
         let pair = (record, tree.clone());
         let compute = Compute::new(&*store, tiling, pair, head.commit, &directory.key)?;
         let sequencer = Sequencer::new(head, &record, Box::new(file));

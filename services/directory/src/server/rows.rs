@@ -10,6 +10,7 @@
 //! | signature | epoch | 64 bytes |
 //! | changes | epoch | leaves |
 //! | witness | epoch | [steps](crate::Step) of the epoch's prover |
+//! | proof | last epoch | epoch before the first one, subcircuits, bytes, checksum |
 //! | commit | commit | [`Written`] |
 //! | intake | number | [`Accepted`] |
 //! | outcome | number | [`Outcome`] |

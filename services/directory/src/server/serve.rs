@@ -8,6 +8,7 @@ use super::folder::Directory;
 use super::head::{Head, HeadFile, Keep as _};
 use super::options::{Mode, Options};
 use super::pipeline::{Session, supervise};
+use super::proofs;
 use super::prune::prune;
 use super::recover::first_rows;
 use super::rows::{self, Format, Submitted, Value};
@@ -16,7 +17,8 @@ use super::stats::Stats;
 use super::store::{Opened, Opener, Rows, Store as _, StoreError, Table};
 use super::time::unix_time;
 use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
-use super::view::{View, changes, witness};
+use super::view::{View, changes};
+use crate::audit::EpochProof;
 use crate::history::Entry;
 use crate::key::Index;
 use crate::leaf::Leaf;
@@ -29,6 +31,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A directory that is served.
 #[derive(Debug)]
@@ -229,6 +232,26 @@ impl Server {
         })
     }
 
+    /// Waits until an update has an outcome, at most this long, and returns what became of it.
+    ///
+    /// # Errors
+    /// If the database cannot be read, or the server stops before.
+    pub fn wait(&self, number: u64, at_most: Duration) -> Result<Status, Error> {
+        let until = Instant::now() + at_most;
+        let mut state = self.shared.lock();
+        // While the database is opened again, nothing is known.
+        while matches!(state.phase, Phase::Recovering(_)) || state.open.contains(&number) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || matches!(state.phase, Phase::Stopped(_)) {
+                break;
+            }
+            let waited = self.shared.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        self.outcome(number)
+    }
+
     /// Closes epochs until all updates that are accepted now have an outcome.
     ///
     /// # Errors
@@ -271,15 +294,25 @@ impl Server {
     /// If there is no such epoch yet, or its tree is pruned.
     pub fn view_at(&self, epoch: u32) -> Result<View, Error> {
         let view = self.view()?;
-        let format: Format = rows::get(&*view.store, Table::Format, &rows::FORMAT)?;
-        if epoch < format.pruned {
-            return Err(Error::Pruned { epoch, first: format.pruned });
+        let first = self.pruned()?;
+        if epoch < first {
+            return Err(Error::Pruned { epoch, first });
         }
         let signed = self.signed_record(&view, epoch)?;
         let record = *signed.record();
         let tree = Tree::away(self.parameters.profile, epoch, record.leaves, record.root);
         let (store, levels, commit) = (Arc::clone(&view.store), view.levels, view.commit);
         Ok(View { store, signed, record, tree, levels, commit })
+    }
+
+    /// The first epoch that has a tree; those before it are pruned.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn pruned(&self) -> Result<u32, Error> {
+        let view = self.view()?;
+        let format: Format = rows::get(&*view.store, Table::Format, &rows::FORMAT)?;
+        Ok(format.pruned)
     }
 
     /// The signed record of an epoch.
@@ -324,14 +357,72 @@ impl Server {
         let view = self.view()?;
         let record = *self.signed_record(&view, from)?.record();
         self.signed_record(&view, to)?;
-        let mut steps = Vec::new();
-        for epoch in from.saturating_add(1)..=to {
-            let found = witness(&*view.store, epoch)?;
-            steps.extend(found.ok_or(Error::NoWitness(epoch))?);
-        }
+        let (_, steps) = proofs::steps(&*view.store, from, to, usize::MAX)?;
         let profile = view.tree.profile();
         let Record { epoch, root, chain, .. } = record;
         Ok(Witness { profile, epoch, root, chain, steps })
+    }
+
+    /// The last epoch up to which all are proven; 0 if none is.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn proven(&self) -> Result<u32, Error> {
+        proofs::proven(&*self.view()?.store)
+    }
+
+    /// The proof of an epoch, if it is proven. It may be of others, too.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn proof_of(&self, epoch: u32) -> Result<Option<EpochProof>, Error> {
+        proofs::proof_of(&*self.view()?.store, epoch)
+    }
+
+    /// Of which epochs proofs are, from the one that proves an epoch on, at most so many: the epoch before the first one, and
+    /// the last one.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn proof_ranges(&self, epoch: u32, most: usize) -> Result<Vec<(u32, u32)>, Error> {
+        proofs::ranges(&*self.view()?.store, epoch, most)
+    }
+
+    /// What the prover of the next proof needs, and the last epoch of it: whole epochs after the last one that is proven, as
+    /// many as have at most this number of steps together. Nothing if all are proven.
+    ///
+    /// # Errors
+    /// If nothing was kept for provers of the next epoch, or it has more steps alone.
+    pub fn unproven(&self, most: usize) -> Result<Option<(u32, Witness)>, Error> {
+        let view = self.view()?;
+        let store = &*view.store;
+        let from = proofs::proven(store)?;
+        let (to, steps) = proofs::steps(store, from, view.record.epoch, most)?;
+        let record = *self.signed_record(&view, from)?.record();
+        let Record { epoch, root, chain, .. } = record;
+        let witness = Witness { profile: view.tree.profile(), epoch, root, chain, steps };
+        Ok((to > from).then_some((to, witness)))
+    }
+
+    /// Attaches a proof of epochs that are visible: from here on, they are proven. Proofs are attached in the order of epochs,
+    /// without gaps. `verify` gets the public values that the records at its ends have, as in an [audit](crate::audit()), and
+    /// nothing is attached that it rejects. What the prover of these epochs needed is removed.
+    ///
+    /// Returns false if there was a proof of the same epochs before, which stays.
+    ///
+    /// # Errors
+    /// If it does not continue the proofs that there are, was rejected, or the database fails.
+    pub fn attach(
+        &self,
+        proof: &EpochProof,
+        verify: impl FnOnce(
+            &EpochProof,
+            [u128; 10],
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Result<bool, Error> {
+        let _alone = self.maintenance();
+        let view = self.view()?;
+        self.told(proofs::attach(&*view.store, proof, view.record.epoch, verify))
     }
 
     /// Erases a value: its digest is left, which the label's commitment needs. The row with which it was accepted goes with

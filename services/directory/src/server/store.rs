@@ -24,8 +24,10 @@ pub enum Table {
     Signature,
     /// The leaves that an epoch has written, by epoch, in the order of the log.
     Changes,
-    /// What the prover of an epoch needs, by epoch.
+    /// What the prover of an epoch needs, by epoch, until it is proven.
     Witness,
+    /// Proofs, by the last epoch that each one proves.
+    Proof,
     /// What a commit has written, by its number.
     Commit,
     /// Accepted updates that no signed epoch has, by their numbers; and those of the last epochs.
@@ -38,7 +40,7 @@ pub enum Table {
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Format,
         Self::Node,
         Self::Log,
@@ -47,6 +49,7 @@ impl Table {
         Self::Signature,
         Self::Changes,
         Self::Witness,
+        Self::Proof,
         Self::Commit,
         Self::Intake,
         Self::Outcome,
@@ -64,6 +67,7 @@ impl Table {
             Self::Signature => "signature",
             Self::Changes => "changes",
             Self::Witness => "witness",
+            Self::Proof => "proof",
             Self::Commit => "commit",
             Self::Intake => "intake",
             Self::Outcome => "outcome",

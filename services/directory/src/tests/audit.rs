@@ -29,7 +29,7 @@ fn records() -> (Parameters, Vec<SignedRecord>) {
 }
 
 fn proof(from: u32, to: u32) -> EpochProof {
-    EpochProof { from, to, proof: vec![from as u8, to as u8] }
+    EpochProof { from, to, subcircuits: 1, proof: vec![from as u8, to as u8] }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{create, key, open, options, parameters, update};
 use crate::server::{
     Error, Expected, Mode, Opened, Options, Rows, Server, SubmitError, Table, Update,
 };
-use crate::{MAX_LABEL, MAX_VALUE, Profile};
+use crate::{EpochProof, MAX_LABEL, MAX_VALUE, Profile};
 use ed25519_dalek::SigningKey;
 use std::ops::ControlFlow;
 
@@ -121,6 +121,8 @@ fn damaged_rows_are_found() {
     let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
     update(&server, &[("a", "1"), ("b", "2"), ("a", "3")]);
     update(&server, &[("c", "4")]);
+    let proof = EpochProof { from: 0, to: 1, subcircuits: 1, proof: vec![1; 20] };
+    server.attach(&proof, |_, _| Ok(())).unwrap();
     let mut refused = Update::new("c", "5");
     (refused.expected, refused.idempotency_key) = (Expected::Absent, Some(b"name".to_vec()));
     server.submit(refused).unwrap();

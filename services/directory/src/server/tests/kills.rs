@@ -1,15 +1,15 @@
 //! F1, F2: the process is killed, at each place where that may matter, and anywhere.
 
 use super::{Random, client, create, key, open, options, parameters};
-use crate::Profile;
 use crate::server::{Error, Mode, Options, Server, SubmitError, Update};
+use crate::{EpochProof, Profile};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where the process is killed.
-const PLACES: [&str; 13] = [
+const PLACES: [&str; 15] = [
     "before-intake",
     "after-intake",
     "before-compute",
@@ -23,6 +23,8 @@ const PLACES: [&str; 13] = [
     "settle",
     "remove-above",
     "prune",
+    "before-attach",
+    "after-attach",
 ];
 
 const FOLDER: &str = "HEKATON_DIRECTORY_FOLDER";
@@ -72,7 +74,7 @@ fn child() {
     }
 }
 
-/// Says the last record, and closes the epoch.
+/// Says the last record, and closes the epoch and attaches what goes for a proof here.
 #[allow(clippy::print_stdout, reason = "other tests read it")]
 fn progress(server: &Server, closes: bool) -> Result<(), Error> {
     let record = *server.view()?.record();
@@ -81,6 +83,11 @@ fn progress(server: &Server, closes: bool) -> Result<(), Error> {
     if closes {
         server.flush()?;
         server.prune(server.view()?.record().epoch.saturating_sub(2))?;
+        if let Some((to, witness)) = server.unproven(usize::MAX)? {
+            let (from, proof) = (witness.epoch, witness.encode());
+            server.attach(&EpochProof { from, to, subcircuits: 1, proof }, |_, _| Ok(()))?;
+            println!("proven {to}");
+        }
     }
     Ok(())
 }
@@ -110,31 +117,47 @@ fn start(folder: &Path, mode: usize, first: u64, place: Option<(&str, u64)>) -> 
     command.spawn().unwrap()
 }
 
-/// What a killed process has said: the number of updates that were accepted, and records.
-fn said(child: &mut Child, first: u64) -> (u64, Vec<(u32, u64)>) {
-    let (mut next, mut records) = (first, Vec::new());
+/// What killed processes have said of epochs.
+#[derive(Default)]
+struct Seen {
+    records: Vec<(u32, u64)>,
+    proven: u32,
+}
+
+impl Seen {
+    fn extend(&mut self, more: Self) {
+        self.records.extend(more.records);
+        self.proven = self.proven.max(more.proven);
+    }
+}
+
+/// What a killed process has said: the number of updates that were accepted, and what it has said of epochs.
+fn said(child: &mut Child, first: u64) -> (u64, Seen) {
+    let (mut next, mut seen) = (first, Seen::default());
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["accepted", number] => next = number.parse::<u64>().unwrap() + 1,
             ["record", epoch, digest] => {
-                records.push((epoch.parse().unwrap(), digest.parse().unwrap()));
+                seen.records.push((epoch.parse().unwrap(), digest.parse().unwrap()));
             }
+            ["proven", epoch] => seen.proven = epoch.parse().unwrap(),
             _ => {}
         }
     }
     let status = child.wait().unwrap();
     assert_eq!(status.code(), None, "it was not killed: {status}");
-    (next, records)
+    (next, seen)
 }
 
 /// Opens the directory, and checks that all that was accepted is there once and all records are what they were. Returns the
 /// number of updates; the one that was being sent may be among them.
-fn check(folder: &Path, accepted: u64, records: &[(u32, u64)]) -> u64 {
+fn check(folder: &Path, accepted: u64, seen: &Seen) -> u64 {
     let server =
         open(folder, Profile::Compress, Options { interval: None, ..options(Mode::Serial) });
-    for (epoch, digest) in records {
+    assert!(server.proven().unwrap() >= seen.proven);
+    for (epoch, digest) in &seen.records {
         let record = *server.record(*epoch).unwrap().record();
         assert_eq!(record.digest()[..8], digest.to_be_bytes());
     }
@@ -161,7 +184,7 @@ fn killed_at_each_place() {
     for (at, place) in PLACES.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path(), Profile::Compress);
-        let (mut accepted, mut records) = (0, Vec::new());
+        let (mut accepted, mut seen) = (0, Seen::default());
         for mode in 0..3 {
             // Recovery is killed after it had something to do.
             let is_recovery = matches!(place, "settle" | "remove-above");
@@ -170,14 +193,15 @@ fn killed_at_each_place() {
                 let before = if place == "settle" { "after-head" } else { "before-head" };
                 let mut child = start(folder.path(), mode, accepted, Some((before, 2)));
                 let (now, more) = said(&mut child, accepted);
-                (accepted, records) = (now, [records, more].concat());
+                accepted = now;
+                seen.extend(more);
             }
             let after = if is_recovery { 0 } else { after };
             let mut child = start(folder.path(), mode, accepted, Some((place, after)));
             let (now, more) = said(&mut child, accepted);
             accepted = now;
-            records.extend(more);
-            accepted = check(folder.path(), accepted, &records);
+            seen.extend(more);
+            accepted = check(folder.path(), accepted, &seen);
         }
         assert!(accepted > 0, "{place}");
     }
@@ -190,14 +214,14 @@ fn killed_anywhere() {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path(), Profile::Compress);
     let mut random = Random(u64::from(std::process::id()));
-    let (mut accepted, mut records) = (0, Vec::new());
+    let (mut accepted, mut seen) = (0, Seen::default());
     for kill in 0..kills {
         let mut child = start(folder.path(), kill % 3, accepted, None);
         std::thread::sleep(Duration::from_millis(20 + random.below(150)));
         child.kill().unwrap();
         let (now, more) = said(&mut child, accepted);
-        records.extend(more);
-        accepted = check(folder.path(), now, &records);
+        seen.extend(more);
+        accepted = check(folder.path(), now, &seen);
     }
     assert!(accepted > 0);
 }
@@ -219,9 +243,9 @@ fn a_full_disk() {
         }
         limited.env(UNTIL_FULL, "1").stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = limited.spawn().unwrap();
-        let (accepted, records) = said(&mut child, 0);
-        assert!(accepted > 0 && records.last().is_some_and(|(epoch, _)| *epoch > 0));
-        check(folder.path(), accepted, &records);
+        let (accepted, seen) = said(&mut child, 0);
+        assert!(accepted > 0 && seen.records.last().is_some_and(|(epoch, _)| *epoch > 0));
+        check(folder.path(), accepted, &seen);
     }
 }
 
@@ -237,7 +261,7 @@ fn a_killed_server_leaves_no_lock() {
         super::try_open(folder.path(), &parameters, &key(), options(Mode::Serial)).unwrap_err();
     assert!(error.to_string().contains("another process serves"), "{error}");
     child.kill().unwrap();
-    let (accepted, records) = said(&mut child, 0);
+    let (accepted, seen) = said(&mut child, 0);
     assert!(accepted > 0);
-    check(folder.path(), accepted, &records);
+    check(folder.path(), accepted, &seen);
 }

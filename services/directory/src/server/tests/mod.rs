@@ -7,6 +7,7 @@ mod disk;
 mod faults;
 mod kills;
 mod modes;
+mod proofs;
 mod schedules;
 
 use super::compute::Tiling;
@@ -22,7 +23,8 @@ pub(crate) fn soak() -> usize {
 }
 
 /// Small tiles, so that there are some of each kind.
-pub(crate) const TILING: Tiling = Tiling { levels: 4, resident: 4, has_witness: true };
+pub(crate) const TILING: Tiling =
+    Tiling { levels: 4, resident: 4, has_witness: true, max_steps: usize::MAX };
 
 pub(crate) fn key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
