@@ -1,0 +1,262 @@
+//! What a directory answers, as an HTTP service or on the same machine.
+
+use crate::base64::Base64;
+use crate::body::{
+    CurrentBody, EpochBody, EpochsBody, ExpectedBody, HistoryBody, KeyBody, MAX_PROOFS,
+    MAX_RECORDS, ProofBody, ProofRange, ProofsBody, RecordsBody, State, UpdateBody, UpdateStatus,
+};
+use crate::problem::{Kind, Problem};
+use hekaton_directory::Record;
+use hekaton_directory::server::{
+    Error, Expected, Outcome, Server, Status, SubmitError, Update, View,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::NoEpoch { .. } | Error::NoVersion(_) | Error::NoEntry { .. } => Kind::NOT_FOUND,
+            Error::Pruned { .. } => Kind::PRUNED,
+            Error::Label(_) => Kind::BAD_REQUEST,
+            Error::Recovering(_) | Error::Stopped(_) => Kind::UNAVAILABLE,
+            _ => Kind::INTERNAL,
+        };
+        Self::new(&kind, error)
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        let kind = match &error {
+            SubmitError::Label(_) | SubmitError::IdempotencyKey(_) => Kind::BAD_REQUEST,
+            SubmitError::OtherUpdate { .. } => Kind::CONFLICT,
+            SubmitError::Full(_) => Kind::FULL,
+            SubmitError::Unknown(_) => Kind::UNKNOWN,
+            SubmitError::Recovering | SubmitError::Stopping => Kind::UNAVAILABLE,
+            _ => Kind::INTERNAL,
+        };
+        Self::new(&kind, error)
+    }
+}
+
+impl UpdateBody {
+    /// The update.
+    ///
+    /// # Errors
+    /// If it has no value, or two of them.
+    pub fn update(self) -> Result<Update, Problem> {
+        let value = match (self.value, self.value_base64) {
+            (Some(text), None) => text.into_bytes(),
+            (None, Some(bytes)) => bytes.0,
+            (None, None) => {
+                let why = "the update has no value: give value, or value_base64";
+                return Err(Problem::new(&Kind::BAD_REQUEST, why));
+            }
+            (Some(_), Some(_)) => {
+                let why = "the update has two values: give value or value_base64";
+                return Err(Problem::new(&Kind::BAD_REQUEST, why));
+            }
+        };
+        let mut update = Update::new(self.label, value);
+        update.expected = match self.expected {
+            None => Expected::Any,
+            Some(ExpectedBody::Absent(_)) => Expected::Absent,
+            Some(ExpectedBody::Version(version)) => Expected::Version(version),
+        };
+        update.idempotency_key = self.idempotency_key.map(String::into_bytes);
+        Ok(update)
+    }
+}
+
+/// Accepts an update.
+///
+/// # Errors
+/// Why it is not accepted.
+pub fn submit(server: &Server, body: UpdateBody) -> Result<UpdateStatus, Problem> {
+    let receipt = server.submit(body.update()?)?;
+    let status = UpdateStatus {
+        number: receipt.number,
+        state: State::Accepted,
+        epoch: None,
+        version: None,
+        reason: None,
+        repeated: receipt.repeated,
+    };
+    Ok(status)
+}
+
+/// Waits until an update is visible or refused, at most this long, and says what became of it. One that is refused is a
+/// conflict.
+///
+/// # Errors
+/// If it is refused, or the directory does not answer.
+pub fn wait(
+    server: &Server,
+    sent: UpdateStatus,
+    at_most: Duration,
+) -> Result<UpdateStatus, Problem> {
+    let status = server.wait(sent.number, at_most)?;
+    let status = described(server, sent.number, status)?;
+    match (status.state, &status.reason) {
+        (State::Refused, Some(why)) => {
+            let number = status.number;
+            Err(Problem::new(&Kind::CONFLICT, format!("update {number} was refused: {why}")))
+        }
+        _ => Ok(UpdateStatus { repeated: sent.repeated, ..status }),
+    }
+}
+
+/// What became of an update.
+///
+/// # Errors
+/// If there is no such update, or its outcome is no longer kept.
+pub fn update(server: &Server, number: u64) -> Result<UpdateStatus, Problem> {
+    described(server, number, server.outcome(number)?)
+}
+
+fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatus, Problem> {
+    let plain = UpdateStatus {
+        number,
+        state: State::Accepted,
+        epoch: None,
+        version: None,
+        reason: None,
+        repeated: false,
+    };
+    Ok(match status {
+        Status::Waits => plain,
+        Status::Done(Outcome::Committed { epoch, version }) => UpdateStatus {
+            state: state(server, epoch)?,
+            epoch: Some(epoch),
+            version: Some(version),
+            ..plain
+        },
+        Status::Done(Outcome::Refused(why)) => {
+            UpdateStatus { state: State::Refused, reason: Some(why.to_string()), ..plain }
+        }
+        _ => {
+            let why = format!("there is no update {number}, or its outcome is no longer kept");
+            return Err(Problem::new(&Kind::NOT_FOUND, why));
+        }
+    })
+}
+
+/// How far an epoch that is visible has come.
+fn state(server: &Server, epoch: u32) -> Result<State, Problem> {
+    Ok(if epoch <= server.proven()? { State::Proven } else { State::Visible })
+}
+
+/// The directory after an epoch, or now.
+fn view(server: &Server, epoch: Option<u32>) -> Result<Arc<View>, Problem> {
+    Ok(match epoch {
+        None => server.view()?,
+        Some(epoch) => Arc::new(server.view_at(epoch)?),
+    })
+}
+
+/// What a label has after an epoch, or now.
+///
+/// # Errors
+/// If there is no such epoch or it is pruned, or the directory does not answer.
+pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody, Problem> {
+    let view = view(server, epoch)?;
+    let answer = view.look_up(label)?;
+    let epoch = view.record().epoch;
+    let current = answer.current.map(|current| CurrentBody {
+        before: Base64(current.before.0.to_vec()),
+        salt: Base64(current.opening.salt.to_vec()),
+        value: Base64(current.opening.value),
+    });
+    Ok(KeyBody {
+        epoch,
+        state: state(server, epoch)?,
+        record: Base64(view.signed().encode().to_vec()),
+        path: Base64(answer.path.encode()),
+        current,
+    })
+}
+
+/// All that a label has had up to an epoch, or up to now.
+///
+/// # Errors
+/// If there is no such epoch or it is pruned, or the directory does not answer.
+pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<HistoryBody, Problem> {
+    let view = view(server, epoch)?;
+    let (path, history) = view.history(label)?;
+    let epoch = view.record().epoch;
+    Ok(HistoryBody {
+        epoch,
+        state: state(server, epoch)?,
+        record: Base64(view.signed().encode().to_vec()),
+        path: Base64(path.encode()),
+        history: Base64(history.encode()),
+    })
+}
+
+/// An epoch.
+///
+/// # Errors
+/// If there is no such epoch, or the directory does not answer.
+pub fn epoch(server: &Server, epoch: u32) -> Result<EpochBody, Problem> {
+    let signed = server.record(epoch)?;
+    let Record { root, leaves, log_size, closed, .. } = signed
+        .verify(server.parameters())
+        .map_err(|error| Problem::new(&Kind::INTERNAL, error))?
+        .record()
+        .to_owned();
+    Ok(EpochBody {
+        epoch,
+        state: state(server, epoch)?,
+        record: Base64(signed.encode().to_vec()),
+        leaves,
+        updates: log_size,
+        closed,
+        root: hex::encode(root),
+    })
+}
+
+/// All epochs.
+///
+/// # Errors
+/// If the directory does not answer.
+pub fn epochs(server: &Server) -> Result<EpochsBody, Problem> {
+    let last = epoch(server, server.view()?.record().epoch)?;
+    Ok(EpochsBody { last, proven: server.proven()?, first: server.pruned()? })
+}
+
+/// The signed records from one epoch to another one, both included: those of the first 4,096 of them.
+///
+/// # Errors
+/// If there is no such epoch, or the directory does not answer.
+pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Problem> {
+    if from > to {
+        let why = format!("records from epoch {from} to {to}: there are none");
+        return Err(Problem::new(&Kind::BAD_REQUEST, why));
+    }
+    server.record(to)?;
+    let to = to.min(from.saturating_add(MAX_RECORDS - 1));
+    let records = (from..=to).map(|epoch| Ok(Base64(server.record(epoch)?.encode().to_vec())));
+    Ok(RecordsBody { records: records.collect::<Result<_, Error>>()? })
+}
+
+/// Of which epochs there are proofs, from the one that proves an epoch on: at most 4,096 of them.
+///
+/// # Errors
+/// If the directory does not answer.
+pub fn proofs(server: &Server, epoch: u32) -> Result<ProofsBody, Problem> {
+    let ranges = server.proof_ranges(epoch, MAX_PROOFS)?.into_iter();
+    Ok(ProofsBody { proofs: ranges.map(|(from, to)| ProofRange { from, to }).collect() })
+}
+
+/// The proof of these epochs.
+///
+/// # Errors
+/// If there is none of exactly these, or the directory does not answer.
+pub fn proof(server: &Server, ProofRange { from, to }: ProofRange) -> Result<ProofBody, Problem> {
+    let found = server.proof_of(to)?.filter(|proof| (proof.from, proof.to) == (from, to));
+    found.map(ProofBody::from).ok_or_else(|| {
+        let why = format!("there is no proof from epoch {from} to {to}; /v1/proofs lists them");
+        Problem::new(&Kind::NOT_FOUND, why)
+    })
+}

@@ -1,0 +1,255 @@
+//! What requests and answers have in them.
+
+use crate::base64::Base64;
+use serde::{Deserialize, Serialize};
+
+/// The most records that one answer has.
+pub const MAX_RECORDS: u32 = 1 << 12;
+
+/// The most proofs that one list has.
+pub const MAX_PROOFS: usize = 1 << 12;
+
+/// How far an update, or an epoch, has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// The update is on the server's disk, and will have an outcome.
+    Accepted,
+    /// It is in the signed record of an epoch.
+    Visible,
+    /// A proof of that epoch is attached, which the server has verified. That is what it says: auditors verify it themselves.
+    Proven,
+    /// The update was not done, and will not be.
+    Refused,
+}
+
+impl State {
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Visible => "visible",
+            Self::Proven => "proven",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// An update that is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct UpdateBody {
+    /// The label: 1 to 1,024 bytes of UTF-8.
+    pub label: String,
+    /// The value as text, at most 65,536 bytes of UTF-8; or `value_base64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The value as bytes, at most 65,536 of them; or `value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_base64: Option<Base64>,
+    /// The version that the label must have before the update; `"absent"` if it must have none. Without it, any will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "server", schema(value_type = Option<ExpectedSchema>))]
+    pub expected: Option<ExpectedBody>,
+    /// A name for this update, 1 to 128 bytes, long and random: sent again with the same name, it is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// The version that a label must have before an update: a number, or `"absent"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ExpectedBody {
+    /// This version.
+    Version(u32),
+    /// None: the label is new.
+    Absent(Absent),
+}
+
+/// The word `"absent"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Absent {
+    /// The label has no value.
+    Absent,
+}
+
+/// As [`ExpectedBody`] in the description of the API.
+#[cfg(feature = "server")]
+#[derive(utoipa::ToSchema)]
+#[allow(dead_code, reason = "it is there for its schema")]
+#[schema(as = Expected)]
+enum ExpectedSchema {
+    /// This version
+    Version(u32),
+    /// The word "absent"
+    Absent(String),
+}
+
+/// What became of an update so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct UpdateStatus {
+    /// The number of the update, to ask again.
+    pub number: u64,
+    /// How far it has come.
+    pub state: State,
+    /// The first epoch whose record has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u32>,
+    /// The version of the label since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Why it was not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether it was sent before with the same idempotency key, and this is its number from then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
+}
+
+/// What the directory has of a label. Everything but the state can be verified
+/// ([`KeyBody::verify`](crate::body::KeyBody::verify)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct KeyBody {
+    /// The epoch.
+    pub epoch: u32,
+    /// Whether the epoch is proven.
+    pub state: State,
+    /// The signed record of the epoch, 253 bytes.
+    pub record: Base64,
+    /// The path of the label in the tree.
+    pub path: Base64,
+    /// The value, unless the label has none or it is erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<CurrentBody>,
+}
+
+/// The value that a label has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct CurrentBody {
+    /// The commitment to the values before it, 32 bytes.
+    pub before: Base64,
+    /// The salt of the value, 32 bytes.
+    pub salt: Base64,
+    /// The value.
+    pub value: Base64,
+}
+
+/// All values that a label has had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct HistoryBody {
+    /// The epoch.
+    pub epoch: u32,
+    /// Whether the epoch is proven.
+    pub state: State,
+    /// The signed record of the epoch.
+    pub record: Base64,
+    /// The path of the label in the tree.
+    pub path: Base64,
+    /// The values, with their salts.
+    pub history: Base64,
+}
+
+/// An epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct EpochBody {
+    /// The number.
+    pub epoch: u32,
+    /// Whether it is proven.
+    pub state: State,
+    /// The signed record.
+    pub record: Base64,
+    /// The number of labels.
+    pub leaves: u64,
+    /// The number of updates so far.
+    pub updates: u64,
+    /// When it was closed, in seconds since 1970.
+    pub closed: u64,
+    /// The root of the tree, as 64 hexadecimal digits.
+    pub root: String,
+}
+
+/// All epochs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct EpochsBody {
+    /// The last one.
+    pub last: EpochBody,
+    /// The last one up to which all are proven; 0 if none is.
+    pub proven: u32,
+    /// The first one that look-ups are answered of; those before it are pruned.
+    pub first: u32,
+}
+
+/// Records of epochs in a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct RecordsBody {
+    /// Signed records, at most 4,096.
+    pub records: Vec<Base64>,
+}
+
+/// Of which epochs there are proofs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct ProofsBody {
+    /// In the order of epochs, at most 4,096.
+    pub proofs: Vec<ProofRange>,
+}
+
+/// The epochs that a proof is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct ProofRange {
+    /// The epoch before the first one.
+    pub from: u32,
+    /// The last one.
+    pub to: u32,
+}
+
+/// A proof of epochs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct ProofBody {
+    /// The epoch before the first one.
+    pub from: u32,
+    /// The last one.
+    pub to: u32,
+    /// The number of subcircuits with steps, on which the verifying key depends.
+    pub subcircuits: u32,
+    /// The proof.
+    pub proof: Base64,
+}
+
+impl From<hekaton_directory::EpochProof> for ProofBody {
+    fn from(proof: hekaton_directory::EpochProof) -> Self {
+        let hekaton_directory::EpochProof { from, to, subcircuits, proof } = proof;
+        Self { from, to, subcircuits, proof: Base64(proof) }
+    }
+}
+
+impl From<ProofBody> for hekaton_directory::EpochProof {
+    fn from(body: ProofBody) -> Self {
+        let ProofBody { from, to, subcircuits, proof } = body;
+        Self { from, to, subcircuits, proof: proof.0 }
+    }
+}
+
+/// Whether the service works.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
+pub struct HealthBody {
+    /// The last epoch.
+    pub epoch: u32,
+    /// The last epoch up to which all are proven.
+    pub proven: u32,
+    /// How many attempts to prove have failed; the log of the service says why.
+    pub proof_failures: u64,
+}

@@ -1,0 +1,213 @@
+//! Requests to a service.
+
+use crate::body::{
+    EpochBody, EpochsBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody, RecordsBody,
+    UpdateBody, UpdateStatus,
+};
+use crate::parameters::ParametersFile;
+use crate::problem::Problem;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+/// The largest answer that is read: a history may have many values.
+const MAX_ANSWER: u64 = 256 << 20;
+
+/// The longest time for a request: more than the service waits for the outcome of an update.
+const MAX_TIME: Duration = Duration::from_secs(120);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address is none.
+    #[error("'{0}' is no address of a directory: expected http://HOST:PORT")]
+    Address(String),
+    /// The service cannot be reached, or the connection failed.
+    #[error("{url}: {why}")]
+    Connection {
+        /// What was asked.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// The answer is none of a directory.
+    #[error("{url}: the answer, with status {status}, is none of a directory: {why}")]
+    Answer {
+        /// What was asked.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+        /// Why.
+        why: String,
+    },
+    /// The service says what was wrong.
+    #[error("{url}: {problem}")]
+    Problem {
+        /// What was asked.
+        url: String,
+        /// What it says.
+        problem: Box<Problem>,
+    },
+}
+
+/// Requests to the service of a directory. Nothing that it answers is verified here.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    address: String,
+}
+
+impl Client {
+    /// Requests to a service at an address, `http://HOST:PORT`, with or without a path behind it.
+    ///
+    /// # Errors
+    /// If that is no address.
+    pub fn new(address: &str) -> Result<Self, ClientError> {
+        let is_one = address.strip_prefix("http://").is_some_and(|rest| !rest.is_empty());
+        if !is_one || address.contains(['?', '#', ' ']) {
+            return Err(ClientError::Address(address.into()));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(10)))
+            .timeout_global(Some(MAX_TIME))
+            .build();
+        Ok(Self { agent: config.into(), address: address.trim_end_matches('/').into() })
+    }
+
+    /// The address.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        let url = format!("{}{path}", self.address);
+        let answer = self.agent.get(&url).call();
+        read(url, answer)
+    }
+
+    /// Sends an update; with `wait`, until it is visible or refused.
+    ///
+    /// # Errors
+    /// If it is not accepted, or refused, or there is no answer: then it may be accepted.
+    pub fn submit(&self, update: &UpdateBody, wait: bool) -> Result<UpdateStatus, ClientError> {
+        let url = format!("{}/v1/updates?wait={wait}", self.address);
+        // An update has texts and numbers, which are always JSON.
+        let body = serde_json::to_vec(update).unwrap_or_default();
+        let request = self.agent.post(&url).header("content-type", "application/json");
+        let answer = request.send(&body[..]);
+        read(url, answer)
+    }
+
+    /// What became of an update.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn update(&self, number: u64) -> Result<UpdateStatus, ClientError> {
+        self.get(&format!("/v1/updates/{number}"))
+    }
+
+    /// What a label has.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn key(&self, label: &str, epoch: Option<u32>) -> Result<KeyBody, ClientError> {
+        self.get(&format!("/v1/keys/{}{}", escaped(label), at(epoch)))
+    }
+
+    /// All that a label has had.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, ClientError> {
+        self.get(&format!("/v1/keys/{}/history{}", escaped(label), at(epoch)))
+    }
+
+    /// All epochs.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn epochs(&self) -> Result<EpochsBody, ClientError> {
+        self.get("/v1/epochs")
+    }
+
+    /// An epoch.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn epoch(&self, epoch: u32) -> Result<EpochBody, ClientError> {
+        self.get(&format!("/v1/epochs/{epoch}"))
+    }
+
+    /// Signed records from one epoch to another one; there may be fewer, and then more have to be asked for.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn records(&self, from: u32, to: u32) -> Result<RecordsBody, ClientError> {
+        self.get(&format!("/v1/records?from={from}&to={to}"))
+    }
+
+    /// Of which epochs there are proofs, from the one that proves an epoch on; there may be fewer, and then more have to be
+    /// asked for.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn proofs(&self, from: u32) -> Result<ProofsBody, ClientError> {
+        self.get(&format!("/v1/proofs?from={from}"))
+    }
+
+    /// The proof of these epochs.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn proof(&self, ProofRange { from, to }: ProofRange) -> Result<ProofBody, ClientError> {
+        self.get(&format!("/v1/proofs/{from}-{to}"))
+    }
+
+    /// The parameters that the service says it has, to compare with those that the client holds.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn parameters(&self) -> Result<ParametersFile, ClientError> {
+        self.get("/v1/parameters")
+    }
+}
+
+fn escaped(label: &str) -> impl std::fmt::Display {
+    utf8_percent_encode(label, NON_ALPHANUMERIC)
+}
+
+fn at(epoch: Option<u32>) -> String {
+    epoch.map(|epoch| format!("?epoch={epoch}")).unwrap_or_default()
+}
+
+fn read<T: DeserializeOwned>(
+    url: String,
+    answer: Result<Response<Body>, ureq::Error>,
+) -> Result<T, ClientError> {
+    let failed =
+        |url: String, why: ureq::Error| ClientError::Connection { url, why: why.to_string() };
+    let mut answer = match answer {
+        Ok(answer) => answer,
+        Err(why) => return Err(failed(url, why)),
+    };
+    let status = answer.status();
+    let bytes = match answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec() {
+        Ok(bytes) => bytes,
+        Err(why) => return Err(failed(url, why)),
+    };
+    let other = |url, why: serde_json::Error| {
+        let why = why.to_string();
+        ClientError::Answer { url, status: status.as_u16(), why }
+    };
+    if status.is_success() {
+        return serde_json::from_slice(&bytes).map_err(|why| other(url, why));
+    }
+    match serde_json::from_slice::<Problem>(&bytes) {
+        Ok(problem) => Err(ClientError::Problem { url, problem: Box::new(problem) }),
+        Err(why) => Err(other(url, why)),
+    }
+}

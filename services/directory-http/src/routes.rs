@@ -1,0 +1,410 @@
+//! The paths of the service.
+
+use crate::answer;
+use crate::body::{
+    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
+    RecordsBody, UpdateBody, UpdateStatus,
+};
+use crate::parameters::ParametersFile;
+use crate::problem::{Kind, Problem};
+use crate::service::Service;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{Router, get, post};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tower_http::timeout::TimeoutLayer;
+use utoipa::{IntoParams, OpenApi};
+
+/// The largest request: a value of 64 KiB as JSON, in which each byte may take six.
+const MAX_BODY: usize = 512 << 10;
+
+/// The longest time for a request, which is more than anybody may wait for an outcome.
+const MAX_TIME: Duration = Duration::from_secs(90);
+
+/// Path, query and body, with problems instead of axum's own answers.
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(Problem))]
+struct Path<T>(T);
+
+#[derive(FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(Problem))]
+struct Query<T>(T);
+
+#[derive(FromRequest)]
+#[from_request(via(Json), rejection(Problem))]
+struct Body<T>(T);
+
+impl From<PathRejection> for Problem {
+    fn from(error: PathRejection) -> Self {
+        Self::new(&Kind::BAD_REQUEST, error.body_text())
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(error: QueryRejection) -> Self {
+        Self::new(&Kind::BAD_REQUEST, error.body_text())
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(error: JsonRejection) -> Self {
+        let kind = match error.status() {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::MEDIA_TYPE,
+            StatusCode::PAYLOAD_TOO_LARGE => Kind::TOO_LARGE,
+            _ => Kind::BAD_REQUEST,
+        };
+        Self::new(&kind, error.body_text())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry = self.retry_after;
+        let mut response = (status, Json(self)).into_response();
+        let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if let Some(seconds) = retry {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// What a look-up may say.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct At {
+    /// The epoch. Without it, the last one.
+    epoch: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Wait {
+    /// Answer when the update is visible or refused, or after a minute.
+    #[serde(default)]
+    wait: bool,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Range {
+    /// The first epoch.
+    from: u32,
+    /// The last epoch.
+    to: u32,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct From_ {
+    /// The first epoch whose proof is asked for.
+    #[serde(default)]
+    from: u32,
+}
+
+/// What the handlers share.
+type Shared = State<Arc<Service>>;
+
+/// Runs what may read the disk or wait, off the threads that answer.
+async fn blocking<T: Send + 'static>(
+    service: Arc<Service>,
+    work: impl FnOnce(&Service) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(move || work(&service)).await;
+    done.unwrap_or_else(|_| Err(Problem::new(&Kind::INTERNAL, "the request could not be answered")))
+}
+
+/// Sends an update.
+///
+/// Once it is accepted it is on the server's disk, and will have an outcome.
+#[utoipa::path(
+    post, path = "/v1/updates", tag = "updates", params(Wait), request_body = UpdateBody,
+    responses(
+        (status = 200, body = UpdateStatus, description = "It is visible"),
+        (status = 202, body = UpdateStatus, description = "It is accepted"),
+        (status = 400, body = Problem, description = "It is none that a directory can have"),
+        (status = 409, body = Problem, description = "It was refused, or its idempotency key was used for another one"),
+        (status = 413, body = Problem, description = "It is too large"),
+        (status = 415, body = Problem, description = "It is not JSON"),
+        (status = 429, body = Problem, description = "Too many updates wait, or too many epochs are not proven"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn submit(
+    State(service): Shared,
+    Query(Wait { wait }): Query<Wait>,
+    Body(body): Body<UpdateBody>,
+) -> Result<(StatusCode, Json<UpdateStatus>), Problem> {
+    let status = blocking(service, move |service| {
+        service.check_unproven()?;
+        let sent = answer::submit(&service.server, body)?;
+        match wait {
+            true => answer::wait(&service.server, sent, service.options.wait),
+            false => Ok(sent),
+        }
+    })
+    .await?;
+    let code = match status.state {
+        crate::body::State::Accepted => StatusCode::ACCEPTED,
+        _ => StatusCode::OK,
+    };
+    Ok((code, Json(status)))
+}
+
+/// What became of an update.
+#[utoipa::path(
+    get, path = "/v1/updates/{number}", tag = "updates", params(("number" = u64, Path, description = "The number of the update")),
+    responses(
+        (status = 200, body = UpdateStatus),
+        (status = 404, body = Problem, description = "There is no such update, or its outcome is no longer kept"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn update(
+    State(service): Shared,
+    Path(number): Path<u64>,
+) -> Result<Json<UpdateStatus>, Problem> {
+    blocking(service, move |service| answer::update(&service.server, number)).await.map(Json)
+}
+
+/// What a label has, with the proof of it.
+#[utoipa::path(
+    get, path = "/v1/keys/{label}", tag = "keys", params(("label" = String, Path, description = "The label"), At),
+    responses(
+        (status = 200, body = KeyBody, description = "The label's value, or the proof that it has none"),
+        (status = 400, body = Problem, description = "The label is none"),
+        (status = 404, body = Problem, description = "There is no such epoch yet"),
+        (status = 410, body = Problem, description = "The epoch is pruned"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn key(
+    State(service): Shared,
+    Path(label): Path<String>,
+    Query(At { epoch }): Query<At>,
+) -> Result<Json<KeyBody>, Problem> {
+    let work = move |service: &Service| answer::key(&service.server, label.as_bytes(), epoch);
+    blocking(service, work).await.map(Json)
+}
+
+/// All that a label has had, with the proof of it.
+#[utoipa::path(
+    get, path = "/v1/keys/{label}/history", tag = "keys", params(("label" = String, Path, description = "The label"), At),
+    responses(
+        (status = 200, body = HistoryBody),
+        (status = 400, body = Problem, description = "The label is none"),
+        (status = 404, body = Problem, description = "There is no such epoch yet"),
+        (status = 410, body = Problem, description = "The epoch is pruned"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn history(
+    State(service): Shared,
+    Path(label): Path<String>,
+    Query(At { epoch }): Query<At>,
+) -> Result<Json<HistoryBody>, Problem> {
+    let work = move |service: &Service| answer::history(&service.server, label.as_bytes(), epoch);
+    blocking(service, work).await.map(Json)
+}
+
+/// The last epoch, and how far all of them have come.
+#[utoipa::path(
+    get, path = "/v1/epochs", tag = "epochs",
+    responses((status = 200, body = EpochsBody), (status = 503, body = Problem))
+)]
+async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Problem> {
+    blocking(service, |service| answer::epochs(&service.server)).await.map(Json)
+}
+
+/// An epoch.
+#[utoipa::path(
+    get, path = "/v1/epochs/{epoch}", tag = "epochs", params(("epoch" = u32, Path, description = "The number of the epoch")),
+    responses(
+        (status = 200, body = EpochBody),
+        (status = 404, body = Problem, description = "There is no such epoch yet"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<EpochBody>, Problem> {
+    blocking(service, move |service| answer::epoch(&service.server, epoch)).await.map(Json)
+}
+
+/// The signed records of epochs, at most 4,096 of them.
+#[utoipa::path(
+    get, path = "/v1/records", tag = "epochs", params(Range),
+    responses(
+        (status = 200, body = RecordsBody),
+        (status = 400, body = Problem, description = "The last epoch is before the first one"),
+        (status = 404, body = Problem, description = "There is no such epoch yet"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn records(
+    State(service): Shared,
+    Query(Range { from, to }): Query<Range>,
+) -> Result<Json<RecordsBody>, Problem> {
+    let work = move |service: &Service| answer::records(&service.server, from, to);
+    blocking(service, work).await.map(Json)
+}
+
+/// Of which epochs there are proofs, at most 4,096 of them.
+#[utoipa::path(
+    get, path = "/v1/proofs", tag = "epochs", params(From_),
+    responses((status = 200, body = ProofsBody), (status = 503, body = Problem))
+)]
+async fn proofs(
+    State(service): Shared,
+    Query(From_ { from }): Query<From_>,
+) -> Result<Json<ProofsBody>, Problem> {
+    blocking(service, move |service| answer::proofs(&service.server, from)).await.map(Json)
+}
+
+/// A proof of epochs.
+#[utoipa::path(
+    get, path = "/v1/proofs/{range}", tag = "epochs",
+    params(("range" = String, Path, description = "The epoch before the first one and the last one, as 4-9")),
+    responses(
+        (status = 200, body = ProofBody),
+        (status = 400, body = Problem, description = "These are no epochs"),
+        (status = 404, body = Problem, description = "There is no proof of exactly these epochs"),
+        (status = 503, body = Problem, description = "The directory does not answer now"),
+    )
+)]
+async fn proof(
+    State(service): Shared,
+    Path(range): Path<String>,
+) -> Result<Json<ProofBody>, Problem> {
+    let parsed = range
+        .split_once('-')
+        .and_then(|(from, to)| Some(ProofRange { from: from.parse().ok()?, to: to.parse().ok()? }));
+    let range = parsed.ok_or_else(|| {
+        let why = format!(
+            "'{range}' are no epochs: expected the one before the first and the last, as 4-9"
+        );
+        Problem::new(&Kind::BAD_REQUEST, why)
+    })?;
+    blocking(service, move |service| answer::proof(&service.server, range)).await.map(Json)
+}
+
+/// The parameters of the directory, to compare: clients must have them from somebody else.
+#[utoipa::path(get, path = "/v1/parameters", tag = "service", responses((status = 200, body = ParametersFile)))]
+async fn parameters(State(service): Shared) -> Json<ParametersFile> {
+    Json(ParametersFile::of(service.server.parameters()))
+}
+
+/// Whether the service works.
+#[utoipa::path(
+    get, path = "/healthz", tag = "service",
+    responses((status = 200, body = HealthBody), (status = 503, body = Problem, description = "The directory does not answer now"))
+)]
+async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
+    blocking(service, |service| {
+        let epoch = service.server.view()?.record().epoch;
+        let proof_failures = service.proving.done().failures;
+        Ok(HealthBody { epoch, proven: service.server.proven()?, proof_failures })
+    })
+    .await
+    .map(Json)
+}
+
+/// What the service counts, for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+async fn metrics(State(service): Shared) -> Result<Response, Problem> {
+    let text = blocking(service, |service| {
+        let text = service.metrics.text(&service.server, &service.proving.done());
+        text.map_err(|error| Problem::new(&Kind::INTERNAL, error))
+    })
+    .await?;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// This description.
+#[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, body = Object)))]
+async fn description() -> Json<utoipa::openapi::OpenApi> {
+    Json(open_api())
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Hekaton key directory",
+        description = "A verifiable key directory. An update is accepted once it is on the server's disk, visible once the \
+                       record of its epoch is signed, and proven once a proof of its epoch is attached. Clients verify \
+                       records, paths, values and proofs with parameters that they do not have from the server.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        submit, update, key, history, epochs, epoch, records, proofs, proof, parameters, health,
+        metrics, description,
+    ),
+    tags(
+        (name = "updates", description = "Changing labels"),
+        (name = "keys", description = "Looking labels up"),
+        (name = "epochs", description = "Records and proofs, for auditors"),
+        (name = "service", description = "The service itself"),
+    )
+)]
+struct Api;
+
+/// The description of the API (OpenAPI 3.1).
+pub fn open_api() -> utoipa::openapi::OpenApi {
+    Api::openapi()
+}
+
+/// Counts a request and the time that it takes.
+async fn counted(State(service): Shared, request: Request, next: Next) -> Response {
+    let since = Instant::now();
+    let method = request.method().as_str().to_owned();
+    // Not the path itself, which is whatever somebody asks for.
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or("none", |path| path.as_str()).to_owned();
+    let response = next.run(request).await;
+    service.metrics.request(&method, &path, response.status().as_u16(), since.elapsed());
+    response
+}
+
+async fn unknown() -> Problem {
+    Problem::new(&Kind::NOT_FOUND, "there is no such path; /openapi.json describes all")
+}
+
+async fn other_method() -> Problem {
+    Problem::new(&Kind::METHOD, "the path has no such method; /openapi.json describes all")
+}
+
+/// The whole service.
+pub(crate) fn router(service: &Arc<Service>) -> Router {
+    Router::new()
+        .route("/v1/updates", post(submit))
+        .route("/v1/updates/{number}", get(update))
+        .route("/v1/keys/{label}", get(key))
+        .route("/v1/keys/{label}/history", get(history))
+        .route("/v1/epochs", get(epochs))
+        .route("/v1/epochs/{epoch}", get(epoch))
+        .route("/v1/records", get(records))
+        .route("/v1/proofs", get(proofs))
+        .route("/v1/proofs/{range}", get(proof))
+        .route("/v1/parameters", get(parameters))
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(description))
+        .method_not_allowed_fallback(other_method)
+        .fallback(unknown)
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, MAX_TIME))
+        .layer(from_fn_with_state(Arc::clone(service), counted))
+        .with_state(Arc::clone(service))
+}

@@ -1,0 +1,39 @@
+//! Stopping a service.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How a service is stopped: once gently, and a second time in a hurry.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<(Mutex<u32>, Condvar)>);
+
+impl Stop {
+    fn lock(&self) -> MutexGuard<'_, u32> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks to stop. The first time, updates that are accepted still become visible; the second time, they are left for the
+    /// next start.
+    pub fn ask(&self) {
+        let mut times = self.lock();
+        *times = times.saturating_add(1);
+        drop(times);
+        self.0.1.notify_all();
+    }
+
+    /// Whether it was asked for.
+    pub fn is_asked(&self) -> bool {
+        *self.lock() > 0
+    }
+
+    /// Whether it was asked for again.
+    pub fn is_urgent(&self) -> bool {
+        *self.lock() > 1
+    }
+
+    /// Waits until it is asked for, at most this long. Returns whether it was.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let waited = self.0.1.wait_timeout_while(self.lock(), at_most, |times| *times == 0);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 > 0
+    }
+}

@@ -1,0 +1,214 @@
+//! What a client believes of an answer.
+
+use crate::body::{CurrentBody, HistoryBody, KeyBody};
+use hekaton_directory::{
+    Checked, Commitment, Current, DecodeError, Entry, History, HistoryError, Index, LabelError,
+    Leaf, LookUpError, Opening, Parameters, Path, RecordError, SignedRecord,
+};
+
+/// Why an answer was rejected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// A part of it cannot be read.
+    #[error("the answer's {0} cannot be read: {1}")]
+    Decode(&'static str, DecodeError),
+    /// A field has another length.
+    #[error("the answer's {0} has {1} bytes, expected 32")]
+    Length(&'static str, usize),
+    /// The label is none.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// The record is not one of this directory, or does not follow the one before it.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The answer is of another epoch.
+    #[error("the answer is of epoch {found}, asked for was epoch {expected}")]
+    Epoch {
+        /// The epoch of its record.
+        found: u32,
+        /// The epoch that was asked for.
+        expected: u32,
+    },
+    /// The path does not prove what the label has.
+    #[error(transparent)]
+    LookUp(#[from] LookUpError),
+    /// The value, or values, are not those of the leaf.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// There are values, and the label has none.
+    #[error("the answer has values, and its path proves that the label has none")]
+    Surplus,
+    /// There are fewer records than asked for.
+    #[error(
+        "the answer ends at the record of epoch {found}, expected those up to epoch {expected}"
+    )]
+    Few {
+        /// The last record that is there.
+        found: u32,
+        /// The record that was asked for.
+        expected: u32,
+    },
+}
+
+/// What a label has, verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The record of the epoch, with its signature verified.
+    pub record: Checked,
+    /// The leaf of the label, or nothing: then the label was never in the directory.
+    pub leaf: Option<Leaf>,
+    /// The value; nothing if there is no leaf or the value is erased.
+    pub value: Option<Vec<u8>>,
+}
+
+/// All that a label has had, verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundHistory {
+    /// The record of the epoch, with its signature verified.
+    pub record: Checked,
+    /// The leaf of the label, or nothing.
+    pub leaf: Option<Leaf>,
+    /// The values, from version 0 on.
+    pub history: History,
+}
+
+fn decode<T>(
+    what: &'static str,
+    bytes: &[u8],
+    decode: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
+) -> Result<T, AnswerError> {
+    decode(bytes).map_err(|error| AnswerError::Decode(what, error))
+}
+
+fn digest(what: &'static str, bytes: &[u8]) -> Result<[u8; 32], AnswerError> {
+    bytes.try_into().map_err(|_| AnswerError::Length(what, bytes.len()))
+}
+
+/// The record and the leaf that an answer proves.
+fn leaf(
+    parameters: &Parameters,
+    label: &[u8],
+    (record, path): (&[u8], &[u8]),
+    epoch: Option<u32>,
+) -> Result<(Checked, Option<Leaf>), AnswerError> {
+    let record = decode("record", record, SignedRecord::decode)?.verify(parameters)?;
+    let found = record.record().epoch;
+    if let Some(expected) = epoch.filter(|expected| *expected != found) {
+        return Err(AnswerError::Epoch { found, expected });
+    }
+    let path = decode("path", path, Path::decode)?;
+    let leaf = record.look_up(&Index::of(label)?, &path)?;
+    Ok((record, leaf))
+}
+
+impl CurrentBody {
+    fn current(&self) -> Result<Current, AnswerError> {
+        let before = Commitment(digest("commitment", &self.before.0)?);
+        let salt = digest("salt", &self.salt.0)?;
+        Ok(Current { before, opening: Opening { salt, value: self.value.0.clone() } })
+    }
+}
+
+impl KeyBody {
+    /// What the label has in the epoch of the record, or in the epoch that was asked for.
+    ///
+    /// That the record is the newest, and that the server shows the same to everybody, is not in it: [`follow`] goes on
+    /// from the last record that the client saw, and audits verify what was between.
+    ///
+    /// # Errors
+    /// What is wrong with the answer.
+    pub fn verify(
+        &self,
+        parameters: &Parameters,
+        label: &[u8],
+        epoch: Option<u32>,
+    ) -> Result<Found, AnswerError> {
+        let (record, leaf) = leaf(parameters, label, (&self.record.0, &self.path.0), epoch)?;
+        let value = match (&leaf, &self.current) {
+            (_, None) => None,
+            (None, Some(_)) => return Err(AnswerError::Surplus),
+            (Some(leaf), Some(current)) => {
+                let current = current.current()?;
+                current.verify(label, leaf)?;
+                Some(current.opening.value)
+            }
+        };
+        Ok(Found { record, leaf, value })
+    }
+}
+
+impl HistoryBody {
+    /// All that the label has had up to the epoch of the record, or up to the epoch that was asked for.
+    ///
+    /// # Errors
+    /// What is wrong with the answer.
+    pub fn verify(
+        &self,
+        parameters: &Parameters,
+        label: &[u8],
+        epoch: Option<u32>,
+    ) -> Result<FoundHistory, AnswerError> {
+        let (record, leaf) = leaf(parameters, label, (&self.record.0, &self.path.0), epoch)?;
+        let history = decode("history", &self.history.0, History::decode)?;
+        match &leaf {
+            Some(leaf) => history.verify(label, leaf)?,
+            None if history.0.is_empty() => {}
+            None => return Err(AnswerError::Surplus),
+        }
+        Ok(FoundHistory { record, leaf, history })
+    }
+}
+
+impl FoundHistory {
+    /// The values as bytes; nothing for one that is erased.
+    pub fn values(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        self.history.0.iter().map(|entry| match entry {
+            Entry::Value(opening) => Some(&opening.value[..]),
+            Entry::Erased(_) => None,
+        })
+    }
+}
+
+/// Goes on from a record that the client saw, along all records up to another one: the server continues the same history.
+/// `records` gives the signed records after an epoch, some at a time, in their order. For two records of one epoch, that
+/// they are the same.
+///
+/// # Errors
+/// If a record cannot be had, or does not follow the one before it.
+pub fn follow<E: From<AnswerError>>(
+    parameters: &Parameters,
+    seen: &Checked,
+    to: &Checked,
+    mut records: impl FnMut(u32) -> Result<Vec<Vec<u8>>, E>,
+) -> Result<(), E> {
+    let rejected = |error: RecordError| E::from(error.into());
+    let (mut at, expected) = (*seen, to.record().epoch);
+    if at.record().epoch >= expected {
+        return match at.record() == to.record() {
+            true => Ok(()),
+            // That says whether it is older, or another one of the same epoch.
+            false => to.check_after(&at).map_err(rejected),
+        };
+    }
+    while at.record().epoch < expected {
+        let found = at.record().epoch;
+        let next = records(found)?;
+        if next.is_empty() {
+            return Err(AnswerError::Few { found, expected }.into());
+        }
+        for bytes in next {
+            if at.record().epoch == expected {
+                break;
+            }
+            let record = decode("record", &bytes, SignedRecord::decode)?;
+            let record = record.verify(parameters).map_err(rejected)?;
+            record.check_after(&at).map_err(rejected)?;
+            at = record;
+        }
+    }
+    match at.record() == to.record() {
+        true => Ok(()),
+        false => to.check_after(&at).map_err(rejected),
+    }
+}
