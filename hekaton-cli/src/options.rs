@@ -1,9 +1,17 @@
 //! The command line.
 
+#[cfg(feature = "directory")]
+mod directory;
 mod prove;
 mod shared;
 mod vm;
 
+#[cfg(feature = "directory")]
+pub(crate) use directory::{
+    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
+    DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
+    DirectoryServe, ExpectedOption, Proving, Serving,
+};
 pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};
 pub(crate) use vm::{MachineInput, Vm, VmInspect, VmProve, VmRun, VmSetup, VmVerify};
@@ -68,6 +76,10 @@ pub(crate) enum Command {
     /// Prove runs of programs for RISC-V: one set of keys serves all programs and all lengths
     #[command(subcommand)]
     Vm(Vm),
+    /// A verifiable key directory: serve it, look labels up, prove and audit its epochs
+    #[cfg(feature = "directory")]
+    #[command(subcommand)]
+    Directory(Directory),
     /// Check whether this machine and this job can prove, and report what to fix: MPI, SLURM,
     /// processor, limits
     Doctor(Doctor),

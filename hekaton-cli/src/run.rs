@@ -63,6 +63,8 @@ fn run(program: &Program) -> ExitCode {
         }
         Command::Prove(command) => prove::run(command, &Subject::File(program), json),
         Command::Vm(command) => vm::run(command, json),
+        #[cfg(feature = "directory")]
+        Command::Directory(command) => crate::commands::directory::run(command, program, json),
         Command::Verify(command) => verify::run(command, program, json),
         Command::Check(command) => check::run(command, program, json),
         Command::Hash(command) => hash::run(command, program, json),

@@ -3,7 +3,7 @@
 use crate::exit::{self, Failure};
 use hekaton_plan::NotEnoughMemory;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -31,10 +31,12 @@ pub(crate) fn with_program(text: &str) -> String {
 
 /// Starts logging of warnings to standard error, filtered by `RUST_LOG`.
 pub(crate) fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,gr1cs=off,r1cs=off"));
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new("warn,hekaton_directory_http=info,gr1cs=off,r1cs=off")
+    });
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .log_internal_errors(false);
     tracing_subscriber::registry().with(filter).with(lines).init();

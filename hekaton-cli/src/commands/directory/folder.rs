@@ -1,0 +1,233 @@
+//! The folder of a directory: its parameters, its key, its database, and what is being proven.
+
+use crate::exit::{self, Failure, OrFail};
+use crate::family::OpenedFamily;
+use crate::options::DirectoryInit;
+use crate::terminal::output;
+use ed25519_dalek::SigningKey;
+use hekaton_core::Trust;
+use hekaton_directory::server::{Error, MAX_STEPS_OF_ONE, Options, Server};
+use hekaton_directory::{Parameters, Profile};
+use hekaton_directory_http::ParametersFile;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The largest file of parameters or of a key that is read.
+const LIMIT: u64 = 1 << 16;
+
+/// The circuit whose keys prove epochs.
+pub(super) const CIRCUIT: &str = "epochs";
+
+/// The folder of a directory.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) parameters: Parameters,
+    key: SigningKey,
+    settings: Settings,
+}
+
+/// What else is fixed when a directory is made.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    /// The version of this format.
+    format: u32,
+    /// The most steps of an epoch: what a proof under the keys has room for.
+    max_steps: usize,
+}
+
+/// The version of the format of [`Settings`].
+const FORMAT: u32 = 1;
+
+/// Reads the parameters of a directory.
+pub(super) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
+    let bytes = exit::read_at_most(path, LIMIT)?;
+    let read = ParametersFile::read(&bytes).and_then(|file| file.parameters());
+    read.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
+}
+
+impl Folder {
+    /// Reads what is in a folder beside the database.
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+        let parameters = path.join("parameters.json");
+        if !parameters.exists() {
+            let why = "has no directory; `hekaton directory init` makes one";
+            return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", path.display())));
+        }
+        let parameters = read_parameters(&parameters)?;
+        let key = read_key(&path.join("signing.key"))?;
+        let file = path.join("settings.json");
+        let settings: Settings = serde_json::from_slice(&exit::read_at_most(&file, LIMIT)?)
+            .map_err(|e| format!("{}: {e}", file.display()))
+            .or_fail(exit::BAD_FILE)?;
+        if settings.format != FORMAT {
+            let (path, found) = (file.display(), settings.format);
+            let why = format!(
+                "{path}: its format has version {found}, but this program reads version {FORMAT}"
+            );
+            return Err(Failure::new(exit::BAD_FILE, why));
+        }
+        Ok(Self { path: path.to_owned(), parameters, key, settings })
+    }
+
+    fn database(&self) -> PathBuf {
+        self.path.join("data")
+    }
+
+    /// Opens the database. Epochs are never larger than what can be proven.
+    pub(super) fn open(&self, options: Options) -> Result<Server, Failure> {
+        let options = Options { max_steps: self.settings.max_steps, ..options };
+        let opened = Server::open(&self.database(), &self.parameters, &self.key, options);
+        opened.map_err(|error| {
+            let hint = match &error {
+                Error::Locked(_) => "; while it is served, give the address of its service",
+                _ => "",
+            };
+            Failure::new(exit::BAD_FILE, format!("{}: {error}{hint}", self.path.display()))
+        })
+    }
+
+    /// Where proofs are made.
+    pub(super) fn proving(&self) -> PathBuf {
+        self.path.join("proving")
+    }
+}
+
+fn read_key(path: &Path) -> Result<SigningKey, Failure> {
+    let wrong = |why: &str| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
+    let bytes = exit::read_at_most(path, LIMIT)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(path).map(|data| data.permissions().mode()).unwrap_or(0);
+        if mode & 0o077 != 0 {
+            return Err(wrong("others may read this secret key; chmod 600 it"));
+        }
+    }
+    let digits = std::str::from_utf8(&bytes).ok().map(str::trim);
+    let key = digits.and_then(|digits| hex::decode(digits).ok()?.try_into().ok());
+    let key: [u8; 32] = key.ok_or_else(|| wrong("is no key: expected 64 hexadecimal digits"))?;
+    Ok(SigningKey::from_bytes(&key))
+}
+
+/// Refuses keys that prove nothing.
+pub(super) fn check_trust(family: &OpenedFamily, accept_test_keys: bool) -> Result<(), Failure> {
+    let statement = Trust::InsecureSeed.statement();
+    if family.manifest.trust == statement && !accept_test_keys {
+        let why = format!(
+            "{}: {statement}; a proof under these keys proves nothing",
+            family.path.display()
+        );
+        return Err(Failure::new(exit::REFUSED, why));
+    }
+    Ok(())
+}
+
+/// The profile that keys of epochs are for.
+pub(super) fn profile_of(family: &OpenedFamily) -> Result<Profile, Failure> {
+    let wrong = |why: String| {
+        let why = format!(
+            "{}: {why}; `hekaton setup {CIRCUIT} --up-to SIZE` makes keys of epochs",
+            family.path.display()
+        );
+        Failure::new(exit::BAD_FILE, why)
+    };
+    if family.manifest.circuit != CIRCUIT {
+        return Err(wrong(format!("its keys are for circuit '{}'", family.manifest.circuit)));
+    }
+    let name = family.manifest.parameters["profile"].as_str().unwrap_or_default();
+    let profile = Profile::ALL.into_iter().find(|profile| profile.name() == name);
+    profile.ok_or_else(|| wrong(format!("its profile is '{name}'")))
+}
+
+/// The steps of a subcircuit under keys of epochs.
+pub(super) fn steps_of(family: &OpenedFamily) -> Result<usize, Failure> {
+    let steps = family.manifest.parameters["steps"].as_u64().and_then(|n| n.try_into().ok());
+    let steps = steps.filter(|steps| *steps > 0);
+    steps
+        .ok_or_else(|| {
+            format!("{}: the keys do not say the number of steps", family.path.display())
+        })
+        .or_fail(exit::BAD_FILE)
+}
+
+/// The most subcircuits with steps that there are keys for.
+pub(super) fn most_subcircuits(family: &OpenedFamily) -> usize {
+    family.manifest.max_instances.saturating_sub(1)
+}
+
+/// The most steps of a proof.
+fn room(family: &OpenedFamily) -> Result<usize, Failure> {
+    Ok(steps_of(family)?.saturating_mul(most_subcircuits(family)))
+}
+
+pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
+    let family = OpenedFamily::open(&command.keys)?;
+    let profile = profile_of(&family)?;
+    check_trust(&family, command.accept_test_keys)?;
+    let digest = family.digest()?;
+    let max_steps = room(&family)?;
+    if max_steps < MAX_STEPS_OF_ONE {
+        let why = format!(
+            "{}: there is room for {max_steps} steps in a proof, and one update takes up to {MAX_STEPS_OF_ONE}; \
+             `hekaton setup {CIRCUIT} --up-to {MAX_STEPS_OF_ONE}` or more makes keys that do",
+            family.path.display()
+        );
+        return Err(Failure::new(exit::BAD_FILE, why));
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).or_fail(exit::FAILED)?;
+    let key = SigningKey::from_bytes(&secret);
+    let parameters = Parameters { profile, server: key.verifying_key(), proofs: digest };
+    let path = &command.folder;
+    let failed = |what: &str, e: &dyn std::fmt::Display| {
+        Failure::new(exit::BAD_FILE, format!("cannot {what} {}: {e}", path.display()))
+    };
+    std::fs::create_dir_all(path).map_err(|e| failed("make", &e))?;
+    let mut entries = std::fs::read_dir(path).map_err(|e| failed("read", &e))?;
+    if entries.next().is_some() {
+        let why = "is not empty: a new directory needs a folder that is new or empty";
+        return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", path.display())));
+    }
+    let settings = Settings { format: FORMAT, max_steps };
+    let folder = Folder { path: path.clone(), parameters, key, settings };
+    write_key(&path.join("signing.key"), &secret).map_err(|e| failed("write a key to", &e))?;
+    Server::create(&folder.database(), &parameters, &folder.key, command.levels)
+        .or_fail(exit::FAILED)?;
+    let settings = serde_json::to_vec_pretty(&folder.settings).or_fail(exit::FAILED)?;
+    output::write(&path.join("settings.json"), &settings)?;
+    // With it, the folder has a directory.
+    let file = ParametersFile::of(&parameters);
+    output::write(&path.join("parameters.json"), &file.bytes())?;
+    let lines = format!(
+        "a directory with profile {} in {}; an epoch has at most {} steps, and an update about 13\nparameters: {}, with digest {}\n  clients must have them from \
+         somebody they trust, not from the server that they check\nsigning key: {}; who has it can sign records\n\
+         keys of proofs: {}\n  {}",
+        profile.name(),
+        path.display(),
+        output::count(max_steps as u64),
+        path.join("parameters.json").display(),
+        hex::encode(parameters.digest()),
+        path.join("signing.key").display(),
+        hex::encode(digest),
+        family.manifest.trust,
+    );
+    let object = json!({
+        "ok": true, "folder": path, "parameters": file, "digest": hex::encode(parameters.digest()),
+        "trust": family.manifest.trust,
+    });
+    output::result(json, &object, &lines)
+}
+
+/// Writes a key that only its owner may read.
+fn write_key(path: &Path, key: &[u8; 32]) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{}", hex::encode(key))?;
+    file.sync_all()
+}

@@ -1,0 +1,247 @@
+//! Updates that are sent.
+
+use super::ask::plural;
+use super::folder::Folder;
+use super::source::is_address;
+use crate::exit::{self, Failure, OrFail};
+use crate::options::{DirectoryInsert, ExpectedOption};
+use crate::terminal::output;
+use crate::terminal::progress::Display;
+use hekaton_directory::MAX_VALUE;
+use hekaton_directory::server::{Options, Server};
+use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
+use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often an update is sent again when there is no answer, or when the service asks to come back later.
+const TRIES: u32 = 60;
+
+/// How many reasons of refused updates are shown.
+const SHOWN: usize = 10;
+
+pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> {
+    let updates = updates(command)?;
+    let sent = match is_address(&command.directory) {
+        true => to_service(&Client::new(&command.directory)?, updates, command.no_wait)?,
+        false => {
+            let folder = Folder::read(Path::new(&command.directory))?;
+            let server = folder.open(Options { interval: None, ..Options::default() })?;
+            to_folder(&server, updates, command.no_wait)?
+        }
+    };
+    report(&sent, json)
+}
+
+/// The updates of the command line, or of its file.
+fn updates(command: &DirectoryInsert) -> Result<Vec<UpdateBody>, Failure> {
+    if let Some(path) = &command.file {
+        return of_file(path);
+    }
+    let expected = command.expected.map(|expected| match expected {
+        ExpectedOption::Absent => ExpectedBody::Absent(Absent::Absent),
+        ExpectedOption::Version(version) => ExpectedBody::Version(version),
+    });
+    let mut update = UpdateBody {
+        label: command.label.clone().unwrap_or_default(),
+        value: command.value.clone(),
+        expected,
+        ..UpdateBody::default()
+    };
+    if let Some(path) = &command.value_file {
+        update.value_base64 = Some(Base64(exit::read_at_most(path, MAX_VALUE as u64)?));
+    }
+    Ok(vec![update])
+}
+
+fn of_file(path: &Path) -> Result<Vec<UpdateBody>, Failure> {
+    let failure = |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
+    let file = std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
+    let mut updates = Vec::new();
+    for (number, line) in (1..).zip(std::io::BufReader::new(file).lines()) {
+        let line = line.map_err(|e| failure(format!("line {number}: {e}")))?;
+        if !line.trim().is_empty() {
+            let read = serde_json::from_str(&line);
+            updates.push(read.map_err(|e| failure(format!("line {number}: {e}")))?);
+        }
+    }
+    match updates.is_empty() {
+        true => Err(failure("has no updates".into())),
+        false => Ok(updates),
+    }
+}
+
+/// What became of updates: of each one that was sent the status, or why it was not accepted.
+type Sent = Vec<Result<UpdateStatus, Problem>>;
+
+fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
+    let mut sent: Sent = Vec::new();
+    // As many at once as the server takes.
+    let chunk = Options::default().max_pending / 2;
+    let mut updates = updates.into_iter().peekable();
+    while updates.peek().is_some() {
+        let bodies: Vec<_> = updates.by_ref().take(chunk).map(UpdateBody::update).collect();
+        let some = bodies.iter().filter_map(|body| body.as_ref().ok()).cloned().collect();
+        let mut receipts = server.submit_all(some).into_iter();
+        for body in bodies {
+            let receipt = body.and_then(|_| match receipts.next() {
+                Some(receipt) => Ok(receipt?),
+                None => Err(hekaton_directory::server::Error::Panicked.into()),
+            });
+            sent.push(receipt.map(|receipt| accepted(receipt.number, receipt.repeated)));
+        }
+        if !no_wait {
+            server.flush().or_fail(exit::FAILED)?;
+        }
+    }
+    if no_wait {
+        // They stay accepted; nothing is closed in a hurry.
+        server.close().or_fail(exit::FAILED)?;
+        return Ok(sent);
+    }
+    Ok(sent
+        .into_iter()
+        .map(|sent| sent.and_then(|sent| answer::update(server, sent.number)))
+        .collect())
+}
+
+fn accepted(number: u64, repeated: bool) -> UpdateStatus {
+    let (epoch, version, reason) = (None, None, None);
+    UpdateStatus { number, state: State::Accepted, epoch, version, reason, repeated }
+}
+
+fn to_service(client: &Client, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
+    let display = Display::new();
+    let total = updates.len();
+    let (mut sent, mut said) = (Vec::with_capacity(total), Instant::now());
+    let mut progress = |what: &str, done: usize| {
+        if said.elapsed() > Duration::from_secs(5) {
+            said = Instant::now();
+            let total = output::count(total as u64);
+            display.line(&format!("{} of {total} updates are {what}", output::count(done as u64)));
+        }
+    };
+    for mut update in updates {
+        // So that it may be sent again when nobody knows whether it arrived.
+        if update.idempotency_key.is_none() {
+            let mut name = [0; 16];
+            getrandom::fill(&mut name).or_fail(exit::FAILED)?;
+            update.idempotency_key = Some(hex::encode(name));
+        }
+        sent.push(send(client, &update)?);
+        progress("accepted", sent.len());
+    }
+    if no_wait {
+        return Ok(sent);
+    }
+    let mut seen: Sent = Vec::with_capacity(total);
+    for sent in sent {
+        let status = match sent {
+            Ok(status) => Ok(until_visible(client, status.number)?),
+            Err(problem) => Err(problem),
+        };
+        seen.push(status);
+        progress("visible or refused", seen.len());
+    }
+    Ok(seen)
+}
+
+/// Sends an update until the service says whether it is accepted.
+fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Problem>, Failure> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let error = match client.submit(update, false) {
+            Ok(status) => return Ok(Ok(status)),
+            Err(error) => error,
+        };
+        let wait = match &error {
+            ClientError::Problem { problem, .. } => match problem.retry_after {
+                Some(seconds) => u64::from(seconds),
+                None => return Ok(Err((**problem).clone())),
+            },
+            ClientError::Connection { .. } if tries <= 5 => 1,
+            _ => return Err(error.into()),
+        };
+        if tries > TRIES {
+            return Err(error.into());
+        }
+        std::thread::sleep(Duration::from_secs(wait.clamp(1, 60)));
+    }
+}
+
+/// Asks for the outcome of an update until it has one.
+fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> {
+    let (mut pause, mut failures) = (Duration::from_millis(20), 0);
+    loop {
+        match client.update(number) {
+            Ok(status) if status.state != State::Accepted => return Ok(status),
+            Ok(_) => failures = 0,
+            Err(ClientError::Connection { .. }) if failures < 5 => failures += 1,
+            Err(ClientError::Problem { problem, .. })
+                if problem.retry_after.is_some() && failures < TRIES =>
+            {
+                failures += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(Duration::from_secs(1));
+    }
+}
+
+fn report(sent: &Sent, json: bool) -> Result<(), Failure> {
+    let (mut states, mut refused) = (BTreeMap::new(), Vec::new());
+    let (mut last, mut at) = (None, 0u64);
+    for status in sent {
+        at += 1;
+        let state = match status {
+            Ok(UpdateStatus { state, epoch, reason, .. }) => {
+                last = last.max(*epoch);
+                refused.extend(reason.as_ref().map(|why| (at, why.clone())));
+                *state
+            }
+            Err(problem) => {
+                refused.push((at, problem.detail.clone()));
+                State::Refused
+            }
+        };
+        *states.entry(state.name()).or_insert(0u64) += 1;
+    }
+    let counts: Vec<String> =
+        states.iter().map(|(state, count)| format!("{} {state}", output::count(*count))).collect();
+    let summary = format!("{}: {}", plural(at, "update"), counts.join(", "));
+    let mut lines = summary.clone();
+    if let [Ok(UpdateStatus { number, version, .. })] = &sent[..] {
+        lines += &format!("\nnumber   {number}");
+        lines += &version.map(|version| format!("\nversion  {version}")).unwrap_or_default();
+    }
+    lines += &last.map(|epoch| format!("\nepoch    {epoch}")).unwrap_or_default();
+    if refused.is_empty() {
+        let object = json!({ "ok": true, "updates": at, "states": states, "epoch": last, "status": status_of(sent) });
+        return output::result(json, &object, &lines);
+    }
+    let mut why = summary;
+    for (number, reason) in refused.iter().take(SHOWN) {
+        why += &format!("\n  update {number}: {reason}");
+    }
+    if refused.len() > SHOWN {
+        why += &format!("\n  and {} more", output::count((refused.len() - SHOWN) as u64));
+    }
+    let details = json!({
+        "updates": at, "states": states, "epoch": last,
+        "refused": refused.iter().map(|(number, why)| json!({ "update": number, "reason": why })).collect::<Vec<_>>(),
+    });
+    Err(Failure { code: exit::FAILED, message: why, details })
+}
+
+/// The status of the only update.
+fn status_of(sent: &Sent) -> Option<&UpdateStatus> {
+    match &sent[..] {
+        [Ok(status)] => Some(status),
+        _ => None,
+    }
+}

@@ -1,0 +1,279 @@
+//! Proofs of epochs: made by `prove` in a process of its own, and verified here.
+
+use super::folder::{CIRCUIT, check_trust, most_subcircuits, profile_of, steps_of};
+use crate::exit::{self, Failure, OrFail};
+use crate::family::OpenedFamily;
+use crate::options::Proving;
+use crate::program::Program;
+use hekaton_circuit::named::ParameterMap;
+use hekaton_core::{Fr, LocalEngine, Proof, VerifyingKey};
+use hekaton_directory::{EpochProof, Parameters, Witness};
+use hekaton_directory_http::{ProveError, Prover, Stop};
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many derived verifying keys are kept: directories have few sizes of proofs.
+const KEPT: usize = 64;
+
+/// The keys of the epochs' proofs, to verify with.
+pub(super) struct EpochKeys<'p> {
+    program: &'p Program,
+    family: OpenedFamily,
+    digest: [u8; 32],
+    steps: usize,
+    accept_test_keys: bool,
+    derived: Mutex<HashMap<u32, Arc<VerifyingKey>>>,
+}
+
+impl<'p> EpochKeys<'p> {
+    pub(super) fn open(
+        path: &Path,
+        program: &'p Program,
+        accept_test_keys: bool,
+    ) -> Result<Self, Failure> {
+        let family = OpenedFamily::open(path)?;
+        profile_of(&family)?;
+        check_trust(&family, accept_test_keys)?;
+        let digest = family.digest()?;
+        let steps = steps_of(&family)?;
+        if program.get(CIRCUIT).is_none() {
+            let why = format!("this program has no circuit '{CIRCUIT}'");
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        Ok(Self { program, family, digest, steps, accept_test_keys, derived: Mutex::default() })
+    }
+
+    /// Refuses keys that are not those of a directory.
+    pub(super) fn check_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
+        if self.digest == parameters.proofs {
+            return Ok(());
+        }
+        let (found, expected) = (hex::encode(self.digest), hex::encode(parameters.proofs));
+        let path = self.family.path.display();
+        let why =
+            format!("{path}: these keys have digest {found}, those of the directory {expected}");
+        Err(Failure::new(exit::REFUSED, why))
+    }
+
+    /// The most subcircuits with steps.
+    fn most(&self) -> usize {
+        most_subcircuits(&self.family)
+    }
+
+    /// The number of subcircuits for some steps.
+    fn subcircuits(&self, steps: usize) -> usize {
+        steps.div_ceil(self.steps).max(1)
+    }
+
+    /// The verifying key of proofs with this number of subcircuits.
+    fn key(&self, subcircuits: u32) -> Result<Arc<VerifyingKey>, Failure> {
+        let lock = || self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = lock().get(&subcircuits) {
+            return Ok(Arc::clone(key));
+        }
+        let given: ParameterMap =
+            [("subcircuits".to_owned(), subcircuits.into())].into_iter().collect();
+        let circuit = self.family.circuit(self.program, &given, None)?;
+        let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+        let key = Arc::new(circuit.derive_verifying_key(&engine)?);
+        let mut derived = lock();
+        if derived.len() >= KEPT {
+            derived.clear();
+        }
+        derived.insert(subcircuits, Arc::clone(&key));
+        Ok(key)
+    }
+
+    /// Verifies a proof, and returns how long that took without deriving the key.
+    pub(super) fn verify(
+        &self,
+        proof: &EpochProof,
+        values: [u128; 10],
+    ) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+        let subcircuits = proof.subcircuits;
+        // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
+        if subcircuits == 0 || subcircuits as usize > self.most() {
+            let most = self.most();
+            return Err(format!(
+                "it has {subcircuits} subcircuits, and there are keys for 1 to {most}"
+            )
+            .into());
+        }
+        let instances = subcircuits as usize + 1;
+        let rounds = instances.next_power_of_two().ilog2() as usize;
+        let (found, expected) = (proof.proof.len(), Proof::encoded_len(rounds));
+        if found != expected {
+            return Err(format!("it has {found} bytes, expected {expected}").into());
+        }
+        let key = self.key(subcircuits).map_err(|failure| failure.message)?;
+        let start = Instant::now();
+        let values = values.map(Fr::from);
+        crate::commands::verify::verdict(&key, &values, &proof.proof, self.accept_test_keys)?;
+        Ok(start.elapsed())
+    }
+}
+
+/// Proves epochs with `prove`, each time in a process and a run directory of its own: a prover that dies takes nothing
+/// with it, and what was begun is continued.
+pub(super) struct EpochProver<'p> {
+    keys: EpochKeys<'p>,
+    /// This program.
+    executable: PathBuf,
+    /// Options of `prove`.
+    options: Vec<String>,
+    folder: PathBuf,
+}
+
+impl<'p> EpochProver<'p> {
+    pub(super) fn new(
+        keys: EpochKeys<'p>,
+        folder: PathBuf,
+        proving: &Proving,
+    ) -> Result<Self, Failure> {
+        std::fs::create_dir_all(&folder)
+            .map_err(|e| format!("cannot make {}: {e}", folder.display()))
+            .or_fail(exit::FAILED)?;
+        let executable = std::env::current_exe().or_fail(exit::FAILED)?;
+        let mut options = Vec::new();
+        if let Some(limit) = proving.memory_limit {
+            options.extend(["--memory-limit".to_owned(), limit.to_string()]);
+        }
+        if let Some(threads) = proving.threads.threads {
+            options.extend(["--threads".to_owned(), threads.to_string()]);
+        }
+        Ok(Self { keys, executable, options, folder })
+    }
+
+    /// Where the proof of some epochs is made.
+    fn place(&self, from: u32, to: u32) -> PathBuf {
+        self.folder.join(format!("{from}-{to}"))
+    }
+
+    /// What is left from proofs that are attached, or of none.
+    pub(super) fn clean(&self, proven: u32) {
+        for (from, _, path) in self.places() {
+            if from < proven {
+                let _ = std::fs::remove_dir_all(path);
+            }
+        }
+    }
+
+    fn places(&self) -> Vec<(u32, u32, PathBuf)> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let places = entries.filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (from, to) = name.split_once('-')?;
+            Some((from.parse().ok()?, to.parse().ok()?, entry.path()))
+        });
+        places.collect()
+    }
+
+    fn start(&self, place: &Path) -> std::io::Result<Child> {
+        let log = File::create(place.join("log"))?;
+        let mut command = Command::new(&self.executable);
+        command.arg("prove").arg(place.join("witness"));
+        command.arg("--keys").arg(&self.keys.family.path);
+        command.arg("--run").arg(place.join("run")).arg("--resume");
+        command.arg("--proof").arg(place.join("proof")).args(&self.options);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.spawn()
+    }
+}
+
+/// Waits for a prover; if the service stops, asks it to stop, too, once.
+fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<ExitStatus> {
+    let mut is_asked = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.is_urgent() {
+            child.kill()?;
+        } else if stop.is_asked() && !is_asked {
+            is_asked = true;
+            terminate(child);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Asks a process to stop: what it has done so far is kept.
+fn terminate(child: &Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // One that has ended by now needs none.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
+impl Prover for EpochProver<'_> {
+    fn room(&self) -> usize {
+        self.keys.most().saturating_mul(self.keys.steps)
+    }
+
+    fn begun(&self, from: u32) -> Option<u32> {
+        let places = self
+            .places()
+            .into_iter()
+            .filter(|(begun, _, path)| *begun == from && path.join("witness").exists());
+        places.map(|(_, to, _)| to).max()
+    }
+
+    fn prove(&self, witness: &Witness, to: u32, stop: &Stop) -> Result<EpochProof, ProveError> {
+        let from = witness.epoch;
+        let place = self.place(from, to);
+        let failed = |what: &str, e: &dyn std::fmt::Display| {
+            ProveError::Failed(format!("{}: cannot {what}: {e}", place.display()))
+        };
+        std::fs::create_dir_all(&place).map_err(|e| failed("make it", &e))?;
+        let file = place.join("witness");
+        let bytes = witness.encode();
+        // A run that was begun goes on with the same file.
+        if std::fs::read(&file).ok().as_ref() != Some(&bytes) {
+            let _ = std::fs::remove_dir_all(place.join("run"));
+            crate::terminal::output::write(&file, &bytes)
+                .map_err(|e| failed("write", &e.message))?;
+        }
+        let mut child = self.start(&place).map_err(|e| failed("start a prover", &e))?;
+        let status = wait(&mut child, stop).map_err(|e| failed("wait for the prover", &e))?;
+        if !status.success() {
+            if stop.is_asked() {
+                return Err(ProveError::Stopped);
+            }
+            let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+            let why =
+                log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+            let why = format!(
+                "the prover of epochs {} to {to} ended with {status}: {why}",
+                u64::from(from) + 1
+            );
+            return Err(ProveError::Failed(why));
+        }
+        let proof = exit::read_at_most(&place.join("proof"), exit::PROOF_LIMIT);
+        let proof = proof.map_err(|failure| ProveError::Failed(failure.message))?;
+        let subcircuits = u32::try_from(self.keys.subcircuits(witness.steps.len()))
+            .map_err(|e| ProveError::Failed(e.to_string()))?;
+        Ok(EpochProof { from, to, subcircuits, proof })
+    }
+
+    fn verify(
+        &self,
+        proof: &EpochProof,
+        values: [u128; 10],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let verified = self.keys.verify(proof, values).map(drop);
+        if verified.is_err() {
+            // The run would give it again.
+            self.attached(proof.from, proof.to);
+        }
+        verified
+    }
+
+    fn attached(&self, from: u32, to: u32) {
+        let _ = std::fs::remove_dir_all(self.place(from, to));
+    }
+}

@@ -1,0 +1,96 @@
+//! Serving a directory.
+
+use super::folder::Folder;
+use super::prover::{EpochKeys, EpochProver};
+use crate::exit::{self, Failure, OrFail};
+use crate::options::{DirectoryServe, Serving};
+use crate::program::Program;
+use crate::terminal::output;
+use crate::terminal::signals::Handling;
+use hekaton_core::Cancellation;
+use hekaton_directory::server::Options;
+use hekaton_directory_http::{Prover, Service, ServiceOptions, Stop};
+use serde_json::json;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn options(serving: &Serving, proves: bool) -> Options {
+    Options {
+        max_updates: serving.max_updates as usize,
+        interval: Some(serving.interval),
+        max_pending: serving.max_pending,
+        mode: serving.mode.into(),
+        // Kept also while nobody proves: epochs may be proven later.
+        has_witness: proves || Options::default().has_witness,
+        ..Options::default()
+    }
+}
+
+/// What signals ask for.
+pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Failure> {
+    let (stop, cancellation) = (Stop::default(), Cancellation::new());
+    let (first, second) = (stop.clone(), stop.clone());
+    let asked = cancellation.clone();
+    Handling {
+        cancellation: Some(cancellation),
+        quiet: true,
+        last: Box::new(move || {
+            second.ask();
+            // It ends by itself.
+            false
+        }),
+        ended: "interrupted",
+        json,
+    }
+    .start()?;
+    let watch = move || {
+        while !asked.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        first.ask();
+        output::say(format_args!("\n{what}"));
+    };
+    let thread = std::thread::Builder::new().name("stop".into()).spawn(watch);
+    thread.map(drop).or_fail(exit::FAILED)?;
+    Ok(stop)
+}
+
+pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Result<(), Failure> {
+    let folder = Folder::read(&command.folder)?;
+    let proving = &command.proving;
+    let keys = command.keys.as_deref();
+    let keys =
+        keys.map(|path| EpochKeys::open(path, program, proving.accept_test_keys)).transpose()?;
+    if let Some(keys) = &keys {
+        keys.check_parameters(&folder.parameters)?;
+    }
+    let listener = TcpListener::bind(command.listen)
+        .map_err(|e| format!("--listen {}: {e}", command.listen))
+        .or_fail(exit::USAGE)?;
+    let address = listener.local_addr().or_fail(exit::FAILED)?;
+    let server = Arc::new(folder.open(options(&command.serving, keys.is_some()))?);
+    let prover = keys.map(|keys| EpochProver::new(keys, folder.proving(), proving)).transpose()?;
+    if let Some(prover) = &prover {
+        prover.clean(server.proven().or_fail(exit::FAILED)?);
+    }
+    let text = "stopping: accepted updates still become visible; a second signal leaves them for the next start";
+    let stop = stop_on_signals(text, json)?;
+    let lines = format!(
+        "serving {} at http://{address}, {}",
+        command.folder.display(),
+        match &prover {
+            Some(_) => "and proving its epochs",
+            None => "without proving its epochs (--keys)",
+        }
+    );
+    let object = json!({
+        "ok": true, "folder": command.folder, "address": format!("http://{address}"),
+        "proves": prover.is_some(), "parameters": hex::encode(folder.parameters.digest()),
+    });
+    output::result(json, &object, &lines)?;
+    let limits = ServiceOptions { max_unproven: command.max_unproven, ..ServiceOptions::default() };
+    let service = Service::new(server, limits);
+    let prover = prover.as_ref().map(|prover| prover as &dyn Prover);
+    service.run(listener, &stop, prover).or_fail(exit::FAILED)
+}
