@@ -90,7 +90,7 @@ fn provers_get_whole_epochs() {
     assert_eq!(server.unproven(100).unwrap(), None);
     six(&server);
     // Each epoch has two steps: a leaf, and the end.
-    let next = |most| server.unproven(most).unwrap().map(|(to, found)| (to, found));
+    let next = |most| server.unproven(most).unwrap();
     let (to, witness) = next(5).unwrap();
     assert_eq!((to, witness.epoch, witness.steps.len()), (2, 0, 4));
     assert_eq!(witness, server.witness(0, 2).unwrap());
