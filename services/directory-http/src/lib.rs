@@ -30,6 +30,8 @@ mod prover;
 #[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
+mod serve;
+#[cfg(feature = "server")]
 mod service;
 #[cfg(feature = "server")]
 mod stop;
