@@ -91,7 +91,7 @@ struct At {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct Wait {
-    /// Answer when the update is visible or refused, or after a minute.
+    /// Answer when the update is visible or refused, or after a minute; at once, if too many others wait.
     #[serde(default)]
     wait: bool,
 }
@@ -151,9 +151,9 @@ async fn submit(
     let status = blocking(service, move |service| {
         service.check_unproven()?;
         let sent = answer::submit(&service.server, body)?;
-        match wait {
-            true => answer::wait(&service.server, sent, service.options.wait),
-            false => Ok(sent),
+        match service.waiting.try_acquire() {
+            Ok(_held) if wait => answer::wait(&service.server, sent, service.options.wait),
+            _ => Ok(sent),
         }
     })
     .await?;

@@ -6,13 +6,17 @@ use crate::prover::Proving;
 use hekaton_directory::server::Server;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How many may wait for the outcomes of their updates at once. Each takes a thread, and look-ups need some, too.
+pub(crate) const MAX_WAITING: usize = 64;
 
 /// How a service works.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceOptions {
     /// Updates are not accepted while more epochs than that are visible and not proven. Without it, any number.
     pub max_unproven: Option<u32>,
-    /// How long those who ask for it wait for the outcome of an update.
+    /// How long those who ask for it wait for the outcome of an update, 64 of them at once.
     pub wait: Duration,
 }
 
@@ -29,12 +33,15 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) metrics: Metrics,
     pub(crate) proving: Proving,
+    /// Who may still wait.
+    pub(crate) waiting: Semaphore,
 }
 
 impl Service {
     /// A service of a directory.
     pub fn new(server: Arc<Server>, options: ServiceOptions) -> Self {
-        Self { server, options, metrics: Metrics::new(), proving: Proving::default() }
+        let (metrics, proving) = (Metrics::new(), Proving::default());
+        Self { server, options, metrics, proving, waiting: Semaphore::new(MAX_WAITING) }
     }
 
     /// Refuses updates while too many epochs wait for their proofs.

@@ -1,18 +1,18 @@
 //! Tests of the service: with its client, and with requests that the client does not send.
 
-use crate::body::{
-    Absent, ExpectedBody, HealthBody, HistoryBody, KeyBody, ProofRange, State, UpdateBody,
-};
+mod clients;
+mod provers;
+
+use crate::body::{Absent, ExpectedBody, ProofRange, State, UpdateBody};
+use crate::service::MAX_WAITING;
 use crate::{
-    AnswerError, Base64, Client, ClientError, ParametersFile, Problem, ProveError, Prover, Service,
-    ServiceOptions, Stop, follow, open_api,
+    Base64, Client, ClientError, Problem, Prover, Service, ServiceOptions, Stop, open_api,
 };
 use ed25519_dalek::SigningKey;
-use hekaton_directory::server::{Mode, Options, Server, Update};
-use hekaton_directory::{EpochProof, Parameters, Profile, SignedRecord, Witness, audit};
+use hekaton_directory::server::{Mode, Options, Server};
+use hekaton_directory::{Parameters, Profile, SignedRecord};
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn signing_key() -> SigningKey {
@@ -272,186 +272,25 @@ fn updates_conflict() {
     assert_eq!((right.version, right.state), (Some(1), State::Visible));
 }
 
-/// Makes what goes for a proof here, once it may.
-#[derive(Default)]
-struct Mock {
-    /// The last epoch that it may prove up to.
-    may: AtomicU32,
-    /// What it was asked for.
-    asked: Mutex<Vec<(u32, u32)>>,
-    /// How often it fails, and how often it makes a proof that does not hold.
-    fails: AtomicU32,
-    wrong: AtomicU32,
-    /// A proof that was begun earlier.
-    begun: Option<(u32, u32)>,
-    attached: Mutex<Vec<(u32, u32)>>,
-}
-
-fn take(left: &AtomicU32) -> bool {
-    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
-}
-
-impl Prover for Mock {
-    fn room(&self) -> usize {
-        4
-    }
-
-    fn begun(&self, from: u32) -> Option<u32> {
-        self.begun.filter(|begun| begun.0 == from).map(|begun| begun.1)
-    }
-
-    fn prove(&self, witness: &Witness, to: u32, stop: &Stop) -> Result<EpochProof, ProveError> {
-        while self.may.load(Ordering::SeqCst) < to {
-            if stop.wait(Duration::from_millis(5)) {
-                return Err(ProveError::Stopped);
-            }
-        }
-        self.asked.lock().unwrap().push((witness.epoch, to));
-        if take(&self.fails) {
-            return Err(ProveError::Failed("no memory".into()));
-        }
-        let proof = if take(&self.wrong) { b"wrong".to_vec() } else { witness.encode() };
-        Ok(EpochProof { from: witness.epoch, to, subcircuits: 1, proof })
-    }
-
-    fn verify(
-        &self,
-        proof: &EpochProof,
-        values: [u128; 10],
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let witness = Witness::decode(&proof.proof)?;
-        let is_right = values[4] == u128::from(witness.epoch)
-            && values[..2]
-                == [&witness.root[..16], &witness.root[16..]]
-                    .map(|half| u128::from_be_bytes(half.try_into().unwrap()));
-        if is_right { Ok(()) } else { Err("it is of other epochs".into()) }
-    }
-
-    fn attached(&self, from: u32, to: u32) {
-        self.attached.lock().unwrap().push((from, to));
-    }
-}
-
+/// Those who wait take no more threads than there are for them: the others are told that their updates are accepted.
 #[test]
-fn the_three_states_are_never_mixed() {
-    let mock = Arc::new(Mock::default());
-    let slow = Options { interval: Some(Duration::from_millis(500)), ..options() };
-    let prover: Arc<dyn Prover> = mock.clone();
-    let mut running = Running::start(slow, ServiceOptions::default(), Some(prover));
+fn waiting_is_limited() {
+    let never = Options { interval: None, ..options() };
+    let mut running = Running::start(never, ServiceOptions::default(), None);
     let client = running.client.clone();
-    let number = client.submit(&update("label", "1"), false).unwrap().number;
-    let mut seen = Vec::new();
-    let mut look = || {
-        let status = client.update(number).unwrap();
-        // An epoch is named once it is visible, and the state of the epoch is the same or later.
-        assert_eq!(status.epoch.is_some(), status.state != State::Accepted);
-        if let Some(epoch) = status.epoch {
-            assert_ne!(client.epoch(epoch).unwrap().state, State::Accepted);
-        }
-        if seen.last() != Some(&status.state) {
-            seen.push(status.state);
-        }
-        status.state
-    };
-    until("it is visible", || look() == State::Visible);
-    assert_eq!(client.key("label", None).unwrap().state, State::Visible);
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(look(), State::Visible);
-    mock.may.store(1, Ordering::SeqCst);
-    until("it is proven", || look() == State::Proven);
-    assert!(seen.ends_with(&[State::Visible, State::Proven]) && seen.len() <= 3, "{seen:?}");
-    assert_eq!(client.key("label", None).unwrap().state, State::Proven);
-    assert_eq!(client.history("label", None).unwrap().state, State::Proven);
-    assert_eq!(client.epochs().unwrap().proven, 1);
-
-    // Epochs after it are not proven with it, and go together, as many as there is room for.
-    for epoch in 2..=5 {
-        running.insert("label", &epoch.to_string());
-    }
-    let answer = client.key("label", None).unwrap();
-    assert_eq!((answer.epoch, answer.state), (5, State::Visible));
-    assert_eq!(client.key("label", Some(1)).unwrap().state, State::Proven);
-    mock.may.store(9, Ordering::SeqCst);
-    until("all are proven", || client.epochs().unwrap().proven == 5);
-    let proofs = client.proofs(0).unwrap().proofs;
-    let (mut at, mut all) = (0, Vec::new());
-    for range in proofs {
-        assert_eq!(range.from, at);
-        assert!(range.to - range.from <= 2, "there is no room for more than two epochs");
-        at = range.to;
-        all.push(client.proof(range).unwrap().into());
-    }
-    assert_eq!(at, 5);
-    let asked = mock.asked.lock().unwrap().clone();
-    assert_eq!(asked, *mock.attached.lock().unwrap());
-    // An auditor needs nothing else than what the service answers.
-    let records = client.records(0, 5).unwrap().records;
-    let records: Vec<_> =
-        records.iter().map(|bytes| SignedRecord::decode(&bytes.0).unwrap()).collect();
-    audit(&parameters(), &records, &all, |proof, values| mock.verify(proof, values)).unwrap();
+    let waits: Vec<_> = (0..MAX_WAITING + 8)
+        .map(|n| {
+            let (client, update) = (client.clone(), update(&n.to_string(), "value"));
+            std::thread::spawn(move || client.submit(&update, true).unwrap().state)
+        })
+        .collect();
+    until("some are sent away", || waits.iter().filter(|wait| wait.is_finished()).count() == 8);
+    // Look-ups go on meanwhile.
+    assert_eq!(client.key("1", None).unwrap().epoch, 0);
     running.end(1).unwrap();
-}
-
-#[test]
-fn failed_and_wrong_proofs_are_made_again() {
-    let mock = Arc::new(Mock {
-        may: AtomicU32::new(9),
-        fails: AtomicU32::new(1),
-        wrong: AtomicU32::new(1),
-        ..Mock::default()
-    });
-    let prover: Arc<dyn Prover> = mock.clone();
-    let running = Running::start(options(), ServiceOptions::default(), Some(prover));
-    running.insert("label", "1");
-    until("it is proven", || running.client.epochs().unwrap().proven == 1);
-    assert_eq!(*mock.asked.lock().unwrap(), [(0, 1); 3]);
-    let health: HealthBody = {
-        let mut answer = ureq::get(format!("{}/healthz", running.client.address())).call().unwrap();
-        serde_json::from_slice(&answer.body_mut().read_to_vec().unwrap()).unwrap()
-    };
-    assert_eq!(health, HealthBody { epoch: 1, proven: 1, proof_failures: 2 });
-}
-
-#[test]
-fn a_proof_that_was_begun_is_finished() {
-    // Three epochs would have room for two: what was begun has one.
-    let mock = Mock { may: AtomicU32::new(0), begun: Some((0, 1)), ..Mock::default() };
-    let mock = Arc::new(mock);
-    let prover: Arc<dyn Prover> = mock.clone();
-    let folder = tempfile::tempdir().unwrap();
-    Server::create(folder.path(), &parameters(), &signing_key(), 4).unwrap();
-    let server = Server::open(folder.path(), &parameters(), &signing_key(), options()).unwrap();
-    for value in ["1", "2", "3"] {
-        server.submit(Update::new("label", value)).unwrap();
-        server.flush().unwrap();
-    }
-    mock.may.store(9, Ordering::SeqCst);
-    let (proving, stop) = (crate::prover::Proving::default(), Stop::default());
-    std::thread::scope(|scope| {
-        scope.spawn(|| proving.run(&server, &*prover, &stop));
-        until("all are proven", || server.proven().unwrap() == 3);
-        stop.ask();
-    });
-    assert_eq!(*mock.asked.lock().unwrap(), [(0, 1), (1, 3)]);
-}
-
-#[test]
-fn too_many_unproven_epochs_stop_updates() {
-    let mock = Arc::new(Mock::default());
-    let prover: Arc<dyn Prover> = mock.clone();
-    let limits = ServiceOptions { max_unproven: Some(1), ..ServiceOptions::default() };
-    let running = Running::start(options(), limits, Some(prover));
-    running.insert("label", "1");
-    running.insert("label", "2");
-    let body = serde_json::to_vec(&update("label", "3")).unwrap();
-    let (status, headers, problem) = running.raw("POST", "/v1/updates", "application/json", &body);
-    assert_eq!((status, problem.retry_after), (429, Some(10)));
-    assert!(headers.contains("retry-after") && problem.detail.contains("2 epochs wait"));
-    // Look-ups go on.
-    assert_eq!(running.client.key("label", None).unwrap().epoch, 2);
-    mock.may.store(9, Ordering::SeqCst);
-    until("they are proven", || running.client.epochs().unwrap().proven == 2);
-    running.insert("label", "3");
+    let states: Vec<State> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();
+    let count = |state| states.iter().filter(|found| **found == state).count();
+    assert_eq!((count(State::Accepted), count(State::Visible)), (8, MAX_WAITING));
 }
 
 #[test]
@@ -489,137 +328,6 @@ fn what_is_accepted_is_visible_when_it_stops() {
     assert!((epoch, open) == (0, 1) || (epoch, open) == (1, 0), "{epoch} {open}");
     server.flush().unwrap();
     assert_eq!(server.view().unwrap().record().leaves, 1);
-}
-
-/// Every byte of an answer that is changed leads to an error, or to what the answer was.
-#[test]
-fn forged_answers_are_rejected() {
-    let running = Running::plain();
-    for value in ["1", "2", "3"] {
-        running.insert("alice", value);
-        running.insert("bob", value);
-    }
-    let check = |body: &KeyBody, label: &[u8]| body.verify(&parameters(), label, None);
-    let alice = running.client.key("alice", None).unwrap();
-    let truth = check(&alice, b"alice").unwrap();
-    type Part = fn(&mut KeyBody) -> &mut Vec<u8>;
-    let parts: [Part; 5] = [
-        |body| &mut body.record.0,
-        |body| &mut body.path.0,
-        |body| &mut body.current.as_mut().unwrap().before.0,
-        |body| &mut body.current.as_mut().unwrap().salt.0,
-        |body| &mut body.current.as_mut().unwrap().value.0,
-    ];
-    let mut rejected = 0;
-    for part in parts {
-        for at in 0..part(&mut alice.clone()).len() {
-            let mut changed = alice.clone();
-            part(&mut changed)[at] ^= 1;
-            assert!(check(&changed, b"alice").is_err(), "byte {at}");
-            rejected += 1;
-        }
-        let mut longer = alice.clone();
-        part(&mut longer).push(0);
-        assert!(check(&longer, b"alice").is_err());
-        let mut shorter = alice.clone();
-        part(&mut shorter).pop();
-        assert!(check(&shorter, b"alice").is_err());
-    }
-    assert!(rejected > 400);
-    // What belongs to another label, another epoch, or another directory.
-    assert!(check(&alice, b"bob").is_err());
-    assert!(check(&alice, b"nobody").is_err());
-    let wrong = alice.verify(&parameters(), b"alice", Some(5)).unwrap_err();
-    assert!(matches!(wrong, AnswerError::Epoch { found: 6, expected: 5 }));
-    let older = running.client.key("alice", Some(4)).unwrap();
-    assert!(check(&KeyBody { record: older.record.clone(), ..alice.clone() }, b"alice").is_err());
-    assert!(check(&KeyBody { current: older.current, ..alice.clone() }, b"alice").is_err());
-    let other = Parameters { proofs: [7; 32], ..parameters() };
-    assert!(alice.verify(&other, b"alice", None).is_err());
-    // An absence with a value, and a value that is kept back.
-    let nobody = running.client.key("nobody", None).unwrap();
-    assert_eq!(check(&nobody, b"nobody").unwrap().leaf, None);
-    let surplus = KeyBody { current: alice.current.clone(), ..nobody };
-    assert!(matches!(check(&surplus, b"nobody"), Err(AnswerError::Surplus)));
-    let kept = check(&KeyBody { current: None, ..alice.clone() }, b"alice").unwrap();
-    assert_eq!((kept.leaf, kept.value), (truth.leaf, None));
-
-    let check = |body: &HistoryBody, label: &[u8]| body.verify(&parameters(), label, None);
-    let alice = running.client.history("alice", None).unwrap();
-    assert_eq!(check(&alice, b"alice").unwrap().values().count(), 3);
-    for at in 0..alice.history.0.len() {
-        let mut changed = alice.clone();
-        changed.history.0[at] ^= 1;
-        assert!(check(&changed, b"alice").is_err(), "byte {at} of the history");
-    }
-    let nobody = running.client.history("nobody", None).unwrap();
-    let surplus = HistoryBody { history: alice.history.clone(), ..nobody };
-    assert!(matches!(check(&surplus, b"nobody"), Err(AnswerError::Surplus)));
-    let none = HistoryBody { history: Base64(vec![1, 0, 0, 0, 0]), ..alice };
-    assert!(check(&none, b"alice").is_err());
-}
-
-#[test]
-fn clients_follow_one_history() {
-    let running = Running::plain();
-    for value in ["1", "2", "3", "4", "5"] {
-        running.insert("label", value);
-    }
-    let client = &running.client;
-    let all: Vec<Vec<u8>> =
-        client.records(0, 5).unwrap().records.into_iter().map(|record| record.0).collect();
-    let checked =
-        |bytes: &[u8]| SignedRecord::decode(bytes).unwrap().verify(&parameters()).unwrap();
-    let at = |epoch: usize| checked(&all[epoch]);
-    let go = |seen: usize, to: usize, some: usize| {
-        follow::<AnswerError>(&parameters(), &at(seen), &at(to), |after| {
-            let from = after as usize + 1;
-            Ok(all[from..(from + some).min(all.len())].to_vec())
-        })
-    };
-    for some in 1..=6 {
-        go(0, 5, some).unwrap();
-        go(2, 4, some).unwrap();
-    }
-    go(3, 3, 0).unwrap();
-    assert!(matches!(go(1, 4, 0), Err(AnswerError::Few { found: 1, expected: 4 })));
-    assert!(matches!(go(4, 2, 9), Err(AnswerError::Record(_))), "an older one");
-    // Another history with the same parameters, from epoch 3 on.
-    let other = {
-        let key = signing_key();
-        let mut record = *at(3).record();
-        record.closed += 1;
-        record.sign(&key).encode().to_vec()
-    };
-    let gives = |bytes: Vec<Vec<u8>>| move |_| Ok::<_, AnswerError>(bytes.clone());
-    let forked = follow(&parameters(), &at(2), &at(3), gives(vec![other.clone()]));
-    assert!(forked.unwrap_err().to_string().contains("two records of epoch 3"));
-    let forked = follow(&parameters(), &at(3), &checked(&other), gives(vec![]));
-    assert!(forked.unwrap_err().to_string().contains("two records of epoch 3"));
-    let skipped = follow(&parameters(), &at(1), &at(3), gives(vec![all[3].clone()]));
-    assert!(matches!(skipped, Err(AnswerError::Record(_))));
-    let cut = follow(&parameters(), &at(1), &at(3), gives(vec![all[2][1..].to_vec()]));
-    assert!(matches!(cut, Err(AnswerError::Decode("record", _))));
-}
-
-#[test]
-fn parameters_as_a_file() {
-    let file = ParametersFile::of(&parameters());
-    let read = ParametersFile::read(&file.bytes()).unwrap();
-    assert_eq!(read.parameters().unwrap(), parameters());
-    let why = |change: fn(&mut ParametersFile)| {
-        let mut file = file.clone();
-        change(&mut file);
-        file.parameters().unwrap_err().to_string()
-    };
-    assert!(why(|file| file.format = 2).contains("version 2, but this program reads version 1"));
-    assert!(why(|file| file.profile = "x".into()).contains("profile is 'x'"));
-    assert!(why(|file| file.server.truncate(63)).contains("server is not a key"));
-    // Not a point of the curve.
-    assert!(why(|file| file.server = format!("02{}", "00".repeat(31))).contains("not a key"));
-    assert!(why(|file| file.proofs.push('0')).contains("proofs is not a digest"));
-    assert!(ParametersFile::read(b"{}").is_err());
-    assert!(ParametersFile::read(b"not json").is_err());
 }
 
 #[test]
