@@ -75,15 +75,7 @@ impl UpdateBody {
 /// Why it is not accepted.
 pub fn submit(server: &Server, body: UpdateBody) -> Result<UpdateStatus, Problem> {
     let receipt = server.submit(body.update()?)?;
-    let status = UpdateStatus {
-        number: receipt.number,
-        state: State::Accepted,
-        epoch: None,
-        version: None,
-        reason: None,
-        repeated: receipt.repeated,
-    };
-    Ok(status)
+    Ok(UpdateStatus::accepted(receipt.number, receipt.repeated))
 }
 
 /// Waits until an update is visible or refused, at most this long, and says what became of it. One that is refused is a
@@ -116,14 +108,7 @@ pub fn update(server: &Server, number: u64) -> Result<UpdateStatus, Problem> {
 }
 
 fn described(server: &Server, number: u64, status: Status) -> Result<UpdateStatus, Problem> {
-    let plain = UpdateStatus {
-        number,
-        state: State::Accepted,
-        epoch: None,
-        version: None,
-        reason: None,
-        repeated: false,
-    };
+    let plain = UpdateStatus::accepted(number, false);
     Ok(match status {
         Status::Waits => plain,
         Status::Done(Outcome::Committed { epoch, version }) => UpdateStatus {
@@ -240,7 +225,7 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Probl
     Ok(RecordsBody { records: records.collect::<Result<_, Error>>()? })
 }
 
-/// Of which epochs there are proofs, from the one that proves an epoch on: at most 4,096 of them.
+/// Lists attached proofs in order, starting with the one that covers an epoch: at most 4,096.
 ///
 /// # Errors
 /// If the directory does not answer.

@@ -110,6 +110,14 @@ pub struct UpdateStatus {
     pub repeated: bool,
 }
 
+impl UpdateStatus {
+    /// That of an update that was just accepted.
+    pub fn accepted(number: u64, repeated: bool) -> Self {
+        let (epoch, version, reason) = (None, None, None);
+        Self { number, state: State::Accepted, epoch, version, reason, repeated }
+    }
+}
+
 /// What the directory has of a label. Everything but the state can be verified
 /// ([`KeyBody::verify`](crate::body::KeyBody::verify)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +204,7 @@ pub struct RecordsBody {
     pub records: Vec<Base64>,
 }
 
-/// Of which epochs there are proofs.
+/// The proofs that are attached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct ProofsBody {

@@ -150,8 +150,7 @@ impl Client {
         self.get(&format!("/v1/records?from={from}&to={to}"))
     }
 
-    /// Of which epochs there are proofs, from the one that proves an epoch on; there may be fewer, and then more have to be
-    /// asked for.
+    /// Lists attached proofs in order, starting with the one that covers an epoch. A long list comes in parts.
     ///
     /// # Errors
     /// If there is no answer.

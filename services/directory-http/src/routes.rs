@@ -109,7 +109,7 @@ struct Range {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct From_ {
+struct FirstEpoch {
     /// The first epoch whose proof is asked for.
     #[serde(default)]
     from: u32,
@@ -260,14 +260,14 @@ async fn records(
     blocking(service, work).await.map(Json)
 }
 
-/// Of which epochs there are proofs, at most 4,096 of them.
+/// The proofs that are attached, at most 4,096 of them.
 #[utoipa::path(
-    get, path = "/v1/proofs", tag = "epochs", params(From_),
+    get, path = "/v1/proofs", tag = "epochs", params(FirstEpoch),
     responses((status = 200, body = ProofsBody), (status = 503, body = Problem))
 )]
 async fn proofs(
     State(service): Shared,
-    Query(From_ { from }): Query<From_>,
+    Query(FirstEpoch { from }): Query<FirstEpoch>,
 ) -> Result<Json<ProofsBody>, Problem> {
     blocking(service, move |service| answer::proofs(&service.server, from)).await.map(Json)
 }

@@ -91,7 +91,9 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
                 Some(receipt) => Ok(receipt?),
                 None => Err(hekaton_directory::server::Error::Panicked.into()),
             });
-            sent.push(receipt.map(|receipt| accepted(receipt.number, receipt.repeated)));
+            sent.push(
+                receipt.map(|receipt| UpdateStatus::accepted(receipt.number, receipt.repeated)),
+            );
         }
         if !no_wait {
             server.flush().or_fail(exit::FAILED)?;
@@ -106,11 +108,6 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
         .into_iter()
         .map(|sent| sent.and_then(|sent| answer::update(server, sent.number)))
         .collect())
-}
-
-fn accepted(number: u64, repeated: bool) -> UpdateStatus {
-    let (epoch, version, reason) = (None, None, None);
-    UpdateStatus { number, state: State::Accepted, epoch, version, reason, repeated }
 }
 
 fn to_service(client: &Client, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {

@@ -232,7 +232,7 @@ impl Prover for EpochProver<'_> {
         std::fs::create_dir_all(&place).map_err(|e| failed("make it", &e))?;
         let file = place.join("witness");
         let bytes = witness.encode();
-        // A run that was begun goes on with the same file.
+        // An interrupted run resumes only with the same witness.
         if std::fs::read(&file).ok().as_ref() != Some(&bytes) {
             let _ = std::fs::remove_dir_all(place.join("run"));
             crate::terminal::output::write(&file, &bytes)

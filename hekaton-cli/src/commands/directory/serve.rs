@@ -15,14 +15,12 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn options(serving: &Serving, proves: bool) -> Options {
+fn options(serving: &Serving) -> Options {
     Options {
         max_updates: serving.max_updates as usize,
         interval: Some(serving.interval),
         max_pending: serving.max_pending,
         mode: serving.mode.into(),
-        // Kept also while nobody proves: epochs may be proven later.
-        has_witness: proves || Options::default().has_witness,
         ..Options::default()
     }
 }
@@ -69,7 +67,7 @@ pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Re
         .map_err(|e| format!("--listen {}: {e}", command.listen))
         .or_fail(exit::USAGE)?;
     let address = listener.local_addr().or_fail(exit::FAILED)?;
-    let server = Arc::new(folder.open(options(&command.serving, keys.is_some()))?);
+    let server = Arc::new(folder.open(options(&command.serving))?);
     let prover = keys.map(|keys| EpochProver::new(keys, folder.proving(), proving)).transpose()?;
     if let Some(prover) = &prover {
         prover.clean(server.proven().or_fail(exit::FAILED)?);

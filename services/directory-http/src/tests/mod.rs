@@ -276,7 +276,7 @@ fn updates_conflict() {
 #[test]
 fn waiting_is_limited() {
     let never = Options { interval: None, ..options() };
-    let mut running = Running::start(never, ServiceOptions::default(), None);
+    let running = Running::start(never, ServiceOptions::default(), None);
     let client = running.client.clone();
     let waits: Vec<_> = (0..MAX_WAITING + 8)
         .map(|n| {
@@ -287,7 +287,7 @@ fn waiting_is_limited() {
     until("some are sent away", || waits.iter().filter(|wait| wait.is_finished()).count() == 8);
     // Look-ups go on meanwhile.
     assert_eq!(client.key("1", None).unwrap().epoch, 0);
-    running.end(1).unwrap();
+    running.server.flush().unwrap();
     let states: Vec<State> = waits.into_iter().map(|wait| wait.join().unwrap()).collect();
     let count = |state| states.iter().filter(|found| **found == state).count();
     assert_eq!((count(State::Accepted), count(State::Visible)), (8, MAX_WAITING));

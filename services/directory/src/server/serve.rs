@@ -379,8 +379,8 @@ impl Server {
         proofs::proof_of(&*self.view()?.store, epoch)
     }
 
-    /// Of which epochs proofs are, from the one that proves an epoch on, at most so many: the epoch before the first one, and
-    /// the last one.
+    /// Lists attached proofs in order, at most `most`, starting with the one that covers `epoch`: for each, the epoch before its
+    /// first one, and its last one.
     ///
     /// # Errors
     /// If the database cannot be read.
