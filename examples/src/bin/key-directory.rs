@@ -147,7 +147,9 @@ fn audited(
     let engine = LocalEngine::new(None)?;
     let prepared = PreparedCircuit::new(circuit)?;
     let (_, verifying) = derive(family, &prepared, "{}", &engine)?;
-    let [_, newest] = audit(parameters, records, std::slice::from_ref(proof), |proof, values| {
+    let last = u32::try_from(records.len())?.saturating_sub(1);
+    let proofs = std::slice::from_ref(proof);
+    let [_, newest] = audit(parameters, 0..=last, records, proofs, |proof, values| {
         let values = values.map(Fr::from);
         verify(&verifying, &values, &proof.proof)?;
         Ok(())
@@ -163,7 +165,7 @@ fn look_up(record: &Checked, view: &View, label: &str) -> Result<(), Error> {
         (None, _) => println!("client: '{label}' is not in the directory"),
         (Some(leaf), Some(current)) => {
             current.verify(label.as_bytes(), &leaf)?;
-            let (_, history) = view.history(label.as_bytes())?;
+            let (_, history) = view.history(label.as_bytes(), 1 << 20)?;
             history.verify(label.as_bytes(), &leaf)?;
             let value = String::from_utf8_lossy(&current.opening.value);
             let (version, values) = (leaf.version, history.0.len());

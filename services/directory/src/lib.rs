@@ -14,7 +14,7 @@
 //! | [`Path`] | the proof that a label has a leaf, or has none |
 //! | [`Current`], [`History`] | the value that a leaf has, and all that it has had |
 //! | [`Record`], [`SignedRecord`], [`Checked`] | what the server signs of an epoch, and what of it is checked |
-//! | [`audit()`] | that records and proofs of epochs leave nothing out |
+//! | [`Audit`], [`audit()`] | that records and proofs of epochs leave nothing out |
 //! | [`Parameters`] | what never changes |
 //! | [`Frontier`], [`log`] | the append-only log of updates (RFC 9162) |
 //!
@@ -37,7 +37,7 @@ mod tile;
 mod tree;
 mod witness;
 
-pub use audit::{AuditError, EpochProof, audit};
+pub use audit::{Audit, AuditError, EpochProof, audit};
 pub use hash::{Digest, EMPTY, Profile};
 pub use history::{Current, Entry, History, HistoryError};
 pub use key::{Commitment, Index, LabelError, MAX_LABEL, MAX_VALUE, Opening, Salt};

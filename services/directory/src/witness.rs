@@ -113,27 +113,6 @@ impl Tree {
         }
         Ok(())
     }
-
-    /// Which of these changes, sorted by their indices, an epoch cannot have together with the others, because their
-    /// steps need more than [`STACK`] subtrees at a time: by their numbers, in rising order. Those of random indices all fit.
-    ///
-    /// # Errors
-    /// As for [`update`](Self::update).
-    pub fn surplus(&self, changes: &[Change]) -> Result<Vec<usize>, UpdateError> {
-        let mut left = Self::sorted(changes)?;
-        let mut surplus = Vec::new();
-        loop {
-            let mut heights = Vec::with_capacity(left.len());
-            heights_of(&self.root, 0, 0, &left, &mut heights)?;
-            let deepest = heights.iter().enumerate().max_by_key(|(_, height)| **height);
-            match deepest {
-                Some((at, height)) if *height > STACK => surplus.push(left.remove(at).0),
-                _ => break,
-            }
-        }
-        surplus.sort_unstable();
-        Ok(surplus)
-    }
 }
 
 /// A side of a node with what happens in it.
@@ -213,36 +192,6 @@ fn push_steps(
         // A subtree without leaves has the same digest everywhere.
         [left, _] => Step::Up { sibling: sides[usize::from(left)].node.given().unwrap_or(EMPTY) },
     });
-    Ok(())
-}
-
-/// For each change, how many subtrees are on the stack when it is pushed, or the leaf that it moves.
-fn heights_of(
-    node: &Node,
-    depth: usize,
-    waiting: usize,
-    changes: &[Numbered],
-    out: &mut Vec<usize>,
-) -> Result<(), UpdateError> {
-    match below(node, depth, changes)? {
-        Below::One(Step::Touch { .. }) => {
-            // It is pushed because of the changes beside it; those before it have as many waiting.
-            if let Some(last) = out.last_mut() {
-                *last = (*last).max(waiting + 1);
-            }
-        }
-        Below::One(_) => out.push(waiting + 1),
-        Below::Sides([left, right], was_lone) => {
-            let has_left = left.has_steps(was_lone);
-            if has_left {
-                heights_of(&left.node, depth + 1, waiting, left.changes, out)?;
-            }
-            if right.has_steps(was_lone) {
-                let waiting = waiting + usize::from(has_left);
-                heights_of(&right.node, depth + 1, waiting, right.changes, out)?;
-            }
-        }
-    }
     Ok(())
 }
 

@@ -279,7 +279,7 @@ impl NamedCircuit for FullEpoch {
             create::<Self>(&all, None).map(|(circuit, _)| circuit)
         };
         // A change has at least a bitmap of siblings.
-        let instances = with((bytes / 64).max(1))?.instances();
+        let instances = with((bytes / 64).clamp(1, MAX_CHANGES as u64))?.instances();
         Ok(Some(Family { circuit: with(1)?, instances, open: &["changes"] }))
     }
 

@@ -35,7 +35,9 @@ proptest! {
         let mut tree = Tree::new(profile);
         let mut machine = Machine::new(profile, tree.root(), [1; 32], 0);
         for changes in &epochs {
-            for step in tree.steps(changes).unwrap() {
+            let steps = tree.steps(changes).unwrap();
+            prop_assert!(Step::height(&steps) <= STACK);
+            for step in steps {
                 machine.apply(&step).unwrap();
                 let state = machine.state();
                 prop_assert_eq!(Machine::of(profile, &state).unwrap().state(), state);
@@ -43,7 +45,6 @@ proptest! {
             tree = tree.update(changes).unwrap();
             prop_assert!(machine.is_between_epochs());
             prop_assert_eq!((machine.root, machine.epoch), (tree.root(), tree.epoch()));
-            prop_assert!(tree.surplus(changes).unwrap().is_empty());
         }
     }
 
@@ -98,30 +99,30 @@ fn tree_of_epoch(tree: &Tree, changes: &[Change]) -> Tree {
     tree.update(changes).unwrap()
 }
 
-/// Changes that need a larger stack than there is are named, and those left fit.
+/// The height of steps says whether the stack has room for them: no less and no more.
 #[test]
-fn changes_that_need_too_large_a_stack_are_surplus() {
+fn steps_have_the_height_that_the_stack_needs() {
     // Each is on the right of the place where the one before it went left.
     let comb: Vec<Change> = (0..40u32)
         .map(|length| change(Index((!0u128 << (127 - length) << 1).to_be_bytes()), length as u8))
         .collect();
-    let tree = Tree::new(Profile::Compress);
-    let surplus = tree.surplus(&comb).unwrap();
-    assert_eq!(surplus.len(), comb.len() - STACK);
-    let steps = |changes: &[Change]| -> Result<(), String> {
-        let mut machine = Machine::new(Profile::Compress, tree.root(), [1; 32], 0);
-        for step in tree.steps(changes).unwrap() {
-            machine.apply(&step).map_err(|error| error.to_string())?;
-        }
-        Ok(())
+    let heights = |tree: &Tree, changes: &[Change]| -> Vec<usize> {
+        let one = |many: usize| {
+            let steps = tree.steps(&changes[..many]).unwrap();
+            let mut machine = Machine::new(Profile::Compress, tree.root(), [1; 32], tree.epoch());
+            let applied = steps.iter().try_for_each(|step| machine.apply(step).map(drop));
+            let height = Step::height(&steps);
+            assert_eq!(applied.is_ok(), height <= STACK, "{many} changes, height {height}");
+            assert!(applied.err().is_none_or(|why| why.to_string().contains("no room")));
+            height
+        };
+        (1..=changes.len()).map(one).collect()
     };
-    assert!(steps(&comb).unwrap_err().contains("no room"));
-    let left: Vec<Change> =
-        (0..).zip(&comb).filter(|(at, _)| !surplus.contains(at)).map(|(_, c)| *c).collect();
-    steps(&left).unwrap();
+    let tree = Tree::new(Profile::Compress);
+    assert_eq!(heights(&tree, &comb), (1..=40).collect::<Vec<_>>());
     // A leaf that moves down counts, too.
-    let deep = tree.update(&left).unwrap();
-    let beside: Vec<Change> = left
+    let deep = tree.update(&comb[..STACK]).unwrap();
+    let beside: Vec<Change> = comb[..STACK]
         .iter()
         .map(|change| {
             let mut index = change.index;
@@ -129,14 +130,7 @@ fn changes_that_need_too_large_a_stack_are_surplus() {
             Change { index, commitment: commitment(7) }
         })
         .collect();
-    let surplus = deep.surplus(&beside).unwrap();
-    assert_eq!(surplus.len(), 1);
-    let left: Vec<Change> =
-        (0..).zip(&beside).filter(|(at, _)| !surplus.contains(at)).map(|(_, c)| *c).collect();
-    let mut machine = Machine::new(Profile::Compress, deep.root(), [1; 32], 1);
-    for step in deep.steps(&left).unwrap() {
-        machine.apply(&step).unwrap();
-    }
+    assert!(heights(&deep, &beside).into_iter().max() > Some(STACK));
 }
 
 /// What is wrong with a witness is said, with the step.

@@ -119,7 +119,7 @@ impl Compute {
         if self.tiling.has_witness && !changes.is_empty() {
             loop {
                 let made = self.tree.steps(&changes)?;
-                let surplus = self.surplus(&made, &changes)?;
+                let surplus = self.surplus(&made, &changes);
                 if surplus.is_empty() {
                     steps = Some(made);
                     break;
@@ -204,18 +204,16 @@ impl Compute {
         Ok(Ok(New { leaf, before }))
     }
 
-    /// The changes that the prover of the epoch has no room for, on its stack or in its steps.
-    fn surplus(&self, steps: &[Step], changes: &[Change]) -> Result<BTreeSet<Index>, Error> {
-        let numbers = if Step::height(steps) > STACK {
-            self.tree.surplus(changes)?
-        } else if steps.len() > self.tiling.max_steps && changes.len() > 1 {
-            // About as many as there is room for, the first ones; one at least, or nothing would ever be done.
-            let kept = changes.len() * self.tiling.max_steps / steps.len();
-            (kept.clamp(1, changes.len() - 1)..changes.len()).collect()
-        } else {
-            Vec::new()
+    /// Changes that the prover of the epoch has no room for, on its stack or in its steps: the last ones, so that whoever came
+    /// first is never kept waiting by those who came later. There may be too few of them.
+    fn surplus(&self, steps: &[Step], changes: &[Change]) -> BTreeSet<Index> {
+        let needed = [(Step::height(steps), STACK), (steps.len(), self.tiling.max_steps)];
+        let Some((found, room)) = needed.into_iter().find(|(found, room)| found > room) else {
+            return BTreeSet::new();
         };
-        Ok(numbers.into_iter().map(|number| changes[number].index).collect())
+        // About as many as there is room for; one at least, or nothing would ever be done.
+        let kept = (changes.len() * room / found).clamp(1, changes.len().saturating_sub(1).max(1));
+        changes.iter().skip(kept).map(|change| change.index).collect()
     }
 
     /// The tree, as far as it is in memory.

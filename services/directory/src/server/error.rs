@@ -36,6 +36,13 @@ pub enum Error {
     /// The folder has no directory.
     #[error("{path} has no directory, or one that was not finished: create it first", path = .0.display())]
     NoDirectory(PathBuf),
+    /// The database is there, and what says how far it was signed is not.
+    #[error(
+        "{path} has a database without its file 'head', which says what was signed: put that back from where it is; without it, \
+         the directory cannot go on, since it could sign two records of one epoch",
+        path = .0.display()
+    )]
+    NoHead(PathBuf),
     /// Another process serves it.
     #[error("another process serves {path}: one directory has one server", path = .0.display())]
     Locked(PathBuf),
@@ -80,8 +87,7 @@ pub enum Error {
     },
     /// An epoch that cannot be proven.
     #[error(
-        "nothing is kept for the prover of epoch {0}: it is proven already, the server ran without witnesses, or each leaf \
-         has the same depth"
+        "nothing is kept for the prover of epoch {0}: it is proven already, or the server ran without witnesses"
     )]
     NoWitness(u32),
     /// An epoch that is too large for one proof.
@@ -118,6 +124,12 @@ pub enum Error {
     /// A label that never had a version, or was not visible.
     #[error("the label has no version {0}")]
     NoVersion(u32),
+    /// The values of a label have too many bytes together.
+    #[error("the values of the label have more than {most} bytes together")]
+    LongHistory {
+        /// The most that were asked for.
+        most: usize,
+    },
     /// The server does not answer now.
     #[error("the server opens its database again after a failure: {0}")]
     Recovering(String),

@@ -1,6 +1,7 @@
 //! Intake: updates are on the disk before their senders hear of it. All that wait are written at once.
 
 use super::error::{Error, SubmitError};
+use super::pending::size;
 use super::rows::{self, Submitted};
 use super::shared::{Incoming, Phase, Shared};
 use super::store::{Rows, Store, Table};
@@ -32,7 +33,10 @@ pub(crate) fn run(shared: &Shared, store: &dyn Store) -> Result<(), Error> {
                 state = shared.wait(state);
             }
             let count = state.incoming.len().min(BATCH);
-            (state.incoming.drain(..count).collect(), state.next)
+            let batch: Vec<Incoming> = state.incoming.drain(..count).collect();
+            let bytes: usize = batch.iter().map(|incoming| size(&incoming.update)).sum();
+            state.incoming_bytes = state.incoming_bytes.saturating_sub(bytes);
+            (batch, state.next)
         };
         accept(shared, store, batch, next)?;
     }

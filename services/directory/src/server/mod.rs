@@ -8,6 +8,7 @@
 
 mod check;
 mod compute;
+mod create;
 mod damaged;
 mod error;
 mod fjall;

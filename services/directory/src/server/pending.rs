@@ -5,26 +5,53 @@ use crate::key::Index;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
+/// What an update takes in memory beside its label and its value, about.
+const ITEM: usize = 256;
+
+/// What an update takes in memory, about.
+pub(crate) fn size(update: &Accepted) -> usize {
+    ITEM + update.label.len() + update.opening.value.len()
+}
+
 /// Updates in the order in which they were accepted.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    queue: VecDeque<(Accepted, Instant)>,
+    /// With the time since which they wait; without one, they have waited long enough.
+    queue: VecDeque<(Accepted, Option<Instant>)>,
     /// How many there are of each label.
     labels: HashMap<Index, usize>,
+    /// What they take in memory, about.
+    bytes: usize,
 }
 
 impl Pending {
     pub(crate) fn push(&mut self, update: Accepted) {
-        *self.labels.entry(update.index).or_default() += 1;
-        self.queue.push_back((update, Instant::now()));
+        self.count(&update);
+        self.queue.push_back((update, Some(Instant::now())));
     }
 
-    /// Puts updates that were taken back to the front.
+    fn count(&mut self, update: &Accepted) {
+        *self.labels.entry(update.index).or_default() += 1;
+        self.bytes += size(update);
+    }
+
+    /// Puts updates that were taken back to their places, in the order of their numbers. They do not wait for others again.
     pub(crate) fn put_back(&mut self, updates: Vec<Accepted>) {
-        for update in updates.into_iter().rev() {
-            *self.labels.entry(update.index).or_default() += 1;
-            self.queue.push_front((update, Instant::now()));
+        let mut at = 0;
+        for update in updates {
+            self.count(&update);
+            at += self
+                .queue
+                .range(at..)
+                .take_while(|(other, _)| other.number < update.number)
+                .count();
+            self.queue.insert(at, (update, None));
         }
+    }
+
+    /// What all of them take in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// How many could be in one commit.
@@ -32,8 +59,8 @@ impl Pending {
         self.labels.len()
     }
 
-    /// The number of the first one, and since when it waits.
-    pub(crate) fn first(&self) -> Option<(u64, Instant)> {
+    /// The number of the first one, and since when it waits, if it is not due anyway.
+    pub(crate) fn first(&self) -> Option<(u64, Option<Instant>)> {
         self.queue.front().map(|(update, since)| (update.number, *since))
     }
 
@@ -52,6 +79,7 @@ impl Pending {
             self.queue.push_front(waiting);
         }
         for update in &taken {
+            self.bytes -= size(update);
             if let Some(count) = self.labels.get_mut(&update.index) {
                 *count -= 1;
                 if *count == 0 {

@@ -82,6 +82,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
                 state.phase = Phase::Stopped(panicked);
             }
             state.incoming.clear();
+            state.incoming_bytes = 0;
             drop(state);
             *self.0.view.write().unwrap_or_else(PoisonError::into_inner) = None;
             self.0.changed.notify_all();
@@ -102,6 +103,8 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
                 let result = run(shared, session);
                 *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
                 store.close();
+                // Also where something beside the stages wrote last: the mark has to stay then.
+                let result = result.and_then(|()| Ok(store.check()?));
                 if shared.lock().confirmed > before {
                     wait = MIN_BACKOFF;
                 }
@@ -123,6 +126,7 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
         tracing::error!(%error, "the database is closed, and opened again");
         // Whoever waits for an answer is told that there is none.
         state.incoming.clear();
+        state.incoming_bytes = 0;
         state.phase = Phase::Recovering(error.to_string());
         shared.changed.notify_all();
         let until = Instant::now() + wait;
@@ -262,11 +266,12 @@ fn next_updates(shared: &Shared) -> Option<(Vec<Accepted>, u64)> {
             (None, _) if drain && state.closed => return None,
             (None, _) => None,
             (Some((first, since)), interval) => {
-                let due = interval.and_then(|interval| since.checked_add(interval));
+                let due = since.zip(interval).and_then(|(since, wait)| since.checked_add(wait));
                 let now = Instant::now();
                 if drain
                     || state.pending.labels() >= limit
                     || first < state.urgent
+                    || since.is_none()
                     || due.is_some_and(|due| due <= now)
                 {
                     let updates = state.pending.take(limit);

@@ -5,17 +5,15 @@ use super::damaged::Damaged;
 use super::error::{Error, SubmitError};
 use super::fjall::fjall_opener;
 use super::folder::Directory;
-use super::head::{Head, HeadFile, Keep as _};
 use super::options::{Mode, Options};
+use super::pending;
 use super::pipeline::{Session, supervise};
 use super::proofs;
 use super::prune::prune;
-use super::recover::first_rows;
 use super::rows::{self, Format, Submitted, Value};
 use super::shared::{Incoming, Phase, Shared, State};
 use super::stats::Stats;
-use super::store::{Opened, Opener, Rows, Store as _, StoreError, Table};
-use super::time::unix_time;
+use super::store::{Opener, Rows, Store as _, StoreError, Table};
 use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
 use super::view::{View, changes};
 use crate::audit::EpochProof;
@@ -26,7 +24,6 @@ use crate::record::{Parameters, Record, SignedRecord};
 use crate::tree::Tree;
 use crate::witness::Witness;
 use ed25519_dalek::SigningKey;
-use std::fs::File;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,61 +39,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes a new directory in a folder, with fjall as its database. `levels` is the number of levels of the tree in one
-    /// row, from 1 to 8; 4 is a good number.
-    ///
-    /// # Errors
-    /// If the folder has something in it, or cannot be written.
-    pub fn create(
-        folder: &Path,
-        parameters: &Parameters,
-        key: &SigningKey,
-        levels: u8,
-    ) -> Result<(), Error> {
-        let opener = fjall_opener(folder, Options::default().cache);
-        Self::create_in(folder, parameters, key, levels, opener)
-    }
-
-    /// Makes a new directory with another database.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
-    pub fn create_in(
-        folder: &Path,
-        parameters: &Parameters,
-        key: &SigningKey,
-        levels: u8,
-        opener: Box<Opener>,
-    ) -> Result<(), Error> {
-        let io = |what| move |source| Error::Io { what, path: folder.into(), source };
-        std::fs::create_dir_all(folder).map_err(io("make"))?;
-        let directory = Directory::new(folder, parameters, key, opener)?;
-        for entry in std::fs::read_dir(folder).map_err(io("read"))? {
-            // Beside the lock, there may be a database whose creation was not finished.
-            let name = entry.map_err(io("read"))?.file_name();
-            let is_left = ["lock", "database", "in-use", "head.new"].iter().any(|n| name == *n);
-            if !is_left || folder.join("head").exists() {
-                return Err(Error::Exists(folder.into()));
-            }
-        }
-        let left = folder.join("database");
-        if left.exists() {
-            std::fs::remove_dir_all(&left).map_err(io("empty"))?;
-        }
-        let store = (directory.opener)(Opened::Again)?;
-        let levels = levels.clamp(1, 8);
-        let now = unix_time();
-        store.commit(first_rows(parameters, levels, now, key))?;
-        let record = Record::first(parameters, now);
-        // With it, the directory is there.
-        let head = Head { commit: 0, epoch: 0, record: record.digest() };
-        HeadFile::new(directory.head_path()).advance(head)?;
-        let above =
-            folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        let above = above.unwrap_or_else(|| folder.into());
-        File::open(above).and_then(|above| above.sync_all()).map_err(io("sync"))
-    }
-
     /// Serves the directory in a folder, with fjall as its database.
     ///
     /// # Errors
@@ -123,7 +65,10 @@ impl Server {
         opener: Box<Opener>,
     ) -> Result<Self, Error> {
         if !folder.join("head").exists() {
-            return Err(Error::NoDirectory(folder.into()));
+            return Err(match folder.join("in-use").exists() {
+                true => Error::NoHead(folder.into()),
+                false => Error::NoDirectory(folder.into()),
+            });
         }
         let directory = Directory::new(folder, parameters, key, opener)?;
         let opened = directory.mark()?;
@@ -203,10 +148,15 @@ impl Server {
             Phase::Draining { .. } | Phase::Stopped(_) => return Err(SubmitError::Stopping),
         }
         let waiting = state.open.len() + state.incoming.len();
-        if waiting >= self.shared.options.max_pending {
+        let own = pending::size(&update);
+        let bytes = state.pending.bytes() + state.incoming_bytes + own;
+        let Options { max_pending, max_pending_bytes, .. } = self.shared.options;
+        // One that waits alone is always taken.
+        if waiting >= max_pending || (waiting > 0 && bytes > max_pending_bytes) {
             return Err(SubmitError::Full(waiting));
         }
         let (reply, answer) = sync_channel(1);
+        state.incoming_bytes += own;
         state.incoming.push(Incoming { update, submitted, reply });
         Ok(answer)
     }
@@ -237,11 +187,12 @@ impl Server {
     /// # Errors
     /// If the database cannot be read, or the server stops before.
     pub fn wait(&self, number: u64, at_most: Duration) -> Result<Status, Error> {
-        let until = Instant::now() + at_most;
+        let until = Instant::now().checked_add(at_most);
         let mut state = self.shared.lock();
         // While the database is opened again, nothing is known.
         while matches!(state.phase, Phase::Recovering(_)) || state.open.contains(&number) {
-            let left = until.saturating_duration_since(Instant::now());
+            let left =
+                until.map_or(at_most, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() || matches!(state.phase, Phase::Stopped(_)) {
                 break;
             }
@@ -394,10 +345,13 @@ impl Server {
     /// # Errors
     /// If nothing was kept for provers of the next epoch, or it has more steps alone.
     pub fn unproven(&self, most: usize) -> Result<Option<(u32, Witness)>, Error> {
+        let _one = self.maintenance();
         let view = self.view()?;
         let store = &*view.store;
         let from = proofs::proven(store)?;
-        let (to, steps) = proofs::steps(store, from, view.record.epoch, most)?;
+        let most_epochs = if view.tree.profile().collapses() { u32::MAX } else { 1 };
+        let last = view.record.epoch.min(from.saturating_add(most_epochs));
+        let (to, steps) = proofs::steps(store, from, last, most)?;
         let record = *self.signed_record(&view, from)?.record();
         let Record { epoch, root, chain, .. } = record;
         let witness = Witness { profile: view.tree.profile(), epoch, root, chain, steps };

@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// Updates that are not on the disk.
     pub(crate) incoming: Vec<Incoming>,
+    /// What these take in memory, about.
+    pub(crate) incoming_bytes: usize,
     /// Updates that are, and that no commit has.
     pub(crate) pending: Pending,
     /// The numbers of updates on the disk without an outcome that anybody may see.

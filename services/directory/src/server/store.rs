@@ -215,6 +215,14 @@ impl Handle {
         drop(self.store.write().unwrap_or_else(std::sync::PoisonError::into_inner).take());
     }
 
+    /// Whether all writes have succeeded.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match self.failed.load(Ordering::Acquire) {
+            true => Err(StoreError::Closed),
+            false => Ok(()),
+        }
+    }
+
     fn with<R>(
         &self,
         call: impl FnOnce(&dyn Store) -> Result<R, StoreError>,
@@ -248,7 +256,9 @@ impl Store for Handle {
             return Err(StoreError::Closed);
         }
         let result = self.with(|store| store.commit(rows));
-        if result.is_err() {
+        if let Err(error) = &result
+            && !matches!(error, StoreError::Closed)
+        {
             self.failed.store(true, Ordering::Release);
         }
         result

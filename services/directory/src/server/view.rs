@@ -85,17 +85,25 @@ impl View {
         Ok(Answer { path, current })
     }
 
-    /// All values that a label has had, with the proof of its leaf.
+    /// All values that a label has had, with the proof of its leaf: at most this many bytes of values.
     ///
     /// # Errors
-    /// If the label is too long, or the database cannot be read.
-    pub fn history(&self, label: &[u8]) -> Result<(Path, History), Error> {
+    /// If the label is too long, there are more, or the database cannot be read.
+    pub fn history(&self, label: &[u8], most: usize) -> Result<(Path, History), Error> {
         let index = Index::of(label)?;
         let (path, leaf) = self.path(&index)?;
         let mut history = History::default();
         if let Some(leaf) = leaf {
+            let mut bytes = 0;
             for version in 0..=leaf.version {
-                history.0.push(self.value(&leaf, version)?.entry);
+                let entry = self.value(&leaf, version)?.entry;
+                if let Entry::Value(opening) = &entry {
+                    bytes += opening.value.len();
+                }
+                if bytes > most {
+                    return Err(Error::LongHistory { most });
+                }
+                history.0.push(entry);
             }
         }
         Ok((path, history))

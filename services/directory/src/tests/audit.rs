@@ -2,7 +2,7 @@
 
 use super::{commitment, index};
 use crate::{
-    AuditError, Change, EpochProof, Frontier, Parameters, Profile, Record, RecordError,
+    Audit, AuditError, Change, EpochProof, Frontier, Parameters, Profile, Record, RecordError,
     SignedRecord, Tree, audit,
 };
 use ed25519_dalek::SigningKey;
@@ -37,7 +37,7 @@ fn proofs_cover_all_records() {
     let (parameters, records) = records();
     let proofs = [proof(0, 1), proof(1, 4), proof(4, 6)];
     let mut seen = Vec::new();
-    let [first, last] = audit(&parameters, &records, &proofs, |proof, values| {
+    let [first, last] = audit(&parameters, 0..=6, &records, &proofs, |proof, values| {
         seen.push((proof.clone(), values));
         Ok(())
     })
@@ -56,14 +56,14 @@ fn proofs_cover_all_records() {
     assert_eq!(root.to_be_bytes(), checked.record().root[..16]);
     assert_eq!(seen[1].1[4], 1);
     // From the middle on, too.
-    audit(&parameters, &records[4..], &proofs[2..], |_, _| Ok(())).unwrap();
+    audit(&parameters, 4..=6, &records[4..], &proofs[2..], |_, _| Ok(())).unwrap();
 }
 
 #[test]
 fn gaps_and_overlaps_are_refused() {
     let (parameters, records) = records();
     let refused = |records: &[SignedRecord], proofs: &[EpochProof]| {
-        audit(&parameters, records, proofs, |_, _| Ok(())).unwrap_err()
+        audit(&parameters, 0..=6, records, proofs, |_, _| Ok(())).unwrap_err()
     };
     for proofs in [
         vec![proof(1, 6)],
@@ -81,9 +81,37 @@ fn gaps_and_overlaps_are_refused() {
     for proofs in [vec![], vec![proof(0, 5)]] {
         assert!(matches!(refused(&records, &proofs), AuditError::Unproven { last: 6, .. }));
     }
-    for few in 0..2 {
+    for few in 0..6 {
         assert!(matches!(refused(&records[..few], &[]), AuditError::TooFew));
     }
+}
+
+/// Records and proofs that hold are nothing if they are of other epochs than those that were asked for.
+#[test]
+fn an_audit_is_of_the_epochs_that_it_says() {
+    let (parameters, records) = records();
+    let shifted = |epochs, records: &[SignedRecord], proof: EpochProof| {
+        audit(&parameters, epochs, records, &[proof], |_, _| Ok(())).map(|_| ())
+    };
+    shifted(2..=5, &records[2..6], proof(2, 5)).unwrap();
+    let error = shifted(2..=5, &records[3..7], proof(3, 6)).unwrap_err();
+    assert!(matches!(error, AuditError::Epoch { expected: 2, found: 3 }), "{error}");
+    let error = shifted(0..=3, &records[3..7], proof(3, 6)).unwrap_err();
+    assert!(matches!(error, AuditError::Epoch { expected: 0, found: 3 }), "{error}");
+    let error = shifted(2..=5, &records[2..6], proof(3, 6)).unwrap_err();
+    assert!(matches!(error, AuditError::Gap { expected: 2, from: 3, to: 6 }), "{error}");
+    // One by one: a proof is of the epochs without one, up to the last record.
+    let mut audit = Audit::begin(&parameters, &records[2], 2).unwrap();
+    audit.record(&records[3]).unwrap();
+    let early = audit.proof(&proof(2, 4), |_, _| Ok(())).unwrap_err();
+    assert!(matches!(early, AuditError::Gap { expected: 2, .. }), "{early}");
+    audit.record(&records[4]).unwrap();
+    let late = audit.proof(&proof(2, 3), |_, _| Ok(())).unwrap_err();
+    assert!(matches!(late, AuditError::Unproven { found: 3, last: 4 }), "{late}");
+    assert!(audit.proof(&proof(2, 4), |_, _| Err("wrong".into())).is_err());
+    assert_eq!(audit.proven().record().epoch, 2, "what was rejected proves nothing");
+    audit.proof(&proof(2, 4), |_, _| Ok(())).unwrap();
+    assert_eq!((audit.proven().record().epoch, audit.last().record().epoch), (4, 4));
 }
 
 #[test]
@@ -91,12 +119,12 @@ fn records_and_proofs_are_checked() {
     let (parameters, records) = records();
     let whole = [proof(0, 6)];
     let refused = |records: &[SignedRecord]| {
-        let error = audit(&parameters, records, &whole, |_, _| Ok(())).unwrap_err();
+        let error = audit(&parameters, 0..=6, records, &whole, |_, _| Ok(())).unwrap_err();
         let AuditError::Record(error) = error else { panic!("{error}") };
         error
     };
     let mut missing = records.clone();
-    missing.remove(3);
+    missing[3] = missing[4];
     assert_eq!(refused(&missing), RecordError::Order { after: 2, found: 4 });
     let mut swapped = records.clone();
     swapped.swap(2, 3);
@@ -114,7 +142,7 @@ fn records_and_proofs_are_checked() {
     fork[3] = forked.sign(&key());
     assert_eq!(refused(&fork), RecordError::Fork(4));
     // What the verifier rejects is named.
-    let rejected = audit(&parameters, &records, &[proof(0, 2), proof(2, 6)], |proof, _| {
+    let rejected = audit(&parameters, 0..=6, &records, &[proof(0, 2), proof(2, 6)], |proof, _| {
         if proof.from == 2 { Err("it is wrong".into()) } else { Ok(()) }
     });
     let error = rejected.unwrap_err().to_string();

@@ -65,6 +65,72 @@ fn too_many_updates_wait() {
 }
 
 #[test]
+fn what_waits_has_so_many_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let options = Options { max_pending_bytes: 100_000, ..options(Mode::Serial) };
+    let server = open(folder.path(), Profile::Compress, options);
+    server.submit(Update::new("a", vec![1; 60_000])).unwrap();
+    let error = server.submit(Update::new("b", vec![1; 60_000])).unwrap_err();
+    assert!(matches!(error, SubmitError::Full(1)), "{error}");
+    server.submit(Update::new("c", "small")).unwrap();
+    server.flush().unwrap();
+    server.submit(Update::new("b", vec![1; 60_000])).unwrap();
+    let status = server.wait(2, std::time::Duration::ZERO).unwrap();
+    assert_eq!(status, crate::server::Status::Waits);
+    server.flush().unwrap();
+    // Any time is one to wait.
+    assert_ne!(server.wait(2, std::time::Duration::MAX).unwrap(), crate::server::Status::Waits);
+    drop(server);
+    // One alone is always taken.
+    let options = Options { max_pending_bytes: 1, ..options };
+    let server = open(folder.path(), Profile::Compress, options);
+    server.submit(Update::new("a", vec![1; 60_000])).unwrap();
+}
+
+/// A database without its head is not one that was never finished: nothing is removed, and no second record 1 is signed.
+#[test]
+fn a_lost_head_is_no_new_directory() {
+    for was_closed in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), Profile::Compress);
+        let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+        update(&server, &[("a", "1")]);
+        if was_closed {
+            server.close().unwrap();
+        }
+        drop(server);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (head, away) = (folder.path().join("head"), elsewhere.path().join("head"));
+        std::fs::rename(&head, &away).unwrap();
+        if !was_closed {
+            // As a process leaves it that was killed.
+            std::fs::write(folder.path().join("in-use"), "").unwrap();
+            let why = super::try_open(
+                folder.path(),
+                &parameters(Profile::Compress),
+                &key(),
+                options(Mode::Serial),
+            );
+            assert!(matches!(why, Err(Error::NoHead(_))), "{why:?}");
+        }
+        let created = Server::create_in(
+            folder.path(),
+            &parameters(Profile::Compress),
+            &key(),
+            4,
+            super::database(folder.path()),
+        );
+        let why = created.unwrap_err();
+        assert!(matches!(why, Error::NoHead(_) | Error::Exists(_)), "{why}");
+        std::fs::rename(&away, &head).unwrap();
+        let server = open(folder.path(), Profile::Compress, options(Mode::Serial));
+        assert!(server.view().unwrap().look_up(b"a").unwrap().current.is_some());
+        server.check().unwrap();
+    }
+}
+
+#[test]
 fn other_directories_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |parameters, key: &SigningKey| {
@@ -102,6 +168,10 @@ fn other_directories_are_refused() {
     let why = refused(parameters(Profile::Compress), &key());
     assert!(why.contains("is damaged; without it"), "{why}");
     std::fs::remove_file(&head).unwrap();
+    // It was in use, so it was finished once.
+    let why = refused(parameters(Profile::Compress), &key());
+    assert!(why.contains("without its file 'head'"), "{why}");
+    std::fs::remove_file(folder.path().join("in-use")).unwrap();
     let why = refused(parameters(Profile::Compress), &key());
     assert!(why.contains("was not finished"), "{why}");
     // Then it can be created again, unless there is something else.

@@ -99,7 +99,7 @@ pub(crate) fn client(
     let leaf = checked.look_up(&index, &answer.path).unwrap()?;
     let current = answer.current.unwrap();
     current.verify(label, &leaf).unwrap();
-    let (path, history) = view.history(label).unwrap();
+    let (path, history) = view.history(label, usize::MAX).unwrap();
     assert_eq!(checked.look_up(&index, &path).unwrap(), Some(leaf));
     history.verify(label, &leaf).unwrap();
     let values: Vec<String> = history

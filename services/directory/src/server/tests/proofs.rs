@@ -78,7 +78,7 @@ fn proofs_are_attached_in_their_order() {
     let records: Vec<_> = (0..=5).map(|epoch| server.record(epoch).unwrap()).collect();
     let proofs: Vec<_> = [1, 3].map(|epoch| server.proof_of(epoch).unwrap().unwrap()).to_vec();
     let [_, last] =
-        audit(&parameters(Profile::Compress), &records, &proofs, |_, _| Ok(())).unwrap();
+        audit(&parameters(Profile::Compress), 0..=5, &records, &proofs, |_, _| Ok(())).unwrap();
     assert_eq!(last.record().epoch, 5);
 }
 
