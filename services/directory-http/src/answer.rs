@@ -13,12 +13,16 @@ use hekaton_directory::server::{
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The most bytes of values that a history may have: as JSON, clients read it.
+const MAX_HISTORY: usize = 128 << 20;
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::NoEpoch { .. } | Error::NoVersion(_) | Error::NoEntry { .. } => Kind::NOT_FOUND,
             Error::Pruned { .. } => Kind::PRUNED,
             Error::Label(_) => Kind::BAD_REQUEST,
+            Error::LongHistory { .. } => Kind::TOO_LARGE,
             Error::Recovering(_) | Error::Stopped(_) => Kind::UNAVAILABLE,
             _ => Kind::INTERNAL,
         };
@@ -165,10 +169,10 @@ pub fn key(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<KeyBody,
 /// All that a label has had up to an epoch, or up to now.
 ///
 /// # Errors
-/// If there is no such epoch or it is pruned, or the directory does not answer.
+/// If the values have more than 128 MiB together, there is no such epoch or it is pruned, or the directory does not answer.
 pub fn history(server: &Server, label: &[u8], epoch: Option<u32>) -> Result<HistoryBody, Problem> {
     let view = view(server, epoch)?;
-    let (path, history) = view.history(label)?;
+    let (path, history) = view.history(label, MAX_HISTORY)?;
     let epoch = view.record().epoch;
     Ok(HistoryBody {
         epoch,
@@ -225,7 +229,7 @@ pub fn records(server: &Server, from: u32, to: u32) -> Result<RecordsBody, Probl
     Ok(RecordsBody { records: records.collect::<Result<_, Error>>()? })
 }
 
-/// Lists attached proofs in order, starting with the one that covers an epoch: at most 4,096.
+/// Lists attached proofs in order, starting with the one that covers an epoch: at most 512.
 ///
 /// # Errors
 /// If the directory does not answer.

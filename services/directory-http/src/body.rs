@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// The most records that one answer has.
 pub const MAX_RECORDS: u32 = 1 << 12;
 
-/// The most proofs that one list has.
-pub const MAX_PROOFS: usize = 1 << 12;
+/// The most proofs that one list has: to list them, the server reads them.
+pub const MAX_PROOFS: usize = 1 << 9;
 
 /// How far an update, or an epoch, has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,7 +208,7 @@ pub struct RecordsBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct ProofsBody {
-    /// In the order of epochs, at most 4,096.
+    /// In the order of epochs, at most 512.
     pub proofs: Vec<ProofRange>,
 }
 

@@ -12,8 +12,11 @@ use std::time::Duration;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-/// The largest answer that is read: a history may have many values.
-const MAX_ANSWER: u64 = 256 << 20;
+/// The largest answer that is read: lists and proofs have a megabyte or two.
+const MAX_ANSWER: u64 = 8 << 20;
+
+/// The largest history that is read, which may have many values.
+const MAX_HISTORY: u64 = 256 << 20;
 
 /// The longest time for a request: more than the service waits for the outcome of an update.
 const MAX_TIME: Duration = Duration::from_secs(120);
@@ -84,9 +87,13 @@ impl Client {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.get_at_most(path, MAX_ANSWER)
+    }
+
+    fn get_at_most<T: DeserializeOwned>(&self, path: &str, most: u64) -> Result<T, ClientError> {
         let url = format!("{}{path}", self.address);
         let answer = self.agent.get(&url).call();
-        read(url, answer)
+        read(url, answer, most)
     }
 
     /// Sends an update; with `wait`, until it is visible or refused.
@@ -99,7 +106,7 @@ impl Client {
         let body = serde_json::to_vec(update).unwrap_or_default();
         let request = self.agent.post(&url).header("content-type", "application/json");
         let answer = request.send(&body[..]);
-        read(url, answer)
+        read(url, answer, MAX_ANSWER)
     }
 
     /// What became of an update.
@@ -123,7 +130,8 @@ impl Client {
     /// # Errors
     /// If there is no answer.
     pub fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, ClientError> {
-        self.get(&format!("/v1/keys/{}/history{}", escaped(label), at(epoch)))
+        let path = format!("/v1/keys/{}/history{}", escaped(label), at(epoch));
+        self.get_at_most(&path, MAX_HISTORY)
     }
 
     /// All epochs.
@@ -186,6 +194,7 @@ fn at(epoch: Option<u32>) -> String {
 fn read<T: DeserializeOwned>(
     url: String,
     answer: Result<Response<Body>, ureq::Error>,
+    most: u64,
 ) -> Result<T, ClientError> {
     let failed =
         |url: String, why: ureq::Error| ClientError::Connection { url, why: why.to_string() };
@@ -194,7 +203,7 @@ fn read<T: DeserializeOwned>(
         Err(why) => return Err(failed(url, why)),
     };
     let status = answer.status();
-    let bytes = match answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec() {
+    let bytes = match answer.body_mut().with_config().limit(most).read_to_vec() {
         Ok(bytes) => bytes,
         Err(why) => return Err(failed(url, why)),
     };

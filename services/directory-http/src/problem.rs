@@ -63,7 +63,8 @@ impl Kind {
     pub(crate) const CONFLICT: Self =
         Self::new(409, "conflict", "The update conflicts with another one");
     pub(crate) const PRUNED: Self = Self::new(410, "pruned", "The epoch is pruned");
-    pub(crate) const TOO_LARGE: Self = Self::new(413, "too-large", "The request is too large");
+    pub(crate) const TOO_LARGE: Self =
+        Self::new(413, "too-large", "The request or its answer is too large");
     pub(crate) const MEDIA_TYPE: Self = Self::new(415, "media-type", "The request is not JSON");
     pub(crate) const FULL: Self = Self::new(429, "full", "Too many updates wait").again(1);
     pub(crate) const UNPROVEN: Self =

@@ -11,13 +11,14 @@ use crate::service::Service;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, MatchedPath, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, get, post};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tower_http::cors::{Any, CorsLayer};
 use tower_http::timeout::TimeoutLayer;
 use utoipa::{IntoParams, OpenApi};
 
@@ -152,7 +153,14 @@ async fn submit(
         service.check_unproven()?;
         let sent = answer::submit(&service.server, body)?;
         match service.waiting.try_acquire() {
-            Ok(_held) if wait => answer::wait(&service.server, sent, service.options.wait),
+            Ok(_held) if wait => {
+                let waited = answer::wait(&service.server, sent.clone(), service.options.wait);
+                match waited {
+                    // It is accepted, whatever became of the wait; only a refusal is the update's own.
+                    Err(problem) if problem.status != Kind::CONFLICT.status => Ok(sent),
+                    waited => waited,
+                }
+            }
             _ => Ok(sent),
         }
     })
@@ -208,6 +216,7 @@ async fn key(
         (status = 400, body = Problem, description = "The label is none"),
         (status = 404, body = Problem, description = "There is no such epoch yet"),
         (status = 410, body = Problem, description = "The epoch is pruned"),
+        (status = 413, body = Problem, description = "The values have more than 128 MiB together"),
         (status = 503, body = Problem, description = "The directory does not answer now"),
     )
 )]
@@ -216,7 +225,12 @@ async fn history(
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
 ) -> Result<Json<HistoryBody>, Problem> {
-    let work = move |service: &Service| answer::history(&service.server, label.as_bytes(), epoch);
+    // One history may be as large as everything else together.
+    let held = Arc::clone(&service.histories).acquire_owned().await;
+    let work = move |service: &Service| {
+        let _held = held;
+        answer::history(&service.server, label.as_bytes(), epoch)
+    };
     blocking(service, work).await.map(Json)
 }
 
@@ -260,7 +274,7 @@ async fn records(
     blocking(service, work).await.map(Json)
 }
 
-/// The proofs that are attached, at most 4,096 of them.
+/// The proofs that are attached, at most 512 of them.
 #[utoipa::path(
     get, path = "/v1/proofs", tag = "epochs", params(FirstEpoch),
     responses((status = 200, body = ProofsBody), (status = 503, body = Problem))
@@ -368,12 +382,18 @@ pub fn open_api() -> utoipa::openapi::OpenApi {
 /// Counts a request and the time that it takes.
 async fn counted(State(service): Shared, request: Request, next: Next) -> Response {
     let since = Instant::now();
-    let method = request.method().as_str().to_owned();
-    // Not the path itself, which is whatever somebody asks for.
+    // Neither is whatever somebody asks for, which would be kept for ever.
+    let method = match *request.method() {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    };
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or("none", |path| path.as_str()).to_owned();
     let response = next.run(request).await;
-    service.metrics.request(&method, &path, response.status().as_u16(), since.elapsed());
+    service.metrics.request(method, &path, response.status().as_u16(), since.elapsed());
     response
 }
 
@@ -403,6 +423,8 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
+        // What everybody may read, pages from anywhere may read, too; only look-ups, not updates.
+        .layer(CorsLayer::new().allow_origin(Any).allow_methods([Method::GET]))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, MAX_TIME))
         .layer(from_fn_with_state(Arc::clone(service), counted))

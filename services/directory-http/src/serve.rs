@@ -5,9 +5,20 @@ use crate::routes::router;
 use crate::service::Service;
 use crate::stop::Stop;
 use hekaton_directory::server::Server;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How long a connection may take to send the head of its next request.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
+
+/// How long nothing is accepted after that failed.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long answers that are on their way may take when the service stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -50,13 +61,8 @@ impl Service {
 /// Answers requests until it is asked to stop and the directory has ended.
 async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let (ended, mut end) = tokio::sync::watch::channel(false);
-    let mut ends = end.clone();
-    let shutdown = async move {
-        let _ = end.wait_for(|ended| *ended).await;
-    };
-    let answers = axum::serve(listener, router(service)).with_graceful_shutdown(shutdown);
-    let answers = tokio::spawn(answers.into_future());
+    let (ended, end) = tokio::sync::watch::channel(false);
+    let answers = tokio::spawn(accept(Arc::clone(service), listener, end));
     let drained = {
         let (stop, server) = (stop.clone(), Arc::clone(&service.server));
         // While the last updates become visible, look-ups are answered.
@@ -64,13 +70,51 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
         drained.await.map_err(std::io::Error::other)
     };
     ended.send_replace(true);
-    let _ = ends.changed().await;
-    match tokio::time::timeout(GRACE, answers).await {
-        Ok(joined) => joined.map_err(std::io::Error::other)??,
+    let open = answers.await.map_err(std::io::Error::other)?;
+    if tokio::time::timeout(GRACE, open.shutdown()).await.is_err() {
         // Somebody keeps a connection open.
-        Err(_) => tracing::warn!("connections that were still open are closed"),
+        tracing::warn!("connections that were still open are closed");
     }
     drained?
+}
+
+/// Accepts connections, only so many at a time, until the directory has ended. Returns those that are open.
+async fn accept(
+    service: Arc<Service>,
+    listener: tokio::net::TcpListener,
+    mut end: tokio::sync::watch::Receiver<bool>,
+) -> GracefulShutdown {
+    let (router, open) = (router(&service), GracefulShutdown::new());
+    let room = Arc::new(Semaphore::new(service.options.max_connections.max(1)));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(MAX_SILENCE);
+    loop {
+        // Each has a file, and the database needs some, too.
+        let next = async {
+            let held = Arc::clone(&room).acquire_owned().await;
+            (listener.accept().await, held)
+        };
+        let (accepted, held) = tokio::select! {
+            next = next => next,
+            _ = end.wait_for(|ended| *ended) => return open,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let answer = TowerToHyperService::new(router.clone());
+        let connection = open.watch(http.serve_connection(TokioIo::new(stream), answer));
+        tokio::spawn(async move {
+            let _held = held;
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+    }
 }
 
 /// Waits for the wish to stop, and ends the directory.

@@ -11,6 +11,9 @@ use tokio::sync::Semaphore;
 /// How many may wait for the outcomes of their updates at once. Each takes a thread, and look-ups need some, too.
 pub(crate) const MAX_WAITING: usize = 64;
 
+/// How many histories are read at once.
+const MAX_HISTORIES: usize = 2;
+
 /// How a service works.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceOptions {
@@ -18,11 +21,13 @@ pub struct ServiceOptions {
     pub max_unproven: Option<u32>,
     /// How long those who ask for it wait for the outcome of an update, 64 of them at once.
     pub wait: Duration,
+    /// How many connections are open at once; more wait until one is closed.
+    pub max_connections: usize,
 }
 
 impl Default for ServiceOptions {
     fn default() -> Self {
-        Self { max_unproven: None, wait: Duration::from_secs(60) }
+        Self { max_unproven: None, wait: Duration::from_secs(60), max_connections: 512 }
     }
 }
 
@@ -35,13 +40,17 @@ pub struct Service {
     pub(crate) proving: Proving,
     /// Who may still wait.
     pub(crate) waiting: Semaphore,
+    /// Who may still read a history.
+    pub(crate) histories: Arc<Semaphore>,
 }
 
 impl Service {
     /// A service of a directory.
     pub fn new(server: Arc<Server>, options: ServiceOptions) -> Self {
         let (metrics, proving) = (Metrics::new(), Proving::default());
-        Self { server, options, metrics, proving, waiting: Semaphore::new(MAX_WAITING) }
+        let waiting = Semaphore::new(MAX_WAITING);
+        let histories = Arc::new(Semaphore::new(MAX_HISTORIES));
+        Self { server, options, metrics, proving, waiting, histories }
     }
 
     /// Refuses updates while too many epochs wait for their proofs.

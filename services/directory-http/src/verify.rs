@@ -22,6 +22,14 @@ pub enum AnswerError {
     /// The record is not one of this directory, or does not follow the one before it.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The epoch beside the record is another one than the record's.
+    #[error("the answer says that it is of epoch {says}, and its record is of epoch {found}")]
+    Says {
+        /// The epoch that is beside the record.
+        says: u32,
+        /// The epoch of the record.
+        found: u32,
+    },
     /// The answer is of another epoch.
     #[error("the answer is of epoch {found}, asked for was epoch {expected}")]
     Epoch {
@@ -89,11 +97,14 @@ fn digest(what: &'static str, bytes: &[u8]) -> Result<[u8; 32], AnswerError> {
 fn leaf(
     parameters: &Parameters,
     label: &[u8],
-    (record, path): (&[u8], &[u8]),
+    (says, record, path): (u32, &[u8], &[u8]),
     epoch: Option<u32>,
 ) -> Result<(Checked, Option<Leaf>), AnswerError> {
     let record = decode("record", record, SignedRecord::decode)?.verify(parameters)?;
     let found = record.record().epoch;
+    if says != found {
+        return Err(AnswerError::Says { says, found });
+    }
     if let Some(expected) = epoch.filter(|expected| *expected != found) {
         return Err(AnswerError::Epoch { found, expected });
     }
@@ -124,7 +135,8 @@ impl KeyBody {
         label: &[u8],
         epoch: Option<u32>,
     ) -> Result<Found, AnswerError> {
-        let (record, leaf) = leaf(parameters, label, (&self.record.0, &self.path.0), epoch)?;
+        let (record, leaf) =
+            leaf(parameters, label, (self.epoch, &self.record.0, &self.path.0), epoch)?;
         let value = match (&leaf, &self.current) {
             (_, None) => None,
             (None, Some(_)) => return Err(AnswerError::Surplus),
@@ -149,7 +161,8 @@ impl HistoryBody {
         label: &[u8],
         epoch: Option<u32>,
     ) -> Result<FoundHistory, AnswerError> {
-        let (record, leaf) = leaf(parameters, label, (&self.record.0, &self.path.0), epoch)?;
+        let (record, leaf) =
+            leaf(parameters, label, (self.epoch, &self.record.0, &self.path.0), epoch)?;
         let history = decode("history", &self.history.0, History::decode)?;
         match &leaf {
             Some(leaf) => history.verify(label, leaf)?,

@@ -43,10 +43,13 @@ fn forged_answers_are_rejected() {
     // What belongs to another label, another epoch, or another directory.
     assert!(check(&alice, b"bob").is_err());
     assert!(check(&alice, b"nobody").is_err());
+    let says = KeyBody { epoch: 7, ..alice.clone() };
+    assert!(matches!(check(&says, b"alice"), Err(AnswerError::Says { says: 7, found: 6 })));
     let wrong = alice.verify(&parameters(), b"alice", Some(5)).unwrap_err();
     assert!(matches!(wrong, AnswerError::Epoch { found: 6, expected: 5 }));
     let older = running.client.key("alice", Some(4)).unwrap();
-    assert!(check(&KeyBody { record: older.record.clone(), ..alice.clone() }, b"alice").is_err());
+    let record = older.record.clone();
+    assert!(check(&KeyBody { epoch: 4, record, ..alice.clone() }, b"alice").is_err());
     assert!(check(&KeyBody { current: older.current, ..alice.clone() }, b"alice").is_err());
     let other = Parameters { proofs: [7; 32], ..parameters() };
     assert!(alice.verify(&other, b"alice", None).is_err());

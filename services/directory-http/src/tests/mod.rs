@@ -330,10 +330,55 @@ fn what_is_accepted_is_visible_when_it_stops() {
     assert_eq!(server.view().unwrap().record().leaves, 1);
 }
 
+/// Connections that say nothing take no more than their share.
+#[test]
+fn connections_are_limited() {
+    let limits = ServiceOptions { max_connections: 2, ..ServiceOptions::default() };
+    let mut running = Running::start(options(), limits, None);
+    let address = running.client.address().trim_start_matches("http://").to_owned();
+    let silent = || std::net::TcpStream::connect(&address).unwrap();
+    let held = [silent(), silent()];
+    let client = running.client.clone();
+    let asked = std::thread::spawn(move || client.epochs().map(|epochs| epochs.last.epoch));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!asked.is_finished(), "there is no room for a third one");
+    let [first, second] = held;
+    drop(first);
+    assert_eq!(asked.join().unwrap().unwrap(), 0);
+    // One that says nothing does not keep it from stopping, either.
+    running.end(1).unwrap();
+    drop(second);
+}
+
+#[test]
+fn pages_from_anywhere_may_read() {
+    let running = Running::plain();
+    let address = running.client.address();
+    let answer = ureq::get(format!("{address}/v1/epochs")).header("origin", "http://page");
+    let answer = answer.call().unwrap();
+    assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+    // A page cannot send an update: it would have to be allowed to send JSON.
+    let (_, headers, _) = running.raw("POST", "/v1/updates", "text/plain", b"{}");
+    assert!(!headers.contains("access-control-allow-headers"), "{headers}");
+    let asked = ureq::http::Request::builder()
+        .method("OPTIONS")
+        .uri(format!("{address}/v1/updates"))
+        .header("origin", "http://page")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "content-type")
+        .body(())
+        .unwrap();
+    let answer = ureq::run(asked).unwrap();
+    assert_eq!(answer.headers()["access-control-allow-methods"], "GET");
+    assert!(answer.headers().get("access-control-allow-headers").is_none());
+}
+
 #[test]
 fn metrics_and_description() {
     let running = Running::plain();
     running.insert("secret-label", "1");
+    // What somebody asks for is not counted by its name.
+    running.raw("STRANGE", "/v1/epochs", "text/plain", b"");
     let _ = running.client.key("secret-label", None);
     let _ = running.client.key("secret-label", Some(7));
     let get = |path: &str| {
@@ -350,12 +395,13 @@ fn metrics_and_description() {
         "hekaton_directory_commits_total 1",
         "requests_total{method=\"GET\",path=\"/v1/keys/{label}\",status=\"200\"} 1",
         "requests_total{method=\"GET\",path=\"/v1/keys/{label}\",status=\"404\"} 1",
+        "requests_total{method=\"other\",path=\"/v1/epochs\",status=\"405\"} 1",
         "hekaton_directory_request_seconds_count{path=\"/v1/updates\"} 1",
         "# EOF",
     ] {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
-    assert!(!text.contains("secret-label"));
+    assert!(!text.contains("secret-label") && !text.contains("STRANGE"));
     // The description names each path that the service has, and each schema that it refers to.
     let described: serde_json::Value = serde_json::from_str(&get("/openapi.json")).unwrap();
     assert_eq!(described, serde_json::to_value(open_api()).unwrap());

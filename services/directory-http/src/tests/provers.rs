@@ -125,7 +125,8 @@ fn the_three_states_are_never_mixed() {
     let records = client.records(0, 5).unwrap().records;
     let records: Vec<_> =
         records.iter().map(|bytes| SignedRecord::decode(&bytes.0).unwrap()).collect();
-    audit(&parameters(), &records, &all, |proof, values| mock.verify(proof, values)).unwrap();
+    audit(&parameters(), 0..=5, &records, &all, |proof, values| mock.verify(proof, values))
+        .unwrap();
     running.end(1).unwrap();
 }
 
