@@ -4,7 +4,7 @@ mod common;
 
 use common::{command, fails, ok};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -231,6 +231,193 @@ fn provers_and_services_that_die() {
     let audit = json(&["directory", "audit", &directory.path("d"), "--keys", keys()]);
     assert_eq!((&audit["to"], &audit["not_audited"]), (&4.into(), &0.into()));
     assert_eq!(std::fs::read_dir(directory.path("d/proving")).unwrap().count(), 0);
+}
+
+/// Programs that stand in for those of SLURM. A job is a process of its own, as there.
+const SLURM: [(&str, &str); 2] = [
+    (
+        "sbatch",
+        r#"#!/bin/sh
+here=$(dirname "$0")
+[ "$1" = --version ] && exec echo "slurm for tests"
+while [ $# -gt 1 ]; do
+    [ "$1" = --output ] && log=$2
+    shift
+done
+id=$(($(cat "$here/last" 2>/dev/null || echo 100) + 1))
+echo $id >"$here/last"
+setsid sh -c "sh '$1'; echo \$? >'$here/ended-$id'" >"$log" 2>&1 </dev/null &
+echo "$id;cluster"
+"#,
+    ),
+    (
+        "squeue",
+        r#"#!/bin/sh
+for word in "$@"; do case $word in --jobs=*) id=${word#--jobs=} ;; esac; done
+ended=$(cat "$(dirname "$0")/ended-$id" 2>/dev/null)
+case $ended in
+    "") echo RUNNING ;;
+    0) echo COMPLETED ;;
+    *) echo FAILED ;;
+esac
+"#,
+    ),
+];
+
+/// The first job dies; the second one waits for a sign.
+const JOB: &str = r#"
+here=$(dirname "$0")
+[ -e "$here/first" ] || { touch "$here/first"; exit 7; }
+while [ ! -e "$here/go" ]; do sleep 0.05; done
+exec "$HEKATON" prove "$FILE" --keys "$KEYS" --run "$RUN" --resume $OPTIONS
+"#;
+
+/// F11: proofs are jobs, which die, and go on when whoever submitted them stops.
+#[test]
+fn proofs_are_made_by_jobs() {
+    let directory = Directory::new();
+    let folder = directory.path("d");
+    for value in ["1", "2"] {
+        ok(&["directory", "insert", &folder, "alice", value]);
+    }
+    for (name, text) in SLURM {
+        std::fs::write(directory.path(name), text).unwrap();
+        let made = Command::new("chmod").args(["755", &directory.path(name)]).status();
+        assert!(made.unwrap().success());
+    }
+    let script = directory.path("job");
+    std::fs::write(&script, JOB).unwrap();
+    let path = format!("{}:{}", directory.dir.path().display(), std::env::var("PATH").unwrap());
+    let prove = || {
+        let mut command = command(&["directory", "prove", &folder, "--keys", keys()]);
+        command.args(["--slurm", &script, "--memory-limit", "4G", "--json"]).env("PATH", &path);
+        command
+    };
+    let jobs = || std::fs::read_to_string(directory.path("last")).unwrap().trim().to_owned();
+    let output = prove().output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("SLURM job 101 ended as FAILED; its log is"), "{said}");
+    // Stopped while the job runs: it goes on, and is not submitted again.
+    let mut child = prove().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let since = Instant::now();
+    while jobs() != "102" {
+        assert!(since.elapsed() < Duration::from_secs(60), "no job was submitted");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let job = format!("{folder}/proving/0-2/job");
+    while !Path::new(&job).exists() {
+        assert!(since.elapsed() < Duration::from_secs(60), "the job's number is not kept");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    send("-INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    std::fs::write(directory.path("go"), "").unwrap();
+    let output = prove().output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let proven: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&proven["proven"], &proven["proofs"]), (&2.into(), &1.into()));
+    assert_eq!(jobs(), "102");
+    let audit = json(&["directory", "audit", &folder, "--keys", keys()]);
+    assert_eq!(audit["to"], 2);
+    // What is left are the keys that were derived for the ranks.
+    let left = std::fs::read_dir(format!("{folder}/proving")).unwrap().flatten();
+    let left: Vec<String> = left.map(|e| e.file_name().into_string().unwrap()).collect();
+    assert!(left.len() == 1 && left[0].starts_with("keys-"), "{left:?}");
+    fails(
+        2,
+        "no such batch script",
+        &["directory", "prove", &folder, "--keys", keys(), "--slurm", &directory.path("none")],
+    );
+}
+
+/// Stands between a client and a service, and asks for something else than the client.
+fn liar(service: &str, change: fn(&str) -> String) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let to = service.trim_start_matches("http://").to_owned();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let mut head = String::new();
+            let mut reader = BufReader::new(&client);
+            while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).is_ok_and(|n| n > 0) {}
+            let Some(path) = head.split(' ').nth(1) else { continue };
+            let mut server = std::net::TcpStream::connect(&to).unwrap();
+            let path = change(path);
+            write!(server, "GET {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n\r\n")
+                .unwrap();
+            std::io::copy(&mut server, &mut &client).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn servers_that_lie_are_found_out() {
+    let directory = Directory::new();
+    let folder = directory.path("d");
+    ok(&["directory", "insert", &folder, "alice", "1"]);
+    let backup = directory.path("backup");
+    let copied = Command::new("cp").args(["-a", &folder, &backup]).status();
+    assert!(copied.unwrap().success());
+    for value in ["2", "3", "4"] {
+        ok(&["directory", "insert", &folder, "alice", value]);
+        // A proof for each epoch.
+        ok(&["directory", "prove", &folder, "--keys", keys()]);
+    }
+    let seen = directory.path("seen");
+    ok(&["directory", "lookup", &folder, "alice", "--seen", &seen]);
+    let before = std::fs::read(&seen).unwrap();
+    // An older state is an answer only to who asks for it.
+    let older = ["directory", "lookup", &backup, "alice", "--seen", &seen];
+    fails(1, "answers with epoch 1, but epoch 4 was seen before", &older);
+    assert_eq!(std::fs::read(format!("{seen}.rejected")).unwrap().len(), before.len());
+    assert_eq!(std::fs::read(&seen).unwrap(), before);
+    ok(&["directory", "lookup", &folder, "alice", "--seen", &seen, "--epoch", "1"]);
+    fails(1, "it hides what came after", &["directory", "epoch", &backup, "--seen", &seen]);
+    fails(
+        1,
+        "it hides what came after",
+        &["directory", "audit", &backup, "--keys", keys(), "--seen", &seen],
+    );
+
+    let service = directory.serve(&[]);
+    let parameters = directory.path("parameters");
+    let audit = |address: &str, more: &[&str]| {
+        let all = ["directory", "audit", address, "--parameters", &parameters, "--keys", keys()];
+        [&all[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = |args: &[String], code: i32, says: &str| {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        match code {
+            0 => drop(ok(&args)),
+            code => fails(code, says, &args),
+        }
+    };
+    run(&audit(&service.address, &["--from", "0", "--to", "2"]), 0, "");
+    run(&audit(&service.address, &["--from", "2", "--to", "4"]), 0, "");
+    run(
+        &audit(&service.address, &["--from", "1", "--to", "4"]),
+        4,
+        "begins and ends where a proof does",
+    );
+    run(&audit(&service.address, &["--to", "9"]), 4, "5 epochs are visible");
+    // Records and proofs that are good, of other epochs than those that are audited.
+    let shifted =
+        liar(&service.address, |path| match path.strip_prefix("/v1/records?from=0&to=") {
+            Some("0") => "/v1/records?from=2&to=2".into(),
+            Some(_) => "/v1/records?from=2&to=4".into(),
+            None => path.replace("/v1/proofs?from=1", "/v1/proofs?from=3"),
+        });
+    run(
+        &audit(&shifted, &["--from", "0", "--to", "2"]),
+        1,
+        "begins with epoch 0, but its first record is of epoch 2",
+    );
+    let proofs = liar(&service.address, |path| path.replace("/v1/proofs/0-2", "/v1/proofs/2-3"));
+    run(&audit(&proofs, &["--from", "0", "--to", "2"]), 1, "the next proof must begin at epoch 0");
+    let last = liar(&service.address, |path| path.replace("from=3&to=3", "from=4&to=4"));
+    run(&audit(&last, &[]), 1, "the audit does not hold");
 }
 
 #[test]

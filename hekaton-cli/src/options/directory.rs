@@ -115,6 +115,10 @@ pub(crate) struct DirectoryInsert {
     /// Many updates, one on each line
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// A name for these updates, long and random: when the same command is run again with the same name, none is done
+    /// twice [default: a random one, which is shown if sending fails]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) batch: Option<String>,
     /// Return once all updates are accepted, not visible
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -261,6 +265,10 @@ pub(crate) struct DirectoryServe {
 /// How epochs are proven.
 #[derive(Debug, Args)]
 pub(crate) struct Proving {
+    /// Submit this batch script for each proof, as slurm/prove.sbatch, instead of proving on this machine. The folder must be
+    /// on a file system that all machines share; a job goes on when this command is stopped
+    #[arg(long, value_name = "SCRIPT", conflicts_with = "threads")]
+    pub(crate) slurm: Option<PathBuf>,
     /// Use at most this much memory to prove, for example 8G
     #[arg(long, value_name = "SIZE", value_parser = super::shared::size)]
     pub(crate) memory_limit: Option<u64>,

@@ -1,6 +1,6 @@
 //! Look-ups, histories and epochs.
 
-use super::source::Asking;
+use super::source::{Asking, is_control};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryEpoch, DirectoryLookUp};
 use crate::terminal::output::{self, count};
@@ -15,7 +15,7 @@ pub(super) fn look_up(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     let label = &command.label;
     let body = asking.source.key(label, command.epoch)?;
     let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch)?;
-    asking.continued(&found.record, &body.record.0)?;
+    asking.continued(&found.record, &body.record.0, command.epoch.is_some())?;
     let shown = match (&found.leaf, &found.value) {
         (None, _) => "has never had a value".to_owned(),
         (Some(leaf), value) => format!(
@@ -41,7 +41,7 @@ pub(super) fn history(command: &DirectoryLookUp, json: bool) -> Result<(), Failu
     let label = &command.label;
     let body = asking.source.history(label, command.epoch)?;
     let found = body.verify(&asking.parameters, label.as_bytes(), command.epoch)?;
-    asking.continued(&found.record, &body.record.0)?;
+    asking.continued(&found.record, &body.record.0, command.epoch.is_some())?;
     let values = found.values().enumerate();
     let mut lines = match found.history.0.len() {
         0 => format!("'{label}' has never had a value\n"),
@@ -75,7 +75,7 @@ pub(super) fn epoch(command: &DirectoryEpoch, json: bool) -> Result<(), Failure>
         let why = format!("the answer has the record of epoch {}", found.epoch);
         return Err(Failure::new(exit::REFUSED, why));
     }
-    asking.continued(&checked, &body.record.0)?;
+    asking.continued(&checked, &body.record.0, command.epoch.is_some())?;
     let lines = format!(
         "{}\nlabels   {}\nupdates  {}\nroot     {}\nchain    {}\nlog      {}",
         record_lines(&checked, body.state),
@@ -103,7 +103,7 @@ pub(super) fn plural(n: u64, what: &str) -> String {
 fn text(value: Option<&[u8]>) -> String {
     let Some(value) = value else { return "(erased, or withheld by the server)".into() };
     match std::str::from_utf8(value) {
-        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        Ok(text) if !text.chars().any(is_control) => text.to_owned(),
         _ => format!("{} (hexadecimal)", hex::encode(value)),
     }
 }
@@ -112,9 +112,11 @@ fn text(value: Option<&[u8]>) -> String {
 fn record_lines(record: &Checked, state: State) -> String {
     let found = record.record();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-    let age = match now.saturating_sub(found.closed) {
-        0 => "just now".to_owned(),
-        seconds => format!("{} ago", output::seconds_f64(seconds as f64)),
+    let seconds = |seconds: u64| output::seconds_f64(seconds as f64);
+    let age = match found.closed.checked_sub(now) {
+        Some(0) => "just now".to_owned(),
+        Some(ahead) => format!("{} ahead of this clock", seconds(ahead)),
+        None => format!("{} ago", seconds(now - found.closed)),
     };
     let state = match state {
         // Clients have verified the record; the proof is the auditors' to verify.

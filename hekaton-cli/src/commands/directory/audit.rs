@@ -9,114 +9,152 @@ use crate::options::DirectoryAudit;
 use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::progress::Display;
-use hekaton_directory::{AuditError, EpochProof, SignedRecord, audit};
-use hekaton_directory_http::body::ProofRange;
+use hekaton_directory::{Audit, AuditError, Checked, EpochProof, SignedRecord};
+use hekaton_directory_http::Base64;
+use hekaton_directory_http::body::{MAX_RECORDS, ProofRange};
 use serde_json::json;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+/// How long nothing is said while an audit goes on.
+const QUIET: Duration = Duration::from_secs(2);
 
 pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, program, command.accept_test_keys)?;
     let asking = Asking::open(&command.asked)?;
     keys.check_parameters(&asking.parameters)?;
     let epochs = asking.source.epochs()?;
+    // What is not audited is counted from a record, not from what the server says.
+    let newest = decode(&epochs.last.record)?.verify(&asking.parameters).or_fail(exit::REFUSED)?;
+    asking.continued(&newest, &epochs.last.record.0, false)?;
+    let last = newest.record().epoch;
     let (from, to) = (command.from, command.to.unwrap_or(epochs.proven));
-    if from >= to {
+    if from >= to || to > last {
         let why = format!(
             "an audit needs two epochs, the first one before the last: from {from} to {to}; \
-             {} are visible, proven up to epoch {}",
-            plural(u64::from(epochs.last.epoch) + 1, "epoch"),
+             {} are visible, and the directory says that those up to epoch {} are proven",
+            plural(u64::from(last) + 1, "epoch"),
             epochs.proven
         );
         return Err(Failure::new(exit::FAILED, why));
     }
-    let display = Display::new();
-    let records = records(&asking, from, to)?;
-    let proofs = proofs(&asking, from, to)?;
-    let bytes: usize = proofs.iter().map(|proof| proof.proof.len()).sum();
-    display.line(&format!(
-        "{} and {}, {} of proofs",
-        plural(records.len() as u64, "record"),
-        plural(proofs.len() as u64, "proof"),
-        output::bytes(bytes as u64)
-    ));
-    let start = Instant::now();
-    let mut verifying = Duration::ZERO;
-    let [_, last] = audit(&asking.parameters, &records, &proofs, |proof, values| {
-        verifying += keys.verify(proof, values)?;
-        Ok(())
-    })
-    .map_err(|error| rejected(&error))?;
-    let elapsed = start.elapsed();
-    if let Some(record) = records.last() {
-        asking.continued(&last, &record.encode())?;
+    let mut auditing = Auditing::begin(&asking, from)?;
+    let (start, display) = (Instant::now(), Display::new());
+    let mut said = start;
+    while auditing.proven() < to {
+        auditing.next(&asking, &keys, to)?;
+        if said.elapsed() > QUIET {
+            said = Instant::now();
+            display.line(&format!("audited up to epoch {} of {to}", auditing.proven()));
+        }
     }
-    let unproven = epochs.last.epoch.saturating_sub(to);
+    let elapsed = start.elapsed();
+    let Auditing { audit, proofs, bytes, verifying, .. } = auditing;
+    // What comes after it is signed, and continues it.
+    asking.follow(audit.last(), &newest)?;
+    let (records, unproven) = (u64::from(to - from) + 1, last - to);
+    let digest = hex::encode(audit.last().record().digest());
     let lines = format!(
         "the audit holds: from epoch {from} to {to}, each change inserted a label at version 0 or raised its \
-         version by one\nrecords  {}\nproofs   {}, {}\nverified in {}, {} of it for the proofs; their keys were \
-         derived in the rest\nrecord   {}{}",
-        output::count(records.len() as u64),
-        output::count(proofs.len() as u64),
-        output::bytes(bytes as u64),
+         version by one\nrecords  {}\nproofs   {}, {}\naudited in {}, {} of it verifying proofs; the rest is asking \
+         for them and deriving their keys\nrecord   {digest}{}",
+        output::count(records),
+        output::count(proofs),
+        output::bytes(bytes),
         output::seconds(elapsed),
         output::seconds(verifying),
-        hex::encode(last.record().digest()),
         match unproven {
             0 => String::new(),
             more => format!("\nnot audited: {} after it, signed", plural(more.into(), "epoch")),
         }
     );
     let object = json!({
-        "ok": true, "circuit": CIRCUIT, "from": from, "to": to, "records": records.len(),
-        "proofs": proofs.len(), "proof_bytes": bytes, "seconds": elapsed.as_secs_f64(),
-        "verify_seconds": verifying.as_secs_f64(), "record": hex::encode(last.record().digest()),
-        "not_audited": unproven,
+        "ok": true, "circuit": CIRCUIT, "from": from, "to": to, "records": records,
+        "proofs": proofs, "proof_bytes": bytes, "seconds": elapsed.as_secs_f64(),
+        "verify_seconds": verifying.as_secs_f64(), "record": digest, "not_audited": unproven,
     });
     output::result(json, &object, &lines)
 }
 
+fn decode(bytes: &Base64) -> Result<SignedRecord, Failure> {
+    SignedRecord::decode(&bytes.0).map_err(|e| format!("a record: {e}")).or_fail(exit::REFUSED)
+}
+
 fn rejected(error: &AuditError) -> Failure {
-    let code = match error {
-        AuditError::Gap { .. } | AuditError::Unproven { .. } => exit::FAILED,
-        _ => exit::REFUSED,
-    };
-    Failure::new(code, format!("the audit does not hold: {error}"))
+    Failure::new(exit::REFUSED, format!("the audit does not hold: {error}"))
 }
 
-fn records(asking: &Asking, from: u32, to: u32) -> Result<Vec<SignedRecord>, Failure> {
-    let mut records = Vec::new();
-    loop {
-        let next = u64::from(from) + records.len() as u64;
-        let Some(next) = u32::try_from(next).ok().filter(|next| *next <= to) else {
-            return Ok(records);
+/// An audit in progress, of which no more is in memory than a proof and the records of one answer.
+struct Auditing {
+    audit: Audit,
+    /// Proofs that the directory has listed.
+    listed: VecDeque<ProofRange>,
+    proofs: u64,
+    bytes: u64,
+    /// The time that verifying took.
+    verifying: Duration,
+}
+
+impl Auditing {
+    fn begin(asking: &Asking, from: u32) -> Result<Self, Failure> {
+        let first = asking.source.records(from, from)?.records;
+        let [first] = &first[..] else { return Err(few(from)) };
+        let audit = Audit::begin(&asking.parameters, &decode(first)?, from);
+        let audit = audit.map_err(|e| rejected(&e))?;
+        let (listed, verifying) = (VecDeque::new(), Duration::ZERO);
+        Ok(Self { audit, listed, proofs: 0, bytes: 0, verifying })
+    }
+
+    fn proven(&self) -> u32 {
+        epoch(self.audit.proven())
+    }
+
+    /// Audits the epochs of the next proof.
+    fn next(&mut self, asking: &Asking, keys: &EpochKeys<'_>, end: u32) -> Result<(), Failure> {
+        let at = self.proven();
+        if self.listed.is_empty() {
+            self.listed = asking.source.proofs(at.saturating_add(1))?.proofs.into();
+        }
+        let Some(range) = self.listed.pop_front() else {
+            let why = format!("the directory has no proof of epoch {}", u64::from(at) + 1);
+            return Err(Failure::new(exit::FAILED, why));
         };
-        let some = asking.source.records(next, to)?.records;
-        if some.is_empty() {
-            let why = format!("the directory gives no records from epoch {next} on");
-            return Err(Failure::new(exit::REFUSED, why));
+        let ProofRange { from, to } = range;
+        if from < at || (from == at && to > end) {
+            let why = format!(
+                "there is one proof from epoch {from} to {to}: an audit begins and ends where a proof does"
+            );
+            return Err(Failure::new(exit::FAILED, why));
         }
-        let left = (to - next) as usize + 1;
-        for bytes in some.into_iter().take(left) {
-            let record = SignedRecord::decode(&bytes.0);
-            let record = record.map_err(|e| format!("a record after epoch {next}: {e}"));
-            records.push(record.or_fail(exit::REFUSED)?);
+        self.audit.check_range(from, to, end).map_err(|e| rejected(&e))?;
+        while epoch(self.audit.last()) < to {
+            let next = epoch(self.audit.last()) + 1;
+            let records = asking.source.records(next, to)?.records;
+            let most = (to - next + 1).min(MAX_RECORDS) as usize;
+            if records.is_empty() || records.len() > most {
+                return Err(few(next));
+            }
+            for record in &records {
+                self.audit.record(&decode(record)?).map_err(|e| rejected(&e))?;
+            }
         }
+        let proof = EpochProof::from(asking.source.proof(range)?);
+        let verified = self.audit.proof(&proof, |proof, values| {
+            self.verifying += keys.verify(proof, values)?;
+            Ok(())
+        });
+        verified.map_err(|e| rejected(&e))?;
+        self.proofs += 1;
+        self.bytes += proof.proof.len() as u64;
+        Ok(())
     }
 }
 
-/// The proofs that begin and end between two epochs.
-fn proofs(asking: &Asking, from: u32, to: u32) -> Result<Vec<EpochProof>, Failure> {
-    let (mut proofs, mut at) = (Vec::new(), from);
-    while at < to {
-        let ranges = asking.source.proofs(at.saturating_add(1))?.proofs;
-        let next: Vec<ProofRange> =
-            ranges.into_iter().filter(|range| range.from >= at && range.to <= to).collect();
-        let Some(last) = next.last() else { break };
-        // Whatever the server says, it goes on.
-        at = last.to.max(at + 1);
-        for range in next {
-            proofs.push(asking.source.proof(range)?.into());
-        }
-    }
-    Ok(proofs)
+fn epoch(record: &Checked) -> u32 {
+    record.record().epoch
+}
+
+fn few(epoch: u32) -> Failure {
+    let why = format!("the directory does not give the records from epoch {epoch} on");
+    Failure::new(exit::REFUSED, why)
 }

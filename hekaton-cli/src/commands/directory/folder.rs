@@ -185,7 +185,7 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
     let failed = |what: &str, e: &dyn std::fmt::Display| {
         Failure::new(exit::BAD_FILE, format!("cannot {what} {}: {e}", path.display()))
     };
-    std::fs::create_dir_all(path).map_err(|e| failed("make", &e))?;
+    make_private(path).map_err(|e| failed("make", &e))?;
     let mut entries = std::fs::read_dir(path).map_err(|e| failed("read", &e))?;
     if entries.next().is_some() {
         let why = "is not empty: a new directory needs a folder that is new or empty";
@@ -219,6 +219,15 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         "trust": family.manifest.trust,
     });
     output::result(json, &object, &lines)
+}
+
+/// Makes a folder that only its owner may enter: labels, values and salts are in it.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
 }
 
 /// Writes a key that only its owner may read.

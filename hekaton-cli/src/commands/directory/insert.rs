@@ -2,7 +2,7 @@
 
 use super::ask::plural;
 use super::folder::Folder;
-use super::source::is_address;
+use super::source::{is_address, printable};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::terminal::output;
@@ -12,6 +12,7 @@ use hekaton_directory::server::{Options, Server};
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
@@ -24,9 +25,20 @@ const TRIES: u32 = 60;
 const SHOWN: usize = 10;
 
 pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> {
-    let updates = updates(command)?;
-    let sent = match is_address(&command.directory) {
-        true => to_service(&Client::new(&command.directory)?, updates, command.no_wait)?,
+    let mut updates = updates(command)?;
+    let is_service = is_address(&command.directory);
+    let batch = match &command.batch {
+        Some(name) => name.clone(),
+        None => random_name()?,
+    };
+    if is_service || command.batch.is_some() {
+        // So that each may be sent again when nobody knows whether it arrived.
+        for (number, update) in (1u64..).zip(&mut updates) {
+            update.idempotency_key.get_or_insert_with(|| key_of(&batch, number));
+        }
+    }
+    let sent = match is_service {
+        true => to_service(&Client::new(&command.directory)?, &updates, command, &batch)?,
         false => {
             let folder = Folder::read(Path::new(&command.directory))?;
             let server = folder.open(Options { interval: None, ..Options::default() })?;
@@ -34,6 +46,18 @@ pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> 
         }
     };
     report(&sent, json)
+}
+
+fn random_name() -> Result<String, Failure> {
+    let mut name = [0; 16];
+    getrandom::fill(&mut name).or_fail(exit::FAILED)?;
+    Ok(hex::encode(name))
+}
+
+/// The idempotency key of an update in a batch.
+fn key_of(batch: &str, number: u64) -> String {
+    let digest = Sha256::new().chain_update(number.to_be_bytes()).chain_update(batch).finalize();
+    hex::encode(&digest[..16])
 }
 
 /// The updates of the command line, or of its file.
@@ -80,10 +104,15 @@ type Sent = Vec<Result<UpdateStatus, Problem>>;
 fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
     let mut sent: Sent = Vec::new();
     // As many at once as the server takes.
-    let chunk = Options::default().max_pending / 2;
-    let mut updates = updates.into_iter().peekable();
+    let Options { max_pending, max_pending_bytes, .. } = Options::default();
+    let mut updates = updates.into_iter().map(UpdateBody::update).peekable();
     while updates.peek().is_some() {
-        let bodies: Vec<_> = updates.by_ref().take(chunk).map(UpdateBody::update).collect();
+        let (mut bodies, mut bytes) = (Vec::new(), 0);
+        while bodies.len() < max_pending / 2 && bytes < max_pending_bytes / 2 {
+            let Some(body) = updates.next() else { break };
+            bytes += body.as_ref().map_or(0, |update| update.value.len() + 1024);
+            bodies.push(body);
+        }
         let some = bodies.iter().filter_map(|body| body.as_ref().ok()).cloned().collect();
         let mut receipts = server.submit_all(some).into_iter();
         for body in bodies {
@@ -110,7 +139,12 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
         .collect())
 }
 
-fn to_service(client: &Client, updates: Vec<UpdateBody>, no_wait: bool) -> Result<Sent, Failure> {
+fn to_service(
+    client: &Client,
+    updates: &[UpdateBody],
+    command: &DirectoryInsert,
+    batch: &str,
+) -> Result<Sent, Failure> {
     let display = Display::new();
     let total = updates.len();
     let (mut sent, mut said) = (Vec::with_capacity(total), Instant::now());
@@ -121,17 +155,23 @@ fn to_service(client: &Client, updates: Vec<UpdateBody>, no_wait: bool) -> Resul
             display.line(&format!("{} of {total} updates are {what}", output::count(done as u64)));
         }
     };
-    for mut update in updates {
-        // So that it may be sent again when nobody knows whether it arrived.
-        if update.idempotency_key.is_none() {
-            let mut name = [0; 16];
-            getrandom::fill(&mut name).or_fail(exit::FAILED)?;
-            update.idempotency_key = Some(hex::encode(name));
+    for update in updates {
+        match send(client, update) {
+            Ok(answer) => sent.push(answer),
+            Err(mut failure) => {
+                let done = output::count(sent.len() as u64);
+                failure.message += &format!(
+                    "\n{done} of {} were sent, and have their answers; the same command with --batch {batch} sends \
+                     the others, and none twice",
+                    plural(total as u64, "update")
+                );
+                failure.details = json!({ "updates": total, "sent": sent.len(), "batch": batch });
+                return Err(failure);
+            }
         }
-        sent.push(send(client, &update)?);
         progress("accepted", sent.len());
     }
-    if no_wait {
+    if command.no_wait {
         return Ok(sent);
     }
     let mut seen: Sent = Vec::with_capacity(total);
@@ -160,13 +200,22 @@ fn send(client: &Client, update: &UpdateBody) -> Result<Result<UpdateStatus, Pro
                 Some(seconds) => u64::from(seconds),
                 None => return Ok(Err((**problem).clone())),
             },
-            ClientError::Connection { .. } if tries <= 5 => 1,
+            error if is_passing(error) => 1,
             _ => return Err(error.into()),
         };
         if tries > TRIES {
             return Err(error.into());
         }
         std::thread::sleep(Duration::from_secs(wait.clamp(1, 60)));
+    }
+}
+
+/// Whether it may be another answer soon: there is none, or it is that of something in front of the service.
+fn is_passing(error: &ClientError) -> bool {
+    match error {
+        ClientError::Connection { .. } => true,
+        ClientError::Answer { status, .. } => *status >= 500 || *status == 408,
+        _ => false,
     }
 }
 
@@ -177,7 +226,7 @@ fn until_visible(client: &Client, number: u64) -> Result<UpdateStatus, Failure> 
         match client.update(number) {
             Ok(status) if status.state != State::Accepted => return Ok(status),
             Ok(_) => failures = 0,
-            Err(ClientError::Connection { .. }) if failures < 5 => failures += 1,
+            Err(error) if is_passing(&error) && failures < TRIES => failures += 1,
             Err(ClientError::Problem { problem, .. })
                 if problem.retry_after.is_some() && failures < TRIES =>
             {
@@ -198,15 +247,16 @@ fn report(sent: &Sent, json: bool) -> Result<(), Failure> {
         let state = match status {
             Ok(UpdateStatus { state, epoch, reason, .. }) => {
                 last = last.max(*epoch);
-                refused.extend(reason.as_ref().map(|why| (at, why.clone())));
-                *state
+                refused.extend(reason.as_ref().map(|why| (at, printable(why))));
+                state.name()
             }
             Err(problem) => {
-                refused.push((at, problem.detail.clone()));
-                State::Refused
+                refused.push((at, printable(&problem.detail)));
+                // What went wrong in the service says nothing about the update.
+                if problem.status >= 500 { "unknown" } else { State::Refused.name() }
             }
         };
-        *states.entry(state.name()).or_insert(0u64) += 1;
+        *states.entry(state).or_insert(0u64) += 1;
     }
     let counts: Vec<String> =
         states.iter().map(|(state, count)| format!("{} {state}", output::count(*count))).collect();

@@ -7,6 +7,7 @@ mod insert;
 mod manage;
 mod prover;
 mod serve;
+mod slurm;
 mod source;
 
 use crate::exit::Failure;

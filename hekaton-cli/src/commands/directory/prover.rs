@@ -1,14 +1,16 @@
-//! Proofs of epochs: made by `prove` in a process of its own, and verified here.
+//! Proofs of epochs: made by `prove` in a process of its own or by a SLURM job, and verified here.
 
 use super::folder::{CIRCUIT, check_trust, most_subcircuits, profile_of, steps_of};
+use super::slurm::{Job, Slurm};
 use crate::exit::{self, Failure, OrFail};
-use crate::family::OpenedFamily;
+use crate::family::{FamilyCircuit, OpenedFamily};
 use crate::options::Proving;
 use crate::program::Program;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_core::{Fr, LocalEngine, Proof, VerifyingKey};
 use hekaton_directory::{EpochProof, Parameters, Witness};
 use hekaton_directory_http::{ProveError, Prover, Stop};
+use hekaton_storage::KeyStore;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,20 @@ use std::time::{Duration, Instant};
 
 /// How many derived verifying keys are kept: directories have few sizes of proofs.
 const KEPT: usize = 64;
+
+/// How many derived key stores are kept.
+const KEPT_STORES: usize = 4;
+
+/// Why a proof was not verified.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unverified {
+    /// It does not hold.
+    #[error("{0}")]
+    Rejected(String),
+    /// It could not be found out.
+    #[error("its key cannot be derived: {0}")]
+    NoKey(String),
+}
 
 /// The keys of the epochs' proofs, to verify with.
 pub(super) struct EpochKeys<'p> {
@@ -69,17 +85,44 @@ impl<'p> EpochKeys<'p> {
         steps.div_ceil(self.steps).max(1)
     }
 
+    fn circuit(&self, subcircuits: u32) -> Result<FamilyCircuit<'_>, Failure> {
+        let given: ParameterMap =
+            [("subcircuits".to_owned(), subcircuits.into())].into_iter().collect();
+        self.family.circuit(self.program, &given, None)
+    }
+
+    /// The key store for proofs with this number of subcircuits, in a folder with others.
+    fn store(&self, subcircuits: u32, folder: &Path) -> Result<PathBuf, Failure> {
+        const NAME: &str = "keys-";
+        let path = folder.join(format!("{NAME}{subcircuits}"));
+        if path.is_dir() {
+            return Ok(path);
+        }
+        let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
+        let store = KeyStore::create(&path).or_fail(exit::FAILED)?;
+        self.circuit(subcircuits)?.derive_into(&engine, store)?;
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut stores: Vec<_> = entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME))
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .filter(|(_, other)| *other != path)
+            .collect();
+        stores.sort();
+        let old = stores.len().saturating_sub(KEPT_STORES - 1);
+        for (_, path) in stores.into_iter().take(old) {
+            let _ = std::fs::remove_dir_all(path);
+        }
+        Ok(path)
+    }
+
     /// The verifying key of proofs with this number of subcircuits.
     fn key(&self, subcircuits: u32) -> Result<Arc<VerifyingKey>, Failure> {
         let lock = || self.derived.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = lock().get(&subcircuits) {
             return Ok(Arc::clone(key));
         }
-        let given: ParameterMap =
-            [("subcircuits".to_owned(), subcircuits.into())].into_iter().collect();
-        let circuit = self.family.circuit(self.program, &given, None)?;
         let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
-        let key = Arc::new(circuit.derive_verifying_key(&engine)?);
+        let key = Arc::new(self.circuit(subcircuits)?.derive_verifying_key(&engine)?);
         let mut derived = lock();
         if derived.len() >= KEPT {
             derived.clear();
@@ -93,32 +136,33 @@ impl<'p> EpochKeys<'p> {
         &self,
         proof: &EpochProof,
         values: [u128; 10],
-    ) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Duration, Unverified> {
+        let rejected = |why: String| Err(Unverified::Rejected(why));
         let subcircuits = proof.subcircuits;
         // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
         if subcircuits == 0 || subcircuits as usize > self.most() {
             let most = self.most();
-            return Err(format!(
+            return rejected(format!(
                 "it has {subcircuits} subcircuits, and there are keys for 1 to {most}"
-            )
-            .into());
+            ));
         }
         let instances = subcircuits as usize + 1;
         let rounds = instances.next_power_of_two().ilog2() as usize;
         let (found, expected) = (proof.proof.len(), Proof::encoded_len(rounds));
         if found != expected {
-            return Err(format!("it has {found} bytes, expected {expected}").into());
+            return rejected(format!("it has {found} bytes, expected {expected}"));
         }
-        let key = self.key(subcircuits).map_err(|failure| failure.message)?;
+        let key = self.key(subcircuits).map_err(|failure| Unverified::NoKey(failure.message))?;
         let start = Instant::now();
         let values = values.map(Fr::from);
-        crate::commands::verify::verdict(&key, &values, &proof.proof, self.accept_test_keys)?;
+        crate::commands::verify::verdict(&key, &values, &proof.proof, self.accept_test_keys)
+            .map_err(|error| Unverified::Rejected(error.to_string()))?;
         Ok(start.elapsed())
     }
 }
 
-/// Proves epochs with `prove`, each time in a process and a run directory of its own: a prover that dies takes nothing
-/// with it, and what was begun is continued.
+/// Proves epochs with `prove`, each time in a process, or a SLURM job, and a run directory of its own: a prover that dies takes
+/// nothing with it, and what was begun is continued.
 pub(super) struct EpochProver<'p> {
     keys: EpochKeys<'p>,
     /// This program.
@@ -126,6 +170,9 @@ pub(super) struct EpochProver<'p> {
     /// Options of `prove`.
     options: Vec<String>,
     folder: PathBuf,
+    slurm: Option<Slurm>,
+    /// The run that could not be resumed the last time.
+    stuck: Mutex<Option<PathBuf>>,
 }
 
 impl<'p> EpochProver<'p> {
@@ -145,7 +192,9 @@ impl<'p> EpochProver<'p> {
         if let Some(threads) = proving.threads.threads {
             options.extend(["--threads".to_owned(), threads.to_string()]);
         }
-        Ok(Self { keys, executable, options, folder })
+        let slurm = proving.slurm.as_deref().map(Slurm::new).transpose()?;
+        let folder = std::path::absolute(&folder).or_fail(exit::FAILED)?;
+        Ok(Self { keys, executable, options, folder, slurm, stuck: Mutex::default() })
     }
 
     /// Where the proof of some epochs is made.
@@ -180,8 +229,66 @@ impl<'p> EpochProver<'p> {
         command.arg("--run").arg(place.join("run")).arg("--resume");
         command.arg("--proof").arg(place.join("proof")).args(&self.options);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // A Ctrl-C at the terminal is for this process, which asks the prover to stop.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.spawn()
     }
+
+    /// Proves in a process on this machine. Returns where the proof is.
+    fn prove_here(
+        &self,
+        place: &Path,
+        (from, to): (u32, u32),
+        stop: &Stop,
+    ) -> Result<PathBuf, ProveError> {
+        let failed = |what: &str, e: &dyn std::fmt::Display| failed(place, what, e);
+        let run = place.join("run");
+        let is_resumed = run.exists();
+        let mut child = self.start(place).map_err(|e| failed("start a prover", &e))?;
+        let status = wait(&mut child, stop).map_err(|e| failed("wait for the prover", &e))?;
+        if status.success() {
+            return Ok(place.join("proof"));
+        }
+        if stop.is_asked() {
+            return Err(ProveError::Stopped);
+        }
+        if is_resumed && status.code() == Some(exit::BAD_FILE.into()) {
+            self.note_stuck(&run);
+        }
+        let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+        let why =
+            log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        let first = u64::from(from) + 1;
+        let why = format!("the prover of epochs {first} to {to} ended with {status}: {why}");
+        Err(ProveError::Failed(why))
+    }
+
+    /// A run that refuses to be resumed twice, for example since it is damaged or of another version of the program, is set
+    /// aside: without that, no later epoch would ever be proven.
+    fn note_stuck(&self, run: &Path) {
+        let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        if stuck.as_deref() != Some(run) {
+            *stuck = Some(run.to_owned());
+            return;
+        }
+        *stuck = None;
+        let aside = run.with_file_name("run-refused");
+        let _ = std::fs::remove_dir_all(&aside);
+        match std::fs::rename(run, &aside) {
+            Ok(()) => {
+                let aside = aside.display();
+                tracing::error!(%aside, "a run that cannot be resumed is set aside, and begins again");
+            }
+            Err(error) => {
+                tracing::error!(%error, "a run that cannot be resumed cannot be set aside")
+            }
+        }
+    }
+}
+
+fn failed(place: &Path, what: &str, e: &dyn std::fmt::Display) -> ProveError {
+    ProveError::Failed(format!("{}: cannot {what}: {e}", place.display()))
 }
 
 /// Waits for a prover; if the service stops, asks it to stop, too, once.
@@ -226,37 +333,41 @@ impl Prover for EpochProver<'_> {
     fn prove(&self, witness: &Witness, to: u32, stop: &Stop) -> Result<EpochProof, ProveError> {
         let from = witness.epoch;
         let place = self.place(from, to);
-        let failed = |what: &str, e: &dyn std::fmt::Display| {
-            ProveError::Failed(format!("{}: cannot {what}: {e}", place.display()))
-        };
+        let failed = |what: &str, e: &dyn std::fmt::Display| failed(&place, what, e);
         std::fs::create_dir_all(&place).map_err(|e| failed("make it", &e))?;
-        let file = place.join("witness");
+        let (file, run) = (place.join("witness"), place.join("run"));
         let bytes = witness.encode();
         // An interrupted run resumes only with the same witness.
         if std::fs::read(&file).ok().as_ref() != Some(&bytes) {
-            let _ = std::fs::remove_dir_all(place.join("run"));
+            let _ = std::fs::remove_dir_all(&run);
             crate::terminal::output::write(&file, &bytes)
                 .map_err(|e| failed("write", &e.message))?;
         }
-        let mut child = self.start(&place).map_err(|e| failed("start a prover", &e))?;
-        let status = wait(&mut child, stop).map_err(|e| failed("wait for the prover", &e))?;
-        if !status.success() {
-            if stop.is_asked() {
-                return Err(ProveError::Stopped);
-            }
-            let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
-            let why =
-                log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-            let why = format!(
-                "the prover of epochs {} to {to} ended with {status}: {why}",
-                u64::from(from) + 1
-            );
-            return Err(ProveError::Failed(why));
-        }
-        let proof = exit::read_at_most(&place.join("proof"), exit::PROOF_LIMIT);
-        let proof = proof.map_err(|failure| ProveError::Failed(failure.message))?;
         let subcircuits = u32::try_from(self.keys.subcircuits(witness.steps.len()))
             .map_err(|e| ProveError::Failed(e.to_string()))?;
+        let proof = match &self.slurm {
+            None => self.prove_here(&place, (from, to), stop)?,
+            Some(slurm) => {
+                let made = run.join("proof");
+                if !made.is_file() {
+                    let keys = self.keys.store(subcircuits, &self.folder);
+                    let keys = keys.map_err(|failure| ProveError::Failed(failure.message))?;
+                    let (executable, options) = (&self.executable, &self.options);
+                    let job = Job {
+                        place: &place,
+                        witness: &file,
+                        keys: &keys,
+                        run: &run,
+                        executable,
+                        options,
+                    };
+                    slurm.prove(&job, stop)?;
+                }
+                made
+            }
+        };
+        let proof = exit::read_at_most(&proof, exit::PROOF_LIMIT);
+        let proof = proof.map_err(|failure| ProveError::Failed(failure.message))?;
         Ok(EpochProof { from, to, subcircuits, proof })
     }
 
@@ -266,11 +377,11 @@ impl Prover for EpochProver<'_> {
         values: [u128; 10],
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let verified = self.keys.verify(proof, values).map(drop);
-        if verified.is_err() {
+        if let Err(Unverified::Rejected(_)) = verified {
             // The run would give it again.
             self.attached(proof.from, proof.to);
         }
-        verified
+        Ok(verified?)
     }
 
     fn attached(&self, from: u32, to: u32) {

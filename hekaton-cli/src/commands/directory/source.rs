@@ -23,7 +23,7 @@ pub(super) enum Source {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let code = if problem.status == 400 { exit::USAGE } else { exit::FAILED };
-        Self::new(code, problem.detail)
+        Self::new(code, printable(&problem.detail))
     }
 }
 
@@ -34,8 +34,29 @@ impl From<ClientError> for Failure {
             ClientError::Problem { problem, .. } if problem.status == 400 => exit::USAGE,
             _ => exit::FAILED,
         };
-        Self::new(code, error)
+        Self::new(code, printable(&error.to_string()))
     }
+}
+
+/// What a service says, without what could do something to a terminal, and not at any length.
+pub(super) fn printable(text: &str) -> String {
+    const LONGEST: usize = 1000;
+    let mut out: String = text.chars().take(LONGEST).map(shown).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        out += "...";
+    }
+    out
+}
+
+/// Whether a character could change how others look: controls, and marks of direction.
+pub(super) fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A character as it is, or a sign for one that could change how others look.
+fn shown(c: char) -> char {
+    if is_control(c) { char::REPLACEMENT_CHARACTER } else { c }
 }
 
 impl From<AnswerError> for Failure {
@@ -124,31 +145,64 @@ impl Asking {
         Ok(Self { source, parameters, seen })
     }
 
-    /// Goes on from the last record that was seen to one that is verified, and keeps that.
-    pub(super) fn continued(&self, record: &Checked, bytes: &[u8]) -> Result<(), Failure> {
+    /// Goes on from the last record that was seen to one that is verified, and keeps that. Only where an epoch was asked for, the
+    /// record may be an older one: part of the history that was seen.
+    pub(super) fn continued(
+        &self,
+        record: &Checked,
+        bytes: &[u8],
+        was_asked: bool,
+    ) -> Result<(), Failure> {
         let Some(path) = &self.seen else { return Ok(()) };
-        if path.exists() {
-            let seen = exit::read_at_most(path, SIGNED_LENGTH as u64)?;
-            let seen = SignedRecord::decode(&seen)
-                .map_err(|e| e.to_string())
-                .and_then(|seen| seen.verify(&self.parameters).map_err(|e| e.to_string()));
-            let seen =
-                seen.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)?;
-            if record.record().epoch < seen.record().epoch {
-                // Something older was asked for: it is part of the history that was seen.
-                return follow(&self.parameters, record, &seen, |after| {
-                    self.records_after(after, seen.record().epoch)
-                });
+        let seen = match path.exists() {
+            true => Some(self.read_seen(path)?),
+            false => None,
+        };
+        let epoch = record.record().epoch;
+        let followed = match &seen {
+            Some(seen) if epoch < seen.record().epoch && was_asked => {
+                return evidence(path, bytes, self.follow(record, seen));
             }
-            follow(&self.parameters, &seen, record, |after| {
-                self.records_after(after, record.record().epoch)
-            })?;
-        }
+            Some(seen) if epoch < seen.record().epoch => Err(Failure::new(
+                exit::REFUSED,
+                format!(
+                    "the directory answers with epoch {epoch}, but epoch {} was seen before: it hides what came after",
+                    seen.record().epoch
+                ),
+            )),
+            Some(seen) => self.follow(seen, record),
+            None => Ok(()),
+        };
+        evidence(path, bytes, followed)?;
         output::write(path, bytes)
     }
 
-    fn records_after(&self, after: u32, to: u32) -> Result<Vec<Vec<u8>>, Failure> {
-        let records = self.source.records(after.saturating_add(1), to)?.records;
-        Ok(records.into_iter().map(|record| record.0).collect())
+    fn read_seen(&self, path: &Path) -> Result<Checked, Failure> {
+        let seen = exit::read_at_most(path, SIGNED_LENGTH as u64)?;
+        let seen = SignedRecord::decode(&seen)
+            .map_err(|e| e.to_string())
+            .and_then(|seen| seen.verify(&self.parameters).map_err(|e| e.to_string()));
+        seen.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
     }
+
+    /// Verifies that all records from one to another continue each other.
+    pub(super) fn follow(&self, from: &Checked, to: &Checked) -> Result<(), Failure> {
+        follow(&self.parameters, from, to, |after| {
+            let records = self.source.records(after.saturating_add(1), to.record().epoch)?.records;
+            Ok(records.into_iter().map(|record| record.0).collect())
+        })
+    }
+}
+
+/// Keeps a record that was rejected beside the one that was seen: both are signed, and together they say something.
+fn evidence(seen: &Path, bytes: &[u8], followed: Result<(), Failure>) -> Result<(), Failure> {
+    let Err(mut failure) = followed else { return Ok(()) };
+    if failure.code == exit::REFUSED {
+        let mut path = seen.as_os_str().to_owned();
+        path.push(".rejected");
+        let path = PathBuf::from(path);
+        output::write(&path, bytes)?;
+        failure.message += &format!("; its signed record is kept in {}", path.display());
+    }
+    Err(failure)
 }

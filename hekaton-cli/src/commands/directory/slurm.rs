@@ -1,0 +1,152 @@
+//! Proofs of epochs as SLURM jobs.
+
+use crate::exit::{self, Failure};
+use crate::terminal::output;
+use hekaton_directory_http::{ProveError, Stop};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// How often SLURM is asked about a job.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Submits a batch script for each proof, and waits for the job. A job goes on when whoever submitted it stops, and is found again
+/// by its number.
+pub(super) struct Slurm {
+    script: PathBuf,
+}
+
+/// What a job proves, and with what.
+pub(super) struct Job<'a> {
+    /// Where its number and its log are.
+    pub(super) place: &'a Path,
+    pub(super) witness: &'a Path,
+    pub(super) keys: &'a Path,
+    pub(super) run: &'a Path,
+    /// The program, which all machines must have at this path.
+    pub(super) executable: &'a Path,
+    /// Options of `prove`.
+    pub(super) options: &'a [String],
+}
+
+/// What SLURM says of a job.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// It waits or runs; or SLURM does not answer now.
+    Active,
+    /// It has ended like this.
+    Ended(String),
+}
+
+impl Slurm {
+    pub(super) fn new(script: &Path) -> Result<Self, Failure> {
+        if !script.is_file() {
+            let why = format!("--slurm {}: there is no such batch script", script.display());
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        if let Err(why) = output_of(Command::new("sbatch").arg("--version")) {
+            let why = format!("--slurm needs SLURM on this machine: sbatch --version: {why}");
+            return Err(Failure::new(exit::USAGE, why));
+        }
+        let script = std::path::absolute(script);
+        let script = script.map_err(|e| Failure::new(exit::USAGE, format!("--slurm: {e}")))?;
+        Ok(Self { script })
+    }
+
+    /// Waits for the job of a proof, after it was submitted if there is none. When it is asked to stop, the job goes on.
+    pub(super) fn prove(&self, job: &Job<'_>, stop: &Stop) -> Result<(), ProveError> {
+        let file = job.place.join("job");
+        let submitted = std::fs::read_to_string(&file).ok();
+        let submitted = submitted.map(|id| id.trim().to_owned()).filter(|id| is_number(id));
+        let id = match submitted {
+            Some(id) if state(&id) == State::Active => id,
+            _ => {
+                let id = self.submit(job).map_err(ProveError::Failed)?;
+                let written = output::write(&file, id.as_bytes());
+                written.map_err(|failure| ProveError::Failed(failure.message))?;
+                tracing::info!(job = %id, log = %job.place.join("log").display(), "submitted to SLURM");
+                id
+            }
+        };
+        let mut ended = false;
+        let how = loop {
+            match state(&id) {
+                // A job that is requeued looks as if it had ended, for an instant.
+                State::Ended(how) if ended => break how,
+                state => ended = state != State::Active,
+            }
+            if stop.wait(PAUSE) {
+                return Err(ProveError::Stopped);
+            }
+        };
+        // The next attempt is another job, which resumes.
+        let _ = std::fs::remove_file(&file);
+        if job.run.join("proof").is_file() {
+            return Ok(());
+        }
+        let log = job.place.join("log");
+        Err(ProveError::Failed(format!(
+            "SLURM job {id} ended as {how}; its log is {}",
+            log.display()
+        )))
+    }
+
+    /// The number of a new job.
+    fn submit(&self, job: &Job<'_>) -> Result<String, String> {
+        let mut command = Command::new("sbatch");
+        command.arg("--parsable").arg("--output").arg(job.place.join("log")).arg("--export=ALL");
+        command.env("FILE", job.witness).env("KEYS", job.keys).env("RUN", job.run);
+        command.env("HEKATON", job.executable).env("OPTIONS", job.options.join(" "));
+        command.arg(&self.script);
+        let output = output_of(&mut command).map_err(|why| format!("sbatch: {why}"))?;
+        // NUMBER or NUMBER;CLUSTER
+        let id = output.trim().split(';').next().unwrap_or_default().to_owned();
+        match is_number(&id) {
+            true => Ok(id),
+            false => Err(format!("sbatch printed no number of a job: {}", output.trim())),
+        }
+    }
+}
+
+fn is_number(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// How far a job has come. One that SLURM does not know any more has ended.
+fn state(id: &str) -> State {
+    let mut command = Command::new("squeue");
+    command.args(["--noheader", "--states=all", "--format=%T", &format!("--jobs={id}")]);
+    let said = output_of(&mut command);
+    let word = match &said {
+        Ok(output) => output.split_whitespace().next().unwrap_or("unknown"),
+        Err(why) if why.contains("Invalid job id") => "unknown",
+        Err(why) => {
+            tracing::warn!(job = id, %why, "SLURM does not say how the job is");
+            return State::Active;
+        }
+    };
+    const ACTIVE: [&str; 8] = [
+        "PENDING",
+        "CONFIGURING",
+        "RUNNING",
+        "COMPLETING",
+        "SUSPENDED",
+        "STOPPED",
+        "REQUEUED",
+        "REQUEUE_HOLD",
+    ];
+    match ACTIVE.contains(&word) {
+        true => State::Active,
+        false => State::Ended(word.to_owned()),
+    }
+}
+
+/// What a command prints, or what it says if it fails.
+fn output_of(command: &mut Command) -> Result<String, String> {
+    let Output { status, stdout, stderr } =
+        command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+    match status.success() {
+        true => Ok(String::from_utf8_lossy(&stdout).into_owned()),
+        false => Err(format!("{status}: {}", String::from_utf8_lossy(&stderr).trim())),
+    }
+}
