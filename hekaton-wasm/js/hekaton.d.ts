@@ -59,5 +59,69 @@ export function verify(
   options?: VerifyOptions,
 ): Verdict;
 
+/** A look-up in a key directory: what the caller holds, and what a service has answered. */
+export interface LookUp {
+  /** The content of parameters.json, from somebody you trust and not from the service. */
+  parameters: object;
+  /** The label. */
+  label: string;
+  /** The epoch that was asked for; without it, the last one. */
+  epoch?: number;
+  /** The last signed record that you have seen, as base64: with it, a service that shows an older state or another history is found out. */
+  seen?: string;
+  /** Verifying keys of the epochs' proofs, one per number of subcircuits, from somebody you trust and not from the service. */
+  keys?: (Uint8Array | ArrayBuffer)[];
+  /** For tests only: accepts keys from a known seed, under which anybody can forge proofs. */
+  acceptTestKeys?: boolean;
+  /** What GET /v1/keys/LABEL answered. */
+  answer: object;
+  /** The signed records of epochs in a row, as base64: with those of the answer, of both ends of the proof, and the one that was seen. */
+  records: string[];
+  /** What GET /v1/proofs/FROM-TO answered for the proof of the epoch, if there is one. */
+  proof?: object;
+}
+
+/** The verdict on a look-up. */
+export interface LookUpVerdict {
+  /** Whether the answer is the directory's, and its proof holds if there is one and a key for it. */
+  ok: boolean;
+  /** Why not. */
+  reason?: string;
+  /** Whether the label has ever had a value. */
+  present?: boolean;
+  /** How often the value has changed. */
+  version?: number | null;
+  /** The first epoch with this value. */
+  since?: number | null;
+  /** The value if it is text; null if it is erased or withheld. */
+  value?: string | null;
+  /** The value's bytes, hexadecimal. */
+  valueHex?: string | null;
+  epoch?: number;
+  /** When the epoch was closed, in seconds since 1970, as the service says. */
+  closed?: number;
+  /** The number of labels. */
+  labels?: number;
+  /** The digest of the signed record, to compare with others. */
+  record?: string;
+  /** The digest of the parameters. */
+  parametersDigest?: string;
+  /** The proof of the epoch: verified here, not there yet, or there without a verifying key for it. */
+  proof?: {
+    state: "proven" | "unproven" | "unverified";
+    from?: number;
+    to?: number;
+    subcircuits?: number;
+    keyDigest?: string;
+    trust?: string;
+    reason?: string;
+  };
+  /** The time of the verification. */
+  seconds: number;
+}
+
+/** Verifies what the service of a key directory has answered about a label. It never throws. */
+export function verifyLookUp(request: LookUp): LookUpVerdict;
+
 /** Describes a verifying key. It never throws. */
 export function inspectKey(key: Uint8Array | ArrayBuffer): KeyDescription;

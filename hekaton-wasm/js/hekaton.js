@@ -63,6 +63,28 @@ export function inspectKey(key) {
   });
 }
 
+/**
+ * Verifies what the service of a key directory has answered about a label. Never throws. The request's members are those of
+ * the type LookUp in hekaton.d.ts; keys are Uint8Arrays, and everything of the service is as it came.
+ */
+export function verifyLookUp(request) {
+  const begin = performance.now();
+  const verdict = guarded(() => {
+    const { keys = [], acceptTestKeys, ...rest } = request ?? {};
+    const all = [...keys].map((key) => base64(bytes(key, "a verifying key")));
+    // Only `true` is consent.
+    write([new TextEncoder().encode(JSON.stringify({ ...rest, keys: all, acceptTestKeys: acceptTestKeys === true }))]);
+    return code.hekaton_look_up();
+  });
+  return { ...verdict, seconds: (performance.now() - begin) / 1000 };
+}
+
+function base64(bytes) {
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  return btoa(text);
+}
+
 function bytes(value, what) {
   if (value instanceof Uint8Array) return value;
   if (value instanceof ArrayBuffer) return new Uint8Array(value);

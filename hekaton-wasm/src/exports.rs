@@ -2,7 +2,7 @@
 //! WebAssembly functions take nothing else.
 //!
 //! The caller reserves the input with [`hekaton_input`], writes its parts one after the other there,
-//! and calls [`hekaton_verify`] or [`hekaton_inspect_key`], which leave a JSON text at
+//! and calls [`hekaton_verify`], [`hekaton_inspect_key`] or [`hekaton_look_up`], which leave a JSON text at
 //! [`hekaton_answer`]. Nothing here reads memory through a pointer: only JavaScript does, after it
 //! was told where.
 
@@ -10,7 +10,7 @@
 // other symbols of this module are those of the C library blst.
 #![allow(unsafe_code, reason = "names of exports")]
 
-use crate::{Options, inspect_key, verify};
+use crate::{Options, inspect_key, verify, verify_look_up};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The buffers of the one call that is under way.
@@ -76,6 +76,13 @@ extern "C" fn hekaton_verify(
 extern "C" fn hekaton_inspect_key() -> usize {
     let input = std::mem::take(&mut buffers().input);
     answer(&inspect_key(&input))
+}
+
+/// Verifies the look-up in a key directory that the input, a JSON text, describes. Returns the length of the answer.
+#[unsafe(no_mangle)]
+extern "C" fn hekaton_look_up() -> usize {
+    let input = std::mem::take(&mut buffers().input);
+    answer(&verify_look_up(&String::from_utf8_lossy(&input)))
 }
 
 fn answer(value: &serde_json::Value) -> usize {

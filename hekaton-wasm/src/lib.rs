@@ -1,12 +1,16 @@
 //! The Hekaton verifier for browsers and Node.
 //!
 //! [`verify`] and [`inspect_key`] take bytes and text from anywhere and answer with a JSON object,
-//! whatever the bytes: a refusal has `"ok": false` and a `reason`. On WebAssembly the module
-//! `exports` offers both to `js/hekaton.js`, which JavaScript programs import. The WebAssembly
+//! whatever the bytes: a refusal has `"ok": false` and a `reason`. [`verify_look_up`] does so for what the service of a key
+//! directory answers. On WebAssembly the module
+//! `exports` offers all to `js/hekaton.js`, which JavaScript programs import. The WebAssembly
 //! module imports nothing: it has no access to the network, files, clocks or random numbers.
 
+mod directory;
 #[cfg(target_arch = "wasm32")]
 mod exports;
+
+pub use directory::verify_look_up;
 
 use hekaton_core::{Trust, VerifyingKey, verify_with_test_keys};
 use serde_json::{Map, Value, json};

@@ -1,27 +1,14 @@
 // The page in Chromium: node hekaton-wasm/tests/browser.mjs SITE CASES [SCREENSHOTS]
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { load } from "./cases.mjs";
 import { open } from "./chromium.mjs";
+import { serve } from "./serve.mjs";
 
 const [site, cases, screenshots] = process.argv.slice(2);
 const { report, good, bad } = load(cases);
-
-/** python3 -m http.server on a free port. */
-function serve(folder) {
-  const args = ["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", folder];
-  const child = spawn("python3", args, { stdio: ["ignore", "pipe", "ignore"] });
-  return new Promise((done, failed) => {
-    child.on("error", failed);
-    child.stdout.on("data", (data) => {
-      const port = /port (\d+)/.exec(data)?.[1];
-      if (port) done({ url: `http://127.0.0.1:${port}/`, stop: () => child.kill() });
-    });
-  });
-}
 
 const server = await serve(site);
 const page = await open(server.url);
