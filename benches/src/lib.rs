@@ -4,6 +4,7 @@
 //! medians are compared, and only the ratio is worth quoting.
 #![allow(clippy::print_stdout)]
 
+pub mod directory;
 pub mod experiment;
 pub mod paper_workload;
 

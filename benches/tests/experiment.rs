@@ -35,6 +35,45 @@ cores = [100000]
 repetitions = 1
 "#;
 
+/// An experiment whose circuit does not exist.
+const LACKING: &str = r#"
+name = "fig9"
+title = "An experiment to come"
+requires-circuit = "later"
+paper = ["fig9_vkd.csv"]
+x = "batch"
+y = ["units_per_second"]
+series = "cores"
+claims = ["C7"]
+"#;
+
+/// Two circuits in one figure, and what the model says of larger machines.
+const VARIANTS: &str = r#"
+name = "fig9"
+title = "Two circuits"
+circuit = "chain"
+paper = ["fig9_vkd.csv"]
+x = "batch"
+y = ["seconds", "units_per_second"]
+series = "variant"
+claims = ["C7"]
+units = "batch"
+input = { text = "3" }
+[scale.tiny]
+parameters = { batch = [1, 2, 4], links = 2 }
+limits = [{ variant = "slow", most = { batch = 2 } }]
+cores = [1]
+repetitions = 1
+[scale.tiny.variants]
+fast = { options = { steps = "8" } }
+slow = { circuit = "chain", options = { steps = "9" } }
+[scale.tiny.projection]
+cores = [32, 4096]
+provers-per-rank = 32
+parameters = { batch = [64] }
+limits = [{ variant = "slow", when = { batch = 64 }, most = { links = 1 } }]
+"#;
+
 /// A directory of experiments with a stand-in for `hekaton`.
 struct Stage {
     dir: tempfile::TempDir,
@@ -60,8 +99,7 @@ impl Stage {
         }
         stage.write("experiments/mini.toml", MINI);
         stage.write("bin/model", "1 0.5 1.5");
-        let fig9 = fs::read_to_string(paper.join("experiments/fig9.toml")).unwrap();
-        stage.write("experiments/fig9.toml", &fig9);
+        stage.write("experiments/fig9.toml", LACKING);
         stage
     }
 
@@ -321,7 +359,7 @@ fn an_experiment_without_its_circuit_is_skipped_everywhere() {
     assert!(said.contains("skipped: no circuit yet"), "{said}");
     let (code, said) = stage.run(&["run"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("fig9: skipped: no circuit yet (directory)"), "{said}");
+    assert!(said.contains("fig9: skipped: no circuit yet (later)"), "{said}");
     assert!(stage.run(&["status"]).1.contains("skipped: no circuit yet"));
     assert_eq!(stage.run(&["collect"]).0, 0);
     let claims: Value =
@@ -331,11 +369,56 @@ fn an_experiment_without_its_circuit_is_skipped_everywhere() {
     // The circuit appears, and parameters are still missing: the error says so.
     let script = fs::read_to_string(&stage.hekaton).unwrap();
     let script =
-        script.replace("{\"name\":\"chain\"}", "{\"name\":\"chain\"},{\"name\":\"directory\"}");
+        script.replace("{\"name\":\"chain\"}", "{\"name\":\"chain\"},{\"name\":\"later\"}");
     fs::write(&stage.hekaton, script).unwrap();
     let (code, said) = stage.run(&["run", "fig9"]);
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("fig9: no [scale.tiny]"), "{said}");
+}
+
+#[test]
+fn circuits_are_compared_and_projected() {
+    let stage = Stage::new();
+    stage.write("experiments/fig9.toml", VARIANTS);
+    let (code, said) = stage.run(&["list"]);
+    assert_eq!(code, 0, "{said}");
+    let ids = ["fast.batch1", "fast.batch2", "fast.batch4", "slow.batch1", "slow.batch2"];
+    for id in ids {
+        assert!(said.contains(&format!("  fig9.c1.{id} x 1\n")), "{id}: {said}");
+    }
+    assert!(!said.contains("slow.batch4"), "{said}");
+    for command in [&["run", "fig9"][..], &["model"], &["collect"]] {
+        let (code, said) = stage.run(command);
+        assert_eq!(code, 0, "{command:?}: {said}");
+    }
+    let setups = stage.calls("setup ");
+    assert!(
+        setups.iter().any(|call| call.contains("-p batch=4 -p links=2 -p steps=8")),
+        "{setups:?}"
+    );
+    assert!(
+        setups.iter().any(|call| call.contains("-p batch=2 -p links=2 -p steps=9")),
+        "{setups:?}"
+    );
+    let (verdict, found) = stage.claim("C7");
+    assert_eq!(verdict, "holds", "{found}");
+    assert!(found.contains("fast ") && found.contains("; slow "), "{found}");
+    // Five phases of one second per link, in nodes of 128 cores.
+    let projection = fs::read_to_string(stage.path("set/projection.csv")).unwrap();
+    let rows: Vec<&str> = projection.lines().skip(1).collect();
+    assert_eq!(rows.len(), 2, "{projection}");
+    for (row, cores) in rows.iter().zip(["32", "4096"]) {
+        let start = format!("fig9,fig9.c{cores}.fast.batch64,fast,{cores},64,64,10.0");
+        assert!(row.starts_with(&start), "{row}");
+    }
+    let asked = stage.calls("predict cores = 4096 ");
+    assert!(asked.iter().all(|call| call.contains("cores_per_node = 128")), "{asked:?}");
+    assert!(asked.iter().any(|call| call.contains("provers_per_rank = 32")), "{asked:?}");
+    let wrong = VARIANTS.replace("variant = \"slow\", most", "variant = \"none\", most");
+    stage.write("experiments/fig9.toml", &wrong);
+    let (code, said) = stage.run(&["list"]);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("\"none\" in \"limits\" is not a variant in [scale.tiny]"), "{said}");
 }
 
 #[test]

@@ -52,6 +52,8 @@ class Results:
     claims: list
     peers: list = field(default_factory=list)
     model: dict | None = None
+    projection: list = field(default_factory=list)
+    pipeline: list = field(default_factory=list)
 
     @classmethod
     def read(cls, directory):
@@ -63,8 +65,11 @@ class Results:
                 raise WrongData(f"{directory / name}: of another environment; run `experiment collect`")
         peers, model = directory / "peers.csv", directory / "model.csv"
         predicted = {row["point"]: row for row in read_csv(model)} if model.exists() else None
-        if any(row.get("environment") != environment["digest"] for row in (predicted or {}).values()):
-            raise WrongData(f"{model}: of another environment; run `experiment model`")
+        projected = directory / "projection.csv"
+        projection = read_csv(projected) if projected.exists() else []
+        for rows, path in (((predicted or {}).values(), model), (projection, projected)):
+            if any(row.get("environment") != environment["digest"] for row in rows):
+                raise WrongData(f"{path}: of another environment; run `experiment model`")
         return cls(
             environment,
             summary["experiments"],
@@ -72,6 +77,8 @@ class Results:
             claims["claims"],
             read_csv(peers) if peers.exists() else [],
             predicted,
+            projection,
+            read_csv(directory / "pipeline.csv") if (directory / "pipeline.csv").exists() else [],
         )
 
     def of(self, experiment):
@@ -79,9 +86,11 @@ class Results:
 
 
 def value(point, name):
-    """Median and interval of a column, or a parameter's value three times."""
+    """Median and interval of a column, or a parameter's value or the variant's name three times."""
     if name in point["columns"]:
         return point["columns"][name]
+    if name == "variant":
+        return [point["variant"]] * 3 if point.get("variant") else None
     return [point["parameters"][name]] * 3 if name in point["parameters"] else None
 
 

@@ -31,6 +31,8 @@ def label(name):
 
 
 def plain(x):
+    if isinstance(x, str):
+        return x
     return f"{x:,.0f}" if x == int(x) else f"{x:g}"
 
 
@@ -56,6 +58,7 @@ def panel(ax, experiment, column, points, results, paper):
     x = experiment["x"]
     ours(ax, experiment, column, points)
     seen = {"model": model(ax, experiment, column, points, results.model)}
+    projected(ax, experiment, column, results.projection)
     reference(ax, paper.of(experiment["name"], column))
     if column == "constraints_per_core_second" and experiment["name"] == "fig7":
         seen["peers"] = peers(ax, column, results.peers)
@@ -90,7 +93,9 @@ def ours(ax, experiment, column, points):
         xs, ys, lows, highs, noisy = (np.array(part) for part in zip(*found))
         color = OURS[i % len(OURS)]
         unit = label(experiment["series"])
-        name = f"ours, {plain(which)} {unit.removesuffix('s') if which == 1 else unit}"
+        name = f"ours, {plain(which)}"
+        if experiment["series"] != "variant":
+            name += f" {unit.removesuffix('s') if which == 1 else unit}"
         ax.errorbar(xs, ys, yerr=[np.maximum(ys - lows, 0), np.maximum(highs - ys, 0)], fmt="o-", ms=4.5, lw=1.2,
                     capsize=2.5, color=color, label=name)  # fmt: skip
         if noisy.any() and column in ("seconds", "constraints_per_core_second", "aggregate_s"):
@@ -144,12 +149,33 @@ def predicted(row, point, column):
     if column == "constraints_per_core_second" and value(point, "constraints") and value(point, "cores"):
         work = value(point, "constraints")[0] / value(point, "cores")[0]
         return [work / float(row[k]) for k in ("seconds", "hi_s", "lo_s")]
+    if column == "units_per_second" and point.get("units"):
+        return [point["units"] / float(row[k]) for k in ("seconds", "hi_s", "lo_s")]
     return None
+
+
+def projected(ax, experiment, column, rows):
+    """What the model says of machines that are not there: one broken line per variant and number of cores."""
+    columns = {"seconds": lambda row: float(row["seconds"]),
+               "units_per_second": lambda row: float(row["units"]) / float(row["seconds"])}  # fmt: skip
+    rows = [r for r in rows if r["experiment"] == experiment["name"]]
+    if column not in columns or not rows:
+        return
+    variants = sorted({r["variant"] for r in rows})
+    cores = sorted({int(r["cores"]) for r in rows})
+    for i, variant in enumerate(variants):
+        for j, count in enumerate(cores):
+            own = [r for r in rows if r["variant"] == variant and int(r["cores"]) == count]
+            found = sorted((float(r["x"]), columns[column](r)) for r in own)
+            xs, ys = zip(*found)
+            style = ["--", "-.", ":"][j % 3]
+            ax.plot(xs, ys, style, lw=0.9, color=OURS[i % len(OURS)], alpha=0.75,
+                    label=None if i else f"model, {count:,} cores")  # fmt: skip
 
 
 def model(ax, experiment, column, points, found):
     """The model's line and band from model.csv, one per curve; what to say if there is none."""
-    if column not in ("seconds", "aggregate_s", "constraints_per_core_second"):
+    if column not in ("seconds", "aggregate_s", "constraints_per_core_second", "units_per_second"):
         return None
     curves = {}
     for p in points:

@@ -56,6 +56,28 @@ def processor(environment):
     return f"{environment.get('cpu')}{family if environment.get('cpu_family') else ''}, {environment['cores']} cores"
 
 
+def pipeline(ours, text):
+    """The commit pipeline of the key directory by mode and regime, beside the figures of the text that it grew from."""
+    e = html.escape
+    out = ["<h2>Key directory: the commit pipeline by mode and regime</h2>"]
+    if not ours:
+        return [*out, '<p class="skipped">not run</p>']
+    names = ["epochs_per_second", "compute_ms", "write_ms", "sign_ms", "wait_ms", "idle_ms", "cpu_ms", "gain",
+             "predicted_gain"]  # fmt: skip
+    heads = ["regime", "mode", "epochs/s", "compute", "write", "sign", "A waits", "B idle", "CPU", "gain", "predicted"]
+    out.append("<table><tr>" + "".join(f"<th>{e(head)}</th>" for head in heads) + "</tr>")
+    for row in ours:
+        cells = [row["regime"], row["mode"], *(f"{float(row[name]):.2f}" for name in names)]
+        out.append("<tr>" + "".join(f"<td>{e(cell)}</td>" for cell in cells) + "</tr>")
+    out.append('</table><p class="note">Medians; milliseconds an epoch. Gain: epochs a second over serial on this machine, '
+               "losses included. Predicted: from what the stages take in serial mode, (a + b) / max(a, b, W / N).</p>")  # fmt: skip
+    out.append("<table><tr><th>the text, 8 cores, blocks</th><th>serial</th><th>pipelined</th></tr>")
+    for row in text:
+        out.append(f"<tr><td>{e(row['figure'])}</td><td>{e(row['serial'])}</td><td>{e(row['pipelined'])}</td></tr>")
+    out.append("</table>")
+    return out
+
+
 def page(results, paper, svgs, peers):
     e = html.escape
     out = ["<!DOCTYPE html>", '<html lang="en"><head><meta charset="utf-8">',
@@ -83,6 +105,7 @@ def page(results, paper, svgs, peers):
         if experiment["skipped"]:
             out.append(f"<p class=\"skipped\">skipped: {e(experiment['skipped'])} ({e(experiment['circuit'])})</p>")
         out.append(f"<figure>{svgs[name]}<figcaption>{e(caption(experiment, results, paper))}</figcaption></figure>")
+    out.extend(pipeline(results.pipeline, paper.read("pipeline.csv")))
     out.append("<h2>Other provers on this machine</h2>")
     if peers:
         out.append(f"<figure>{peers}<figcaption>In alternation with Hekaton; above 1, Hekaton is faster. Where "

@@ -68,6 +68,11 @@ impl Requirement {
     }
 }
 
+/// The circuit of a point.
+fn named(point: &Point) -> String {
+    format!("{} {:?} {:?}", point.circuit, point.parameters, point.options)
+}
+
 /// Asks `hekaton estimate` about all points of some experiments.
 pub(crate) fn requirements(
     session: &Session,
@@ -83,7 +88,7 @@ pub(crate) fn requirements(
         for point in experiment.points(scale)? {
             session.stop.check()?;
             let ranks = point.provers_per_rank.map(|_| point.ranks());
-            let key = format!("{} {:?} {} {ranks:?}", point.circuit, point.parameters, point.cores);
+            let key = format!("{} {ranks:?} {}", named(&point), point.cores);
             if !known.contains_key(&key) {
                 // Counting constraints of a large point takes a while, and is useless if there are
                 // too few cores.
@@ -147,8 +152,7 @@ fn too_large(found: &[Requirement], machine: &Machine) -> Option<String> {
 
 /// The bytes of all keys, each counted once, with a tenth for proofs and events.
 fn disk(found: &[Requirement]) -> u64 {
-    let keys =
-        found.iter().map(|r| (format!("{} {:?}", r.point.circuit, r.point.parameters), r.disk));
+    let keys = found.iter().map(|r| (named(&r.point), r.disk));
     let keys: BTreeMap<String, u64> = keys.collect();
     keys.values().sum::<u64>() / 10 * 11
 }

@@ -142,8 +142,7 @@ fn judge(id: &str, own: &[&Measured], model: Option<&[Comparison<'_>]>) -> Judge
 fn curves<'m>(own: &[&'m Measured], series: &str, x: &str) -> BTreeMap<String, Vec<&'m Measured>> {
     let mut curves: BTreeMap<String, Vec<&Measured>> = BTreeMap::new();
     for m in own {
-        let name = m.value(series).map_or_else(String::new, |v| v.to_string());
-        curves.entry(name).or_default().push(m);
+        curves.entry(m.curve(series)).or_default().push(m);
     }
     let at = |m: &&Measured| m.value(x).unwrap_or(f64::NAN);
     curves.values_mut().for_each(|curve| curve.sort_by(|a, b| at(a).total_cmp(&at(b))));
@@ -291,16 +290,22 @@ fn memory(own: &[&Measured]) -> Judged {
 }
 
 fn directory(own: &[&Measured]) -> Judged {
-    let curves = curves(own, "cores", "batch");
-    let rates: Vec<Vec<f64>> = (curves.values())
-        .map(|curve| pairs(curve, "batch", "units_per_second").iter().map(|p| p.1).collect())
-        .collect();
-    if rates.iter().all(|rates| rates.len() < 2) {
+    let curves = curves(own, "variant", "batch");
+    let rates = |curve: &Vec<&Measured>| -> Vec<f64> {
+        pairs(curve, "batch", "units_per_second").iter().map(|p| p.1).collect()
+    };
+    let rates: Vec<(&String, Vec<f64>)> =
+        curves.iter().map(|(name, curve)| (name, rates(curve))).collect();
+    if rates.iter().all(|(_, rates)| rates.len() < 2) {
         return Err("needs two batches".into());
     }
-    let rising = rates.iter().all(|rates| rates.windows(2).all(|w| w[0] <= w[1]));
-    let text: Vec<String> = rates.iter().flatten().map(|rate| format!("{rate:.1}")).collect();
-    Ok((rising, format!("updates per second: {}", text.join(", "))))
+    let rising = rates.iter().all(|(_, rates)| rates.windows(2).all(|w| w[0] <= w[1]));
+    let shown = rates.iter().map(|(name, rates)| {
+        let rates: Vec<String> = rates.iter().map(|rate| format!("{rate:.3}")).collect();
+        format!("{name} {}", rates.join(", "))
+    });
+    let shown: Vec<String> = shown.collect();
+    Ok((rising, format!("updates per second: {}", shown.join("; "))))
 }
 
 /// The parameter `memory` is 0 for the memory argument, and 1 for the Merkle tree.

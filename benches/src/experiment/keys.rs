@@ -39,8 +39,8 @@ impl Case {
 
 /// Where the keys of a point are. Keys belong to the code, so a new build has new ones.
 fn directory(program: &Program, point: &Point, work: &Path) -> PathBuf {
-    let text =
-        format!("{} {} {:?} {:?}", program.digest, point.circuit, point.parameters, point.input);
+    let Point { circuit, parameters, options, input, .. } = point;
+    let text = format!("{} {circuit} {parameters:?} {options:?} {input:?}", program.digest);
     work.join(format!("{}-{}", point.circuit, &files::digest(text.as_bytes())[..16]))
 }
 
@@ -86,10 +86,10 @@ fn generate(program: &Program, point: &Point, own: &Path, stop: &Stop) -> Result
     let _ = fs::remove_dir_all(own);
     fs::create_dir_all(own).at(own)?;
     let (input, keys) = (own.join("input"), own.join("keys"));
-    fs::write(&input, point.input_bytes()).at(&input)?;
+    fs::write(&input, point.input_bytes()?).at(&input)?;
     let (output, log) = (own.join("setup.json"), own.join("log"));
     let mut command = Command::new(&program.path);
-    command.args(["setup", &point.circuit]).args(point.arguments());
+    command.args(["setup", &point.circuit]).args(point.arguments()?);
     command.arg("--keys").arg(&keys).arg("--json");
     let ended = program.run(&mut command, &output, &log, stop, None)?;
     if !ended.status.success() {

@@ -29,6 +29,14 @@ impl Measured {
         column.or_else(|| self.point.parameters.get(name).map(|value| *value as f64))
     }
 
+    /// The name of the curve that the point is on: the variant, or the value of a column or parameter.
+    pub(crate) fn curve(&self, series: &str) -> String {
+        match series {
+            "variant" => self.point.variant.clone().unwrap_or_default(),
+            name => self.value(name).map_or_else(String::new, |value| value.to_string()),
+        }
+    }
+
     /// A column over that of another point, within repetitions of both that ran one after the other:
     /// what drifts over hours is then in neither. None if there is no such pair.
     pub(crate) fn ratio_to(&self, other: &Self, column: &str) -> Option<Summary> {
@@ -53,6 +61,7 @@ impl Measured {
         json!({
             "point": self.point.id, "experiment": self.point.experiment,
             "scale": self.point.scale, "parameters": self.point.parameters,
+            "variant": self.point.variant, "units": self.point.units,
             "repetitions": self.repetitions, "failed": self.failed, "noisy": self.noisy(),
             "columns": columns,
         })

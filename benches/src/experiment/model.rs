@@ -1,4 +1,5 @@
-//! What the model predicts for the points of a result set, in `model.csv`, beside their medians.
+//! What the model predicts for the points of a result set, in `model.csv`, beside their medians, and for machines that are not
+//! there, in `projection.csv`.
 //!
 //! `hekaton estimate --cores` simulates a point from constants that `hekaton estimate --calibrate`
 //! measures once per environment, and from the times of its subcircuits, which it measures itself:
@@ -67,24 +68,34 @@ impl<'s> Predictor<'s> {
 
     /// Asks the program for the prediction of one point.
     pub(crate) fn ask(&self, point: &Point) -> Result<Value, Failure> {
-        let (mut cluster, here) = match &self.cluster {
-            Some(path) => (files::read_toml::<toml::Table>(path)?, None),
-            None => {
-                let here = available_parallelism().map_or(1, std::num::NonZero::get);
-                let count = i64::try_from(here).unwrap_or(i64::MAX);
-                let table = [("format", 1), ("cores_per_node", count)];
-                let table =
-                    table.map(|(name, value)| (name.to_owned(), toml::Value::Integer(value)));
-                (toml::Table::from_iter(table), Some(here))
-            }
+        let here = available_parallelism().map_or(1, std::num::NonZero::get);
+        match &self.cluster {
+            Some(path) => self.estimate(point, files::read_toml(path)?, machine(point, None)),
+            None => self.estimate(point, cluster(here), machine(point, Some(here))),
+        }
+    }
+
+    /// Asks for the prediction of a point on a machine that has as many cores as it wants, without a cluster file on nodes of 128.
+    fn project(&self, point: &Point) -> Result<Value, Failure> {
+        let table = match &self.cluster {
+            Some(path) => files::read_toml(path)?,
+            None => cluster(NODE.max(point.provers_per_rank.unwrap_or(1))),
         };
-        let (cores, provers) = machine(point, here);
+        self.estimate(point, table, machine(point, None))
+    }
+
+    fn estimate(
+        &self,
+        point: &Point,
+        mut cluster: toml::Table,
+        (cores, provers): (usize, usize),
+    ) -> Result<Value, Failure> {
         let count = i64::try_from(provers).unwrap_or(i64::MAX);
         cluster.insert("provers_per_rank".to_owned(), toml::Value::Integer(count));
         let file = self.session.work.join(format!("model-cluster-{}.toml", std::process::id()));
         fs::write(&file, cluster.to_string()).at(&file)?;
         let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
-        arguments.extend(point.arguments());
+        arguments.extend(point.arguments()?);
         arguments.extend(["--cores".to_owned(), cores.to_string()]);
         for (option, path) in [("--calibration", &self.calibration), ("--cluster", &file)] {
             let path = path.to_str().ok_or("is not valid UTF-8").at(path)?;
@@ -95,6 +106,16 @@ impl<'s> Predictor<'s> {
         fs::remove_file(&file).at(&file)?;
         answer
     }
+}
+
+/// The cores of a node, where nothing else is said.
+const NODE: usize = 128;
+
+/// A cluster file of nodes with this many cores.
+fn cluster(cores: usize) -> toml::Table {
+    let count = i64::try_from(cores).unwrap_or(i64::MAX);
+    let table = [("format", 1), ("cores_per_node", count)];
+    table.into_iter().map(|(name, value)| (name.to_owned(), toml::Value::Integer(value))).collect()
 }
 
 /// The cores and provers per rank that a point has. On one machine, ranks that are oversubscribed
@@ -136,7 +157,49 @@ pub(crate) fn model(session: &Session, sources: &Sources) -> Result<(), Failure>
         eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
         table += &line(&point.id, &predicted, &set.digest);
     }
-    files::write(&session.results.join("model.csv"), table.as_bytes())
+    files::write(&session.results.join("model.csv"), table.as_bytes())?;
+    projection(session, &plan, &predictor, &set.digest)
+}
+
+/// Writes `projection.csv`: what is predicted for the projected points of all experiments in the plan.
+fn projection(
+    session: &Session,
+    plan: &Plan,
+    predictor: &Predictor<'_>,
+    environment: &str,
+) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for experiment in &session.experiments {
+        let mut scales: Vec<&str> = (plan.points.iter())
+            .filter(|point| point.experiment == experiment.name)
+            .map(|point| point.scale.as_str())
+            .collect();
+        scales.dedup();
+        for scale in scales {
+            for point in experiment.projected(scale)? {
+                session.stop.check()?;
+                let answer = predictor.project(&point)?;
+                let predicted = Predicted::from_answer(&answer)
+                    .ok_or_else(|| Failure::new(FAILED, format!("{}: no prediction", point.id)))?;
+                let [seconds, low, high] = predicted.bands["seconds"];
+                eprintln!("{}: model {seconds:.2} s, from {low:.2} s to {high:.2} s", point.id);
+                let x = point.parameters.get(&experiment.x).map(u64::to_string);
+                let units = point.units.map(|units| units.to_string());
+                let [x, units, variant] =
+                    [x, units, point.variant.clone()].map(Option::unwrap_or_default);
+                lines.push(format!(
+                    "{},{},{variant},{},{x},{units},{seconds:.6},{low:.6},{high:.6},{environment}\n",
+                    experiment.name, point.id, point.cores
+                ));
+            }
+        }
+    }
+    let path = session.results.join("projection.csv");
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let head = "experiment,point,variant,cores,x,units,seconds,lo_s,hi_s,environment\n";
+    files::write(&path, (head.to_owned() + &lines.concat()).as_bytes())
 }
 
 /// What was predicted beside the repetitions of a point that count.

@@ -105,7 +105,7 @@ impl Program {
     /// What a point requires, before its keys exist.
     pub(crate) fn estimate(&self, point: &Point) -> Result<Value, Failure> {
         let mut arguments = vec!["estimate".to_owned(), point.circuit.clone()];
-        arguments.extend(point.arguments());
+        arguments.extend(point.arguments()?);
         let threads = point.provers_per_rank.unwrap_or(point.cores);
         if point.provers_per_rank.is_some() {
             arguments.extend(["--ranks".into(), point.ranks().to_string()]);

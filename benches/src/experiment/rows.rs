@@ -2,7 +2,7 @@
 
 use super::columns::COLUMNS;
 use super::predicted::Predicted;
-use super::spec::Point;
+use super::spec::{Input, Point};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -30,8 +30,9 @@ impl Row {
     /// The row as a line of `points.csv`.
     pub(crate) fn line(&self) -> String {
         let point = &self.point;
-        let parameters: Vec<String> =
-            point.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let options = point.options.iter().map(|(name, value)| format!("{name}={value}"));
+        let parameters = point.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let parameters: Vec<String> = parameters.chain(options).collect();
         let mut fields = vec![
             point.experiment.clone(),
             point.scale.clone(),
@@ -178,8 +179,10 @@ pub(crate) fn numbers(
     let wires = types.iter().map(|t| Some(t["slots"].as_f64()? * t["instances"].as_f64()?));
     let wires = wires.sum::<Option<f64>>().filter(|_| !types.is_empty());
     put("wires_per_subcircuit", wires.zip(subcircuits).map(|(w, n)| w / n));
-    let input = point.input_bytes().len() as f64;
-    put("input_bytes_per_subcircuit", subcircuits.map(|n| input / n));
+    // A witness is made with some effort, and no figure shows its size.
+    let input = (point.input != Input::Epoch).then(|| point.input_bytes().ok()).flatten();
+    let input = input.zip(subcircuits).map(|(input, n)| input.len() as f64 / n);
+    put("input_bytes_per_subcircuit", input);
     put("proof_bytes", report["proof_bytes"].as_f64());
     put("verify_ms", verified["seconds"].as_f64().map(|s| s * 1e3));
     put("setup_s", setup["seconds"].as_f64());

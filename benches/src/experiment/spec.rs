@@ -1,8 +1,10 @@
 //! Experiments as TOML files, and the points that a scale of one consists of.
 
 use super::columns::COLUMNS;
+use super::epoch::Epoch;
 use super::failure::{Failure, USAGE};
 use super::files;
+use super::scale::{Scale, Scales, Schedule, Setting, Variant, formula};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,92 +50,12 @@ pub(crate) enum Input {
     Bytes(Vec<String>),
     /// This text.
     Text(String),
+    /// The witness of an epoch of a directory, with as many updates and labels as the parameters `batch` and `labels` say.
+    Epoch,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Scales {
-    tiny: Option<Scale>,
-    laptop: Option<Scale>,
-    node: Option<Scale>,
-    cluster: Option<Scale>,
-}
-
-/// The points of one scale: all combinations of subcircuits, cores, and listed parameters.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Scale {
-    parameters: BTreeMap<String, Setting>,
-    /// Combinations of parameters that take too long are left out.
-    #[serde(default)]
-    limits: Vec<Limit>,
-    /// Without these or the next, the circuit has as many as it needs.
-    subcircuits: Option<Vec<u64>>,
-    /// The number of subcircuits grows with the cores instead.
-    subcircuits_per_core: Option<u64>,
-    cores: Vec<usize>,
-    /// Ranks of this many provers instead of threads of one process.
-    provers_per_rank: Option<usize>,
-    #[serde(default = "yes")]
-    root_proves: bool,
-    /// How ranks get subcircuits: from each other's queues, or a fixed share each.
-    #[serde(default)]
-    schedule: Schedule,
-    /// Whether points may have more cores than the machine, which their provers then share.
-    #[serde(default)]
-    oversubscribe: bool,
-    pub(crate) repetitions: usize,
-}
-
-/// Where a parameter has a value, others have at most these.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Limit {
-    when: BTreeMap<String, u64>,
-    most: BTreeMap<String, u64>,
-}
-
-impl Limit {
-    fn excludes(&self, parameters: &BTreeMap<String, u64>) -> bool {
-        self.when.iter().all(|(name, value)| parameters.get(name) == Some(value))
-            && self.most.iter().any(|(name, most)| parameters.get(name).is_some_and(|v| v > most))
-    }
-}
-
-/// How subcircuits are assigned to ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Schedule {
-    #[default]
-    Dynamic,
-    Static,
-}
-
-impl Schedule {
-    /// The value of `--schedule`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Dynamic => "dynamic",
-            Self::Static => "static",
-        }
-    }
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// The value of a parameter.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a number, a list of numbers, \"subcircuits\", or \"subcircuits/N\""
-)]
-enum Setting {
-    Number(u64),
-    List(Vec<u64>),
-    Formula(String),
-}
+/// The parameters that say what a witness is of, and are none of the circuit.
+pub(crate) const OF_EPOCH: [&str; 2] = ["batch", "labels"];
 
 /// One combination of parameters, which is measured several times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,8 +63,14 @@ pub(crate) struct Point {
     pub(crate) id: String,
     pub(crate) experiment: String,
     pub(crate) scale: String,
+    /// Which of the circuits that are compared.
+    #[serde(default)]
+    pub(crate) variant: Option<String>,
     pub(crate) circuit: String,
     pub(crate) parameters: BTreeMap<String, u64>,
+    /// Parameters of the circuit that belong to the variant.
+    #[serde(default)]
+    pub(crate) options: BTreeMap<String, String>,
     pub(crate) input: Input,
     /// The number that the circuit must have, if the experiment says it.
     pub(crate) subcircuits: Option<u64>,
@@ -174,8 +102,10 @@ impl Point {
             id,
             experiment: String::new(),
             scale: String::new(),
+            variant: None,
             circuit: circuit.to_owned(),
             parameters,
+            options: BTreeMap::new(),
             input: Input::Bytes(input.to_vec()),
             subcircuits: None,
             cores,
@@ -203,21 +133,42 @@ impl Point {
         self.ranks() + usize::from(self.provers_per_rank.is_some() && !self.root_proves)
     }
 
-    /// The parameters as `-p NAME=VALUE`.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let pairs = self.parameters.iter();
-        pairs.flat_map(|(name, value)| ["-p".to_owned(), format!("{name}={value}")]).collect()
+    /// The circuit's parameters as `-p NAME=VALUE`.
+    ///
+    /// # Errors
+    /// If the circuit for the input cannot be known.
+    pub(crate) fn arguments(&self) -> Result<Vec<String>, Failure> {
+        let of_input: &[&str] = if self.input == Input::Epoch { &OF_EPOCH } else { &[] };
+        let own = self.parameters.iter().filter(|(name, _)| !of_input.contains(&name.as_str()));
+        let own = own.map(|(name, value)| format!("{name}={value}"));
+        let options = self.options.iter().map(|(name, value)| format!("{name}={value}"));
+        let derived = match self.input {
+            Input::Epoch => Some(self.epoch().parameter()?),
+            _ => None,
+        };
+        Ok(own.chain(options).chain(derived).flat_map(|pair| ["-p".to_owned(), pair]).collect())
+    }
+
+    fn epoch(&self) -> Epoch<'_> {
+        let [batch, labels] = OF_EPOCH.map(|name| self.parameters[name]);
+        let (circuit, options) = (&self.circuit, &self.options);
+        Epoch { point: &self.id, circuit, options, labels, batch }
     }
 
     /// The bytes of the input. They vary, so that bits in the circuit are as mixed as in a file.
-    pub(crate) fn input_bytes(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn input_bytes(&self) -> Result<Vec<u8>, Failure> {
         match &self.input {
-            Input::Text(text) => text.clone().into_bytes(),
+            Input::Text(text) => Ok(text.clone().into_bytes()),
             Input::Bytes(names) => {
                 let length: u64 =
                     names.iter().filter_map(|name| self.parameters.get(name)).product();
-                (0..length).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 13).to_le_bytes()[0]).collect()
+                let byte = |i: u64| (i.wrapping_mul(0x9e37_79b9) >> 13).to_le_bytes()[0];
+                Ok((0..length).map(byte).collect())
             }
+            Input::Epoch => self.epoch().input(),
         }
     }
 }
@@ -247,8 +198,16 @@ impl Experiment {
                 let names = "\"subcircuits\" and \"subcircuits-per-core\"";
                 return fail(format!("[scale.{scale}] has both {names}"));
             }
-            let limits =
-                given.limits.iter().flat_map(|limit| limit.when.keys().chain(limit.most.keys()));
+            let projected = given.projection.iter().flat_map(|projection| &projection.limits);
+            let limits = given.limits.iter().chain(projected);
+            let variants = limits.clone().filter_map(|limit| limit.variant.as_ref());
+            if let Some(name) =
+                variants.into_iter().find(|name| !given.variants.contains_key(*name))
+            {
+                let why = format!("{name:?} in \"limits\" is not a variant in [scale.{scale}]");
+                return fail(why);
+            }
+            let limits = limits.flat_map(|limit| limit.when.keys().chain(limit.most.keys()));
             if let Some(name) =
                 limits.into_iter().find(|name| !given.parameters.contains_key(*name))
             {
@@ -256,7 +215,11 @@ impl Experiment {
                 return fail(why);
             }
             for axis in [&found.x, &found.series] {
-                if !COLUMNS.contains(&axis.as_str()) && !given.parameters.contains_key(axis) {
+                let is_variant = axis == "variant" && !given.variants.is_empty();
+                if !COLUMNS.contains(&axis.as_str())
+                    && !given.parameters.contains_key(axis)
+                    && !is_variant
+                {
                     let known = COLUMNS.join(", ");
                     let why =
                         format!("{axis:?} is neither a parameter in [scale.{scale}] nor a column");
@@ -264,6 +227,7 @@ impl Experiment {
                 }
             }
             found.points(scale).map_err(|e| Failure::file(path, e.message))?;
+            found.projected(scale).map_err(|e| Failure::file(path, e.message))?;
         }
         Ok(found)
     }
@@ -294,17 +258,53 @@ impl Experiment {
     /// # Errors
     /// If the file does not have the scale, or a formula cannot be computed.
     pub(crate) fn points(&self, scale: &str) -> Result<Vec<Point>, Failure> {
-        let usage = |why: String| Failure::new(USAGE, format!("{}: {why}", self.name));
         let given = self.scale(scale).ok_or_else(|| {
             let what = self.circuit();
-            usage(format!("no [scale.{scale}]: add parameters of the circuit {what:?} to the file"))
+            self.usage(format!(
+                "no [scale.{scale}]: add parameters of the circuit {what:?} to the file"
+            ))
         })?;
+        self.points_of(scale, given)
+    }
+
+    /// The points of a scale that only the model knows.
+    ///
+    /// # Errors
+    /// If a formula cannot be computed.
+    pub(crate) fn projected(&self, scale: &str) -> Result<Vec<Point>, Failure> {
+        let Some((given, projection)) =
+            self.scale(scale).and_then(|given| Some((given, given.projection.as_ref()?)))
+        else {
+            return Ok(Vec::new());
+        };
+        let mut given = given.clone();
+        given.parameters.extend(projection.parameters.clone());
+        given.cores.clone_from(&projection.cores);
+        given.limits.clone_from(&projection.limits);
+        given.provers_per_rank = Some(projection.provers_per_rank);
+        self.points_of(scale, &given)
+    }
+
+    fn usage(&self, why: String) -> Failure {
+        Failure::new(USAGE, format!("{}: {why}", self.name))
+    }
+
+    fn points_of(&self, scale: &str, given: &Scale) -> Result<Vec<Point>, Failure> {
+        let usage = |why: String| self.usage(why);
         let input = self.input.clone().ok_or_else(|| usage("\"input\" is missing".into()))?;
         let lists = given.parameters.iter().filter_map(|(name, setting)| match setting {
             Setting::List(values) => Some((name.clone(), values.clone())),
             _ => None,
         });
         let lists: Vec<(String, Vec<u64>)> = lists.collect();
+        let variants = given.variants.iter().map(|(name, variant)| Some((name, variant)));
+        let variants: Vec<Option<(&String, &Variant)>> = match given.variants.is_empty() {
+            true => vec![None],
+            false => variants.collect(),
+        };
+        let choices: Vec<_> = (variants.iter())
+            .flat_map(|variant| combinations(&lists).into_iter().map(|choice| (*variant, choice)))
+            .collect();
         let mut points = Vec::new();
         for &cores in &given.cores {
             let sizes: Vec<Option<u64>> = match (&given.subcircuits, given.subcircuits_per_core) {
@@ -313,16 +313,19 @@ impl Experiment {
                 (None, None) => vec![None],
             };
             for subcircuits in sizes {
-                for choice in combinations(&lists) {
+                for (variant, choice) in choices.clone() {
+                    let name = variant.map(|(name, _)| name.clone());
                     let of_size = subcircuits.map(|n| format!(".s{n}")).unwrap_or_default();
                     let mut id = format!("{}.c{cores}{of_size}", self.name);
                     let mut element = self.name.clone();
                     if given.subcircuits_per_core.is_none() {
                         element += &of_size;
                     }
-                    for (name, value) in &choice {
-                        id += &format!(".{name}{value}");
-                        element += &format!(".{name}{value}");
+                    let of_variant = name.iter().map(|name| format!(".{name}"));
+                    let of_choice = choice.iter().map(|(name, value)| format!(".{name}{value}"));
+                    for part in of_variant.chain(of_choice) {
+                        id += &part;
+                        element += &part;
                     }
                     let mut parameters = choice;
                     for (name, setting) in &given.parameters {
@@ -339,7 +342,8 @@ impl Experiment {
                         };
                         parameters.insert(name.clone(), value);
                     }
-                    if given.limits.iter().any(|limit| limit.excludes(&parameters)) {
+                    if given.limits.iter().any(|limit| limit.excludes(name.as_deref(), &parameters))
+                    {
                         continue;
                     }
                     if let Input::Bytes(names) = &input
@@ -347,13 +351,22 @@ impl Experiment {
                     {
                         return Err(usage(format!("\"input\" needs the parameter {name:?}")));
                     }
+                    if input == Input::Epoch
+                        && let Some(name) = OF_EPOCH.iter().find(|n| !parameters.contains_key(**n))
+                    {
+                        return Err(usage(format!("\"input\" needs the parameter {name:?}")));
+                    }
+                    let circuit = variant.and_then(|(_, variant)| variant.circuit.as_deref());
+                    let options = variant.map(|(_, variant)| variant.options.clone());
                     let units = self.units.as_ref().and_then(|name| parameters.get(name).copied());
                     points.push(Point {
                         id,
                         experiment: self.name.clone(),
                         scale: scale.to_owned(),
-                        circuit: self.circuit().to_owned(),
+                        variant: name,
+                        circuit: circuit.unwrap_or(self.circuit()).to_owned(),
                         parameters,
+                        options: options.unwrap_or_default(),
                         input: input.clone(),
                         subcircuits,
                         cores,
@@ -388,25 +401,6 @@ fn combinations(lists: &[(String, Vec<u64>)]) -> Vec<BTreeMap<String, u64>> {
     all
 }
 
-/// "subcircuits" or "subcircuits/N".
-fn formula(text: &str, subcircuits: u64) -> Result<u64, String> {
-    let rest = text.trim().strip_prefix("subcircuits").map(str::trim);
-    let divisor = match rest {
-        Some("") => Some(1),
-        Some(rest) => rest.strip_prefix('/').and_then(|n| n.trim().parse::<u64>().ok()),
-        None => None,
-    };
-    match divisor {
-        Some(divisor) if divisor > 0 && subcircuits.is_multiple_of(divisor) => {
-            Ok(subcircuits / divisor)
-        }
-        Some(divisor) => Err(format!("{subcircuits} subcircuits are not divisible by {divisor}")),
-        None => {
-            Err(format!("cannot compute {text:?}: expected \"subcircuits\" or \"subcircuits/N\""))
-        }
-    }
-}
-
 /// Reads all experiments of a directory, sorted as the paper has them.
 pub(crate) fn read_all(directory: &Path) -> Result<Vec<Experiment>, Failure> {
     let paths = files::entries(directory)?;
@@ -422,27 +416,6 @@ pub(crate) fn read_all(directory: &Path) -> Result<Vec<Experiment>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn formulas() {
-        assert_eq!(formula("subcircuits", 64), Ok(64));
-        assert_eq!(formula("subcircuits / 2", 64), Ok(32));
-        for text in ["leaves", "subcircuits/0", "subcircuits/3", "subcircuits*2", ""] {
-            assert!(formula(text, 64).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn limits_leave_combinations_out() {
-        let map = |pairs: &[(&str, u64)]| {
-            pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
-        };
-        let limit = Limit { when: map(&[("memory", 1)]), most: map(&[("cycles", 64)]) };
-        for (memory, cycles, excluded) in [(1, 64, false), (1, 65, true), (0, 65, false)] {
-            let point = map(&[("memory", memory), ("cycles", cycles)]);
-            assert_eq!(limit.excludes(&point), excluded, "{memory} {cycles}");
-        }
-    }
 
     #[test]
     fn the_committed_experiments_are_valid() {

@@ -8,6 +8,8 @@
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of benchmarks")]
 
+mod load;
+mod pipeline;
 mod proofs;
 mod server;
 mod tree;
@@ -32,7 +34,7 @@ struct Options {
     /// The updates of an epoch.
     #[arg(long, default_value_t = 1024)]
     updates: usize,
-    /// The epochs of each mode of the pipeline.
+    /// The epochs of each mode of the pipeline, or of the load.
     #[arg(long, default_value_t = 32)]
     epochs: usize,
     /// The updates of the epoch that is proven; steps of `--updates` are counted.
@@ -41,9 +43,13 @@ struct Options {
     /// The most constraints of a subcircuit.
     #[arg(long, default_value_t = 1 << 20)]
     rows: usize,
-    /// What is measured.
+    /// What is measured; not without being asked for: `load`, epochs for a long time, with memory and disk over it.
     #[arg(long, value_delimiter = ',', default_value = "tree,commit,pipeline,look-up,open,prove")]
     only: Vec<String>,
+    /// Write a table (CSV) to this file, too: the pipeline's modes and regimes, which are on the page of a result set as
+    /// `pipeline.csv`, or memory and disk over a load.
+    #[arg(long)]
+    table: Option<PathBuf>,
     /// The program of `rivals/directory`.
     #[arg(long)]
     rivals: Option<PathBuf>,
@@ -109,7 +115,10 @@ fn main() -> Result<(), Error> {
         server::measure(&options)?;
     }
     if options.has("pipeline") {
-        server::pipeline(&options)?;
+        pipeline::measure(&options)?;
+    }
+    if options.has("load") {
+        load::measure(&options)?;
     }
     if options.has("prove") {
         proofs::measure(&options)?;

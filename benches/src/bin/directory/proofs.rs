@@ -1,7 +1,7 @@
 //! Proofs of epochs.
 
-use crate::tree::{batch, tree};
 use crate::{Error, Options};
+use benches::directory::{batch, tree};
 use benches::{Line, peak_of_process, times};
 use hekaton_core::{LocalEngine, Pool as _, ProveOptions, SetupOptions, prove, setup, verify};
 use hekaton_directory::{Profile, Witness};
@@ -22,12 +22,12 @@ fn constraints(profile: Profile) -> (usize, usize) {
 /// Proves an epoch of some updates, and says what that makes of an epoch of a whole batch, whose steps are counted.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     for profile in [Profile::Compress, Profile::Sha256] {
-        let before = tree(options, profile)?;
-        let changes = batch(options, options.proven)?;
+        let before = tree(profile, options.keys)?;
+        let changes = batch(options.keys, options.proven)?;
         let (root, chain) = (before.root(), [1; 32]);
         let (epoch, steps) = (before.epoch(), before.steps(&changes)?);
         let witness = Witness { profile, epoch, root, chain, steps };
-        let whole = before.steps(&batch(options, options.updates)?)?.len();
+        let whole = before.steps(&batch(options.keys, options.updates)?)?.len();
         drop(before);
         let (step, own) = constraints(profile);
         let each = options.rows.saturating_sub(own) / step;

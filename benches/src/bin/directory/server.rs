@@ -15,18 +15,20 @@ use std::time::Duration;
 /// What a sync takes in addition, where the disk is meant to be slow.
 const SLOW: Duration = Duration::from_millis(20);
 
-fn key() -> SigningKey {
+pub(crate) fn key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
 }
 
-fn parameters() -> Parameters {
+pub(crate) fn parameters() -> Parameters {
     let (profile, server) = (Profile::Compress, key().verifying_key());
     Parameters { profile, server, proofs: [9; 32] }
 }
 
-fn server_options(options: &Options, mode: Mode) -> ServerOptions {
+pub(crate) fn server_options(options: &Options, mode: Mode) -> ServerOptions {
     let (max_updates, max_pending) = (options.updates, 1 << 22);
-    ServerOptions { max_updates, max_pending, interval: None, mode, ..ServerOptions::default() }
+    let (interval, max_pending_bytes) = (None, usize::MAX);
+    let rest = ServerOptions::default();
+    ServerOptions { max_updates, max_pending, max_pending_bytes, interval, mode, ..rest }
 }
 
 /// A database with a slower disk.
@@ -57,7 +59,7 @@ impl Store for Slow {
     }
 }
 
-fn opener(folder: &Path, is_slow: bool) -> Box<Opener> {
+pub(crate) fn opener(folder: &Path, is_slow: bool) -> Box<Opener> {
     let folder = folder.join("database");
     Box::new(move |opened| {
         let store = Fjall::open(&folder, 256 << 20, opened)?;
@@ -69,7 +71,7 @@ fn label(number: usize) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-fn send(server: &Server, updates: Vec<Update>) -> Result<(), Error> {
+pub(crate) fn send(server: &Server, updates: Vec<Update>) -> Result<(), Error> {
     for receipt in server.submit_all(updates) {
         receipt?;
     }
@@ -77,7 +79,7 @@ fn send(server: &Server, updates: Vec<Update>) -> Result<(), Error> {
 }
 
 /// A server with keys.
-fn filled(options: &Options, folder: &Path, keys: usize) -> Result<Server, Error> {
+pub(crate) fn filled(options: &Options, folder: &Path, keys: usize) -> Result<Server, Error> {
     Server::create(folder, &parameters(), &key(), 4)?;
     let large = ServerOptions { max_updates: 1 << 14, ..server_options(options, Mode::Pipelined) };
     let server = Server::open(folder, &parameters(), &key(), large)?;
@@ -92,7 +94,7 @@ fn filled(options: &Options, folder: &Path, keys: usize) -> Result<Server, Error
 }
 
 /// The updates of an epoch: half of new labels.
-fn batch(options: &Options, epoch: usize) -> Vec<Update> {
+pub(crate) fn batch(options: &Options, epoch: usize) -> Vec<Update> {
     let (keys, updates) = (options.keys, options.updates);
     let number = |n: usize| match n % 2 {
         0 => keys + epoch * updates + n,
@@ -220,76 +222,5 @@ fn open(options: &Options, folder: &Path, server: &Server) -> Result<(), Error> 
     }
     let ours = median(all).as_secs_f64();
     options.line("open after a kill", ours, ("the goal", 1.0), "seconds of wall time, this disk");
-    Ok(())
-}
-
-/// Epochs in each mode of the pipeline, where a sync is slow, on this disk, and beside provers on all cores.
-pub(crate) fn pipeline(options: &Options) -> Result<(), Error> {
-    let modes = [Mode::Serial, Mode::Pipelined, Mode::AnyOrder, Mode::Auto];
-    for regime in ["slow disk", "this disk", "busy cores"] {
-        let mut rates = vec![Vec::new(); modes.len()];
-        let mut predicted = 1.0;
-        for _ in 0..options.run.repetitions {
-            for (mode, rates) in modes.into_iter().zip(&mut rates) {
-                let folder = options.folder()?;
-                Server::create(folder.path(), &parameters(), &key(), 4)?;
-                let server = Server::open_in(
-                    folder.path(),
-                    &parameters(),
-                    &key(),
-                    server_options(options, mode),
-                    opener(folder.path(), regime == "slow disk"),
-                )?;
-                let stop = AtomicBool::new(false);
-                let spent = std::thread::scope(|scope| {
-                    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                    for _ in 0..if regime == "busy cores" { cores } else { 0 } {
-                        scope.spawn(|| {
-                            let mut number = 1u64;
-                            while !stop.load(Ordering::Relaxed) {
-                                number = std::hint::black_box(number.wrapping_mul(3));
-                            }
-                        });
-                    }
-                    // Accepted before the clock runs: what is compared is closing epochs.
-                    let (spent, done) = time(|| {
-                        for epoch in 0..options.epochs {
-                            send(&server, batch(options, epoch))?;
-                        }
-                        Ok::<_, Error>(server.flush()?)
-                    });
-                    stop.store(true, Ordering::Relaxed);
-                    done.map(|()| spent)
-                })?;
-                rates.push(options.epochs as f64 / spent.as_secs_f64());
-                let stats = server.stats();
-                if mode == Mode::Serial {
-                    predicted = stats.predicted_gain();
-                }
-                let ms = |seconds: f64| (seconds * 1e5).round() / 100.0;
-                eprintln!(
-                    "{regime}, {}: compute {} ms, write {}, sign {}, wait {}, idle {}, CPU {} an epoch",
-                    mode.name(),
-                    ms(stats.compute),
-                    ms(stats.write),
-                    ms(stats.sign),
-                    ms(stats.wait),
-                    ms(stats.idle),
-                    ms(stats.cpu),
-                );
-            }
-        }
-        let median = |mut all: Vec<f64>| {
-            all.sort_by(f64::total_cmp);
-            all[all.len() / 2]
-        };
-        let rates: Vec<f64> = rates.into_iter().map(median).collect();
-        for (mode, rate) in modes.into_iter().zip(&rates).skip(1) {
-            let bench = format!("pipeline, {regime}: {}", mode.name());
-            options.rate(&bench, *rate, ("serial", rates[0]), "epochs a second");
-        }
-        let bench = format!("pipeline, {regime}: predicted gain");
-        options.rate(&bench, predicted, ("", f64::NAN), "times serial");
-    }
     Ok(())
 }

@@ -1,42 +1,16 @@
 //! Batches of updates in memory.
 
 use crate::{Error, Options, each};
+use benches::directory::{batch, tree};
 use benches::{medians, times};
-use hekaton_directory::{Change, Commitment, Index, Profile, Tree};
-
-/// The change of a label's number.
-fn change(number: usize, value: u64) -> Result<Change, Error> {
-    let mut commitment = [7; 32];
-    commitment[..8].copy_from_slice(&value.to_be_bytes());
-    let index = Index::of(&number.to_be_bytes())?;
-    Ok(Change { index, commitment: Commitment(commitment) })
-}
-
-/// The tree before anything is measured.
-pub(crate) fn tree(options: &Options, profile: Profile) -> Result<Tree, Error> {
-    let all: Vec<Change> = (0..options.keys).map(|n| change(n, 0)).collect::<Result<_, _>>()?;
-    let mut tree = Tree::new(profile);
-    for some in all.chunks(1 << 16) {
-        tree = tree.update(some)?;
-    }
-    Ok(tree)
-}
-
-/// A batch of updates: half are new, the others all over the tree.
-pub(crate) fn batch(options: &Options, updates: usize) -> Result<Vec<Change>, Error> {
-    let each = |n: usize| match n % 2 {
-        0 => change(options.keys + n, 1),
-        _ => change(n * (options.keys / updates).max(1), 1),
-    };
-    (0..updates).map(each).collect()
-}
+use hekaton_directory::Profile;
 
 /// Batches of updates, one by one and by rivals.
 pub(crate) fn measure(options: &Options) -> Result<(), Error> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     for profile in Profile::ALL {
-        let tree = tree(options, profile)?;
-        let batch = batch(options, options.updates)?;
+        let tree = tree(profile, options.keys)?;
+        let batch = batch(options.keys, options.updates)?;
         let (mut at_once, mut one_by_one, mut rivals) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..options.run.repetitions {
             let (spent, next) = pool.install(|| times(|| tree.update(&batch)));
