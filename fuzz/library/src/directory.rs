@@ -1,11 +1,13 @@
-//! What servers of key directories answer.
+//! What servers of key directories answer, and what their provers and clients read from files.
 
 use crate::file;
 use ed25519_dalek::SigningKey;
 use hekaton_directory::{
     Change, Entry, History, Index, Opening, Parameters, Path, Profile, Record, SignedRecord, Tree,
-    log::Frontier,
+    Witness, log::Frontier,
 };
+use hekaton_directory_circuit::Epochs;
+use hekaton_directory_http::ParametersFile;
 use std::sync::OnceLock;
 
 const LABELS: [&[u8]; 3] = [b"alice", b"bob", b"carol"];
@@ -16,9 +18,12 @@ struct Directory {
     tree: Tree,
     history: History,
     record: Record,
-    /// A path, a history and a signed record.
-    answers: [Vec<u8>; 3],
+    /// A path, a history, a signed record, a witness of two epochs, and the file of the parameters.
+    answers: [Vec<u8>; 5],
 }
+
+/// A circuit with room for the witness, and no more.
+const CIRCUIT: Epochs = Epochs { profile: Profile::Compress, steps: 8, subcircuits: 2 };
 
 fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
     let key = SigningKey::from_bytes(&[1; 32]);
@@ -26,17 +31,23 @@ fn directory() -> Result<Directory, Box<dyn std::error::Error>> {
     let parameters = Parameters { profile, server, proofs: [2; 32] };
     let mut record = Record::first(&parameters, 0);
     let (mut tree, mut history) = (Tree::new(profile), History::default());
+    let (root, chain) = (record.root, record.chain);
+    let mut witness = Witness { profile, epoch: 0, root, chain, steps: Vec::new() };
     for value in 0..2 {
         history.0.push(Entry::Value(Opening { salt: [value; 32], value: vec![value; 5] }));
         let commitments = LABELS.map(|label| history.commitment(label));
         let changes = LABELS.iter().zip(commitments).map(|(label, commitment)| {
             Ok(Change { index: Index::of(label)?, commitment: commitment? })
         });
-        tree = tree.update(&changes.collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?)?;
+        let changes = changes.collect::<Result<Vec<_>, hekaton_directory::LabelError>>()?;
+        witness.steps.extend(tree.steps(&changes)?);
+        tree = tree.update(&changes)?;
         record = record.next(&tree, &Frontier::default(), 60);
     }
     let path = tree.path(&Index::of(LABELS[0])?)?;
-    let answers = [path.encode(), history.encode(), record.sign(&key).encode().to_vec()];
+    let (record_bytes, file) =
+        (record.sign(&key).encode().to_vec(), ParametersFile::of(&parameters));
+    let answers = [path.encode(), history.encode(), record_bytes, witness.encode(), file.bytes()];
     Ok(Directory { parameters, tree, history, record, answers })
 }
 
@@ -46,15 +57,15 @@ fn golden() -> &'static Directory {
         .get_or_init(|| directory().unwrap_or_else(|e| panic!("the directory must be valid: {e}")))
 }
 
-/// The bytes of a path, a history and a signed record.
-pub fn answers() -> &'static [Vec<u8>; 3] {
+/// The bytes of a path, a history, a signed record, a witness and a file of parameters.
+pub fn answers() -> &'static [Vec<u8>; 5] {
     &golden().answers
 }
 
 /// Checks an answer to a client: it has one encoding, and says nothing but the truth.
 pub fn answer(data: &[u8]) {
     let golden = golden();
-    let which = usize::from(data.first().copied().unwrap_or(0)) / 2 % 3;
+    let which = usize::from(data.first().copied().unwrap_or(0)) / 2 % 5;
     let good = &golden.answers[which];
     let bytes = file(data, good, &[]);
     match which {
@@ -81,12 +92,24 @@ pub fn answer(data: &[u8]) {
                 assert!(values.all(same), "another value is accepted");
             }
         }
-        _ => {
+        2 => {
             let Ok(signed) = SignedRecord::decode(&bytes) else { return };
             assert!(signed.encode()[..] == bytes, "another encoding of a record is accepted");
             if let Ok(checked) = signed.verify(&golden.parameters) {
                 assert_eq!(*checked.record(), golden.record);
             }
+        }
+        3 => {
+            let Ok(witness) = Witness::decode(&bytes) else { return };
+            assert!(witness.encode() == bytes, "another encoding of a witness is accepted");
+            // Whatever it says, the prover says what is wrong with it.
+            let _ = CIRCUIT.run(&witness);
+        }
+        _ => {
+            let read = ParametersFile::read(&bytes);
+            let Ok(parameters) = read.and_then(|file| file.parameters()) else { return };
+            let again = ParametersFile::read(&ParametersFile::of(&parameters).bytes());
+            assert_eq!(again.and_then(|file| file.parameters()).ok(), Some(parameters));
         }
     }
 }

@@ -87,7 +87,7 @@ fn write_seeds() {
         std::fs::create_dir_all(seeds(target)).unwrap();
         std::fs::write(seeds(target).join("good"), [vec![0], bytes].concat()).unwrap();
     }
-    // paths, histories and records
+    // paths, histories, records, witnesses and parameters
     for (which, bytes) in (0..).zip(directory::answers()) {
         let target = seeds("directory_answer");
         std::fs::create_dir_all(&target).unwrap();
