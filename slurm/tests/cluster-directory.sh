@@ -17,7 +17,7 @@ prover=$!
 wait_for 60 test -s "$T/d/proving/0-3/job"
 cat "$T/d/proving/0-3/job" >>"$jobs_of_mine"
 echo >>"$jobs_of_mine"
-kill -INT "$prover"
+kill -TERM "$prover"
 wait "$prover"
 expect 5 "the same command goes on" "$T/first.log"
 prove >"$T/second.log" 2>&1
