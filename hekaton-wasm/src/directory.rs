@@ -140,13 +140,12 @@ impl LookUp {
             ));
             return Ok(about);
         };
-        let at = |epoch: u32| {
-            let of = |record: &&SignedRecord| {
-                record.verify(parameters).is_ok_and(|record| record.record().epoch == epoch)
-            };
-            records.iter().position(|record| of(&record))
-        };
-        let (Some(first), Some(last)) = (at(from), at(to)) else {
+        // They follow each other, so the first one's number says that of all.
+        let start = records.first().and_then(|first| first.verify(parameters).ok());
+        let start = start.map_or(u32::MAX, |first| first.record().epoch);
+        let at = |epoch: u32| usize::try_from(epoch.checked_sub(start)?).ok();
+        let ends = at(from).zip(at(to)).filter(|(_, last)| *last < records.len());
+        let Some((first, last)) = ends else {
             return Err(format!("the records from epoch {from} to {to} are not all there"));
         };
         let checked = || -> Result<(), AuditError> {

@@ -5,7 +5,12 @@ import init, { inspectKey, verifyLookUp } from "./hekaton.js";
 const at = (id) => document.getElementById(id);
 // Keys have some kilobytes, parameters less.
 const LIMIT = 1 << 20;
+// The most epochs between what was seen and what is asked for: each record's signature is verified here.
+const MOST_EPOCHS = 50000;
+// The most bytes of an answer: 4,096 records have less than two million.
+const MOST_BYTES = 8 << 20;
 const held = { parameters: null, keys: [] };
+let busy = false;
 
 const loaded = init().catch((error) => refuse("The verifier could not be loaded", String(error)));
 
@@ -52,7 +57,18 @@ function readKey(bytes, name) {
 function changed() {
   at("result").hidden = true;
   at("about").hidden = true;
-  at("look-up").disabled = !(held.parameters && at("service").value.trim() && at("label").value);
+  ready();
+}
+
+function ready() {
+  at("look-up").disabled = busy || !(held.parameters && at("service").value.trim() && at("label").value);
+}
+
+// While a look-up is under way, nothing in the form changes.
+function lock(is) {
+  busy = is;
+  at("fields").disabled = is;
+  ready();
 }
 
 function refuse(title, reason) {
@@ -72,16 +88,47 @@ function sentence(text) {
 
 // Asks the service. What it says about a problem is its own text.
 async function ask(service, path) {
-  const response = await fetch(`${service}${path}`, { headers: { accept: "application/json" }, credentials: "omit" });
-  const answer = await response.json().catch(() => null);
-  if (!response.ok) throw new Error(answer?.detail ?? `the service answers ${path} with status ${response.status}`);
+  const signal = AbortSignal.timeout(60000);
+  const response = await fetch(`${service}${path}`, { headers: { accept: "application/json" }, credentials: "omit", signal });
+  const answer = await parsed(response, path);
+  if (!response.ok) {
+    const detail = plain(String(answer?.detail ?? "nothing more").slice(0, 300));
+    throw new Error(`the service answers ${path} with status ${response.status}, and says: ${detail}`);
+  }
   if (answer === null) throw new Error(`the service's answer to ${path} is no JSON`);
   return answer;
+}
+
+// The JSON of an answer, null if it is none.
+async function parsed(response, path) {
+  const [parts, reader] = [[], response.body.getReader()];
+  let size = 0;
+  for (let part; !(part = await reader.read()).done; parts.push(part.value)) {
+    size += part.value.length;
+    if (size > MOST_BYTES) {
+      await reader.cancel();
+      throw new Error(`the service's answer to ${path} does not end`);
+    }
+  }
+  try {
+    return JSON.parse(await new Blob(parts).text());
+  } catch {
+    return null;
+  }
+}
+
+// Text without characters that could change how others look.
+function plain(text) {
+  return text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
 }
 
 // The records of epochs in a row. What a service says may be wrong, but not endless.
 async function records(service, from, to) {
   const all = [];
+  if (to - from > MOST_EPOCHS) {
+    const more = `the records from epoch ${from} to ${to} are more than this page verifies`;
+    throw new Error(`${more}; hekaton directory lookup --seen does`);
+  }
   while (all.length <= to - from) {
     const some = (await ask(service, `/v1/records?from=${from + all.length}&to=${to}`)).records;
     if (!Array.isArray(some) || some.length === 0 || some.length > to - from - all.length + 1) {
@@ -99,7 +146,7 @@ function whole(number, what) {
 
 // The record that was seen last, by directory.
 const memory = {
-  name: () => `hekaton-directory:${held.parameters.server}:${held.parameters.proofs}`,
+  name: () => `hekaton-directory:${held.parameters.profile}:${held.parameters.server}:${held.parameters.proofs}`,
   read() {
     try {
       const seen = JSON.parse(localStorage.getItem(this.name()));
@@ -108,11 +155,14 @@ const memory = {
       return null;
     }
   },
+  // Returns whether it is kept. Another tab may have seen a later one meanwhile.
   write(seen) {
     try {
-      localStorage.setItem(this.name(), JSON.stringify(seen));
+      const kept = this.read();
+      if (!kept || kept.epoch < seen.epoch) localStorage.setItem(this.name(), JSON.stringify(seen));
+      return true;
     } catch {
-      // Without a memory, nothing is compared the next time; the page says so.
+      return false;
     }
   },
 };
@@ -138,8 +188,9 @@ async function lookUp(service, label, epoch) {
 }
 
 async function submit() {
+  if (busy) return;
   changed();
-  at("look-up").disabled = true;
+  lock(true);
   await loaded;
   const service = at("service").value.trim().replace(/\/+$/, "");
   const label = at("label").value;
@@ -149,22 +200,21 @@ async function submit() {
     if (text && !/^\d{1,10}$/.test(text)) throw new Error(`'${text}' is no number of an epoch`);
     const { verdict, seen, record } = await lookUp(service, label, text ? Number(text) : undefined);
     if (verdict.ok) {
-      show(label, verdict, seen);
-      if (!seen || verdict.epoch > seen.epoch) memory.write({ epoch: verdict.epoch, record });
+      show(label, verdict, seen, memory.write({ epoch: verdict.epoch, record }));
     } else {
       refuse("Not accepted", sentence(verdict.reason));
     }
   } catch (error) {
-    const unreachable = error instanceof TypeError;
+    const unreachable = error instanceof TypeError || error.name === "TimeoutError";
     refuse("No answer", unreachable ? `${service} cannot be reached, or is no directory.` : sentence(error.message));
   } finally {
-    at("look-up").disabled = false;
+    lock(false);
   }
   at("result").focus();
   at("result").scrollIntoView({ block: "nearest" });
 }
 
-function show(label, verdict, seen) {
+function show(label, verdict, seen, isKept) {
   const { proof } = verdict;
   const title = verdict.present ? `'${label}' has version ${verdict.version}` : `'${label}' has never had a value`;
   const range = proof.from === proof.to - 1 ? `epoch ${proof.to}` : `epochs ${proof.from + 1} to ${proof.to}`;
@@ -181,12 +231,12 @@ function show(label, verdict, seen) {
     say("holds", title, `The answer is that of a signed record, and the proof of its epoch holds.`);
   }
   const value = { false: "none", true: verdict.value ?? (verdict.valueHex === null ? "erased, or withheld by the service" : `${verdict.valueHex} (hexadecimal)`) };
-  at("value").textContent = value[verdict.present];
+  at("value").textContent = plain(value[verdict.present]);
   at("version").textContent = verdict.present ? `${verdict.version}, since epoch ${verdict.since}` : "none";
   const closed = new Date(1000 * verdict.closed);
   at("of-epoch").textContent = `${verdict.epoch}, closed ${Number.isNaN(closed.valueOf()) ? "at an unknown time" : closed.toISOString()}, as the service says`;
   at("record").textContent = verdict.record;
-  at("seen").textContent = seen ? `epoch ${seen.epoch}, which the records continue` : "nothing: the next look-up is compared with this one";
+  at("seen").textContent = seen ? `epoch ${seen.epoch}, which the records continue` : isKept ? "nothing: the next look-up is compared with this one" : "nothing, and this browser keeps nothing for the next time";
   at("proof").textContent = proofs[proof.state];
   at("proof-key").textContent = proof.keyDigest ?? "none";
   at("parameters-digest").textContent = verdict.parametersDigest;

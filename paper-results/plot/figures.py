@@ -44,8 +44,12 @@ def draw(experiment, results, paper):
     across = -(-len(columns) // rows)
     figure, axes = plt.subplots(rows, across, figsize=(4.7 * across, 3.4 * rows), squeeze=False, layout="constrained")
     points = [p for p in results.of(experiment) if p["repetitions"]]
+    # A circuit has one colour, whether it was measured or only the model knows it.
+    rows = [r for r in results.projection if r["experiment"] == experiment["name"]]
+    variants = {p["variant"] for p in results.of(experiment) if p.get("variant")} | {r["variant"] for r in rows}
+    colors = {variant: OURS[i % len(OURS)] for i, variant in enumerate(sorted(variants))}
     for ax, column in zip(axes.flat, columns):
-        panel(ax, experiment, column, points, results, paper)
+        panel(ax, experiment, column, points, results, paper, rows, colors)
     for ax in axes.flat[len(columns):]:
         ax.set_visible(False)
     if not points:
@@ -54,11 +58,11 @@ def draw(experiment, results, paper):
     return figure
 
 
-def panel(ax, experiment, column, points, results, paper):
+def panel(ax, experiment, column, points, results, paper, rows, colors):
     x = experiment["x"]
-    ours(ax, experiment, column, points)
+    ours(ax, experiment, column, points, colors)
     seen = {"model": model(ax, experiment, column, points, results.model)}
-    projected(ax, experiment, column, results.projection)
+    projected(ax, column, rows, colors)
     reference(ax, paper.of(experiment["name"], column))
     if column == "constraints_per_core_second" and experiment["name"] == "fig7":
         seen["peers"] = peers(ax, column, results.peers)
@@ -79,7 +83,7 @@ def panel(ax, experiment, column, points, results, paper):
         ax.text(0.5, 0.5, "no point of the paper's text", transform=ax.transAxes, ha="center", color=GREY)
 
 
-def ours(ax, experiment, column, points):
+def ours(ax, experiment, column, points, colors):
     """Medians with their intervals, one curve per value of the series; noisy ones have a ring."""
     series = sorted({value(p, experiment["series"])[0] for p in points if value(p, experiment["series"])})
     for i, which in enumerate(series):
@@ -91,7 +95,7 @@ def ours(ax, experiment, column, points):
         if not found:
             continue
         xs, ys, lows, highs, noisy = (np.array(part) for part in zip(*found))
-        color = OURS[i % len(OURS)]
+        color = colors.get(which, OURS[i % len(OURS)])
         unit = label(experiment["series"])
         name = f"ours, {plain(which)}"
         if experiment["series"] != "variant":
@@ -154,23 +158,23 @@ def predicted(row, point, column):
     return None
 
 
-def projected(ax, experiment, column, rows):
+def projected(ax, column, rows, colors):
     """What the model says of machines that are not there: one broken line per variant and number of cores."""
     columns = {"seconds": lambda row: float(row["seconds"]),
                "units_per_second": lambda row: float(row["units"]) / float(row["seconds"])}  # fmt: skip
-    rows = [r for r in rows if r["experiment"] == experiment["name"]]
-    if column not in columns or not rows:
+    if column not in columns:
         return
-    variants = sorted({r["variant"] for r in rows})
-    cores = sorted({int(r["cores"]) for r in rows})
-    for i, variant in enumerate(variants):
-        for j, count in enumerate(cores):
+    named = set()
+    for j, count in enumerate(sorted({int(r["cores"]) for r in rows})):
+        for variant in sorted({r["variant"] for r in rows}):
             own = [r for r in rows if r["variant"] == variant and int(r["cores"]) == count]
             found = sorted((float(r["x"]), columns[column](r)) for r in own)
+            if not found:
+                continue
             xs, ys = zip(*found)
-            style = ["--", "-.", ":"][j % 3]
-            ax.plot(xs, ys, style, lw=0.9, color=OURS[i % len(OURS)], alpha=0.75,
-                    label=None if i else f"model, {count:,} cores")  # fmt: skip
+            label = None if count in named else f"model, {count:,} cores"
+            named.add(count)
+            ax.plot(xs, ys, ["--", "-.", ":"][j % 3], lw=0.9, color=colors.get(variant, GREY), alpha=0.75, label=label)
 
 
 def model(ax, experiment, column, points, found):

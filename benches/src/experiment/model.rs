@@ -196,6 +196,8 @@ fn projection(
     }
     let path = session.results.join("projection.csv");
     if lines.is_empty() {
+        // An earlier one is of another plan.
+        let _ = fs::remove_file(&path);
         return Ok(());
     }
     let head = "experiment,point,variant,cores,x,units,seconds,lo_s,hi_s,environment\n";

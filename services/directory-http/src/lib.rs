@@ -22,6 +22,8 @@ pub mod body;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "server")]
+mod held;
+#[cfg(feature = "server")]
 mod metrics;
 mod parameters;
 mod problem;

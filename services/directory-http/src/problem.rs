@@ -58,6 +58,7 @@ impl Kind {
 
     pub(crate) const BAD_REQUEST: Self =
         Self::new(400, "bad-request", "The request cannot be understood");
+    pub(crate) const ORIGIN: Self = Self::new(403, "origin", "Pages cannot change the directory");
     pub(crate) const NOT_FOUND: Self = Self::new(404, "not-found", "There is no such thing");
     pub(crate) const METHOD: Self = Self::new(405, "method", "The path has no such method");
     pub(crate) const CONFLICT: Self =

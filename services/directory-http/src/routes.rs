@@ -5,13 +5,14 @@ use crate::body::{
     EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
     RecordsBody, UpdateBody, UpdateStatus,
 };
+use crate::held::Held;
 use crate::parameters::ParametersFile;
 use crate::problem::{Kind, Problem};
 use crate::service::Service;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, get, post};
@@ -137,6 +138,7 @@ async fn blocking<T: Send + 'static>(
         (status = 200, body = UpdateStatus, description = "It is visible"),
         (status = 202, body = UpdateStatus, description = "It is accepted"),
         (status = 400, body = Problem, description = "It is none that a directory can have"),
+        (status = 403, body = Problem, description = "It is sent by a page in a browser"),
         (status = 409, body = Problem, description = "It was refused, or its idempotency key was used for another one"),
         (status = 413, body = Problem, description = "It is too large"),
         (status = 415, body = Problem, description = "It is not JSON"),
@@ -147,8 +149,13 @@ async fn blocking<T: Send + 'static>(
 async fn submit(
     State(service): Shared,
     Query(Wait { wait }): Query<Wait>,
+    headers: HeaderMap,
     Body(body): Body<UpdateBody>,
 ) -> Result<(StatusCode, Json<UpdateStatus>), Problem> {
+    // Only browsers send it, for a page, which may have been given the service's name to reach it.
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Problem::new(&Kind::ORIGIN, "pages in browsers cannot send updates"));
+    }
     let status = blocking(service, move |service| {
         service.check_unproven()?;
         let sent = answer::submit(&service.server, body)?;
@@ -224,14 +231,17 @@ async fn history(
     State(service): Shared,
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
-) -> Result<Json<HistoryBody>, Problem> {
-    // One history may be as large as everything else together.
+) -> Result<Response, Problem> {
+    // One history may be as large as everything else together, until it is sent.
     let held = Arc::clone(&service.histories).acquire_owned().await;
+    let held = held.map_err(|error| Problem::new(&Kind::INTERNAL, error))?;
     let work = move |service: &Service| {
-        let _held = held;
-        answer::history(&service.server, label.as_bytes(), epoch)
+        let body = answer::history(&service.server, label.as_bytes(), epoch)?;
+        serde_json::to_vec(&body).map_err(|error| Problem::new(&Kind::INTERNAL, error))
     };
-    blocking(service, work).await.map(Json)
+    let bytes = blocking(service, work).await?;
+    let body = axum::body::Body::new(Held::new(bytes, held));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// The last epoch, and how far all of them have come.

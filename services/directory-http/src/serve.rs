@@ -17,6 +17,9 @@ use tokio::sync::Semaphore;
 /// How long a connection may take to send the head of its next request.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a connection may be open, whatever it does: others may wait for its place.
+const MAX_LIFE: Duration = Duration::from_secs(300);
+
 /// How long nothing is accepted after that failed.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -110,8 +113,10 @@ async fn accept(
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), answer));
         tokio::spawn(async move {
             let _held = held;
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
+            match tokio::time::timeout(MAX_LIFE, connection).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a connection ended"),
+                Err(_) => tracing::debug!("a connection was open for long enough"),
             }
         });
     }

@@ -185,12 +185,11 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
     let failed = |what: &str, e: &dyn std::fmt::Display| {
         Failure::new(exit::BAD_FILE, format!("cannot {what} {}: {e}", path.display()))
     };
-    make_private(path).map_err(|e| failed("make", &e))?;
-    let mut entries = std::fs::read_dir(path).map_err(|e| failed("read", &e))?;
-    if entries.next().is_some() {
+    if std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
         let why = "is not empty: a new directory needs a folder that is new or empty";
         return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", path.display())));
     }
+    make_private(path).map_err(|e| failed("make", &e))?;
     let settings = Settings { format: FORMAT, max_steps };
     let folder = Folder { path: path.clone(), parameters, key, settings };
     write_key(&path.join("signing.key"), &secret).map_err(|e| failed("write a key to", &e))?;
@@ -227,7 +226,11 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    builder.create(path)?;
+    // One that was there and empty, too.
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    Ok(())
 }
 
 /// Writes a key that only its owner may read.

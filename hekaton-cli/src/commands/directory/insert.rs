@@ -8,7 +8,7 @@ use crate::options::{DirectoryInsert, ExpectedOption};
 use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_directory::MAX_VALUE;
-use hekaton_directory::server::{Options, Server};
+use hekaton_directory::server::{Options, Server, SubmitError};
 use hekaton_directory_http::body::{Absent, ExpectedBody, State, UpdateBody, UpdateStatus};
 use hekaton_directory_http::{Base64, Client, ClientError, Problem, answer};
 use serde_json::json;
@@ -116,10 +116,19 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
         let some = bodies.iter().filter_map(|body| body.as_ref().ok()).cloned().collect();
         let mut receipts = server.submit_all(some).into_iter();
         for body in bodies {
-            let receipt = body.and_then(|_| match receipts.next() {
-                Some(receipt) => Ok(receipt?),
-                None => Err(hekaton_directory::server::Error::Panicked.into()),
-            });
+            let receipt = match (body, receipts.len()) {
+                (Err(problem), _) => Err(problem),
+                (Ok(_), 0) => Err(hekaton_directory::server::Error::Panicked.into()),
+                (Ok(update), _) => match receipts.next() {
+                    // Too many wait, of its label perhaps: once they are done, there is room.
+                    Some(Err(SubmitError::Full(_))) => {
+                        server.flush().or_fail(exit::FAILED)?;
+                        server.submit(update).map_err(Problem::from)
+                    }
+                    Some(receipt) => receipt.map_err(Problem::from),
+                    None => Err(hekaton_directory::server::Error::Panicked.into()),
+                },
+            };
             sent.push(
                 receipt.map(|receipt| UpdateStatus::accepted(receipt.number, receipt.repeated)),
             );
@@ -155,19 +164,24 @@ fn to_service(
             display.line(&format!("{} of {total} updates are {what}", output::count(done as u64)));
         }
     };
+    if total > 1 && command.batch.is_none() {
+        display.line(&format!(
+            "if this is interrupted, the same command with --batch {batch} sends what is left, and nothing twice"
+        ));
+    }
+    let interrupted = |mut failure: Failure, sent: usize| {
+        let (done, all) = (output::count(sent as u64), plural(total as u64, "update"));
+        failure.message += &format!(
+            "\n{done} of {all} were sent, and have their answers; the same command with --batch {batch} sends the \
+             others, and none twice"
+        );
+        failure.details = json!({ "updates": total, "sent": sent, "batch": batch });
+        failure
+    };
     for update in updates {
         match send(client, update) {
             Ok(answer) => sent.push(answer),
-            Err(mut failure) => {
-                let done = output::count(sent.len() as u64);
-                failure.message += &format!(
-                    "\n{done} of {} were sent, and have their answers; the same command with --batch {batch} sends \
-                     the others, and none twice",
-                    plural(total as u64, "update")
-                );
-                failure.details = json!({ "updates": total, "sent": sent.len(), "batch": batch });
-                return Err(failure);
-            }
+            Err(failure) => return Err(interrupted(failure, sent.len())),
         }
         progress("accepted", sent.len());
     }
@@ -177,7 +191,10 @@ fn to_service(
     let mut seen: Sent = Vec::with_capacity(total);
     for sent in sent {
         let status = match sent {
-            Ok(status) => Ok(until_visible(client, status.number)?),
+            Ok(status) => match until_visible(client, status.number) {
+                Ok(status) => Ok(status),
+                Err(failure) => return Err(interrupted(failure, total)),
+            },
             Err(problem) => Err(problem),
         };
         seen.push(status);

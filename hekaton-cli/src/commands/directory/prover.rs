@@ -253,10 +253,10 @@ impl<'p> EpochProver<'p> {
         if stop.is_asked() {
             return Err(ProveError::Stopped);
         }
-        if is_resumed && status.code() == Some(exit::BAD_FILE.into()) {
-            self.note_stuck(&run);
-        }
         let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+        if is_resumed {
+            self.note_stuck(&run, &log);
+        }
         let why =
             log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
         let first = u64::from(from) + 1;
@@ -264,9 +264,12 @@ impl<'p> EpochProver<'p> {
         Err(ProveError::Failed(why))
     }
 
-    /// A run that refuses to be resumed twice, for example since it is damaged or of another version of the program, is set
-    /// aside: without that, no later epoch would ever be proven.
-    fn note_stuck(&self, run: &Path) {
+    /// A run that refuses to be resumed twice, since it is damaged or of another version of the program, is set aside: without
+    /// that, no later epoch would ever be proven.
+    fn note_stuck(&self, run: &Path, log: &str) {
+        if !cannot_be_resumed(log) {
+            return;
+        }
         let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
         if stuck.as_deref() != Some(run) {
             *stuck = Some(run.to_owned());
@@ -285,6 +288,16 @@ impl<'p> EpochProver<'p> {
             }
         }
     }
+}
+
+/// Whether a prover says that its run can never be resumed; not one that is only held by another process, for example.
+fn cannot_be_resumed(log: &str) -> bool {
+    let final_words = [
+        "start a new run in another directory",
+        "holds a different run",
+        "resume with the program that started the run",
+    ];
+    final_words.iter().any(|words| log.contains(words))
 }
 
 fn failed(place: &Path, what: &str, e: &dyn std::fmt::Display) -> ProveError {
@@ -361,7 +374,14 @@ impl Prover for EpochProver<'_> {
                         executable,
                         options,
                     };
-                    slurm.prove(&job, stop)?;
+                    let proven = slurm.prove(&job, stop);
+                    if let Err(ProveError::Failed(_)) = &proven {
+                        let log = std::fs::read_to_string(place.join("log")).unwrap_or_default();
+                        self.note_stuck(&run, &log);
+                        // They are derived again, in case it is them.
+                        let _ = std::fs::remove_dir_all(&keys);
+                    }
+                    proven?;
                 }
                 made
             }
@@ -386,5 +406,31 @@ impl Prover for EpochProver<'_> {
 
     fn attached(&self, from: u32, to: u32) {
         let _ = std::fs::remove_dir_all(self.place(from, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cannot_be_resumed;
+    use hekaton_storage::RunError;
+    use std::path::PathBuf;
+
+    #[test]
+    fn what_provers_say_of_their_runs() {
+        let path = PathBuf::from("run");
+        for error in [
+            RunError::Different { path: path.clone(), differences: vec!["x".into()] },
+            RunError::Finished { path: path.clone() },
+            RunError::Version { path: path.clone(), found: 1, expected: 2 },
+            RunError::Damaged { path: path.clone(), why: "x".into() },
+            RunError::OtherLog { path: path.clone() },
+        ] {
+            assert!(cannot_be_resumed(&format!("a line\nerror: {error}\n")), "{error}");
+        }
+        let holder = "process 7 on node1".into();
+        for error in [RunError::Held { path: path.clone(), holder }, RunError::Exists { path }] {
+            assert!(!cannot_be_resumed(&error.to_string()), "{error}");
+        }
+        assert!(!cannot_be_resumed("cannot read input: No such file"));
     }
 }

@@ -97,6 +97,8 @@ impl Slurm {
         command.arg("--parsable").arg("--output").arg(job.place.join("log")).arg("--export=ALL");
         command.env("FILE", job.witness).env("KEYS", job.keys).env("RUN", job.run);
         command.env("HEKATON", job.executable).env("OPTIONS", job.options.join(" "));
+        // What else the script takes from the environment is not this proof's.
+        command.env_remove("PROGRAM").env_remove("PROOF");
         command.arg(&self.script);
         let output = output_of(&mut command).map_err(|why| format!("sbatch: {why}"))?;
         // NUMBER or NUMBER;CLUSTER
@@ -125,19 +127,23 @@ fn state(id: &str) -> State {
             return State::Active;
         }
     };
-    const ACTIVE: [&str; 8] = [
-        "PENDING",
-        "CONFIGURING",
-        "RUNNING",
-        "COMPLETING",
-        "SUSPENDED",
-        "STOPPED",
-        "REQUEUED",
-        "REQUEUE_HOLD",
+    const ENDED: [&str; 12] = [
+        "COMPLETED",
+        "FAILED",
+        "CANCELLED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "LAUNCH_FAILED",
+        "RECONFIG_FAIL",
+        "REVOKED",
+        "unknown",
     ];
-    match ACTIVE.contains(&word) {
-        true => State::Active,
-        false => State::Ended(word.to_owned()),
+    match ENDED.contains(&word) {
+        true => State::Ended(word.to_owned()),
+        false => State::Active,
     }
 }
 

@@ -161,7 +161,7 @@ impl Asking {
         let epoch = record.record().epoch;
         let followed = match &seen {
             Some(seen) if epoch < seen.record().epoch && was_asked => {
-                return evidence(path, bytes, self.follow(record, seen));
+                return evidence(path, (record, bytes), self.follow(record, seen));
             }
             Some(seen) if epoch < seen.record().epoch => Err(Failure::new(
                 exit::REFUSED,
@@ -173,7 +173,7 @@ impl Asking {
             Some(seen) => self.follow(seen, record),
             None => Ok(()),
         };
-        evidence(path, bytes, followed)?;
+        evidence(path, (record, bytes), followed)?;
         output::write(path, bytes)
     }
 
@@ -195,11 +195,17 @@ impl Asking {
 }
 
 /// Keeps a record that was rejected beside the one that was seen: both are signed, and together they say something.
-fn evidence(seen: &Path, bytes: &[u8], followed: Result<(), Failure>) -> Result<(), Failure> {
+fn evidence(
+    seen: &Path,
+    (record, bytes): (&Checked, &[u8]),
+    followed: Result<(), Failure>,
+) -> Result<(), Failure> {
     let Err(mut failure) = followed else { return Ok(()) };
     if failure.code == exit::REFUSED {
+        // Each record has a file of its own: a later one must not take its place.
+        let name = hex::encode(&record.record().digest()[..4]);
         let mut path = seen.as_os_str().to_owned();
-        path.push(".rejected");
+        path.push(format!(".rejected-{}-{name}", record.record().epoch));
         let path = PathBuf::from(path);
         output::write(&path, bytes)?;
         failure.message += &format!("; its signed record is kept in {}", path.display());

@@ -61,6 +61,8 @@ pub struct Options {
     pub writers: usize,
     /// The maximum number of accepted updates without an outcome.
     pub max_pending: usize,
+    /// The maximum number of accepted updates of one label that no commit has: an epoch takes one of them.
+    pub max_pending_of_label: usize,
     /// The maximum of memory that accepted updates take before they are in a commit, about.
     pub max_pending_bytes: usize,
     /// Down to which depth the tree stays in memory.
@@ -85,6 +87,7 @@ impl Default for Options {
             mode: Mode::Auto,
             writers: 2,
             max_pending: 1 << 16,
+            max_pending_of_label: 1 << 8,
             max_pending_bytes: 256 << 20,
             resident: 16,
             cache: 256 << 20,

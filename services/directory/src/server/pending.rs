@@ -49,6 +49,11 @@ impl Pending {
         }
     }
 
+    /// How many there are of a label.
+    pub(crate) fn of_label(&self, index: &Index) -> usize {
+        self.labels.get(index).copied().unwrap_or(0)
+    }
+
     /// What all of them take in memory, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

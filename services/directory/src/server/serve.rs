@@ -150,7 +150,12 @@ impl Server {
         let waiting = state.open.len() + state.incoming.len();
         let own = pending::size(&update);
         let bytes = state.pending.bytes() + state.incoming_bytes + own;
-        let Options { max_pending, max_pending_bytes, .. } = self.shared.options;
+        let Options { max_pending, max_pending_bytes, max_pending_of_label, .. } =
+            self.shared.options;
+        let of_label = state.pending.of_label(&update.index);
+        if of_label >= max_pending_of_label {
+            return Err(SubmitError::Full(of_label));
+        }
         // One that waits alone is always taken.
         if waiting >= max_pending || (waiting > 0 && bytes > max_pending_bytes) {
             return Err(SubmitError::Full(waiting));

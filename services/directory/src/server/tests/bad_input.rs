@@ -64,6 +64,24 @@ fn too_many_updates_wait() {
     assert!(server.view().unwrap().look_up(b"d").unwrap().current.is_some());
 }
 
+/// One label cannot keep the others waiting: an epoch takes one of its updates.
+#[test]
+fn updates_of_one_label_leave_room_for_others() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), Profile::Compress);
+    let options = Options { max_pending_of_label: 2, ..options(Mode::Serial) };
+    let server = open(folder.path(), Profile::Compress, options);
+    for value in ["1", "2"] {
+        server.submit(Update::new("a", value)).unwrap();
+    }
+    assert!(matches!(server.submit(Update::new("a", "3")), Err(SubmitError::Full(2))));
+    server.submit(Update::new("b", "1")).unwrap();
+    server.flush().unwrap();
+    server.submit(Update::new("a", "3")).unwrap();
+    server.flush().unwrap();
+    assert_eq!(server.view().unwrap().record().epoch, 3);
+}
+
 #[test]
 fn what_waits_has_so_many_bytes() {
     let folder = tempfile::tempdir().unwrap();
