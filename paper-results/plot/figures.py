@@ -1,5 +1,7 @@
 """One figure per experiment: ours filled with intervals, the paper's as they are known, peers grey."""
 
+import re
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -44,10 +46,12 @@ def draw(experiment, results, paper):
     across = -(-len(columns) // rows)
     figure, axes = plt.subplots(rows, across, figsize=(4.7 * across, 3.4 * rows), squeeze=False, layout="constrained")
     points = [p for p in results.of(experiment) if p["repetitions"]]
-    # A circuit has one colour, whether it was measured or only the model knows it.
-    rows = [r for r in results.projection if r["experiment"] == experiment["name"]]
-    variants = {p["variant"] for p in results.of(experiment) if p.get("variant")} | {r["variant"] for r in rows}
-    colors = {variant: OURS[i % len(OURS)] for i, variant in enumerate(sorted(variants))}
+    # A curve has one colour, whether it was measured or only the model knows it.
+    rows = [(projected_curve(r, experiment), r) for r in results.projection if r["experiment"] == experiment["name"]]
+    measured = [value(p, experiment["series"]) for p in results.of(experiment)]
+    names = {curve(which[0]) for which in measured if which} | {name for name, _ in rows}
+    ordered = sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
+    colors = {name: OURS[i % len(OURS)] for i, name in enumerate(ordered)}
     for ax, column in zip(axes.flat, columns):
         panel(ax, experiment, column, points, results, paper, rows, colors)
     for ax in axes.flat[len(columns):]:
@@ -95,7 +99,7 @@ def ours(ax, experiment, column, points, colors):
         if not found:
             continue
         xs, ys, lows, highs, noisy = (np.array(part) for part in zip(*found))
-        color = colors.get(which, OURS[i % len(OURS)])
+        color = colors.get(curve(which), OURS[i % len(OURS)])
         unit = label(experiment["series"])
         name = f"ours, {plain(which)}"
         if experiment["series"] != "variant":
@@ -158,23 +162,34 @@ def predicted(row, point, column):
     return None
 
 
+def curve(which):
+    """The name of a curve: that of a variant, or a number."""
+    return which if isinstance(which, str) else f"{which:g}"
+
+
+def projected_curve(row, experiment):
+    """The curve of a row of projection.csv: its variant, or the value of the series' parameter, which is in its name."""
+    found = re.search(rf"\.{re.escape(experiment['series'])}(\d+)(?:\.|$)", row["point"])
+    return row["variant"] or (found.group(1) if found else "")
+
+
 def projected(ax, column, rows, colors):
-    """What the model says of machines that are not there: one broken line per variant and number of cores."""
+    """What the model says of machines that are not there: one broken line per curve and number of cores."""
     columns = {"seconds": lambda row: float(row["seconds"]),
                "units_per_second": lambda row: float(row["units"]) / float(row["seconds"])}  # fmt: skip
     if column not in columns:
         return
     named = set()
-    for j, count in enumerate(sorted({int(r["cores"]) for r in rows})):
-        for variant in sorted({r["variant"] for r in rows}):
-            own = [r for r in rows if r["variant"] == variant and int(r["cores"]) == count]
+    for j, count in enumerate(sorted({int(r["cores"]) for _, r in rows})):
+        for name in sorted({name for name, _ in rows}):
+            own = [r for which, r in rows if which == name and int(r["cores"]) == count]
             found = sorted((float(r["x"]), columns[column](r)) for r in own)
             if not found:
                 continue
             xs, ys = zip(*found)
             label = None if count in named else f"model, {count:,} cores"
             named.add(count)
-            ax.plot(xs, ys, ["--", "-.", ":"][j % 3], lw=0.9, color=colors.get(variant, GREY), alpha=0.75, label=label)
+            ax.plot(xs, ys, ["--", "-.", ":"][j % 3], lw=0.9, color=colors.get(name, GREY), alpha=0.75, label=label)
 
 
 def model(ax, experiment, column, points, found):
