@@ -27,7 +27,7 @@ pub(crate) fn parameters() -> Parameters {
 pub(crate) fn server_options(options: &Options, mode: Mode) -> ServerOptions {
     let (max_updates, max_pending) = (options.updates, 1 << 22);
     let (interval, max_pending_bytes) = (None, usize::MAX);
-    let rest = ServerOptions::default();
+    let rest = ServerOptions { max_pending_of_label: usize::MAX, ..ServerOptions::default() };
     ServerOptions { max_updates, max_pending, max_pending_bytes, interval, mode, ..rest }
 }
 
