@@ -17,7 +17,7 @@ LABELS = {
     "commit_request_bytes": "commit request (bytes)", "commit_response_bytes": "commit response (bytes)",
     "prove_request_bytes": "prove request (bytes)", "prove_response_bytes": "prove response (bytes)",
     "proof_bytes": "proof (bytes)", "verify_ms": "verification (ms)", "peak_memory_bytes": "peak memory (bytes)",
-    "cores": "cores", "steps": "constraints per subcircuit", "units_per_second": "updates per second",
+    "cores": "cores", "steps": "constraints per subcircuit", "units_per_second": "units per second",
     "batch": "updates per proof", "cycles": "cycles", "ranks": "ranks", "extra-wires": "extra wires",
     "leaf-bytes": "bytes per leaf", "adjusted_s": "proving time less other programs (s)",
 }  # fmt: skip
@@ -71,7 +71,8 @@ def panel(ax, experiment, column, points, results, paper, rows, colors):
     if column == "constraints_per_core_second" and experiment["name"] == "fig7":
         seen["peers"] = peers(ax, column, results.peers)
     ax.set_xlabel(label(x))
-    ax.set_ylabel(label(column))
+    units = {"batch": "updates per second", "cycles": "cycles per second"}
+    ax.set_ylabel(units.get(x, label(column)) if column == "units_per_second" else label(column))
     ax.set_xscale("log", base=2)
     heights = [y for line in ax.lines for y in np.atleast_1d(line.get_ydata()) if y is not None and y > 0]
     ax.set_yscale("log", base=10)
