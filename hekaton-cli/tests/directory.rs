@@ -272,7 +272,7 @@ while [ ! -e "$here/go" ]; do sleep 0.05; done
 exec "$HEKATON" prove "$FILE" --keys "$KEYS" --run "$RUN" --resume $OPTIONS
 "#;
 
-/// F11: proofs are jobs, which die, and go on when whoever submitted them stops.
+/// F11: jobs fail and are resumed, and outlive the command that submitted them.
 #[test]
 fn proofs_are_made_by_jobs() {
     let directory = Directory::new();

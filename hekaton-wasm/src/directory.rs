@@ -129,7 +129,7 @@ impl LookUp {
             VerifyingKey::from_bytes(&bytes.0).map_err(|e| format!("a verifying key: {e}"))
         });
         let keys: Vec<VerifyingKey> = keys.collect::<Result<_, _>>()?;
-        // Which family a key is of is its own claim; whoever holds it has to know where it is from.
+        // A key's family is the key's own claim: the caller must trust where the key comes from.
         let fits = |key: &&VerifyingKey| {
             key.instances == u64::from(subcircuits) + 1 && key.family == Some(parameters.proofs)
         };

@@ -266,7 +266,7 @@ pub(crate) struct DirectoryServe {
 #[derive(Debug, Args)]
 pub(crate) struct Proving {
     /// Submit this batch script for each proof, as slurm/prove.sbatch, instead of proving on this machine. The folder must be
-    /// on a file system that all machines share; a job goes on when this command is stopped
+    /// on a file system that all machines share; jobs keep running when this command is stopped
     #[arg(long, value_name = "SCRIPT", conflicts_with = "threads")]
     pub(crate) slurm: Option<PathBuf>,
     /// Use at most this much memory to prove, for example 8G

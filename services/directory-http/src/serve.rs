@@ -81,7 +81,7 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
     drained?
 }
 
-/// Accepts connections, only so many at a time, until the directory has ended. Returns those that are open.
+/// Accepts connections up to the limit until the directory has ended. Returns the open ones.
 async fn accept(
     service: Arc<Service>,
     listener: tokio::net::TcpListener,

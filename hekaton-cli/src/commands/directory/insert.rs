@@ -116,10 +116,9 @@ fn to_folder(server: &Server, updates: Vec<UpdateBody>, no_wait: bool) -> Result
         let some = bodies.iter().filter_map(|body| body.as_ref().ok()).cloned().collect();
         let mut receipts = server.submit_all(some).into_iter();
         for body in bodies {
-            let receipt = match (body, receipts.len()) {
-                (Err(problem), _) => Err(problem),
-                (Ok(_), 0) => Err(hekaton_directory::server::Error::Panicked.into()),
-                (Ok(update), _) => match receipts.next() {
+            let receipt = match body {
+                Err(problem) => Err(problem),
+                Ok(update) => match receipts.next() {
                     // Too many wait, of its label perhaps: once they are done, there is room.
                     Some(Err(SubmitError::Full(_))) => {
                         server.flush().or_fail(exit::FAILED)?;
@@ -166,7 +165,7 @@ fn to_service(
     };
     if total > 1 && command.batch.is_none() {
         display.line(&format!(
-            "if this is interrupted, the same command with --batch {batch} sends what is left, and nothing twice"
+            "if this is interrupted, run it again with --batch {batch}: it sends the rest, and nothing twice"
         ));
     }
     let interrupted = |mut failure: Failure, sent: usize| {

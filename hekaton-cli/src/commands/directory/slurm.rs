@@ -10,8 +10,8 @@ use std::time::Duration;
 /// How often SLURM is asked about a job.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Submits a batch script for each proof, and waits for the job. A job goes on when whoever submitted it stops, and is found again
-/// by its number.
+/// Submits a batch script for each proof and waits for the job. Jobs outlive this process; the next one finds them by their
+/// numbers.
 pub(super) struct Slurm {
     script: PathBuf,
 }
@@ -53,7 +53,8 @@ impl Slurm {
         Ok(Self { script })
     }
 
-    /// Waits for the job of a proof, after it was submitted if there is none. When it is asked to stop, the job goes on.
+    /// Waits for the job of a proof, and submits it first unless it was submitted before. The job keeps running when this is
+    /// asked to stop.
     pub(super) fn prove(&self, job: &Job<'_>, stop: &Stop) -> Result<(), ProveError> {
         let file = job.place.join("job");
         let submitted = std::fs::read_to_string(&file).ok();

@@ -335,7 +335,7 @@ fn what_is_accepted_is_visible_when_it_stops() {
 fn histories_are_sent_a_few_at_a_time() {
     use std::io::{Read, Write};
     let running = Running::plain();
-    // More than connections and the system keep for whoever does not read.
+    // More than the connection and the kernel buffer for a client that does not read.
     for _ in 0..40 {
         running.insert("label", &"a".repeat(60_000));
     }

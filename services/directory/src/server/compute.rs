@@ -204,8 +204,8 @@ impl Compute {
         Ok(Ok(New { leaf, before }))
     }
 
-    /// Changes that the prover of the epoch has no room for, on its stack or in its steps: the last ones, so that whoever came
-    /// first is never kept waiting by those who came later. There may be too few of them.
+    /// Changes that the prover of the epoch has no room for, on its stack or in its steps: the latest ones, so that later
+    /// updates never delay earlier ones. What is left may still be too much.
     fn surplus(&self, steps: &[Step], changes: &[Change]) -> BTreeSet<Index> {
         let needed = [(Step::height(steps), STACK), (steps.len(), self.tiling.max_steps)];
         let Some((found, room)) = needed.into_iter().find(|(found, room)| found > room) else {
