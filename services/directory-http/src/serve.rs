@@ -5,26 +5,12 @@ use crate::routes::router;
 use crate::service::Service;
 use crate::stop::Stop;
 use hekaton_directory::server::Server;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
-
-/// How long a connection may take to send the head of its next request.
-const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// How long a connection may be open, whatever it does: others may wait for its place.
 const MAX_LIFE: Duration = Duration::from_secs(300);
-
-/// How long nothing is accepted after that failed.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// How long answers that are on their way may take when the service stops.
-const GRACE: Duration = Duration::from_secs(5);
 
 impl Service {
     /// Serves until it is asked to stop, and proves epochs meanwhile, if it has a prover. Returns once all updates that were
@@ -65,7 +51,9 @@ impl Service {
 async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let (ended, end) = tokio::sync::watch::channel(false);
-    let answers = tokio::spawn(accept(Arc::clone(service), listener, end));
+    let connections = service.options.max_connections;
+    let answers = hekaton_http::accept(router(service), listener, connections, MAX_LIFE, end);
+    let answers = tokio::spawn(answers);
     let drained = {
         let (stop, server) = (stop.clone(), Arc::clone(&service.server));
         // While the last updates become visible, look-ups are answered.
@@ -74,52 +62,8 @@ async fn serve(service: &Arc<Service>, listener: TcpListener, stop: &Stop) -> st
     };
     ended.send_replace(true);
     let open = answers.await.map_err(std::io::Error::other)?;
-    if tokio::time::timeout(GRACE, open.shutdown()).await.is_err() {
-        // Somebody keeps a connection open.
-        tracing::warn!("connections that were still open are closed");
-    }
+    open.close().await;
     drained?
-}
-
-/// Accepts connections up to the limit until the directory has ended. Returns the open ones.
-async fn accept(
-    service: Arc<Service>,
-    listener: tokio::net::TcpListener,
-    mut end: tokio::sync::watch::Receiver<bool>,
-) -> GracefulShutdown {
-    let (router, open) = (router(&service), GracefulShutdown::new());
-    let room = Arc::new(Semaphore::new(service.options.max_connections.max(1)));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(MAX_SILENCE);
-    loop {
-        // Each has a file, and the database needs some, too.
-        let next = async {
-            let held = Arc::clone(&room).acquire_owned().await;
-            (listener.accept().await, held)
-        };
-        let (accepted, held) = tokio::select! {
-            next = next => next,
-            _ = end.wait_for(|ended| *ended) => return open,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted");
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-        };
-        let answer = TowerToHyperService::new(router.clone());
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), answer));
-        tokio::spawn(async move {
-            let _held = held;
-            match tokio::time::timeout(MAX_LIFE, connection).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "a connection ended"),
-                Err(_) => tracing::debug!("a connection was open for long enough"),
-            }
-        });
-    }
 }
 
 /// Waits for the wish to stop, and ends the directory.
