@@ -1,0 +1,184 @@
+//! Who is alive: each process writes its session every second, and watches the sessions of others.
+//!
+//! A session may be taken for dead after five answered reads in a row, at least a second apart by the observer's own clock, that
+//! are all equal. After a pause of its own, the observer starts over: it cannot tell its own sleep from another's. A wrong
+//! judgment costs work, never correctness, since whoever lost a lease cannot write it.
+
+use crate::clock::Clock;
+use crate::record::{Session, SessionId, Stored, create, decode, session_key, update};
+use crate::store::{Listing, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often a session is written.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How often the sessions of others are read: a little less often, so that rounding does not make reads too close to count.
+pub(crate) const LOOK: Duration = Duration::from_millis(1_100);
+
+/// How many equal reads make a session dead.
+const READS: u32 = 5;
+
+/// After how long a pause the observer starts over.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// Whether a session on this machine has ended, as far as that can be told at once.
+pub(crate) type Gone = Arc<dyn Fn(&SessionId, &Session) -> bool + Send + Sync>;
+
+/// A session's own state, which its components change.
+pub(crate) type Own = Arc<Mutex<Session>>;
+
+/// Writes a session until the future is dropped.
+pub(crate) async fn beat(store: Arc<dyn Store>, clock: Clock, id: SessionId, own: Own) {
+    let key = session_key(&id);
+    let mut last: Option<Stored<Session>> = None;
+    loop {
+        let next = {
+            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.counter += 1;
+            own.clone()
+        };
+        let written = match &last {
+            Some(stored) => update(&*store, &key, next, stored.rev).await,
+            None => create(&*store, &key, next).await,
+        };
+        last = match written {
+            Ok(stored) => Some(stored),
+            Err(error) => {
+                // A late write of one's own, or a store that was made again: read what there is.
+                tracing::warn!(%error, "the session was not written");
+                match store.get(&key).await {
+                    Ok(entry) => entry.as_ref().and_then(|entry| decode(entry).ok()),
+                    Err(_) => last,
+                }
+            }
+        };
+        clock.sleep(BEAT).await;
+    }
+}
+
+/// What an observer has seen of the others.
+#[derive(Debug, Default)]
+pub(crate) struct Observer {
+    readings: BTreeMap<SessionId, Reading>,
+    sessions: BTreeMap<SessionId, Session>,
+    last: Option<Duration>,
+    incarnation: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    counter: Option<u64>,
+    equal: u32,
+}
+
+impl Observer {
+    /// Takes note of an answered read of all sessions. `wanted` are those that hold something: they count as read also where they
+    /// are not there.
+    pub(crate) fn read(&mut self, now: Duration, listing: &Listing, wanted: &[SessionId]) {
+        let pause = self.last.map(|last| now.saturating_sub(last));
+        if pause.is_some_and(|pause| pause < BEAT) {
+            return;
+        }
+        let other = self.incarnation.is_some_and(|known| known != listing.at.incarnation);
+        if other || pause.is_some_and(|pause| pause > MAX_PAUSE) {
+            self.readings.clear();
+        }
+        (self.last, self.incarnation) = (Some(now), Some(listing.at.incarnation));
+        self.sessions = listing
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                let id = entry.key.strip_prefix("session/")?.parse().ok()?;
+                Some((id, decode::<Session>(entry).ok()?.value))
+            })
+            .collect();
+        let ids: BTreeSet<_> = self.sessions.keys().chain(wanted).cloned().collect();
+        self.readings.retain(|id, _| ids.contains(id));
+        for id in ids {
+            let counter = self.sessions.get(&id).map(|session| session.counter);
+            match self.readings.get_mut(&id) {
+                Some(reading) if reading.counter == counter => reading.equal += 1,
+                _ => drop(self.readings.insert(id, Reading { counter, equal: 1 })),
+            }
+        }
+    }
+
+    /// Whether a session may be taken for dead.
+    pub(crate) fn is_dead(&self, id: &SessionId, gone: &Gone) -> bool {
+        self.readings.get(id).is_some_and(|reading| reading.equal >= READS)
+            || self.sessions.get(id).is_some_and(|session| gone(id, session))
+    }
+
+    /// The sessions that are not dead.
+    pub(crate) fn living<'a>(
+        &'a self,
+        gone: &'a Gone,
+    ) -> impl Iterator<Item = (&'a SessionId, &'a Session)> {
+        self.sessions.iter().filter(move |(id, _)| !self.is_dead(id, gone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::encode;
+    use crate::store::{Entry, Rev};
+
+    fn id() -> SessionId {
+        SessionId::from_number(7)
+    }
+
+    fn listing(incarnation: u64, counter: Option<u64>) -> Listing {
+        let rev = Rev { incarnation, number: 1 };
+        let entries = counter.map(|counter| {
+            let session = Session {
+                counter,
+                host: "h".into(),
+                pid: 1,
+                collects: true,
+                slots: 1,
+                backends: vec![],
+                draining: false,
+                running: BTreeMap::new(),
+            };
+            Entry { key: session_key(&id()), value: encode(&session, 0), rev }
+        });
+        Listing { entries: entries.into_iter().collect(), at: rev }
+    }
+
+    /// Reads at times in milliseconds; returns whether the session is dead after the last one.
+    fn dead(reads: &[(u64, u64, Option<u64>)]) -> bool {
+        let gone: Gone = Arc::new(|_, _| false);
+        let mut observer = Observer::default();
+        for &(at, incarnation, counter) in reads {
+            observer.read(Duration::from_millis(at), &listing(incarnation, counter), &[id()]);
+        }
+        observer.is_dead(&id(), &gone)
+    }
+
+    #[test]
+    fn five_equal_reads_in_a_row_make_a_session_dead() {
+        let at = |second: u64| second * 1_000;
+        let equal = |reads: std::ops::Range<u64>| reads.map(move |s| (at(s), 1, Some(3)));
+        assert!(!dead(&equal(0..4).collect::<Vec<_>>()));
+        assert!(dead(&equal(0..5).collect::<Vec<_>>()));
+        // one that is not there at all
+        assert!(dead(&(0..5).map(|s| (at(s), 1, None)).collect::<Vec<_>>()));
+        // a beat in between
+        let mut reads: Vec<_> = equal(0..5).collect();
+        reads[2].2 = Some(2);
+        assert!(!dead(&reads));
+        // reads that follow each other too fast are none
+        assert!(!dead(&(0..9).map(|tenth| (tenth * 100, 1, Some(3))).collect::<Vec<_>>()));
+        // the observer slept
+        let mut reads: Vec<_> = equal(0..3).collect();
+        reads.extend(equal(10..12));
+        assert!(!dead(&reads));
+        // the sessions are in another store
+        let mut reads: Vec<_> = equal(0..5).collect();
+        reads[4].1 = 2;
+        assert!(!dead(&reads));
+    }
+}

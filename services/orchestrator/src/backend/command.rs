@@ -1,0 +1,104 @@
+//! Programs of one's own: told by their arguments what to read and where to write.
+
+use super::process::{self, Ended, Helper, Program};
+use super::{Backend, Outcome, Rejected, Work};
+use crate::dispatcher::Progress;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use tokio_util::sync::CancellationToken;
+
+/// A program for each attempt.
+///
+/// In its arguments, `{input}` becomes the path of the first input, `{inputs}` all of them (as one argument each, where it is an
+/// argument by itself), `{output}` the path to write to, and `{folder}` a folder that outlives the attempt. push0's form is
+/// `["prover", "--input-path", "{input}", "--output-path", "{output}"]`.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// A program that exits with 0 if the output is right and with 1 if it is wrong.
+    pub verify: Option<Vec<String>>,
+    /// What the exit codes of `command` mean.
+    pub exits: Exits,
+    /// What starts it.
+    pub helper: Helper,
+}
+
+/// What exit codes mean. 0 is done; what is in neither list is a failed attempt, as is a signal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Exits {
+    /// No attempt can do it.
+    pub dead: Vec<i32>,
+    /// Nothing came of it, through no fault of the task.
+    pub again: Vec<i32>,
+}
+
+/// Where the output of an attempt is written.
+const OUTPUT: &str = "output";
+
+impl Command {
+    fn program(&self, template: &[String], work: &Work<'_>, output: &Path) -> Program {
+        let mut arguments = Vec::new();
+        for part in template {
+            if part == "{inputs}" {
+                arguments.extend(work.inputs.iter().map(|path| path.clone().into_os_string()));
+                continue;
+            }
+            let first = work.inputs.first().map(|path| path.display().to_string());
+            let filled = part
+                .replace("{input}", &first.unwrap_or_default())
+                .replace("{output}", &output.display().to_string())
+                .replace("{folder}", &work.folder.display().to_string());
+            arguments.push(filled.into());
+        }
+        let environment = [
+            ("HEKATON_TASK", work.task.id.to_string()),
+            ("HEKATON_BLOCK", work.task.block.to_string()),
+            ("HEKATON_BLOCK_ID", work.task.block_id.to_string()),
+            ("HEKATON_ATTEMPT", work.task.attempts.to_string()),
+            ("TRACEPARENT", work.task.trace.clone().unwrap_or_default()),
+        ];
+        let environment = environment.map(|(name, value)| (name.into(), value.into())).into();
+        let program = arguments.remove(0);
+        Program { program, arguments, environment }
+    }
+}
+
+#[async_trait]
+impl Backend for Command {
+    async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
+        let output = work.folder.join(OUTPUT);
+        let _ = std::fs::remove_file(&output);
+        let program = self.program(&self.command, work, &output);
+        progress.report(0.0);
+        let ended = match process::run(&self.helper, &program, &work.folder).await {
+            Ok(ended) => ended,
+            Err(error) => return Outcome::Failed(format!("{}: {error}", self.command[0])),
+        };
+        outcome(&ended, &self.exits, &output)
+    }
+
+    async fn verify(&self, work: &Work<'_>, output: &Path) -> Result<(), Rejected> {
+        let Some(template) = &self.verify else { return Ok(()) };
+        let program = self.program(template, work, output);
+        match process::run(&self.helper, &program, &work.folder).await {
+            Ok(ended) if ended.code() == Some(0) => Ok(()),
+            Ok(ended) if ended.code() == Some(1) => Err(Rejected::Wrong(ended.describe())),
+            Ok(ended) => Err(Rejected::Unverified(ended.describe())),
+            Err(error) => Err(Rejected::Unverified(format!("{}: {error}", template[0]))),
+        }
+    }
+}
+
+/// What an exit code means.
+pub(super) fn outcome(ended: &Ended, exits: &Exits, output: &Path) -> Outcome {
+    match ended.code() {
+        Some(0) if output.is_file() => Outcome::Done(output.to_owned()),
+        Some(0) => Outcome::Failed(format!("it ended without writing {}", output.display())),
+        Some(code) if exits.dead.contains(&code) => Outcome::Impossible(ended.describe()),
+        Some(code) if exits.again.contains(&code) => Outcome::Again(ended.describe()),
+        _ => Outcome::Failed(ended.describe()),
+    }
+}

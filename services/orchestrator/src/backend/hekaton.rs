@@ -1,0 +1,168 @@
+//! `hekaton prove` on this machine, with a run directory: what one attempt has proven, the next one does not prove again.
+
+use super::command::{Exits, outcome};
+use super::process::{self, Helper, Program};
+use super::{Backend, Outcome, Rejected, Work};
+use crate::dispatcher::Progress;
+use async_trait::async_trait;
+use std::ffi::OsString;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often the events of a run are read.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Proves files with the keys of a key store or key family.
+#[derive(Clone, Debug)]
+pub struct Hekaton {
+    /// The program.
+    pub program: PathBuf,
+    /// The key store or key family.
+    pub keys: PathBuf,
+    /// More options of `hekaton prove`.
+    pub options: Vec<String>,
+    /// What starts it.
+    pub helper: Helper,
+}
+
+impl Hekaton {
+    fn call(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Program { program: self.program.clone().into(), arguments, environment: vec![] }
+    }
+
+    /// The exit codes of `hekaton prove`: what it cannot read or prove stays so, and what it lost it resumes.
+    fn exits() -> Exits {
+        Exits { dead: vec![1, 2, 3], again: vec![5, 6, 130] }
+    }
+
+    /// The part of a key store that verifies, or a key family.
+    fn verifying(&self) -> PathBuf {
+        let key = self.keys.join("verifying.key");
+        if key.is_file() { key } else { self.keys.clone() }
+    }
+}
+
+#[async_trait]
+impl Backend for Hekaton {
+    async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
+        let [input] = &work.inputs[..] else {
+            let why = format!("`hekaton prove` takes one input, not {}", work.inputs.len());
+            return Outcome::Impossible(why);
+        };
+        let run = work.folder.join("run");
+        let output = work.folder.join("proof");
+        let mut arguments: Vec<OsString> = vec!["prove".into(), input.into()];
+        arguments.extend(["--keys".into(), self.keys.clone().into_os_string()]);
+        arguments.extend(["--run".into(), run.clone().into_os_string(), "--resume".into()]);
+        arguments.extend(["--proof".into(), output.clone().into_os_string()]);
+        arguments.extend(self.options.iter().map(OsString::from));
+        let program = self.call(arguments);
+        let mut events = Events::new(run.join("events.jsonl"));
+        let ended = {
+            let ended = process::run(&self.helper, &program, &work.folder);
+            tokio::pin!(ended);
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut ended => break ended,
+                    () = tokio::time::sleep(LOOK) => {
+                        if let Some(part) = events.news() {
+                            progress.report(part);
+                        }
+                    }
+                }
+            }
+        };
+        match ended {
+            Ok(ended) => outcome(&ended, &Self::exits(), &output),
+            Err(error) => Outcome::Failed(format!("{}: {error}", self.program.display())),
+        }
+    }
+
+    /// The public values come from the input, not from the prover.
+    async fn verify(&self, work: &Work<'_>, output: &Path) -> Result<(), Rejected> {
+        let unverified = |why: String| Rejected::Unverified(why);
+        let input = work.inputs.first().ok_or_else(|| unverified("there is no input".into()))?;
+        let keys = self.keys.clone().into_os_string();
+        let hash =
+            self.call(["hash".into(), input.clone().into_os_string(), "--keys".into(), keys]);
+        let hashed = process::run(&self.helper, &hash, &work.folder).await;
+        let hashed = hashed.map_err(|error| unverified(error.to_string()))?;
+        if hashed.code() != Some(0) {
+            return Err(unverified(hashed.describe()));
+        }
+        let public = hashed.printed.trim().to_owned();
+        let mut arguments: Vec<OsString> = vec!["verify".into(), output.into(), "--key".into()];
+        arguments.extend([self.verifying().into_os_string(), "--public".into(), public.into()]);
+        if self.keys.join("family.json").is_file() {
+            arguments.extend(["--for".into(), input.into()]);
+        }
+        let program = self.call(arguments);
+        let verified = process::run(&self.helper, &program, &work.folder).await;
+        let verified = verified.map_err(|error| unverified(error.to_string()))?;
+        match verified.code() {
+            Some(0) => Ok(()),
+            Some(1) => {
+                // What it kept may be why.
+                let _ = std::fs::remove_dir_all(work.folder.join("run"));
+                Err(Rejected::Wrong(verified.describe()))
+            }
+            _ => Err(unverified(verified.describe())),
+        }
+    }
+}
+
+/// The events of a run, as they are written.
+struct Events {
+    path: PathBuf,
+    read: u64,
+    rest: String,
+    subcircuits: u64,
+    answered: u64,
+}
+
+impl Events {
+    fn new(path: PathBuf) -> Self {
+        // A resumed run goes on in the same file.
+        let read = std::fs::metadata(&path).map_or(0, |found| found.len());
+        Self { path, read, rest: String::new(), subcircuits: 0, answered: 0 }
+    }
+
+    /// How far the run is, if something was written.
+    fn news(&mut self) -> Option<f32> {
+        let mut file = std::fs::File::open(&self.path).ok()?;
+        file.seek(SeekFrom::Start(self.read)).ok()?;
+        let mut bytes = Vec::new();
+        let count = file.take(1 << 20).read_to_end(&mut bytes).ok()?;
+        if count == 0 {
+            return None;
+        }
+        self.read += count as u64;
+        self.rest.push_str(&String::from_utf8_lossy(&bytes));
+        while let Some(end) = self.rest.find('\n') {
+            let line: String = self.rest.drain(..=end).collect();
+            self.event(&line);
+        }
+        // Two rounds for each subcircuit.
+        let all = (2 * self.subcircuits).max(1);
+        Some((self.answered as f32 / all as f32).min(1.0))
+    }
+
+    fn event(&mut self, line: &str) {
+        let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else { return };
+        match event["event"].as_str() {
+            Some("run_start") => self.subcircuits = event["subcircuits"].as_u64().unwrap_or(0),
+            Some("phase_start") => {
+                let rounds = ["commit", "prove"].map(serde_json::Value::from);
+                if rounds.contains(&event["phase"]) {
+                    self.answered += event["done"].as_u64().unwrap_or(0);
+                }
+            }
+            Some("subcircuit") => self.answered += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What runs tasks.
+
+mod command;
+mod hekaton;
+mod library;
+mod process;
+mod workshop;
+
+pub use command::{Command, Exits};
+pub use hekaton::Hekaton;
+pub use library::{Failure, Library, Prover};
+pub use process::Helper;
+pub(crate) use workshop::Workshop;
+
+use crate::dispatcher::Progress;
+use crate::record::Task;
+use async_trait::async_trait;
+use std::path::PathBuf;
+use tokio_util::sync::CancellationToken;
+
+/// A task with its files.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Its inputs. They must not be changed.
+    pub inputs: Vec<PathBuf>,
+    /// A folder of the task's own, which outlives the attempt: what is kept there is there for the next one, on any machine that
+    /// shares the spool.
+    pub folder: PathBuf,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The output is in this file.
+    Done(PathBuf),
+    /// It failed; another attempt may do better.
+    Failed(String),
+    /// No attempt can do it.
+    Impossible(String),
+    /// Nothing came of it, through no fault of the task.
+    Again(String),
+}
+
+/// Runs tasks of one kind.
+#[async_trait]
+pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
+    /// One attempt. When the future is dropped, all processes of the attempt must be gone.
+    async fn run(
+        &self,
+        work: &Work<'_>,
+        cancel: &CancellationToken,
+        progress: &Progress,
+    ) -> Outcome;
+
+    /// Verifies what an attempt has made. Nothing counts before.
+    ///
+    /// # Errors
+    /// Why the output is wrong, or cannot be verified.
+    async fn verify(&self, work: &Work<'_>, output: &std::path::Path) -> Result<(), Rejected>;
+}
+
+/// Why an output does not count.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// It is wrong: the back-end is at fault.
+    #[error("the output is wrong: {0}")]
+    Wrong(String),
+    /// It could not be verified.
+    #[error("the output could not be verified: {0}")]
+    Unverified(String),
+}

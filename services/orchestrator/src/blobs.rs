@@ -1,0 +1,258 @@
+//! Files by their digest: inputs, outputs and workflows. They never go through the store.
+
+use crate::id::Digest;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+/// A folder of blobs, which all processes share.
+#[derive(Clone, Debug)]
+pub struct Blobs {
+    folder: PathBuf,
+}
+
+/// Why a blob cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// There is none with the digest.
+    #[error("there is no blob {0}")]
+    Missing(Digest),
+    /// It is not what its name says.
+    #[error("the file {path} has digest {found}, and not the one that it is named by: it was changed or cut off; remove it, and submit it again", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Its digest.
+        found: Digest,
+    },
+    /// It is larger than allowed.
+    #[error("it has more than {limit} bytes")]
+    TooLarge {
+        /// How many bytes are allowed.
+        limit: u64,
+    },
+    /// The disk is full.
+    #[error("there is no space left for blobs in {}", path.display())]
+    Full {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file system fails.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        error: std::io::Error,
+    },
+}
+
+impl BlobError {
+    fn io(path: &Path, error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::Full { path: path.to_owned() }
+            }
+            _ => Self::Io { path: path.to_owned(), error },
+        }
+    }
+}
+
+/// A blob that is being written. Dropped before it is finished, it leaves nothing.
+#[derive(Debug)]
+pub struct Incoming {
+    blobs: Blobs,
+    path: PathBuf,
+    file: File,
+    hasher: blake3::Hasher,
+    length: u64,
+    limit: u64,
+}
+
+impl Blobs {
+    /// Uses a folder, and makes it if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn open(folder: &Path) -> Result<Self, BlobError> {
+        for part in ["", "incoming"] {
+            let path = folder.join(part);
+            std::fs::create_dir_all(&path).map_err(|error| BlobError::io(&path, error))?;
+        }
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// Where a blob is. The file must not be changed.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        let name = digest.to_string();
+        self.folder.join(&name[..2]).join(name)
+    }
+
+    /// Whether there is such a blob.
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// How large a blob is.
+    pub fn length(&self, digest: &Digest) -> Option<u64> {
+        std::fs::metadata(self.path(digest)).ok().map(|found| found.len())
+    }
+
+    /// Starts writing a blob of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// If no file can be made.
+    pub fn begin(&self, limit: u64) -> Result<Incoming, BlobError> {
+        let name = format!("{:016x}", crate::id::random());
+        let path = self.folder.join("incoming").join(name);
+        let made = File::options().write(true).create_new(true).open(&path);
+        let file = made.map_err(|error| BlobError::io(&path, error))?;
+        let hasher = blake3::Hasher::new();
+        Ok(Incoming { blobs: self.clone(), path, file, hasher, length: 0, limit })
+    }
+
+    /// Stores bytes.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
+        let mut incoming = self.begin(bytes.len() as u64)?;
+        incoming.write(bytes)?;
+        incoming.finish()
+    }
+
+    /// Stores a copy of a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is larger than `limit` bytes or cannot be written.
+    pub fn put_file(&self, from: &Path, limit: u64) -> Result<Digest, BlobError> {
+        let mut source = File::open(from).map_err(|error| BlobError::io(from, error))?;
+        let mut incoming = self.begin(limit)?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            let count = source.read(&mut buffer).map_err(|error| BlobError::io(from, error))?;
+            if count == 0 {
+                return incoming.finish();
+            }
+            incoming.write(&buffer[..count])?;
+        }
+    }
+
+    /// Reads a whole blob, and checks it.
+    ///
+    /// # Errors
+    /// If there is none, it is larger than `limit` bytes, or not what its name says.
+    pub fn get(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, BlobError> {
+        let path = self.path(digest);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
+            _ => BlobError::io(&path, error),
+        })?;
+        let mut bytes = Vec::new();
+        let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| BlobError::io(&path, error))?;
+        if bytes.len() as u64 > limit {
+            return Err(BlobError::TooLarge { limit });
+        }
+        let found = Digest::of(&bytes);
+        match found == *digest {
+            true => Ok(bytes),
+            false => Err(BlobError::Damaged { path, found }),
+        }
+    }
+
+    /// Removes what writers that are gone have left behind for at least an hour.
+    pub fn tidy(&self) {
+        let Ok(files) = std::fs::read_dir(self.folder.join("incoming")) else { return };
+        for file in files.flatten() {
+            let age = file.metadata().and_then(|data| data.modified()).ok();
+            let age = age.and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age.as_secs() > 3_600) {
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
+    }
+}
+
+impl Incoming {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// If they are too many, or the disk is full.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
+        self.length = self.length.saturating_add(bytes.len() as u64);
+        if self.length > self.limit {
+            return Err(BlobError::TooLarge { limit: self.limit });
+        }
+        self.hasher.update(bytes);
+        self.file.write_all(bytes).map_err(|error| BlobError::io(&self.path, error))
+    }
+
+    /// How many bytes were added.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The digest of what was added.
+    pub fn digest(&self) -> Digest {
+        Digest::from(self.hasher.finalize())
+    }
+
+    /// Makes it a blob: on disk under its name when this returns.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(self) -> Result<Digest, BlobError> {
+        let digest = self.digest();
+        let path = self.blobs.path(&digest);
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |error| BlobError::io(&path, error)
+        };
+        if path.is_file() {
+            return Ok(digest);
+        }
+        self.file.sync_all().map_err(io(&self.path))?;
+        let folder = path.parent().unwrap_or(&self.blobs.folder);
+        std::fs::create_dir_all(folder).map_err(io(folder))?;
+        std::fs::rename(&self.path, &path).map_err(io(&path))?;
+        for folder in [folder, &self.blobs.folder] {
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+        }
+        Ok(digest)
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        // After it was finished, there is no such file.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blobs_are_what_their_names_say() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(folder.path()).unwrap();
+        let digest = blobs.put(b"proof").unwrap();
+        assert_eq!(blobs.put(b"proof").unwrap(), digest);
+        assert_eq!(blobs.get(&digest, 5).unwrap(), b"proof");
+        assert!(matches!(blobs.get(&digest, 4), Err(BlobError::TooLarge { limit: 4 })));
+        let other = Digest::of(b"other");
+        assert!(matches!(blobs.get(&other, 9), Err(BlobError::Missing(found)) if found == other));
+
+        std::fs::write(blobs.path(&digest), b"pro0f").unwrap();
+        assert!(matches!(blobs.get(&digest, 9), Err(BlobError::Damaged { .. })));
+
+        let mut incoming = blobs.begin(4).unwrap();
+        incoming.write(b"abcd").unwrap();
+        assert!(matches!(incoming.write(b"e"), Err(BlobError::TooLarge { limit: 4 })));
+        drop(incoming);
+        let left = std::fs::read_dir(folder.path().join("incoming")).unwrap().count();
+        assert_eq!(left, 0);
+    }
+}

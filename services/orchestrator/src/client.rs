@@ -1,0 +1,288 @@
+//! Requests to a service.
+
+use crate::http::{
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, Problem, ProofsBody,
+    RevertBody, WorkflowBody,
+};
+use crate::id::Digest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long an answer may take. Waiting for a job is longer by what is waited.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The largest answer that is not a blob, in bytes.
+const MAX_ANSWER: u64 = 16 << 20;
+
+/// Asks a service.
+#[derive(Debug)]
+pub struct Client {
+    address: String,
+    token: Option<String>,
+    agent: ureq::Agent,
+}
+
+/// Why a request has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The service refuses it.
+    #[error("{url}: {problem}")]
+    Problem {
+        /// What was asked.
+        url: String,
+        /// Why.
+        problem: Box<Problem>,
+    },
+    /// There is no answer, or one that cannot be understood.
+    #[error("{url}: {why}")]
+    Failed {
+        /// What was asked.
+        url: String,
+        /// What happened.
+        why: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A blob is not what it is called.
+    #[error("the service sent a blob with digest {found} for {wanted}")]
+    OtherBlob {
+        /// What was asked for.
+        wanted: Digest,
+        /// What came.
+        found: Digest,
+    },
+}
+
+impl ClientError {
+    /// Whether the same request may succeed later.
+    pub fn may_be_repeated(&self) -> bool {
+        match self {
+            Self::Problem { problem, .. } => problem.retry_after.is_some(),
+            Self::Failed { .. } => true,
+            Self::File { .. } | Self::OtherBlob { .. } => false,
+        }
+    }
+}
+
+impl Client {
+    /// A client of the service at an address, such as `http://127.0.0.1:8642`.
+    pub fn new(address: &str, token: Option<String>) -> Self {
+        let config = ureq::Agent::config_builder().http_status_as_error(false).build();
+        let address = address.trim_end_matches('/');
+        let address = match address.contains("://") {
+            true => address.to_owned(),
+            false => format!("http://{address}"),
+        };
+        Self { address, token, agent: config.into() }
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        kind: &str,
+        body: impl ureq::AsSendBody,
+        time: Duration,
+    ) -> Result<T, ClientError> {
+        let url = format!("{}{path}", self.address);
+        let failed = |why: String| ClientError::Failed { url: url.clone(), why };
+        let mut request = ureq::http::Request::builder().method(method).uri(&url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.header("content-type", kind).body(body);
+        let request = request.map_err(|error| failed(error.to_string()))?;
+        let request = self.agent.configure_request(request).timeout_global(Some(time)).build();
+        let answered = self.agent.run(request);
+        let mut answer = answered.map_err(|error| failed(error.to_string()))?;
+        let status = answer.status();
+        let read = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+        let bytes = read.map_err(|error| failed(error.to_string()))?;
+        match status.is_success() {
+            true => {
+                // No content is what `()` is.
+                let bytes = if bytes.is_empty() { &b"null"[..] } else { &bytes };
+                serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))
+            }
+            false => match serde_json::from_slice::<Problem>(&bytes) {
+                Ok(problem) => Err(ClientError::Problem { url, problem: Box::new(problem) }),
+                Err(_) => Err(failed(format!("status {status}"))),
+            },
+        }
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call("GET", path, "text/plain", (), TIME)
+    }
+
+    fn send<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        self.call(method, path, "application/json", &body[..], TIME)
+    }
+
+    /// Stores a file as a blob.
+    ///
+    /// # Errors
+    /// If it cannot be read or sent.
+    pub fn put_file(&self, path: &Path) -> Result<Digest, ClientError> {
+        let file = |error| ClientError::File { path: path.display().to_string(), error };
+        let mut hasher = blake3::Hasher::new();
+        let opened = std::fs::File::open(path).map_err(file)?;
+        hasher.update_reader(&opened).map_err(file)?;
+        let digest = Digest::from(hasher.finalize());
+        let opened = std::fs::File::open(path).map_err(file)?;
+        let body = ureq::SendBody::from_owned_reader(opened);
+        let kind = "application/octet-stream";
+        let time = Duration::from_secs(280);
+        self.call::<BlobBody>("PUT", &format!("/v1/blobs/{digest}"), kind, body, time)?;
+        Ok(digest)
+    }
+
+    /// Reads a blob into a file, which is replaced at once.
+    ///
+    /// # Errors
+    /// If there is none, it is another one, or the file cannot be written.
+    pub fn get_blob(&self, digest: &Digest, path: &Path) -> Result<(), ClientError> {
+        let url = format!("{}/v1/blobs/{digest}", self.address);
+        let failed = |why: String| ClientError::Failed { url: url.clone(), why };
+        let file = |error| ClientError::File { path: path.display().to_string(), error };
+        let mut request = self.agent.get(&url);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let mut answer = request.call().map_err(|error| failed(error.to_string()))?;
+        if !answer.status().is_success() {
+            let bytes = answer.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
+            return Err(match serde_json::from_slice::<Problem>(&bytes.unwrap_or_default()) {
+                Ok(problem) => ClientError::Problem { url, problem: Box::new(problem) },
+                Err(_) => failed(format!("status {}", answer.status())),
+            });
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let part = path.with_file_name(name);
+        let mut out = std::fs::File::create(&part).map_err(file)?;
+        let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
+        let copied = std::io::copy(&mut body, &mut out);
+        copied.map_err(|error| failed(error.to_string()))?;
+        out.sync_all().map_err(file)?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(std::fs::File::open(&part).map_err(file)?).map_err(file)?;
+        let found = Digest::from(hasher.finalize());
+        if found != *digest {
+            let _ = std::fs::remove_file(&part);
+            return Err(ClientError::OtherBlob { wanted: *digest, found });
+        }
+        std::fs::rename(&part, path).map_err(file)
+    }
+
+    /// Submits a job.
+    ///
+    /// # Errors
+    /// If it is refused. Where it may be repeated, nothing is done twice.
+    pub fn submit(&self, job: &JobBody) -> Result<JobStatus, ClientError> {
+        self.send("POST", "/v1/jobs", job)
+    }
+
+    /// Reads a job; waits up to some seconds for its end.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn job(&self, job: &str, wait: u32) -> Result<JobStatus, ClientError> {
+        let time = TIME + Duration::from_secs(wait.into());
+        self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
+    }
+
+    /// Cancels a job.
+    ///
+    /// # Errors
+    /// If it is done.
+    pub fn cancel(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.call("DELETE", &format!("/v1/jobs/{job}"), "text/plain", (), TIME)
+    }
+
+    /// Has a dead or cancelled job live again.
+    ///
+    /// # Errors
+    /// If it is done.
+    pub fn requeue(&self, job: &str) -> Result<JobStatus, ClientError> {
+        self.send("POST", &format!("/v1/jobs/{job}/requeue"), &())
+    }
+
+    /// Has a chain go on without its dead next block.
+    ///
+    /// # Errors
+    /// If the job is not that.
+    pub fn skip(&self, job: &str) -> Result<(), ClientError> {
+        self.send("POST", &format!("/v1/jobs/{job}/skip"), &())
+    }
+
+    /// Checks a workflow and stores it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn workflow(&self, text: &str) -> Result<WorkflowBody, ClientError> {
+        self.call("POST", "/v1/workflows", "application/toml", text.as_bytes(), TIME)
+    }
+
+    /// Makes a chain.
+    ///
+    /// # Errors
+    /// If it exists and is another one.
+    pub fn make_chain(&self, chain: &str, body: &ChainBody) -> Result<ChainState, ClientError> {
+        self.send("PUT", &format!("/v1/chains/{chain}"), body)
+    }
+
+    /// Reads a chain.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn chain(&self, chain: &str) -> Result<ChainState, ClientError> {
+        self.get(&format!("/v1/chains/{chain}"))
+    }
+
+    /// What a chain has published after a revision.
+    ///
+    /// # Errors
+    /// If there is no such chain.
+    pub fn proofs(&self, chain: &str, from: u64) -> Result<ProofsBody, ClientError> {
+        self.get(&format!("/v1/chains/{chain}/proofs?from={from}"))
+    }
+
+    /// Tears a chain off after a block.
+    ///
+    /// # Errors
+    /// If the block is not on the chain.
+    pub fn revert(&self, chain: &str, body: &RevertBody) -> Result<ChainState, ClientError> {
+        self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
+    }
+
+    /// Has the process claim no more tasks.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn drain(&self) -> Result<(), ClientError> {
+        self.send("POST", "/v1/drain", &())
+    }
+
+    /// How the service is.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn health(&self) -> Result<HealthBody, ClientError> {
+        self.get("/healthz")
+    }
+}

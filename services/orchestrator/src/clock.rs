@@ -1,0 +1,77 @@
+//! Time, as components see it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A clock that may be wrong: simulations run components with clocks that are fast, slow or set differently.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Time>);
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// Where a clock gets its time from.
+pub trait Time: Send + Sync {
+    /// Time since some point in the past. It never goes back, and passes while the machine sleeps.
+    fn monotonic(&self) -> Duration;
+    /// Milliseconds since 1970.
+    fn wall(&self) -> u64;
+    /// How long the runtime waits for a time of this clock.
+    fn real(&self, span: Duration) -> Duration;
+}
+
+struct System;
+
+impl Time for System {
+    fn monotonic(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let (seconds, nanos) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+        Duration::from_secs(seconds) + Duration::from_nanos(nanos)
+    }
+
+    fn wall(&self) -> u64 {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn real(&self, span: Duration) -> Duration {
+        span
+    }
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self(Arc::new(System))
+    }
+
+    /// A clock of one's own.
+    pub fn new(time: impl Time + 'static) -> Self {
+        Self(Arc::new(time))
+    }
+
+    /// Time since some point in the past.
+    pub fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    /// Milliseconds since 1970.
+    pub fn wall(&self) -> u64 {
+        self.0.wall()
+    }
+
+    /// Waits.
+    pub async fn sleep(&self, span: Duration) {
+        tokio::time::sleep(self.0.real(span)).await;
+    }
+
+    /// A time from now, for the runtime's timers.
+    pub(crate) fn after(&self, span: Duration) -> Instant {
+        Instant::now() + self.0.real(span)
+    }
+}

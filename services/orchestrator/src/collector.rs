@@ -1,0 +1,477 @@
+//! Makes the tasks of jobs, and ends jobs.
+//!
+//! The 64 partitions are divided among the collectors. That only saves work: tasks have fixed places, so two owners of a partition
+//! make the same ones, once.
+
+use crate::alive::{Gone, LOOK, Observer, Own};
+use crate::clock::Clock;
+use crate::feed::{Event, is_newer};
+use crate::id::{Name, PARTITIONS};
+use crate::metrics::Metrics;
+use crate::plan::{Situation, Step, Strategies};
+use crate::record::{
+    Job, JobKey, Owner, SessionId, Stored, Task, TaskKey, TaskState, create, owner_key, read,
+    update,
+};
+use crate::store::{Store, WriteError};
+use crate::workflows::Workflows;
+use futures_util::future::join_all;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How many writes are under way at the same time.
+const WRITES: usize = 256;
+
+/// How long to wait with what the store refused, or may not have done.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long to wait for the blob of a workflow.
+const WORKFLOW_PAUSE: Duration = Duration::from_secs(5);
+
+/// What a collector is given.
+pub(crate) struct Collector {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) sessions: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) session: SessionId,
+    pub(crate) own: Own,
+    pub(crate) gone: Gone,
+    pub(crate) workflows: Workflows,
+    pub(crate) strategies: Strategies,
+    pub(crate) metrics: Metrics,
+    /// Where the partitions that it owns are reported: whose owner also publishes.
+    pub(crate) owned: UnboundedSender<BTreeSet<u8>>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// What the loop knows.
+#[derive(Default)]
+struct State {
+    complete: bool,
+    jobs: BTreeMap<JobKey, Arc<Stored<Job>>>,
+    tasks: BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
+    owners: BTreeMap<u8, Stored<Owner>>,
+    owned: BTreeSet<u8>,
+    /// Jobs to plan for, and when.
+    due: BTreeMap<JobKey, Instant>,
+    /// When an output was added to a job.
+    added: BTreeMap<JobKey, Duration>,
+    observer: Observer,
+    /// Leases of other sessions.
+    leases: BTreeMap<TaskKey, (SessionId, JobKey)>,
+}
+
+impl Collector {
+    /// Runs until it is stopped. Then its partitions are free.
+    pub(crate) async fn run(self, mut events: UnboundedReceiver<Event>) {
+        let mut state = State::default();
+        let mut look = Instant::now();
+        loop {
+            self.plan(&mut state).await;
+            let due = state.due.iter().filter(|(key, _)| state.owned.contains(&key.partition()));
+            let due = due.map(|(_, at)| *at).min().map_or(look, |due| due.min(look));
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                event = events.recv() => {
+                    let Some(event) = event else { return };
+                    self.apply(&mut state, event);
+                    while let Ok(event) = events.try_recv() {
+                        self.apply(&mut state, event);
+                    }
+                }
+                () = tokio::time::sleep_until(due) => {}
+            }
+            if Instant::now() >= look {
+                look = self.clock.after(LOOK);
+                self.observe(&mut state).await;
+            }
+        }
+        for partition in std::mem::take(&mut state.owned) {
+            self.own(&mut state, partition, None).await;
+        }
+    }
+
+    fn apply(&self, state: &mut State, event: Event) {
+        match event {
+            Event::Reset => {
+                let observer = std::mem::take(&mut state.observer);
+                *state = State { observer, ..State::default() };
+                let _ = self.owned.send(BTreeSet::new());
+            }
+            Event::Complete => state.complete = true,
+            Event::Owner(partition, stored) => {
+                let known = state.owners.get(&partition).map(|known| known.rev);
+                if is_newer(known, stored.rev) {
+                    self.owner(state, partition, (*stored).clone());
+                }
+            }
+            Event::Job(key, stored) => self.job(state, key, stored),
+            Event::Task(key, stored) => self.task(state, key, stored),
+        }
+    }
+
+    fn job(&self, state: &mut State, key: JobKey, stored: Arc<Stored<Job>>) {
+        let known = state.jobs.get(&key).map(|known| known.rev);
+        if is_newer(known, stored.rev) {
+            state.due.insert(key.clone(), Instant::now());
+            state.jobs.insert(key, stored);
+        }
+    }
+
+    fn task(&self, state: &mut State, key: TaskKey, stored: Arc<Stored<Task>>) {
+        let job = stored.value.job.clone();
+        let tasks = state.tasks.entry(job.clone()).or_default();
+        if !is_newer(tasks.get(&key).map(|known| known.rev), stored.rev) {
+            return;
+        }
+        match &stored.value.state {
+            TaskState::Leased { session, .. } => {
+                if *session != self.session {
+                    state.leases.insert(key, (session.clone(), job.clone()));
+                }
+            }
+            other => {
+                state.leases.remove(&key);
+                if let TaskState::Done { .. } = other {
+                    state.added.insert(job.clone(), self.clock.monotonic());
+                }
+                state.due.insert(job, Instant::now());
+            }
+        }
+        tasks.insert(key, stored);
+    }
+
+    /// Plans for the jobs that are due, and makes the writes that the plans ask for.
+    async fn plan(&self, state: &mut State) {
+        if !state.complete {
+            return;
+        }
+        loop {
+            let now = Instant::now();
+            let due = state
+                .due
+                .iter()
+                .filter(|(key, at)| **at <= now && state.owned.contains(&key.partition()));
+            let due: Vec<JobKey> = due.map(|(key, _)| key.clone()).take(WRITES).collect();
+            if due.is_empty() {
+                return;
+            }
+            let mut steps = Vec::new();
+            for key in due {
+                state.due.remove(&key);
+                self.steps(state, &key, &mut steps);
+            }
+            let mut steps = steps.into_iter().peekable();
+            while steps.peek().is_some() {
+                let group: Vec<_> = steps.by_ref().take(WRITES).collect();
+                let writes = group.into_iter().map(|(key, step)| self.write(state, key, step));
+                let written = join_all(writes.collect::<Vec<_>>()).await;
+                for written in written {
+                    self.written(state, written);
+                }
+            }
+        }
+    }
+
+    /// Adds the steps of a job.
+    fn steps(&self, state: &mut State, key: &JobKey, steps: &mut Vec<(JobKey, Step)>) {
+        let Some(job) = state.jobs.get(key) else {
+            // A task without a job: the job follows.
+            return;
+        };
+        let identity = job.value.identity();
+        let all = state.tasks.entry(key.clone()).or_default();
+        let newest = all.values().map(|task| task.value.generation).max().unwrap_or(0);
+        let mut tasks = BTreeMap::new();
+        for (key_of_task, task) in &*all {
+            if key_of_task.job == identity {
+                tasks.insert(*key_of_task, task.value.clone());
+            } else if newest <= job.value.generation && !task.value.state.is_final() {
+                // Of a block that another one has replaced.
+                steps.push((key.clone(), Step::Cancel(*key_of_task)));
+            }
+        }
+        // What is known of the job is older than its tasks.
+        if newest > job.value.generation {
+            return;
+        }
+        let workflow = match self.workflows.get(&job.value.workflow) {
+            Ok(workflow) => workflow,
+            Err(why) => {
+                // Somebody may put the blob back.
+                tracing::error!(job = %key, %why, "its workflow cannot be read");
+                state.due.insert(key.clone(), self.clock.after(WORKFLOW_PAUSE));
+                return;
+            }
+        };
+        let now = self.clock.monotonic();
+        let quiet = now.saturating_sub(*state.added.entry(key.clone()).or_insert(now));
+        let situation = Situation {
+            job: &job.value,
+            workflow: &workflow,
+            tasks: &tasks,
+            strategies: &self.strategies,
+            now: self.clock.wall(),
+            quiet,
+        };
+        steps.extend(situation.plan().into_iter().map(|step| (key.clone(), step)));
+        if job.value.is_live() {
+            // A partial barrier becomes full by waiting.
+            let after = workflow.stages.iter().filter_map(|stage| stage.partial_after_millis);
+            let after = after.map(|millis| Duration::from_millis(millis.into()));
+            if let Some(after) = after.filter(|after| *after > quiet).min() {
+                let again = self.clock.after(after.saturating_sub(quiet));
+                state.due.entry(key.clone()).or_insert(again);
+            }
+            return;
+        }
+        if steps.iter().all(|(planned, _)| planned != key) {
+            // Nothing more happens to it. A later generation finds its tasks when it makes them.
+            state.jobs.remove(key);
+            state.tasks.remove(key);
+            state.added.remove(key);
+        }
+    }
+
+    /// One write of a plan.
+    fn write(
+        &self,
+        state: &State,
+        key: JobKey,
+        step: Step,
+    ) -> impl Future<Output = Outcome> + use<> {
+        let store = Arc::clone(&self.store);
+        let now = self.clock.wall();
+        let job = state.jobs.get(&key).cloned();
+        let known =
+            |task: &TaskKey| state.tasks.get(&key).and_then(|tasks| tasks.get(task)).cloned();
+        let known = match &step {
+            Step::Cancel(task) | Step::Revive(task) => known(task),
+            Step::Create(..) | Step::End(_) => None,
+        };
+        async move {
+            let end = key.clone();
+            let written = Self::step(&*store, key, step, job, known, now).await;
+            Outcome { key: end, written }
+        }
+    }
+
+    async fn step(
+        store: &dyn Store,
+        key: JobKey,
+        step: Step,
+        job: Option<Arc<Stored<Job>>>,
+        known: Option<Arc<Stored<Task>>>,
+        now: u64,
+    ) -> Result<Option<News>, WriteError> {
+        let generation = job.as_ref().map_or(0, |job| job.value.generation);
+        match step {
+            Step::Create(task, value) => {
+                let name = task.to_string();
+                let made = match create(store, &name, *value).await {
+                    // Of an earlier generation, or another owner's.
+                    Err(WriteError::Conflict { .. }) => read(store, &name).await.ok().flatten(),
+                    made => Some(made?),
+                };
+                Ok(made.map(|stored| News::Task(task, stored)))
+            }
+            Step::Cancel(task) | Step::Revive(task) => {
+                let next = known.and_then(|known| {
+                    let next = match step {
+                        Step::Revive(_) => known.value.revive(generation, now),
+                        _ => known.value.cancel(now),
+                    };
+                    Some((next.ok()?, known.rev))
+                });
+                match next {
+                    Some((next, rev)) => update(store, &task.to_string(), next, rev)
+                        .await
+                        .map(|stored| Some(News::Task(task, stored))),
+                    None => Ok(None),
+                }
+            }
+            Step::End(end) => match job {
+                Some(job) => {
+                    let ended = Job { state: end, ..job.value.clone() };
+                    let written = update(store, &key.to_string(), ended, job.rev).await;
+                    written.map(|stored| Some(News::Job(key.clone(), stored)))
+                }
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn written(&self, state: &mut State, Outcome { key, written }: Outcome) {
+        match written {
+            Ok(Some(News::Task(task, stored))) => self.task(state, task, Arc::new(stored)),
+            Ok(Some(News::Job(key, stored))) => {
+                self.metrics.job_ended(&stored.value, self.clock.wall());
+                self.job(state, key, Arc::new(stored));
+            }
+            Ok(None) => {}
+            // Somebody else's write is reported by the feed.
+            Err(WriteError::Conflict { .. }) => {}
+            Err(error) => {
+                tracing::warn!(%error, "planned again");
+                state.due.insert(key, self.clock.after(PAUSE));
+            }
+        }
+    }
+
+    /// Reads the sessions, takes leases from dead ones, and divides the partitions.
+    async fn observe(&self, state: &mut State) {
+        let holders: BTreeSet<SessionId> =
+            state.leases.values().map(|(id, _)| id.clone()).collect();
+        let owners = state.owners.values().filter_map(|owner| owner.value.session.clone());
+        let wanted: Vec<SessionId> = holders.iter().cloned().chain(owners).collect();
+        match self.sessions.list("session/", 0).await {
+            Ok(listing) => state.observer.read(self.clock.monotonic(), &listing, &wanted),
+            Err(error) => {
+                tracing::warn!(%error, "sessions cannot be read");
+                return;
+            }
+        }
+        for id in holders {
+            if id != self.session && state.observer.is_dead(&id, &self.gone) {
+                self.expire(state, &id).await;
+            }
+        }
+        if state.complete {
+            self.divide(state).await;
+            self.measure(state);
+        }
+    }
+
+    /// What the queue looks like, for alarms.
+    fn measure(&self, state: &State) {
+        let now = self.clock.wall();
+        let running = state.observer.living(&self.gone).filter(|(_, session)| !session.draining);
+        let backends: BTreeSet<&Name> =
+            running.flat_map(|(_, session)| session.backends.iter()).collect();
+        let (mut ready, mut leased, mut head, mut unrunnable) = (0, 0, 0, 0);
+        for task in state.tasks.values().flat_map(BTreeMap::values).map(|task| &task.value) {
+            match task.state {
+                TaskState::Ready => {
+                    ready += 1;
+                    head = head.max(now.saturating_sub(task.created));
+                    unrunnable += usize::from(!backends.contains(&task.backend));
+                }
+                TaskState::Leased { .. } => leased += 1,
+                _ => {}
+            }
+        }
+        if unrunnable > 0 {
+            tracing::warn!(tasks = unrunnable, "no live process has a back-end for these tasks");
+        }
+        self.metrics.queue(ready, leased, head as f64 / 1e3, unrunnable);
+    }
+
+    /// Takes the leases of a dead session.
+    async fn expire(&self, state: &mut State, id: &SessionId) {
+        let leases = state.leases.iter().filter(|(_, (session, _))| session == id);
+        let leases: Vec<(TaskKey, JobKey)> =
+            leases.map(|(key, (_, job))| (*key, job.clone())).collect();
+        tracing::warn!(session = %id, leases = leases.len(), "a session is dead");
+        for (key, job) in leases {
+            let Some(known) = state.tasks.get(&job).and_then(|tasks| tasks.get(&key)) else {
+                continue;
+            };
+            let Ok(next) = known.value.expire(self.clock.wall()) else { continue };
+            self.metrics.expired();
+            match update(&*self.store, &key.to_string(), next, known.rev).await {
+                Ok(stored) => self.task(state, key, Arc::new(stored)),
+                // Its own last write, or another observer's.
+                Err(WriteError::Conflict { .. }) => {}
+                // Still in the list: once more in a second.
+                Err(error) => tracing::warn!(%error, "a lease was not taken"),
+            }
+        }
+    }
+
+    /// Takes partitions that nobody looks after, up to this collector's share; gives back what is above it.
+    async fn divide(&self, state: &mut State) {
+        let collectors = state
+            .observer
+            .living(&self.gone)
+            .filter(|(id, session)| session.collects && !session.draining && **id != self.session);
+        let others = collectors.count();
+        let draining = self.own.lock().unwrap_or_else(PoisonError::into_inner).draining;
+        // What runs here until the end of a drain needs somebody who collects it.
+        let share = match draining && others > 0 {
+            true => 0,
+            false => usize::from(PARTITIONS).div_ceil(1 + others),
+        };
+        while state.owned.len() > share {
+            let Some(partition) = state.owned.last().copied() else { break };
+            self.own(state, partition, None).await;
+            if state.owned.contains(&partition) {
+                // Not known to be given back: once more at the next look.
+                break;
+            }
+        }
+        let free = (0..PARTITIONS).filter(|partition| {
+            match state.owners.get(partition).map(|owner| owner.value.session.as_ref()) {
+                None | Some(None) => true,
+                Some(Some(owner)) => {
+                    *owner != self.session && state.observer.is_dead(owner, &self.gone)
+                }
+            }
+        });
+        let room = share.saturating_sub(state.owned.len());
+        let free: Vec<u8> = free.take(room).collect();
+        for partition in free {
+            self.own(state, partition, Some(self.session.clone())).await;
+        }
+    }
+
+    /// Writes who owns a partition.
+    async fn own(&self, state: &mut State, partition: u8, session: Option<SessionId>) {
+        let (key, owner) = (owner_key(partition), Owner { session });
+        let written = match state.owners.get(&partition) {
+            Some(known) => update(&*self.store, &key, owner, known.rev).await,
+            None => create(&*self.store, &key, owner).await,
+        };
+        match written {
+            Ok(stored) => self.owner(state, partition, stored),
+            Err(WriteError::Conflict { .. }) => {}
+            Err(error) => tracing::warn!(partition, %error, "its owner was not written"),
+        }
+    }
+
+    fn owner(&self, state: &mut State, partition: u8, stored: Stored<Owner>) {
+        let ours = stored.value.session.as_ref() == Some(&self.session);
+        state.owners.insert(partition, stored);
+        let changed = match ours {
+            true => state.owned.insert(partition),
+            false => state.owned.remove(&partition),
+        };
+        if changed {
+            // What was due while somebody else looked after it is due still.
+            let keys: Vec<JobKey> = state
+                .jobs
+                .keys()
+                .filter(|key| ours && key.partition() == partition)
+                .cloned()
+                .collect();
+            for key in keys {
+                state.due.entry(key).or_insert_with(Instant::now);
+            }
+            let _ = self.owned.send(state.owned.clone());
+        }
+    }
+}
+
+struct Outcome {
+    key: JobKey,
+    written: Result<Option<News>, WriteError>,
+}
+
+enum News {
+    Task(TaskKey, Stored<Task>),
+    Job(JobKey, Stored<Job>),
+}

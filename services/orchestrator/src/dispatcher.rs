@@ -1,0 +1,499 @@
+//! Claims tasks, has them run, and writes what became of them.
+
+use crate::alive::Own;
+use crate::clock::Clock;
+use crate::feed::{Event, is_newer};
+use crate::id::{Digest, Name};
+use crate::metrics::Metrics;
+use crate::queue::Queue;
+use crate::record::{
+    Job, JobKey, JobState, SessionId, Stored, Task, TaskKey, TaskState, read, update,
+};
+use crate::store::{Rev, Store, WriteError};
+use async_trait::async_trait;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How often a session compares the leases in its name with what it runs.
+const AUDIT: Duration = Duration::from_secs(1);
+
+/// How many blocks behind a dead one of their chain are still worked on.
+pub const BLOCKS_BEHIND_DEAD: u64 = 64;
+
+/// After how many wrong outputs a back-end is not used anymore.
+const WRONG: u32 = 3;
+
+/// How long to wait before a result is written again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What became of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The output is stored, and was verified.
+    Done(Digest),
+    /// It failed; another attempt may do better.
+    Failed(String),
+    /// The back-end has made something wrong.
+    Wrong(String),
+    /// No attempt can do it.
+    Impossible(String),
+    /// Nothing came of it, through no fault of the task.
+    Again(String),
+}
+
+/// Runs tasks. Dropping the future, or cancelling, ends the run and all its processes.
+#[async_trait]
+pub(crate) trait Runner: Send + Sync + 'static {
+    /// One attempt.
+    async fn run(&self, task: &Task, cancel: &CancellationToken, progress: &Progress) -> Attempt;
+}
+
+/// Where a run reports how far it is, from 0 to 1.
+#[derive(Clone, Debug)]
+pub struct Progress(pub(crate) Arc<dyn Report>);
+
+/// Takes reports of progress.
+pub(crate) trait Report: std::fmt::Debug + Send + Sync {
+    fn report(&self, part: f32);
+}
+
+impl Progress {
+    /// Reports how far the run is, from 0 to 1. Equal reports count as progress, too.
+    pub fn report(&self, part: f32) {
+        self.0.report(if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 });
+    }
+}
+
+/// What a dispatcher is given.
+pub(crate) struct Dispatcher {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) session: SessionId,
+    pub(crate) own: Own,
+    pub(crate) runner: Arc<dyn Runner>,
+    pub(crate) backends: BTreeSet<Name>,
+    pub(crate) slots: usize,
+    pub(crate) weights: BTreeMap<Name, u32>,
+    /// How many tasks of a tenant run at the same time in this process.
+    pub(crate) tenant_slots: BTreeMap<Name, usize>,
+    pub(crate) metrics: Metrics,
+    /// No more claims; runs go on.
+    pub(crate) drain: CancellationToken,
+    /// Runs end, and their leases go back.
+    pub(crate) stop: CancellationToken,
+}
+
+/// What the loop knows.
+#[derive(Default)]
+struct State {
+    queue: Queue,
+    /// Leases in this session's name, by the store.
+    leases: BTreeMap<TaskKey, (Task, Rev)>,
+    /// What is being claimed or run.
+    runs: BTreeMap<TaskKey, Run>,
+    /// Dead blocks, by chain.
+    dead: BTreeMap<(Name, Name), BTreeMap<JobKey, u64>>,
+    /// Which run is which, should it panic.
+    ids: HashMap<tokio::task::Id, TaskKey>,
+    /// Revisions of jobs.
+    jobs: BTreeMap<JobKey, Rev>,
+    wrong: BTreeMap<Name, u32>,
+}
+
+struct Run {
+    tenant: Name,
+    /// The claim's number, once it is known.
+    epoch: Arc<AtomicU64>,
+    lost: CancellationToken,
+}
+
+/// How a run came back.
+struct Returned {
+    key: TaskKey,
+    backend: Name,
+    result: Written,
+    wrong: bool,
+}
+
+/// What a run has written at last.
+enum Written {
+    /// The task, which is stored like this.
+    Task(Box<Stored<Task>>),
+    /// Nothing: it was not the one to claim the task at this revision.
+    Beaten(Rev),
+    /// Nothing.
+    Nothing,
+}
+
+impl Dispatcher {
+    /// Runs until it is stopped and everything that ran has ended.
+    pub(crate) async fn run(self: Arc<Self>, mut events: UnboundedReceiver<Event>) {
+        let mut state = State { queue: Queue::new(self.weights.clone()), ..State::default() };
+        let mut runs = JoinSet::new();
+        let mut audit = self.clock.after(AUDIT);
+        loop {
+            let wait = self.fill(&mut state, &mut runs);
+            let ended = self.stop.is_cancelled() || self.drain.is_cancelled();
+            if ended && runs.is_empty() {
+                return;
+            }
+            let wait = wait.map_or(audit, |wait| wait.min(audit));
+            tokio::select! {
+                biased;
+                () = self.drain.cancelled(), if !self.drain.is_cancelled() => {
+                    self.own.lock().unwrap_or_else(PoisonError::into_inner).draining = true;
+                }
+                Some(returned) = runs.join_next_with_id() => self.returned(&mut state, returned),
+                event = events.recv() => match event {
+                    Some(event) => {
+                        self.apply(&mut state, event);
+                        while let Ok(event) = events.try_recv() {
+                            self.apply(&mut state, event);
+                        }
+                    }
+                    // The process ends.
+                    None => {
+                        runs.shutdown().await;
+                        return;
+                    }
+                },
+                () = tokio::time::sleep_until(wait) => {}
+            }
+            if tokio::time::Instant::now() >= audit {
+                audit = self.clock.after(AUDIT);
+                self.audit(&mut state, &mut runs);
+            }
+        }
+    }
+
+    /// Starts runs while there are slots and tasks. Returns when to look again, if a task must wait.
+    fn fill(
+        &self,
+        state: &mut State,
+        runs: &mut JoinSet<Returned>,
+    ) -> Option<tokio::time::Instant> {
+        if self.drain.is_cancelled() || self.stop.is_cancelled() {
+            return None;
+        }
+        let now = self.clock.wall();
+        while state.runs.len() < self.slots {
+            let can = |key: &TaskKey, task: &Task| self.can(state, key, task);
+            let next = state.queue.next(&can, now);
+            let Some((key, task, rev)) = next.task else {
+                let wait = next.wait?.saturating_sub(now).max(1);
+                return Some(self.clock.after(Duration::from_millis(wait)));
+            };
+            let task = task.clone();
+            let run = Run {
+                tenant: task.job.tenant.clone(),
+                epoch: Arc::default(),
+                lost: CancellationToken::new(),
+            };
+            let attempt = OneRun {
+                key,
+                store: Arc::clone(&self.store),
+                clock: self.clock.clone(),
+                session: self.session.clone(),
+                runner: Arc::clone(&self.runner),
+                epoch: Arc::clone(&run.epoch),
+                lost: run.lost.clone(),
+                stop: self.stop.clone(),
+                own: Arc::clone(&self.own),
+                metrics: self.metrics.clone(),
+            };
+            state.runs.insert(key, run);
+            state.ids.insert(runs.spawn(attempt.run(task, rev)).id(), key);
+        }
+        None
+    }
+
+    /// Whether a task may be claimed now.
+    fn can(&self, state: &State, key: &TaskKey, task: &Task) -> bool {
+        let tenant = &task.job.tenant;
+        let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
+            state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
+        });
+        let chain = (tenant.clone(), task.job.chain.clone());
+        let dead = state.dead.get(&chain).and_then(|blocks| blocks.values().min());
+        let behind = dead.is_some_and(|&dead| task.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
+        let trusted = state.wrong.get(&task.backend).is_none_or(|&times| times < WRONG);
+        !state.runs.contains_key(key)
+            && self.backends.contains(&task.backend)
+            && trusted
+            && !full
+            && !behind
+    }
+
+    fn apply(&self, state: &mut State, event: Event) {
+        match event {
+            Event::Reset => {
+                state.queue = Queue::new(self.weights.clone());
+                state.leases.clear();
+                state.dead.clear();
+                state.jobs.clear();
+            }
+            Event::Task(key, stored) => self.task(state, key, &stored),
+            Event::Job(key, stored) => Self::job(state, key, &stored),
+            Event::Owner(..) | Event::Complete => {}
+        }
+    }
+
+    fn task(&self, state: &mut State, key: TaskKey, stored: &Stored<Task>) {
+        let Stored { value: task, rev } = stored;
+        // What is known already, from this session's own writes, may be later.
+        let known = state.leases.get(&key).map(|(_, rev)| *rev);
+        if known.is_some_and(|known| !is_newer(Some(known), *rev)) {
+            return;
+        }
+        state.queue.set(key, task, *rev);
+        match &task.state {
+            TaskState::Leased { session, .. } if *session == self.session => {
+                state.leases.insert(key, (task.clone(), *rev));
+            }
+            _ => {
+                state.leases.remove(&key);
+            }
+        }
+        if let Some(run) = state.runs.get(&key) {
+            let epoch = run.epoch.load(Ordering::Acquire);
+            if epoch != 0 && rev.number > epoch {
+                // Somebody has ended the lease.
+                run.lost.cancel();
+            }
+        }
+    }
+
+    fn job(state: &mut State, key: JobKey, stored: &Stored<Job>) {
+        let Stored { value: job, rev } = stored;
+        if !is_newer(state.jobs.get(&key).copied(), *rev) {
+            return;
+        }
+        let chain = (key.tenant.clone(), key.chain.clone());
+        match job.state {
+            JobState::Dead { .. } => {
+                state.dead.entry(chain).or_default().insert(key.clone(), job.block);
+            }
+            _ => {
+                if let Some(blocks) = state.dead.get_mut(&chain) {
+                    blocks.remove(&key);
+                }
+            }
+        }
+        state.jobs.insert(key, *rev);
+    }
+
+    fn returned(
+        &self,
+        state: &mut State,
+        returned: Result<(tokio::task::Id, Returned), tokio::task::JoinError>,
+    ) {
+        let Returned { key, backend, result, wrong } = match returned {
+            Ok((id, returned)) => {
+                state.ids.remove(&id);
+                returned
+            }
+            Err(error) => {
+                // Its lease is found by the audit.
+                tracing::error!(%error, "a run ended without a result");
+                if let Some(key) = state.ids.remove(&error.id()) {
+                    state.runs.remove(&key);
+                }
+                return;
+            }
+        };
+        state.runs.remove(&key);
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrong {
+            let times = state.wrong.entry(backend.clone()).or_default();
+            *times += 1;
+            if *times == WRONG {
+                tracing::error!(%backend, "quarantined: three of its outputs in a row were wrong");
+                self.metrics.quarantined(&backend);
+                own.backends.retain(|known| *known != backend);
+            }
+        } else if let Written::Task(stored) = &result
+            && let TaskState::Done { .. } = stored.value.state
+        {
+            state.wrong.remove(&backend);
+        }
+        drop(own);
+        match result {
+            Written::Task(stored) => self.task(state, key, &stored),
+            // Somebody else's claim is on its way. Any other revision is news, and stays.
+            Written::Beaten(rev) => state.queue.forget(&key, rev),
+            Written::Nothing => {}
+        }
+    }
+
+    /// Gives leases back that this session does not run: claims that took effect after their answer was given up.
+    fn audit(&self, state: &mut State, runs: &mut JoinSet<Returned>) {
+        let held = state.leases.iter().filter(|(key, _)| !state.runs.contains_key(key));
+        let held: Vec<_> = held.map(|(key, (task, rev))| (*key, task.clone(), *rev)).collect();
+        for (key, task, rev) in held {
+            let run = Run {
+                tenant: task.job.tenant.clone(),
+                epoch: Arc::default(),
+                lost: CancellationToken::new(),
+            };
+            state.runs.insert(key, run);
+            let (store, session) = (Arc::clone(&self.store), self.session.clone());
+            let now = self.clock.wall();
+            let give_back = async move {
+                tracing::info!(task = %key, "a lease that nobody runs is given back");
+                let why = "its claim was answered too late";
+                let mut result = Written::Nothing;
+                if let Ok(task) = task.give_back(&session, why, now)
+                    && let Ok(stored) = update(&*store, &key.to_string(), task, rev).await
+                {
+                    result = Written::Task(Box::new(stored));
+                }
+                Returned { key, backend: task.backend, result, wrong: false }
+            };
+            state.ids.insert(runs.spawn(give_back).id(), key);
+        }
+    }
+}
+
+/// A claim, its run and its result.
+struct OneRun {
+    key: TaskKey,
+    store: Arc<dyn Store>,
+    clock: Clock,
+    session: SessionId,
+    runner: Arc<dyn Runner>,
+    epoch: Arc<AtomicU64>,
+    lost: CancellationToken,
+    stop: CancellationToken,
+    own: Own,
+    metrics: Metrics,
+}
+
+/// Reports progress into the session's record.
+#[derive(Debug)]
+struct InSession {
+    own: Own,
+    task: Digest,
+}
+
+impl Report for InSession {
+    fn report(&self, part: f32) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = own.running.get_mut(&self.task) {
+            *running = part;
+        }
+    }
+}
+
+impl OneRun {
+    async fn run(self, task: Task, rev: Rev) -> Returned {
+        let (key, backend) = (self.key, task.backend.clone());
+        let without = |backend, result| Returned { key, backend, result, wrong: false };
+        let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
+            return without(backend, Written::Nothing);
+        };
+        let claim = match update(&*self.store, &key.to_string(), claimed, rev).await {
+            Ok(claim) => claim,
+            Err(WriteError::Conflict { .. }) => return without(backend, Written::Beaten(rev)),
+            Err(error) => {
+                tracing::warn!(task = %key, %error, "not claimed");
+                self.clock.sleep(PAUSE).await;
+                return without(backend, Written::Nothing);
+            }
+        };
+        self.epoch.store(claim.rev.number, Ordering::Release);
+        self.metrics.claimed(&claim.value, self.clock.wall());
+        let attempt = self.attempt(&claim.value).await;
+        let wrong = matches!(attempt, Some(Attempt::Wrong(_)));
+        let mut result = Written::Nothing;
+        if let Some(attempt) = attempt
+            && let Some(stored) = self.write(&claim, &attempt).await
+        {
+            result = Written::Task(Box::new(stored));
+        }
+        Returned { key, backend, result, wrong }
+    }
+
+    /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
+    async fn attempt(&self, task: &Task) -> Option<Attempt> {
+        let running = |part: Option<f32>| {
+            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+            match part {
+                Some(part) => own.running.insert(task.id, part),
+                None => own.running.remove(&task.id),
+            };
+        };
+        running(Some(0.0));
+        let cancel = CancellationToken::new();
+        let progress = Progress(Arc::new(InSession { own: Arc::clone(&self.own), task: task.id }));
+        let limit = Duration::from_secs(task.limits.seconds.into());
+        let attempt = {
+            let run = self.runner.run(task, &cancel, &progress);
+            tokio::pin!(run);
+            let ended = tokio::select! {
+                biased;
+                () = self.lost.cancelled() => None,
+                attempt = &mut run => Some(attempt),
+                () = self.stop.cancelled() => Some(Attempt::Again("its worker was stopped".into())),
+                () = self.clock.sleep(limit) => {
+                    Some(Attempt::Failed(format!("it took more than {} s", task.limits.seconds)))
+                }
+            };
+            // At the end of this block the run is dropped, and with it its processes, before the lease is given up.
+            cancel.cancel();
+            ended
+        };
+        running(None);
+        attempt
+    }
+
+    /// Writes what became of a lease. The work may have taken hours, so this does not give up before the lease is settled.
+    async fn write(&self, claim: &Stored<Task>, attempt: &Attempt) -> Option<Stored<Task>> {
+        let key = self.key.to_string();
+        let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
+        let next = match attempt {
+            Attempt::Done(output) => task.finish(session, *output, now),
+            Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now),
+            Attempt::Impossible(why) => task.bury(session, why, now),
+            Attempt::Again(why) => task.give_back(session, why, now),
+        };
+        let next = next.ok()?;
+        let since = match &task.state {
+            TaskState::Leased { since, .. } => *since,
+            _ => now,
+        };
+        self.metrics.ended(&next, attempt_word(attempt), now.saturating_sub(since));
+        if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {
+            tracing::warn!(task = %self.key, block = task.block, %why, "an attempt failed");
+        }
+        loop {
+            match update(&*self.store, &key, next.clone(), claim.rev).await {
+                Ok(stored) => return Some(stored),
+                Err(WriteError::Conflict { .. }) => {
+                    // Either an earlier attempt to write took effect, or the lease was lost.
+                    let found = read::<Task>(&*self.store, &key).await.ok().flatten();
+                    return found.filter(|found| found.value == next);
+                }
+                Err(error) => tracing::warn!(task = %self.key, %error, "a result is written again"),
+            }
+            self.clock.sleep(PAUSE).await;
+            if self.lost.is_cancelled() {
+                return None;
+            }
+        }
+    }
+}
+
+fn attempt_word(attempt: &Attempt) -> &'static str {
+    match attempt {
+        Attempt::Done(_) => "done",
+        Attempt::Failed(_) => "failed",
+        Attempt::Wrong(_) => "wrong",
+        Attempt::Impossible(_) => "impossible",
+        Attempt::Again(_) => "again",
+    }
+}

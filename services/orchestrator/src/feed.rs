@@ -1,0 +1,188 @@
+//! The records of a store as they change, for the components of a process.
+//!
+//! A watch reports changes at once; a sweep every ten seconds finds what it missed, as a watch may be dead without an error.
+
+use crate::clock::Clock;
+use crate::record::{Job, JobKey, Owner, Stored, Task, TaskKey, decode};
+use crate::store::{Entry, Rev, Store, Unavailable, WatchError};
+use serde::de::DeserializeOwned;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// How often the store is asked for what a watch may have missed.
+pub(crate) const SWEEP: Duration = Duration::from_secs(10);
+
+/// How long to wait for a store that does not answer: this, and twice as long each time.
+const PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// What is followed.
+const PREFIXES: [&str; 3] = ["owner/", "job/", "task/"];
+
+/// A change. A record may be reported again; an earlier revision after a later one is to be ignored.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// Everything known is forgotten: all records follow.
+    Reset,
+    /// All records have been reported once.
+    Complete,
+    Owner(u8, Arc<Stored<Owner>>),
+    Job(JobKey, Arc<Stored<Job>>),
+    Task(TaskKey, Arc<Stored<Task>>),
+}
+
+/// Whether what is reported is news.
+pub(crate) fn is_newer(known: Option<Rev>, reported: Rev) -> bool {
+    known.is_none_or(|known| {
+        known.incarnation != reported.incarnation || known.number < reported.number
+    })
+}
+
+/// Reports to components until all of them are gone.
+pub(crate) async fn feed(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    components: Vec<UnboundedSender<Event>>,
+) {
+    let mut pause = PAUSE;
+    loop {
+        match follow(&*store, &clock, &components, &mut pause).await {
+            Ok(()) => return,
+            Err(WatchError::Gap) => tracing::warn!(store = store.describe(), "listing again"),
+            Err(WatchError::Unavailable(error)) => tracing::warn!(%error, "waiting for the store"),
+        }
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}
+
+fn send(components: &[UnboundedSender<Event>], event: &Event) -> bool {
+    // A component that ended has no more use for events; the others still do.
+    components.iter().filter(|component| component.send(event.clone()).is_ok()).count() > 0
+}
+
+/// Lists all records and follows them.
+async fn follow(
+    store: &dyn Store,
+    clock: &Clock,
+    components: &[UnboundedSender<Event>],
+    pause: &mut Duration,
+) -> Result<(), WatchError> {
+    let mut listings = Vec::new();
+    let mut watches = Vec::new();
+    let mut seen = Vec::new();
+    for prefix in PREFIXES {
+        let listing = store.list(prefix, 0).await?;
+        watches.push(store.watch(prefix, listing.at).await?);
+        seen.push(listing.at);
+        listings.push(listing);
+    }
+    if !send(components, &Event::Reset) {
+        return Ok(());
+    }
+    for entry in listings.into_iter().flat_map(|listing| listing.entries) {
+        report(components, &entry);
+    }
+    send(components, &Event::Complete);
+    *pause = PAUSE;
+    let mut watches = watches.into_iter();
+    let mut next = || watches.next().expect("a watch for each prefix");
+    let (mut owners, mut jobs, mut tasks) = (next(), next(), next());
+    let mut sweep = clock.after(SWEEP);
+    loop {
+        let (at, changes) = tokio::select! {
+            biased;
+            changes = owners.next() => (0, changes?),
+            changes = jobs.next() => (1, changes?),
+            changes = tasks.next() => (2, changes?),
+            () = tokio::time::sleep_until(sweep) => {
+                sweep = clock.after(SWEEP);
+                if !self::sweep(store, components, &mut seen).await? {
+                    return Ok(());
+                }
+                continue;
+            }
+        };
+        for entry in &changes {
+            if !report(components, entry) {
+                return Ok(());
+            }
+        }
+        if let Some(last) = changes.last() {
+            if last.rev.incarnation != seen[at].incarnation {
+                return Err(WatchError::Gap);
+            }
+            seen[at].number = seen[at].number.max(last.rev.number);
+        }
+    }
+}
+
+/// Reports what was written since the last change that a watch reported.
+async fn sweep(
+    store: &dyn Store,
+    components: &[UnboundedSender<Event>],
+    seen: &mut [Rev],
+) -> Result<bool, WatchError> {
+    for (prefix, seen) in PREFIXES.into_iter().zip(seen) {
+        let listing = store.list(prefix, seen.number).await?;
+        if listing.at.incarnation != seen.incarnation {
+            return Err(WatchError::Gap);
+        }
+        for entry in &listing.entries {
+            if !report(components, entry) {
+                return Ok(false);
+            }
+        }
+        *seen = listing.at;
+    }
+    Ok(true)
+}
+
+/// Reports a record. Returns whether somebody listens.
+fn report(components: &[UnboundedSender<Event>], entry: &Entry) -> bool {
+    fn read<T: DeserializeOwned>(entry: &Entry) -> Option<Arc<Stored<T>>> {
+        match decode(entry) {
+            Ok(stored) => Some(Arc::new(stored)),
+            Err(error) => {
+                // Written by a later version, or by hand: what cannot be understood is left alone.
+                tracing::error!(%error, "a record is ignored");
+                None
+            }
+        }
+    }
+    fn key<K: FromStr>(entry: &Entry) -> Option<K> {
+        let key = entry.key.parse().ok();
+        if key.is_none() {
+            tracing::error!(key = entry.key, "a record is ignored: its key is not one");
+        }
+        key
+    }
+    let event = match entry.key.split('/').next() {
+        Some("owner") => {
+            let partition = entry.key.strip_prefix("owner/").and_then(|digits| digits.parse().ok());
+            partition.zip(read(entry)).map(|(partition, owner)| Event::Owner(partition, owner))
+        }
+        Some("job") => key(entry).zip(read(entry)).map(|(key, job)| Event::Job(key, job)),
+        Some("task") => key(entry).zip(read(entry)).map(|(key, task)| Event::Task(key, task)),
+        _ => None,
+    };
+    event.is_none_or(|event| send(components, &event))
+}
+
+/// Asks a store until it answers.
+pub(crate) async fn patiently<T, F>(clock: &Clock, mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, Unavailable>>,
+{
+    let mut pause = PAUSE;
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => tracing::warn!(%error, "waiting for the store"),
+        }
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(MAX_PAUSE);
+    }
+}

@@ -1,0 +1,360 @@
+//! Checks a history of what was stored: the promises of this crate, as rules about records and logs.
+//!
+//! It knows nothing of how components work, so it finds their mistakes. Simulations and crash tests run it over what they have
+//! done; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
+
+use crate::id::Name;
+use crate::record::{
+    Chain, Job, JobKey, JobState, Order, Publication, Task, TaskKey, TaskState, chain_key, decode,
+    log_name,
+};
+use crate::store::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A version of a record.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// What was written.
+    pub entry: Entry,
+    /// When, in milliseconds of one clock.
+    pub at: u64,
+}
+
+/// Everything that was ever written, by revision.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// How long a task of an older block may be free while a newer one's is claimed, in milliseconds.
+    pub free_millis: u64,
+    /// Versions of records.
+    pub records: Vec<Version>,
+    /// Entries of logs; their keys are the logs' names.
+    pub logs: Vec<Entry>,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("revision {rev} of '{key}': {why}")]
+pub struct Violation {
+    /// The revision that breaks it.
+    pub rev: u64,
+    /// The record or log.
+    pub key: String,
+    /// Which promise, and how.
+    pub why: String,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { free_millis: 1_000, records: vec![], logs: vec![] }
+    }
+}
+
+impl History {
+    /// All broken promises, in the order of revisions.
+    pub fn violations(&self) -> Vec<Violation> {
+        let mut found = Vec::new();
+        let mut last = 0;
+        for version in &self.records {
+            let entry = &version.entry;
+            if entry.rev.number <= last {
+                found.push(violation(entry, "revisions do not rise"));
+            }
+            last = entry.rev.number;
+        }
+        self.check_jobs(&mut found);
+        self.check_tasks(&mut found);
+        self.check_claims(&mut found);
+        self.check_logs(&mut found);
+        found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
+        found
+    }
+
+    /// The jobs as they are at last.
+    pub fn jobs(&self) -> BTreeMap<JobKey, Job> {
+        let jobs = self.records.iter().filter_map(|version| {
+            let key = version.entry.key.parse().ok()?;
+            Some((key, decode::<Job>(&version.entry).ok()?.value))
+        });
+        jobs.collect()
+    }
+
+    /// The tasks as they are at last.
+    pub fn tasks(&self) -> BTreeMap<TaskKey, Task> {
+        self.versions_of_tasks().map(|(_, key, task)| (key, task)).collect()
+    }
+
+    fn versions_of_tasks(&self) -> impl Iterator<Item = (&Version, TaskKey, Task)> {
+        self.records.iter().filter_map(|version| {
+            let key = version.entry.key.parse().ok()?;
+            Some((version, key, decode::<Task>(&version.entry).ok()?.value))
+        })
+    }
+
+    fn check_jobs(&self, found: &mut Vec<Violation>) {
+        let mut known: BTreeMap<String, Job> = BTreeMap::new();
+        for Version { entry, .. } in &self.records {
+            if !entry.key.starts_with("job/") {
+                continue;
+            }
+            let job = match decode::<Job>(entry) {
+                Ok(job) => job.value,
+                Err(error) => {
+                    found.push(violation(entry, error.to_string()));
+                    continue;
+                }
+            };
+            if job.key().to_string() != entry.key {
+                found.push(violation(entry, "the job is not the one of its key"));
+            }
+            if let Some(before) = known.get(&entry.key)
+                && let Some(why) = bad_job(before, &job)
+            {
+                found.push(violation(entry, why));
+            }
+            known.insert(entry.key.clone(), job);
+        }
+    }
+
+    fn check_tasks(&self, found: &mut Vec<Violation>) {
+        let mut known: BTreeMap<TaskKey, Task> = BTreeMap::new();
+        for Version { entry, .. } in &self.records {
+            if !entry.key.starts_with("task/") {
+                continue;
+            }
+            let (key, task) = match (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
+                (Ok(key), Ok(task)) => (key, task.value),
+                (Err(error), _) => {
+                    found.push(violation(entry, error.to_string()));
+                    continue;
+                }
+                (_, Err(error)) => {
+                    found.push(violation(entry, error.to_string()));
+                    continue;
+                }
+            };
+            match known.get(&key) {
+                None if task.state != TaskState::Ready => {
+                    found.push(violation(entry, "a task is made that is not ready"));
+                }
+                None => {}
+                Some(before) => {
+                    if let Some(why) = bad_task(before, &task) {
+                        found.push(violation(entry, why));
+                    }
+                }
+            }
+            known.insert(key, task);
+        }
+    }
+
+    /// No claim while a task of an older block of the same lane and chain was free, for the same back-end.
+    fn check_claims(&self, found: &mut Vec<Violation>) {
+        // Free tasks, and since when.
+        let mut free: BTreeMap<TaskKey, (Task, u64)> = BTreeMap::new();
+        // Since when blocks of a chain are not held up by a dead one.
+        let mut lifted: BTreeMap<(Name, Name), u64> = BTreeMap::new();
+        let mut dead: BTreeSet<JobKey> = BTreeSet::new();
+        for version in &self.records {
+            if let Ok(key) = version.entry.key.parse::<JobKey>()
+                && let Ok(job) = decode::<Job>(&version.entry)
+            {
+                if let JobState::Dead { .. } = job.value.state {
+                    dead.insert(key);
+                } else if dead.remove(&key) {
+                    lifted.insert((key.tenant, key.chain), version.at);
+                }
+                continue;
+            }
+            let Ok(key) = version.entry.key.parse::<TaskKey>() else { continue };
+            let Ok(task) = decode::<Task>(&version.entry).map(|task| task.value) else { continue };
+            match &task.state {
+                TaskState::Ready => {
+                    free.insert(key, (task, version.at));
+                }
+                TaskState::Leased { .. } => {
+                    free.remove(&key);
+                    let chain = (task.job.tenant.clone(), task.job.chain.clone());
+                    let lifted = lifted.get(&chain).copied().unwrap_or(0);
+                    let older = free.iter().find(|(_, (other, since))| {
+                        let from = (*since).max(other.not_before).max(lifted);
+                        other.job.tenant == task.job.tenant
+                            && other.job.chain == task.job.chain
+                            && (other.lane, &other.backend) == (task.lane, &task.backend)
+                            && other.block < task.block
+                            && from.saturating_add(self.free_millis) < version.at
+                    });
+                    if let Some((other, (waiting, since))) = older {
+                        let why = format!(
+                            "a task of block {} is claimed while '{other}' of block {} was free for {} ms",
+                            task.block,
+                            waiting.block,
+                            version.at.saturating_sub((*since).max(waiting.not_before)),
+                        );
+                        found.push(violation(&version.entry, why));
+                    }
+                }
+                _ => {
+                    free.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn check_logs(&self, found: &mut Vec<Violation>) {
+        let mut logs: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for entry in &self.logs {
+            logs.entry(&entry.key).or_default().push(entry);
+        }
+        let chains = self.records.iter().filter_map(|version| {
+            let chain = decode::<Chain>(&version.entry).ok()?.value;
+            (chain_key(&chain.tenant, &chain.chain) == version.entry.key).then_some(chain)
+        });
+        let chains: BTreeMap<String, Chain> =
+            chains.map(|chain| (log_name(&chain.tenant, &chain.chain), chain)).collect();
+        for (name, entries) in logs {
+            match chains.get(name) {
+                Some(chain) => self.check_log(chain, &entries, found),
+                None => found.push(violation(entries[0], "a log of no chain")),
+            }
+        }
+    }
+
+    fn check_log(&self, chain: &Chain, entries: &[&Entry], found: &mut Vec<Violation>) {
+        // What the chain is now, from its genesis.
+        let mut path: Vec<(Name, u64)> = Vec::new();
+        let mut reverted = 0;
+        for entry in entries {
+            let publication = match decode::<Publication>(entry) {
+                Ok(publication) => publication.value,
+                Err(error) => {
+                    found.push(violation(entry, error.to_string()));
+                    continue;
+                }
+            };
+            let tail = path.last().map(|(id, _)| id).or(chain.genesis.as_ref());
+            match publication {
+                Publication::Block { block, ref id, ref parent, .. } => {
+                    if chain.order == Order::Strict && Some(parent) != tail {
+                        found.push(violation(
+                            entry,
+                            format!("block '{id}' does not follow the tail"),
+                        ));
+                    }
+                    if path.iter().any(|(known, _)| known == id) {
+                        found.push(violation(entry, format!("block '{id}' is published twice")));
+                    }
+                    if let Some(why) = self.bad_publication(chain, entry, &publication, reverted) {
+                        found.push(violation(entry, why));
+                    }
+                    path.push((id.clone(), block));
+                }
+                Publication::Skip { block, id, parent } => {
+                    if Some(&parent) != tail {
+                        let why = format!("block '{id}' is skipped and does not follow the tail");
+                        found.push(violation(entry, why));
+                    }
+                    path.push((id, block));
+                }
+                Publication::Revert { to, .. } => {
+                    reverted = entry.rev.number;
+                    match path.iter().position(|(id, _)| *id == to) {
+                        Some(at) => path.truncate(at + 1),
+                        None if Some(&to) == chain.genesis.as_ref() => path.clear(),
+                        None => {
+                            let why = format!("a revert to '{to}', which is not on the chain");
+                            found.push(violation(entry, why));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a block was published that was not done, or was cancelled before the last revert.
+    fn bad_publication(
+        &self,
+        chain: &Chain,
+        entry: &Entry,
+        publication: &Publication,
+        reverted: u64,
+    ) -> Option<String> {
+        let Publication::Block { id, parent, job: identity, outputs, generation, .. } = publication
+        else {
+            return None;
+        };
+        let slot = match chain.order {
+            Order::Strict => parent,
+            Order::None => id,
+        };
+        let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
+        let key = JobKey { tenant, chain, slot: slot.clone() }.to_string();
+        let versions = self.records.iter().map(|version| &version.entry);
+        let versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
+        let versions: Vec<(u64, Job)> = versions
+            .filter_map(|entry| Some((entry.rev.number, decode::<Job>(entry).ok()?.value)))
+            .collect();
+        let done = versions.iter().rev().find(|(_, job)| {
+            matches!(&job.state, JobState::Done { outputs: found, .. } if found == outputs)
+                && job.identity() == *identity
+                && job.generation == *generation
+        });
+        let Some((done, _)) = done else { return Some(format!("block '{id}' was not done")) };
+        let cancelled = versions.iter().any(|(rev, job)| {
+            rev > done && *rev < reverted && !matches!(job.state, JobState::Done { .. })
+        });
+        cancelled.then(|| format!("block '{id}' was cancelled before the chain was reverted"))
+    }
+}
+
+fn violation(entry: &Entry, why: impl Into<String>) -> Violation {
+    Violation { rev: entry.rev.number, key: entry.key.clone(), why: why.into() }
+}
+
+/// What is wrong with a job's new version.
+fn bad_job(before: &Job, after: &Job) -> Option<String> {
+    let same = before.identity() == after.identity() && before.generation == after.generation;
+    let next = after.generation == before.generation + 1;
+    let allowed = match (&before.state, &after.state) {
+        (JobState::Live, state) => same && *state != JobState::Live,
+        (JobState::Dead { .. } | JobState::Cancelled { .. }, JobState::Live) => next,
+        (JobState::Dead { .. }, JobState::Cancelled { .. } | JobState::Skipped { .. }) => same,
+        // A chain that is reverted, or a height that is too low.
+        (
+            JobState::Done { .. },
+            JobState::Cancelled { .. } | JobState::Dead { .. } | JobState::Skipped { .. },
+        ) => same,
+        (JobState::Skipped { .. }, JobState::Cancelled { .. }) => same,
+        _ => false,
+    };
+    (!allowed).then(|| format!("from {:?} to {:?}", before.state, after.state))
+}
+
+/// What is wrong with a task's new version.
+fn bad_task(before: &Task, after: &Task) -> Option<String> {
+    let fixed = |task: &Task| (task.id, task.job.clone(), task.block, task.inputs.clone());
+    if fixed(before) != fixed(after) {
+        return Some("the task is another one".into());
+    }
+    let (word, next) = (before.state.word(), after.state.word());
+    let counts = (after.attempts - before.attempts.min(after.attempts))
+        + (after.returns - before.returns.min(after.returns));
+    let kept = before.generation == after.generation
+        && before.attempts <= after.attempts
+        && before.returns <= after.returns;
+    let allowed = match (&before.state, &after.state) {
+        (TaskState::Ready, TaskState::Leased { .. }) => kept && counts == 0,
+        (TaskState::Ready | TaskState::Leased { .. }, TaskState::Cancelled { .. }) => {
+            kept && counts == 0
+        }
+        (TaskState::Leased { session: holder, .. }, TaskState::Done { session, .. }) => {
+            kept && counts == 0 && holder == session
+        }
+        (TaskState::Leased { .. }, TaskState::Ready) => kept && counts == 1,
+        (TaskState::Leased { .. }, TaskState::Dead { .. }) => kept && counts <= 1,
+        (TaskState::Dead { .. } | TaskState::Cancelled { .. }, TaskState::Ready) => {
+            after.generation > before.generation
+        }
+        _ => false,
+    };
+    (!allowed).then(|| format!("from {word} to {next}, which is not a transition"))
+}

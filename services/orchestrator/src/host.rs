@@ -1,0 +1,73 @@
+//! This machine, and the locks that tell at once whether a session on it has ended.
+
+use crate::alive::Gone;
+use crate::record::{Session, SessionId};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The name of the machine and its boot: process numbers and locks mean nothing beyond it.
+pub(crate) fn boot() -> &'static str {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(|| {
+        let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        format!("{}:{}", name.replace(char::is_whitespace, "-"), id.trim())
+    })
+}
+
+/// The lock of a session, held until the process ends. Programs that it starts do not inherit it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+    path: PathBuf,
+}
+
+fn path(folder: &Path, session: &SessionId) -> PathBuf {
+    folder.join(format!("{session}.lock"))
+}
+
+impl Lock {
+    /// Takes the lock of a new session.
+    pub(crate) fn take(folder: &Path, session: &SessionId) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        tidy(folder);
+        let path = path(folder, session);
+        let file = File::options().create_new(true).write(true).open(&path)?;
+        file.lock()?;
+        Ok(Self { _file: file, path })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes locks that nobody holds and that are a day old: by then, everybody has seen that their sessions ended.
+fn tidy(folder: &Path) {
+    let Ok(files) = std::fs::read_dir(folder) else { return };
+    for file in files.flatten() {
+        let age = file.metadata().and_then(|data| data.modified()).ok();
+        let age = age.and_then(|time| time.elapsed().ok());
+        let old = age.is_some_and(|age| age.as_secs() > 86_400);
+        if old && File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
+}
+
+/// Tells whether a session of this machine has ended: then its lock is free.
+pub(crate) fn gone(folder: PathBuf) -> Gone {
+    Arc::new(move |id: &SessionId, session: &Session| {
+        if session.host != boot() {
+            return false;
+        }
+        match File::open(path(&folder, id)) {
+            Ok(file) => file.try_lock().is_ok(),
+            // It has ended in order.
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    })
+}

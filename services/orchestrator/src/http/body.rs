@@ -1,0 +1,210 @@
+//! What is sent and answered.
+
+use crate::record::{Job, JobState, Order, Publication};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A block that is to be proven.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JobBody {
+    /// The chain.
+    pub chain: String,
+    /// The height.
+    #[serde(default)]
+    pub block: u64,
+    /// The block's name. Without it, a digest of the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The block before it, where the chain has strict order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Urgency, 0 is the most urgent. Each minute of waiting makes a task one lane more urgent.
+    #[serde(default)]
+    pub lane: u8,
+    /// The digest of a workflow that was sent before. Either this or `backend`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// A back-end that is given each input by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// Digests of blobs that were sent before, by the names that the workflow has for them. With `backend`, the name is `input`.
+    pub inputs: BTreeMap<String, Vec<String>>,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobStatus {
+    /// What to ask for it by.
+    pub job: String,
+    /// The chain.
+    pub chain: String,
+    /// The height.
+    pub block: u64,
+    /// The block's name.
+    pub id: String,
+    /// `live`, `done`, `dead`, `skipped` or `cancelled`.
+    pub state: String,
+    /// Blobs of a job that is done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+    /// Why it is dead or cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// How often it was submitted or requeued after it had ended.
+    pub generation: u32,
+    /// When it was accepted, in milliseconds since 1970.
+    pub accepted: u64,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+}
+
+impl From<&Job> for JobStatus {
+    fn from(job: &Job) -> Self {
+        let (state, outputs, reason, ended) = match &job.state {
+            JobState::Live => ("live", vec![], None, None),
+            JobState::Done { outputs, at } => {
+                ("done", outputs.iter().map(ToString::to_string).collect(), None, Some(*at))
+            }
+            JobState::Dead { reason, at } => ("dead", vec![], Some(reason.clone()), Some(*at)),
+            JobState::Skipped { at } => ("skipped", vec![], None, Some(*at)),
+            JobState::Cancelled { reason, at } => {
+                ("cancelled", vec![], Some(reason.clone()), Some(*at))
+            }
+        };
+        Self {
+            job: job.handle().to_string(),
+            chain: job.chain.to_string(),
+            block: job.block,
+            id: job.id.to_string(),
+            state: state.into(),
+            outputs,
+            reason,
+            generation: job.generation,
+            accepted: job.accepted,
+            ended,
+        }
+    }
+}
+
+/// A chain that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChainBody {
+    /// `strict` or `none`.
+    #[schema(value_type = String)]
+    pub order: Order,
+    /// The parent of the first block, where the order is strict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genesis: Option<String>,
+}
+
+/// What is known of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChainState {
+    /// Its name.
+    pub chain: String,
+    /// `strict` or `none`.
+    #[schema(value_type = String)]
+    pub order: Order,
+    /// The parent of the first block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genesis: Option<String>,
+    /// The last published block, which the next one follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<String>,
+    /// Its height.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u64>,
+}
+
+/// What a chain is torn off after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevertBody {
+    /// The last block that stays; the genesis for all.
+    pub to: String,
+    /// Its height.
+    pub block: u64,
+}
+
+/// A part of what a chain has published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofsBody {
+    /// Oldest first.
+    pub proofs: Vec<ProofBody>,
+    /// What to ask for next.
+    pub next: u64,
+}
+
+/// An entry of the log of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProofBody {
+    /// Its revision: `from` of the next request is the last one.
+    pub rev: u64,
+    /// `block`, `skip` or `revert`.
+    pub entry: String,
+    /// The block; of a revert, the last one that stays.
+    pub id: String,
+    /// Its height.
+    pub block: u64,
+    /// The block before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Blobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+}
+
+impl ProofBody {
+    pub(crate) fn new(rev: u64, publication: &Publication) -> Self {
+        let (entry, parent, outputs) = match publication {
+            Publication::Block { parent, outputs, .. } => {
+                ("block", Some(parent), outputs.iter().map(ToString::to_string).collect())
+            }
+            Publication::Skip { parent, .. } => ("skip", Some(parent), vec![]),
+            Publication::Revert { .. } => ("revert", None, vec![]),
+        };
+        Self {
+            rev,
+            entry: entry.into(),
+            id: publication.tail().to_string(),
+            block: publication.height(),
+            parent: parent.map(ToString::to_string),
+            outputs,
+        }
+    }
+}
+
+/// A workflow that was accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowBody {
+    /// What jobs name it by.
+    pub workflow: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A blob that is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlobBody {
+    /// Its BLAKE3 digest.
+    pub blob: String,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+/// How the service is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HealthBody {
+    /// Its version.
+    pub version: String,
+    /// Its session.
+    pub session: String,
+    /// Where it keeps its records.
+    pub store: String,
+    /// Whether it claims no more tasks.
+    pub draining: bool,
+}

@@ -1,0 +1,15 @@
+//! The service over HTTP: what clients send and get, and who they are.
+
+pub(crate) mod body;
+mod problem;
+mod routes;
+mod tenants;
+
+pub use body::{
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, ProofBody, ProofsBody,
+    RevertBody, WorkflowBody,
+};
+pub use problem::Problem;
+pub use routes::open_api;
+pub(crate) use routes::{Api, router};
+pub(crate) use tenants::Tenants;

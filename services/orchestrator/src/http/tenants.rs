@@ -1,0 +1,123 @@
+//! Who sends a request, and how much they may.
+
+use super::problem::{FULL, Problem, RATE, UNAUTHORIZED};
+use crate::feed::{Event, is_newer};
+use crate::id::{Digest, Name};
+use crate::record::JobKey;
+use crate::settings::{Settings, Tenant};
+use crate::store::Rev;
+use axum::http::{HeaderMap, header};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The tenant where there are none.
+const ANYBODY: &str = "default";
+
+/// The tenants of a service, with what they have open.
+#[derive(Debug)]
+pub(crate) struct Tenants {
+    by_token: BTreeMap<Digest, Name>,
+    tenants: BTreeMap<Name, Tenant>,
+    open: Mutex<BTreeMap<Name, BTreeMap<JobKey, Rev>>>,
+    buckets: Mutex<BTreeMap<Name, Bucket>>,
+    dead: Mutex<BTreeMap<(Name, Name), BTreeMap<JobKey, u64>>>,
+}
+
+/// A token bucket: at most a second's worth of jobs at once.
+#[derive(Debug)]
+struct Bucket {
+    jobs: f64,
+    at: Instant,
+}
+
+impl Tenants {
+    pub(crate) fn new(settings: &Settings) -> Arc<Self> {
+        let mut tenants = settings.tenants.clone();
+        let by_token =
+            tenants.iter().map(|(name, tenant)| (tenant.token_digest, name.clone())).collect();
+        if tenants.is_empty() {
+            tenants.insert(ANYBODY.parse().expect("a name"), Tenant::anybody());
+        }
+        let (open, buckets, dead) = Default::default();
+        Arc::new(Self { by_token, tenants, open, buckets, dead })
+    }
+
+    /// Whose request it is. Tokens are compared by their digests, so the time it takes says nothing about them.
+    pub(crate) fn of(&self, headers: &HeaderMap) -> Result<(Name, &Tenant), Problem> {
+        if self.by_token.is_empty() {
+            let (name, tenant) = self.tenants.first_key_value().ok_or_else(no_token)?;
+            return Ok((name.clone(), tenant));
+        }
+        let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(no_token)?;
+        let name = self.by_token.get(&Digest::of(token.trim().as_bytes())).ok_or_else(no_token)?;
+        let tenant = self.tenants.get(name).ok_or_else(no_token)?;
+        Ok((name.clone(), tenant))
+    }
+
+    /// Lets a job in, or says why not.
+    pub(crate) fn admit(&self, name: &Name, tenant: &Tenant) -> Result<(), Problem> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.get(name).map_or(0, BTreeMap::len);
+        if count >= tenant.jobs {
+            let why = format!("{count} jobs are open, and {} may be", tenant.jobs);
+            return Err(Problem::new(FULL, why));
+        }
+        drop(open);
+        let rate = f64::from(tenant.jobs_per_second);
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let full = Bucket { jobs: rate, at: now };
+        let bucket = buckets.entry(name.clone()).or_insert(full);
+        let more = now.duration_since(bucket.at).as_secs_f64() * rate;
+        (bucket.jobs, bucket.at) = ((bucket.jobs + more).min(rate), now);
+        if bucket.jobs < 1.0 {
+            let why = format!("{} jobs a second may be submitted", tenant.jobs_per_second);
+            return Err(Problem::new(RATE, why));
+        }
+        bucket.jobs -= 1.0;
+        Ok(())
+    }
+
+    /// The lowest dead block of a chain.
+    pub(crate) fn dead(&self, tenant: &Name, chain: &Name) -> Option<u64> {
+        let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        dead.get(&(tenant.clone(), chain.clone()))?.values().min().copied()
+    }
+
+    /// Takes note of what is open.
+    pub(crate) fn apply(&self, event: &Event) {
+        use crate::record::JobState;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Reset => {
+                open.clear();
+                dead.clear();
+            }
+            Event::Job(key, job) => {
+                let jobs = open.entry(key.tenant.clone()).or_default();
+                if !is_newer(jobs.get(key).copied(), job.rev) {
+                    return;
+                }
+                let chain = (key.tenant.clone(), key.chain.clone());
+                match job.value.is_live() {
+                    true => drop(jobs.insert(key.clone(), job.rev)),
+                    false => drop(jobs.remove(key)),
+                }
+                if let JobState::Dead { .. } = job.value.state {
+                    dead.entry(chain).or_default().insert(key.clone(), job.value.block);
+                } else if let Some(blocks) = dead.get_mut(&chain) {
+                    blocks.remove(key);
+                }
+            }
+            Event::Complete | Event::Owner(..) | Event::Task(..) => {}
+        }
+    }
+}
+
+fn no_token() -> Problem {
+    let why = "send the header 'Authorization: Bearer TOKEN' with the token of a tenant";
+    Problem::new(UNAUTHORIZED, why)
+}

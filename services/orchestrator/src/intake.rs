@@ -1,0 +1,519 @@
+//! What clients and operators ask for: jobs, chains, re-orgs, skips and requeues.
+
+use crate::clock::Clock;
+use crate::dispatcher::BLOCKS_BEHIND_DEAD;
+use crate::id::{Digest, Name, random};
+use crate::record::{
+    Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create,
+    decode, encode, log_name, read, update,
+};
+use crate::store::{Rev, Store, Unavailable, WriteError};
+use crate::workflow::WorkflowError;
+use crate::workflows::Workflows;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A block that somebody wants proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// Whose it is.
+    pub tenant: Name,
+    /// The chain.
+    pub chain: Name,
+    /// The height.
+    pub block: u64,
+    /// The block's name.
+    pub id: Name,
+    /// The block before it; for chains with an order.
+    pub parent: Option<Name>,
+    /// Urgency, 0 is the most urgent.
+    pub lane: u8,
+    /// The blob of the workflow.
+    pub workflow: Digest,
+    /// Blobs.
+    pub inputs: BTreeMap<Name, Vec<Digest>>,
+    /// The request's `traceparent`.
+    pub trace: Option<String>,
+}
+
+/// Why something is not done.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// There is no such chain.
+    #[error("there is no chain '{0}': make it first")]
+    NoChain(Name),
+    /// There is no such job.
+    #[error("there is no job '{0}'")]
+    NoJob(Handle),
+    /// The chain exists and is another one.
+    #[error("the chain '{chain}' exists with {found}, not with {wanted}")]
+    OtherChain {
+        /// The chain.
+        chain: Name,
+        /// Its order and genesis.
+        found: String,
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The request does not fit the chain or the workflow.
+    #[error("{0}")]
+    Bad(String),
+    /// The workflow and the job do not fit.
+    #[error(transparent)]
+    Workflow(#[from] WorkflowError),
+    /// Something else is there already.
+    #[error("{0}")]
+    Taken(String),
+    /// The chain must be repaired first.
+    #[error(
+        "block {dead} of the chain '{chain}' is dead, and at most {BLOCKS_BEHIND_DEAD} blocks behind it are accepted: requeue it, skip it or revert the chain"
+    )]
+    BehindDead {
+        /// The chain.
+        chain: Name,
+        /// The dead block's height.
+        dead: u64,
+    },
+    /// Whether it was done is not known. It may be asked for again.
+    #[error("the store did not say whether it was done: {0}")]
+    Unknown(WriteError),
+    /// The store refuses or does not answer. Nothing was done, or only a part that a repetition completes.
+    #[error(transparent)]
+    Store(WriteError),
+    /// A read failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl From<WriteError> for IntakeError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Unknown { .. } => Self::Unknown(error),
+            error => Self::Store(error),
+        }
+    }
+}
+
+impl From<Unavailable> for IntakeError {
+    fn from(error: Unavailable) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+/// What became of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The job.
+    pub job: Job,
+    /// Whether this submission made or revived it.
+    pub new: bool,
+}
+
+/// Where requests end up.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    workflows: Workflows,
+}
+
+impl Intake {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Clock, workflows: Workflows) -> Self {
+        Self { store, clock, workflows }
+    }
+
+    /// Makes a chain. Making the same one again is fine.
+    ///
+    /// # Errors
+    /// If it exists with another order or genesis.
+    pub async fn make_chain(
+        &self,
+        tenant: Name,
+        chain: Name,
+        order: Order,
+        genesis: Option<Name>,
+    ) -> Result<Chain, IntakeError> {
+        if (order == Order::Strict) != genesis.is_some() {
+            let why = "a chain with strict order has a genesis, and one without order has none";
+            return Err(IntakeError::Bad(why.into()));
+        }
+        let wanted = Chain { tenant, chain, order, genesis };
+        let key = chain_key(&wanted.tenant, &wanted.chain);
+        match create(&*self.store, &key, wanted.clone()).await {
+            Ok(stored) => Ok(stored.value),
+            Err(WriteError::Conflict { .. }) => {
+                let found = self.chain(&wanted.tenant, &wanted.chain).await?;
+                let say = |chain: &Chain| match &chain.genesis {
+                    Some(genesis) => format!("strict order and genesis '{genesis}'"),
+                    None => "no order".into(),
+                };
+                match found == wanted {
+                    true => Ok(found),
+                    false => Err(IntakeError::OtherChain {
+                        found: say(&found),
+                        wanted: say(&wanted),
+                        chain: wanted.chain,
+                    }),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads a chain.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub async fn chain(&self, tenant: &Name, chain: &Name) -> Result<Chain, IntakeError> {
+        let found = read::<Chain>(&*self.store, &chain_key(tenant, chain)).await?;
+        found.map(|found| found.value).ok_or_else(|| IntakeError::NoChain(chain.clone()))
+    }
+
+    /// Accepts a job: one write, after which its tasks are made whatever happens to this process. The same submission again finds
+    /// the same job; if that was dead or cancelled, it lives again, and keeps what is done.
+    ///
+    /// # Errors
+    /// What does not fit, or what is in its place.
+    pub async fn submit(&self, submission: Submission) -> Result<Accepted, IntakeError> {
+        let chain = self.chain(&submission.tenant, &submission.chain).await?;
+        if (chain.order == Order::Strict) != submission.parent.is_some() {
+            let why = match chain.order {
+                Order::Strict => "a block of a chain with strict order needs its parent",
+                Order::None => "a block of a chain without order has no parent",
+            };
+            return Err(IntakeError::Bad(why.into()));
+        }
+        if submission.parent.as_ref() == Some(&submission.id) {
+            return Err(IntakeError::Bad("a block cannot be its own parent".into()));
+        }
+        let workflow = self.workflows.get(&submission.workflow);
+        let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
+        workflow.check_inputs(&submission.inputs)?;
+        let mut job = Job {
+            tenant: submission.tenant,
+            chain: submission.chain,
+            order: chain.order,
+            block: submission.block,
+            id: submission.id,
+            parent: submission.parent,
+            lane: submission.lane,
+            workflow: submission.workflow,
+            inputs: submission.inputs,
+            generation: 0,
+            trace: submission.trace,
+            accepted: self.clock.wall(),
+            state: JobState::Live,
+        };
+        let key = job.key().to_string();
+        loop {
+            match create(&*self.store, &key, job.clone()).await {
+                Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let Some(found) = read::<Job>(&*self.store, &key).await? else { continue };
+            let same = found.value.identity() == job.identity();
+            match &found.value.state {
+                JobState::Live | JobState::Done { .. } if same => {
+                    return Ok(Accepted { job: found.value, new: false });
+                }
+                JobState::Dead { .. } | JobState::Cancelled { .. } => {
+                    job.generation = found.value.generation + 1;
+                    match update(&*self.store, &key, job.clone(), found.rev).await {
+                        Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
+                        Err(WriteError::Conflict { .. }) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                state => return Err(IntakeError::Taken(taken(&job, &found.value, state))),
+            }
+        }
+    }
+
+    /// Reads a job: one read of one record.
+    ///
+    /// # Errors
+    /// If there is none, or another block is in its place by now.
+    pub async fn job(&self, tenant: &Name, handle: &Handle) -> Result<Stored<Job>, IntakeError> {
+        let Handle { chain, slot, job } = handle;
+        let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
+        let key = JobKey { tenant, chain, slot };
+        let found = read::<Job>(&*self.store, &key.to_string()).await?;
+        let found = found.filter(|found| found.value.identity() == *job);
+        found.ok_or_else(|| IntakeError::NoJob(handle.clone()))
+    }
+
+    /// Cancels a job that is live or dead.
+    ///
+    /// # Errors
+    /// If it is done or skipped.
+    pub async fn cancel(
+        &self,
+        tenant: &Name,
+        handle: &Handle,
+        reason: &str,
+    ) -> Result<Job, IntakeError> {
+        self.change(tenant, handle, |job, at| match &job.state {
+            JobState::Live | JobState::Dead { .. } => {
+                Ok(Some(JobState::Cancelled { reason: reason.into(), at }))
+            }
+            JobState::Cancelled { .. } => Ok(None),
+            JobState::Done { .. } | JobState::Skipped { .. } => {
+                Err("it is done, and can only be taken back by reverting its chain".into())
+            }
+        })
+        .await
+    }
+
+    /// Has a dead or cancelled job live again. What is done stays.
+    ///
+    /// # Errors
+    /// If it is done or skipped.
+    pub async fn requeue(&self, tenant: &Name, handle: &Handle) -> Result<Job, IntakeError> {
+        self.change(tenant, handle, |job, _| match &job.state {
+            JobState::Dead { .. } | JobState::Cancelled { .. } => Ok(Some(JobState::Live)),
+            JobState::Live => Ok(None),
+            JobState::Done { .. } | JobState::Skipped { .. } => {
+                Err("only a job that is dead or cancelled can be requeued".into())
+            }
+        })
+        .await
+    }
+
+    async fn change(
+        &self,
+        tenant: &Name,
+        handle: &Handle,
+        next: impl Fn(&Job, u64) -> Result<Option<JobState>, String>,
+    ) -> Result<Job, IntakeError> {
+        loop {
+            let found = self.job(tenant, handle).await?;
+            let state = next(&found.value, self.clock.wall()).map_err(IntakeError::Taken)?;
+            let Some(state) = state else { return Ok(found.value) };
+            let mut job = Job { state, ..found.value };
+            if job.is_live() {
+                job.generation += 1;
+            }
+            match update(&*self.store, &job.key().to_string(), job, found.rev).await {
+                Ok(stored) => return Ok(stored.value),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Tears the chain off after a block: cancels the jobs above it, then appends to the log, always, so that no publisher that is
+    /// under way gets past. It has happened when this returns.
+    ///
+    /// # Errors
+    /// If the chain has no order, or the block was not published and is not above what is.
+    pub async fn revert(
+        &self,
+        tenant: &Name,
+        chain: &Name,
+        to: &Name,
+        block: u64,
+    ) -> Result<(), IntakeError> {
+        let (chain, log) = (self.chain(tenant, chain).await?, log_name(tenant, chain));
+        let Some(genesis) = &chain.genesis else {
+            return Err(IntakeError::Bad("a chain without order cannot be reverted".into()));
+        };
+        let on_chain = |tail: Option<&Stored<Publication>>| {
+            to == genesis || tail.is_some_and(|tail| tail.value.tail() == to)
+        };
+        let not_there = || {
+            let why = format!("block {block} '{to}' is not one that the chain has published");
+            IntakeError::Bad(why)
+        };
+        let height = |tail: &Option<Stored<Publication>>| {
+            tail.as_ref()
+                .filter(|tail| tail.value.tail() != genesis)
+                .map(|tail| tail.value.height())
+        };
+        let tail = self.tail(&log).await?;
+        if height(&tail).is_some_and(|height| block <= height)
+            && !on_chain(tail.as_ref())
+            && !self.was_published(&log, to, block).await?
+        {
+            return Err(not_there());
+        }
+        let above = |job: &Job| to == genesis || job.block > block;
+        self.cancel_above(&chain, &above).await?;
+        loop {
+            let tail = self.tail(&log).await?;
+            // Asked again each time, since blocks may have been published meanwhile.
+            let published = on_chain(tail.as_ref()) || self.was_published(&log, to, block).await?;
+            let entry = match &tail {
+                _ if published => Publication::Revert { to: to.clone(), block },
+                _ if height(&tail).is_some_and(|height| block <= height) => return Err(not_there()),
+                // Nothing above the block is out yet: the entry only stops publishers that are under way.
+                Some(Stored { value, .. }) => {
+                    Publication::Revert { to: value.tail().clone(), block: value.height() }
+                }
+                None => Publication::Revert { to: genesis.clone(), block: 0 },
+            };
+            let last = tail.map(|tail| tail.rev);
+            match self.store.append(&log, encode(&entry, random()), last).await {
+                Ok(_) => return Ok(()),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Has the chain go on after its dead next block without a proof of it.
+    ///
+    /// # Errors
+    /// Unless the job is dead and the next one of its chain.
+    pub async fn skip(&self, tenant: &Name, handle: &Handle) -> Result<(), IntakeError> {
+        loop {
+            let log = log_name(tenant, &handle.chain);
+            let chain = self.chain(tenant, &handle.chain).await?;
+            let Some(genesis) = &chain.genesis else {
+                return Err(IntakeError::Bad("a chain without order has no next block".into()));
+            };
+            let tail = self.tail(&log).await?;
+            let found = self.job(tenant, handle).await?;
+            let Job { block, id, parent, state, .. } = &found.value;
+            let next = tail.as_ref().map_or(genesis, |tail| tail.value.tail());
+            let is_skip = |tail: &Stored<Publication>| match &tail.value {
+                Publication::Skip { id: skipped, .. } => skipped == id,
+                _ => false,
+            };
+            match state {
+                JobState::Skipped { .. } => return Ok(()),
+                // An attempt to skip it got that far.
+                _ if tail.as_ref().is_some_and(is_skip) => {}
+                JobState::Dead { .. } if parent.as_ref() == Some(next) => {
+                    let parent = parent.clone().unwrap_or_else(|| id.clone());
+                    let entry = Publication::Skip { block: *block, id: id.clone(), parent };
+                    let last = tail.map(|tail| tail.rev);
+                    match self.store.append(&log, encode(&entry, random()), last).await {
+                        Ok(_) => {}
+                        Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => continue,
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                _ => {
+                    let why =
+                        "only the next block of a chain can be skipped, and only if it is dead";
+                    return Err(IntakeError::Taken(why.into()));
+                }
+            }
+            let key = found.value.key().to_string();
+            let state = JobState::Skipped { at: self.clock.wall() };
+            let skipped = Job { state, ..found.value.clone() };
+            match update(&*self.store, &key, skipped, found.rev).await {
+                Ok(_) => return Ok(()),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The last thing that a chain has published.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn last_published(
+        &self,
+        tenant: &Name,
+        chain: &Name,
+    ) -> Result<Option<Publication>, IntakeError> {
+        Ok(self.tail(&log_name(tenant, chain)).await?.map(|tail| tail.value))
+    }
+
+    async fn tail(&self, log: &str) -> Result<Option<Stored<Publication>>, IntakeError> {
+        let tail = self.store.tail(log).await?;
+        Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
+    }
+
+    /// Whether a block is part of what the chain has published.
+    async fn was_published(
+        &self,
+        log: &str,
+        wanted: &Name,
+        height: u64,
+    ) -> Result<bool, IntakeError> {
+        let (mut after, mut found) = (0, false);
+        loop {
+            let entries = self.store.read(log, after, 256).await?;
+            let Some(last) = entries.last() else { return Ok(found) };
+            after = last.rev.number;
+            for entry in &entries {
+                match decode::<Publication>(entry).map_err(ReadError::from)?.value {
+                    Publication::Block { id, block, .. } | Publication::Skip { id, block, .. } => {
+                        found |= id == *wanted && block == height;
+                    }
+                    Publication::Revert { block, .. } => found &= block >= height,
+                }
+            }
+        }
+    }
+
+    /// Cancels the jobs of a chain that are above a block.
+    async fn cancel_above(
+        &self,
+        chain: &Chain,
+        above: &impl Fn(&Job) -> bool,
+    ) -> Result<(), IntakeError> {
+        let listing = self.store.list("job/", 0).await?;
+        for entry in &listing.entries {
+            let Ok(mut found) = decode::<Job>(entry) else { continue };
+            loop {
+                let Stored { value: job, rev } = &found;
+                let ours = job.tenant == chain.tenant && job.chain == chain.chain && above(job);
+                if !ours || matches!(job.state, JobState::Cancelled { .. }) {
+                    break;
+                }
+                let reason = "its chain was reverted".to_owned();
+                let state = JobState::Cancelled { reason, at: self.clock.wall() };
+                let cancelled = Job { state, ..job.clone() };
+                match update(&*self.store, &entry.key, cancelled, *rev).await {
+                    Ok(_) => break,
+                    Err(WriteError::Conflict { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                match read::<Job>(&*self.store, &entry.key).await? {
+                    Some(again) => found = again,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a chain has published after a revision's number, oldest first.
+    ///
+    /// # Errors
+    /// If there is no such chain, or the store does not answer.
+    pub async fn published(
+        &self,
+        tenant: &Name,
+        chain: &Name,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(Rev, Publication)>, IntakeError> {
+        self.chain(tenant, chain).await?;
+        let entries = self.store.read(&log_name(tenant, chain), after, limit).await?;
+        let decoded = entries
+            .iter()
+            .map(|entry| decode::<Publication>(entry).map(|stored| (stored.rev, stored.value)));
+        Ok(decoded.collect::<Result<_, _>>().map_err(ReadError::from)?)
+    }
+}
+
+fn taken(job: &Job, found: &Job, state: &JobState) -> String {
+    let word = match state {
+        JobState::Skipped { .. } => "was skipped",
+        JobState::Done { .. } => "is done",
+        _ => "is live",
+    };
+    match (&job.parent, job.id == found.id) {
+        (_, true) => format!("block '{}' {word} with other content", job.id),
+        (Some(parent), false) => {
+            format!("block '{}' follows '{parent}' and {word}: revert the chain first", found.id)
+        }
+        (None, false) => format!("another block {word} in its place"),
+    }
+}

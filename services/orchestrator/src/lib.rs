@@ -1,0 +1,49 @@
+//! Orchestrates provers: a stream of proving tasks that survives any single failure and is published in block order.
+//!
+//! A *job* is a block of a *chain*. A [`Workflow`] says which *tasks* it takes; a back-end runs each of them. Whoever holds a task
+//! has claimed it by a conditional write, whose revision is its epoch: after the lease is taken away it can write nothing, so a
+//! process that was only thought dead does no harm. The state is in the records alone ([`record`]), in a [`store::Store`]: every
+//! process can be killed at any time, and any other one goes on.
+//!
+//! - [`service::run`] is a process: it takes jobs over HTTP, makes their tasks, runs them and publishes.
+//! - [`Client`] asks one.
+//! - [`Backend`] is what runs a task: `hekaton prove`, any other program, or a [`Prover`] in Rust.
+//! - [`history::History`] checks the promises over what was stored.
+
+mod alive;
+pub mod backend;
+mod blobs;
+mod client;
+mod clock;
+mod collector;
+mod dispatcher;
+mod feed;
+pub mod history;
+mod host;
+pub mod http;
+mod id;
+mod intake;
+mod metrics;
+mod plan;
+mod process;
+mod publisher;
+mod queue;
+pub mod record;
+pub mod service;
+pub mod settings;
+pub mod store;
+#[cfg(test)]
+mod tests;
+mod workflow;
+mod workflows;
+
+pub use backend::{Backend, Library, Prover};
+pub use blobs::{BlobError, Blobs, Incoming};
+pub use client::{Client, ClientError};
+pub use clock::{Clock, Time};
+pub use dispatcher::{BLOCKS_BEHIND_DEAD, Progress};
+pub use id::{BadId, Digest, Name, PARTITIONS};
+pub use intake::{Accepted, Intake, IntakeError, Submission};
+pub use metrics::Metrics;
+pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
+pub use workflow::{Collect, Input, MAX_BLOBS, MAX_TASKS, Stage, Workflow, WorkflowError};

@@ -1,0 +1,108 @@
+//! One process: its session and its components.
+
+use crate::alive::{Gone, Own};
+use crate::clock::Clock;
+use crate::collector::Collector;
+use crate::dispatcher::{Dispatcher, Runner};
+use crate::feed::feed;
+use crate::id::Name;
+use crate::metrics::Metrics;
+use crate::plan::Strategies;
+use crate::publisher::Publisher;
+use crate::record::SessionId;
+use crate::store::Store;
+use crate::workflows::Workflows;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// What a process works with. Its session must be written by somebody ([`crate::alive::beat`]).
+pub(crate) struct Process {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) sessions: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) session: SessionId,
+    pub(crate) own: Own,
+    pub(crate) gone: Gone,
+    pub(crate) runner: Arc<dyn Runner>,
+    pub(crate) backends: BTreeSet<Name>,
+    pub(crate) slots: usize,
+    pub(crate) collects: bool,
+    pub(crate) weights: BTreeMap<Name, u32>,
+    pub(crate) tenant_slots: BTreeMap<Name, usize>,
+    pub(crate) workflows: Workflows,
+    pub(crate) strategies: Strategies,
+    pub(crate) metrics: Metrics,
+}
+
+impl Process {
+    /// Runs until it is stopped, or drained and idle.
+    ///
+    /// After `drain`, nothing is claimed anymore; after `stop`, what runs ends, and leases and partitions go back.
+    pub(crate) async fn run(self, drain: CancellationToken, stop: CancellationToken) {
+        let mut components = JoinSet::new();
+        let mut listeners = Vec::new();
+        let mut listen = || {
+            let (send, events) = unbounded_channel();
+            listeners.push(send);
+            events
+        };
+        // Ends what is not a dispatcher, after the dispatcher has ended.
+        let ended = CancellationToken::new();
+        if self.collects {
+            let (send, owned) = unbounded_channel();
+            let collector = Collector {
+                store: Arc::clone(&self.store),
+                sessions: Arc::clone(&self.sessions),
+                clock: self.clock.clone(),
+                session: self.session.clone(),
+                own: Arc::clone(&self.own),
+                gone: Arc::clone(&self.gone),
+                workflows: self.workflows.clone(),
+                strategies: self.strategies.clone(),
+                metrics: self.metrics.clone(),
+                owned: send,
+                stop: ended.clone(),
+            };
+            components.spawn(collector.run(listen()));
+            let publisher = Publisher {
+                store: Arc::clone(&self.store),
+                clock: self.clock.clone(),
+                metrics: self.metrics.clone(),
+                stop: ended.clone(),
+            };
+            components.spawn(publisher.run(listen(), owned));
+        }
+        let dispatcher = Arc::new(Dispatcher {
+            store: Arc::clone(&self.store),
+            clock: self.clock.clone(),
+            session: self.session.clone(),
+            own: Arc::clone(&self.own),
+            runner: Arc::clone(&self.runner),
+            backends: self.backends.clone(),
+            slots: self.slots,
+            weights: self.weights.clone(),
+            tenant_slots: self.tenant_slots.clone(),
+            metrics: self.metrics.clone(),
+            drain,
+            stop,
+        });
+        let events = listen();
+        let feeding = tokio::spawn(feed(Arc::clone(&self.store), self.clock.clone(), listeners));
+        let _feeding = AbortOnDrop(feeding.abort_handle());
+        dispatcher.run(events).await;
+        ended.cancel();
+        while components.join_next().await.is_some() {}
+    }
+}
+
+/// Aborts a task of the runtime when its owner is gone.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

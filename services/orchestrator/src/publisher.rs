@@ -1,0 +1,308 @@
+//! Publishes what is done, in the order of the chain.
+//!
+//! Reads the tail of the chain's log, then the job that follows it, then appends, expecting the tail: after anything but success it
+//! begins at the tail. In that order a re-org, which cancels jobs before it appends, cannot be overtaken. The store refuses a
+//! stale tail; that the parent is the tail is checked here.
+
+use crate::clock::Clock;
+use crate::feed::{Event, patiently};
+use crate::id::Name;
+use crate::metrics::Metrics;
+use crate::record::{
+    Chain, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create,
+    log_name, publication_key, read, update,
+};
+use crate::record::{decode, encode};
+use crate::store::{Rev, Store, WriteError};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait before a publication is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How often chains are looked at without an event.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// What a publisher is given.
+pub(crate) struct Publisher {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) stop: CancellationToken,
+}
+
+type ChainId = (Name, Name);
+
+/// A chain to look at.
+struct Due {
+    at: Instant,
+    /// Nothing is known to be left.
+    idle: bool,
+    /// Jobs that are done, where the chain has no order.
+    jobs: BTreeSet<JobKey>,
+}
+
+impl Default for Due {
+    fn default() -> Self {
+        Self { at: Instant::now(), idle: false, jobs: BTreeSet::new() }
+    }
+}
+
+fn is_among(partitions: &BTreeSet<u8>, (tenant, chain): &ChainId) -> bool {
+    partitions.contains(&JobKey::chain_partition(tenant, chain))
+}
+
+/// Takes note of a job that is done.
+fn note(partitions: &BTreeSet<u8>, due: &mut BTreeMap<ChainId, Due>, key: &JobKey, job: &Job) {
+    let chain = (key.tenant.clone(), key.chain.clone());
+    if !matches!(job.state, JobState::Done { .. }) || !is_among(partitions, &chain) {
+        return;
+    }
+    let due = due.entry(chain).or_default();
+    (due.at, due.idle) = (Instant::now(), false);
+    if job.order == Order::None {
+        due.jobs.insert(key.clone());
+    }
+}
+
+/// The publication of a block whose chain has no order, before and after it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unordered {
+    publication: Publication,
+    logged: bool,
+}
+
+/// Why a chain was not published.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl From<crate::store::Unavailable> for Failure {
+    fn from(error: crate::store::Unavailable) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+impl From<crate::record::BadRecord> for Failure {
+    fn from(error: crate::record::BadRecord) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+impl Publisher {
+    /// Runs until it is stopped.
+    pub(crate) async fn run(
+        self,
+        mut events: UnboundedReceiver<Event>,
+        mut owned: UnboundedReceiver<BTreeSet<u8>>,
+    ) {
+        let mut partitions = BTreeSet::new();
+        // What is to be published of the chains in these partitions.
+        let mut due: BTreeMap<ChainId, Due> = BTreeMap::new();
+        let mut sweep = self.clock.after(SWEEP);
+        loop {
+            let next = due.values().filter(|due| !due.idle).map(|due| due.at).min();
+            let next = next.map_or(sweep, |at| at.min(sweep));
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                new = owned.recv() => match new {
+                    Some(new) => {
+                        let more = new.difference(&partitions).next().is_some();
+                        partitions = new;
+                        due.retain(|chain, _| is_among(&partitions, chain));
+                        if more {
+                            self.list(&partitions, &mut due).await;
+                        }
+                    }
+                    None => return,
+                },
+                event = events.recv() => match event {
+                    Some(Event::Job(key, job)) => note(&partitions, &mut due, &key, &job.value),
+                    Some(_) => {}
+                    None => return,
+                },
+                () = tokio::time::sleep_until(next) => {}
+            }
+            let now = Instant::now();
+            if now >= sweep {
+                sweep = self.clock.after(SWEEP);
+                due.values_mut().for_each(|due| due.idle = false);
+            }
+            let ready = due.iter().filter(|(_, due)| !due.idle && due.at <= now);
+            let ready: Vec<ChainId> = ready.map(|(chain, _)| chain.clone()).collect();
+            for chain in ready {
+                let Some(entry) = due.get_mut(&chain) else { continue };
+                let jobs = std::mem::take(&mut entry.jobs);
+                entry.idle = true;
+                if let Err(error) = self.publish(&chain, &jobs).await {
+                    tracing::warn!(chain = %chain.1, %error, "published later");
+                    let entry = due.entry(chain).or_default();
+                    (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
+                    entry.jobs.extend(jobs);
+                }
+            }
+        }
+    }
+
+    /// Finds what was done before the partitions were this collector's.
+    async fn list(&self, partitions: &BTreeSet<u8>, due: &mut BTreeMap<ChainId, Due>) {
+        let listing = patiently(&self.clock, || self.store.list("job/", 0)).await;
+        for entry in &listing.entries {
+            if let (Ok(key), Ok(job)) = (entry.key.parse::<JobKey>(), decode::<Job>(entry)) {
+                note(partitions, due, &key, &job.value);
+            }
+        }
+    }
+
+    async fn publish(
+        &self,
+        (tenant, name): &ChainId,
+        jobs: &BTreeSet<JobKey>,
+    ) -> Result<(), Failure> {
+        let store = &*self.store;
+        let Some(chain) = read::<Chain>(store, &chain_key(tenant, name)).await? else {
+            tracing::error!(%tenant, chain = %name, "there are jobs of a chain that does not exist");
+            return Ok(());
+        };
+        match (chain.value.order, &chain.value.genesis) {
+            (Order::Strict, Some(genesis)) => self.in_order(&chain.value, genesis).await,
+            _ => {
+                for key in jobs {
+                    self.without_order(&chain.value, key).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends the blocks that follow the tail, as far as they are done.
+    async fn in_order(&self, chain: &Chain, genesis: &Name) -> Result<(), Failure> {
+        let store = &*self.store;
+        let log = log_name(&chain.tenant, &chain.chain);
+        loop {
+            // The tail first, then the job.
+            let tail = store.tail(&log).await?;
+            let tail = tail.as_ref().map(decode::<Publication>).transpose()?;
+            let (parent, last) = match &tail {
+                Some(Stored { value, rev }) => (value.tail(), Some(*rev)),
+                None => (genesis, None),
+            };
+            let (tenant, name) = (chain.tenant.clone(), chain.chain.clone());
+            let key = JobKey { tenant, chain: name, slot: parent.clone() };
+            let Some(job) = read::<Job>(store, &key.to_string()).await? else { return Ok(()) };
+            let Some(publication) = publication(&job.value) else { return Ok(()) };
+            if job.value.parent.as_ref() != Some(parent) {
+                tracing::error!(job = %key, %parent, "not published: its parent is not the tail");
+                return Ok(());
+            }
+            let below = tail.as_ref().filter(|tail| tail.value.tail() != genesis);
+            if let Some(height) = below.map(|tail| tail.value.height())
+                && job.value.block <= height
+            {
+                // Heights say what a re-org takes back.
+                let reason = format!("its height is not above {height}, which its parent has");
+                let dead = JobState::Dead { reason, at: self.clock.wall() };
+                let dead = Job { state: dead, ..job.value };
+                update(store, &key.to_string(), dead, job.rev).await?;
+                return Ok(());
+            }
+            match store.append(&log, encode(&publication, crate::id::random()), last).await {
+                Ok(rev) => self.published(&job.value, rev),
+                // Whether it was appended, the tail says.
+                Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Publishes a block by creating a record, and copies it into the log.
+    async fn without_order(&self, chain: &Chain, key: &JobKey) -> Result<(), Failure> {
+        let store = &*self.store;
+        let Some(job) = read::<Job>(store, &key.to_string()).await? else { return Ok(()) };
+        let Some(publication) = publication(&job.value) else { return Ok(()) };
+        let name = publication_key(&chain.tenant, &chain.chain, &job.value.id);
+        let made = Unordered { publication, logged: false };
+        let record = match create(store, &name, made).await {
+            Ok(record) => {
+                self.published(&job.value, record.rev);
+                record
+            }
+            Err(WriteError::Conflict { .. }) => match read::<Unordered>(store, &name).await? {
+                Some(record) => record,
+                None => return Ok(()),
+            },
+            Err(error) => return Err(error.into()),
+        };
+        if record.value.logged {
+            return Ok(());
+        }
+        let log = log_name(&chain.tenant, &chain.chain);
+        loop {
+            let tail = store.tail(&log).await?.map(|tail| tail.rev);
+            // Whoever made the record may have appended before it died: then after the record.
+            if !is_logged(store, &log, record.rev, &record.value.publication).await? {
+                let entry = encode(&record.value.publication, crate::id::random());
+                match store.append(&log, entry, tail).await {
+                    Ok(_) => {}
+                    Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let logged = Unordered { logged: true, ..record.value };
+            return match update(store, &name, logged, record.rev).await {
+                Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+        }
+    }
+
+    fn published(&self, job: &Job, rev: Rev) {
+        let Job { tenant, chain, block, id, .. } = job;
+        tracing::info!(%tenant, %chain, block, %id, rev = rev.number, "published");
+        self.metrics.published(job, self.clock.wall());
+    }
+}
+
+/// What is published of a job, if it is done.
+fn publication(job: &Job) -> Option<Publication> {
+    let JobState::Done { outputs, .. } = &job.state else { return None };
+    Some(Publication::Block {
+        block: job.block,
+        id: job.id.clone(),
+        parent: job.parent.clone().unwrap_or_else(|| job.id.clone()),
+        generation: job.generation,
+        job: job.identity(),
+        outputs: outputs.clone(),
+    })
+}
+
+/// Whether a publication is in a log after a revision.
+async fn is_logged(
+    store: &dyn Store,
+    log: &str,
+    after: Rev,
+    publication: &Publication,
+) -> Result<bool, Failure> {
+    let mut after = after.number;
+    loop {
+        let entries = store.read(log, after, 256).await?;
+        let Some(last) = entries.last() else { return Ok(false) };
+        after = last.rev.number;
+        for entry in &entries {
+            if decode::<Publication>(entry)?.value == *publication {
+                return Ok(true);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Which task is claimed next.
+//!
+//! The least of (lane, one less for each minute of waiting; the tenant's share; the chain's share; block; later stages first; more
+//! attempts first; age). Heights are compared within a chain only, so a chain at height 5 does not starve one of the same tenant at
+//! height 20 million. Shares are virtual times of a fair queue: each claim costs its tenant 1 / weight, and who was idle starts at the
+//! time of the least served, so a tenant with many tasks takes no more than its share from others.
+
+use crate::id::Name;
+use crate::record::{Task, TaskKey, TaskState};
+use crate::store::Rev;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// After how long a task is one lane more urgent.
+const MILLIS_PER_LANE: u64 = 60_000;
+
+/// A chain of a tenant.
+type ChainId = (Name, Name);
+
+/// A task's place among those of its chain and lane.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    block: u64,
+    later: std::cmp::Reverse<u16>,
+    tried: std::cmp::Reverse<u32>,
+    created: u64,
+    key: TaskKey,
+}
+
+impl Place {
+    fn of(key: TaskKey, task: &Task) -> Self {
+        let (later, tried) = (std::cmp::Reverse(task.depth), std::cmp::Reverse(task.attempts));
+        Self { block: task.block, later, tried, created: task.created, key }
+    }
+}
+
+/// The tasks that are ready.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    tasks: BTreeMap<TaskKey, (Task, Rev)>,
+    places: BTreeMap<(ChainId, u8), BTreeSet<Place>>,
+    tenants: Shares<Name>,
+    chains: Shares<ChainId>,
+    weights: BTreeMap<Name, u32>,
+}
+
+/// Virtual times.
+#[derive(Debug)]
+struct Shares<K>(BTreeMap<K, f64>);
+
+impl<K> Default for Shares<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Shares<K> {
+    fn of(&self, who: &K) -> f64 {
+        self.0.get(who).copied().unwrap_or(0.0)
+    }
+
+    /// Somebody who had nothing waiting has something now.
+    fn enter(&mut self, who: &K, least_served: Option<f64>) {
+        let time = self.0.entry(who.clone()).or_insert(0.0);
+        *time = time.max(least_served.unwrap_or(0.0));
+    }
+
+    fn charge(&mut self, who: &K, cost: f64) {
+        *self.0.entry(who.clone()).or_insert(0.0) += cost;
+    }
+}
+
+/// Which tasks a claimer can run.
+pub(crate) trait Claimer {
+    /// Whether it may run a task now.
+    fn can(&self, key: &TaskKey, task: &Task) -> bool;
+}
+
+impl<F: Fn(&TaskKey, &Task) -> bool> Claimer for F {
+    fn can(&self, key: &TaskKey, task: &Task) -> bool {
+        self(key, task)
+    }
+}
+
+impl Queue {
+    /// A queue in which tenants have weights other than 1.
+    pub(crate) fn new(weights: BTreeMap<Name, u32>) -> Self {
+        Self { weights, ..Self::default() }
+    }
+
+    /// Takes note of a task's new state: it waits, or it does not anymore.
+    pub(crate) fn set(&mut self, key: TaskKey, task: &Task, rev: Rev) {
+        if self.tasks.get(&key).is_some_and(|(_, known)| {
+            known.incarnation == rev.incarnation && known.number > rev.number
+        }) {
+            return;
+        }
+        let was_ready = self.remove(&key);
+        match task.state {
+            TaskState::Ready => self.insert(key, task, rev),
+            // Everybody sees everybody's claims, so all have nearly the same shares.
+            TaskState::Leased { .. } if was_ready => self.charge(task),
+            _ => {}
+        }
+    }
+
+    fn insert(&mut self, key: TaskKey, task: &Task, rev: Rev) {
+        let tenant = &task.job.tenant;
+        let chain = (tenant.clone(), task.job.chain.clone());
+        let waiting = |served: &Shares<Name>| {
+            self.places.keys().map(|((tenant, _), _)| served.of(tenant)).reduce(f64::min)
+        };
+        if !self.places.keys().any(|((known, _), _)| known == tenant) {
+            let least = waiting(&self.tenants);
+            self.tenants.enter(tenant, least);
+        }
+        if !self.places.keys().any(|(known, _)| *known == chain) {
+            let siblings = self.places.keys().filter(|((known, _), _)| known == tenant);
+            let least = siblings.map(|(known, _)| self.chains.of(known)).reduce(f64::min);
+            self.chains.enter(&chain, least);
+        }
+        self.places.entry((chain, task.lane)).or_default().insert(Place::of(key, task));
+        self.tasks.insert(key, (task.clone(), rev));
+    }
+
+    /// Forgets a task. Returns whether it waited.
+    pub(crate) fn remove(&mut self, key: &TaskKey) -> bool {
+        let Some((task, _)) = self.tasks.remove(key) else { return false };
+        let queue = ((task.job.tenant.clone(), task.job.chain.clone()), task.lane);
+        if let Some(places) = self.places.get_mut(&queue) {
+            places.remove(&Place::of(*key, &task));
+            if places.is_empty() {
+                self.places.remove(&queue);
+            }
+        }
+        true
+    }
+
+    /// Forgets a task if it still waits at a revision.
+    pub(crate) fn forget(&mut self, key: &TaskKey, rev: Rev) {
+        if self.tasks.get(key).is_some_and(|(_, known)| *known == rev) {
+            self.remove(key);
+        }
+    }
+
+    fn charge(&mut self, task: &Task) {
+        let weight = self.weights.get(&task.job.tenant).copied().unwrap_or(1).max(1);
+        self.tenants.charge(&task.job.tenant, 1.0 / f64::from(weight));
+        self.chains.charge(&(task.job.tenant.clone(), task.job.chain.clone()), 1.0);
+    }
+
+    /// The next task for a claimer, and when the first one that must still wait may be claimed.
+    pub(crate) fn next(&self, claimer: &impl Claimer, now: u64) -> Next<'_> {
+        let mut best: Option<((u64, f64, f64), &Place)> = None;
+        let mut wait: Option<u64> = None;
+        for ((chain, lane), places) in &self.places {
+            let candidate = places.iter().find(|place| {
+                let Some((task, _)) = self.tasks.get(&place.key) else { return false };
+                if task.not_before > now {
+                    wait = Some(wait.map_or(task.not_before, |least| least.min(task.not_before)));
+                    return false;
+                }
+                claimer.can(&place.key, task)
+            });
+            let Some(place) = candidate else { continue };
+            let waited = now.saturating_sub(place.created) / MILLIS_PER_LANE;
+            // No lane is above the first one: there, the shares decide.
+            let lane = u64::from(*lane).saturating_sub(waited);
+            let rank = (lane, self.tenants.of(&chain.0), self.chains.of(chain));
+            if best.is_none_or(|(least, _)| rank < least) {
+                best = Some((rank, place));
+            }
+        }
+        let task = best.and_then(|(_, place)| {
+            self.tasks.get(&place.key).map(|(task, rev)| (place.key, task, *rev))
+        });
+        Next { task, wait }
+    }
+}
+
+/// What is to be claimed.
+#[derive(Debug)]
+pub(crate) struct Next<'a> {
+    pub(crate) task: Option<(TaskKey, &'a Task, Rev)>,
+    /// In milliseconds since 1970.
+    pub(crate) wait: Option<u64>,
+}

@@ -1,0 +1,113 @@
+//! Chains, what they have published, and who looks after a partition.
+
+use super::SessionId;
+use crate::id::{Digest, Name};
+use serde::{Deserialize, Serialize};
+
+/// In which order the blocks of a chain are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Each after its parent.
+    Strict,
+    /// As they are finished.
+    None,
+}
+
+/// A chain of blocks, each with a job. Never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chain {
+    /// Whose it is.
+    pub tenant: Name,
+    /// Its name.
+    pub chain: Name,
+    /// How blocks are published.
+    pub order: Order,
+    /// The parent of the first block. Only where the order is strict.
+    pub genesis: Option<Name>,
+}
+
+/// An entry of a chain's log of publications.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Publication {
+    /// A block whose proof is there.
+    Block {
+        /// Its height.
+        block: u64,
+        /// Its name.
+        id: Name,
+        /// The block before it.
+        parent: Name,
+        /// Of its job.
+        generation: u32,
+        /// Of its job.
+        job: Digest,
+        /// Blobs, in the order of stages and indices.
+        outputs: Vec<Digest>,
+    },
+    /// The chain is another one after this block.
+    Revert {
+        /// The last block that stays.
+        to: Name,
+        /// Its height.
+        block: u64,
+    },
+    /// An operator gave a block up.
+    Skip {
+        /// Its height.
+        block: u64,
+        /// Its name, which is the tail now.
+        id: Name,
+        /// The block before it.
+        parent: Name,
+    },
+}
+
+impl Publication {
+    /// The block that the next one has as its parent.
+    pub fn tail(&self) -> &Name {
+        match self {
+            Self::Block { id, .. } | Self::Skip { id, .. } => id,
+            Self::Revert { to, .. } => to,
+        }
+    }
+
+    /// The height of the tail.
+    pub fn height(&self) -> u64 {
+        match self {
+            Self::Block { block, .. } | Self::Skip { block, .. } | Self::Revert { block, .. } => {
+                *block
+            }
+        }
+    }
+}
+
+/// Who makes the tasks of a partition's jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// The owner; none where it was given back.
+    pub session: Option<SessionId>,
+}
+
+/// Where a chain is stored.
+pub fn chain_key(tenant: &Name, chain: &Name) -> String {
+    format!("chain/{tenant}/{chain}")
+}
+
+/// The log of what a chain has published.
+pub fn log_name(tenant: &Name, chain: &Name) -> String {
+    format!("out/{tenant}/{chain}")
+}
+
+/// Where a publication is stored if the chain has no order.
+pub fn publication_key(tenant: &Name, chain: &Name, id: &Name) -> String {
+    format!("published/{tenant}/{chain}/{id}")
+}
+
+/// Where the owner of a partition is stored.
+pub fn owner_key(partition: u8) -> String {
+    format!("owner/{partition:02}")
+}

@@ -1,0 +1,187 @@
+//! Jobs: one block of one chain.
+
+use super::Order;
+use crate::id::{BadId, Digest, Name, PARTITIONS};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a job is stored.
+///
+/// The slot of a block in a strict chain is its parent: at most one block at a time can follow another one. Otherwise, it is the
+/// block itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobKey {
+    /// Whose it is.
+    pub tenant: Name,
+    /// The chain.
+    pub chain: Name,
+    /// The place in the chain.
+    pub slot: Name,
+}
+
+impl JobKey {
+    /// The partition whose owner makes the job's tasks.
+    pub fn partition(&self) -> u8 {
+        let parts = [&self.tenant, &self.chain, &self.slot].map(|name| name.as_str().as_bytes());
+        let digest = Digest::of_parts("hekaton orchestrator 1 partition", parts);
+        digest.as_bytes()[0] % PARTITIONS
+    }
+
+    /// The partition whose owner publishes for a chain.
+    pub(crate) fn chain_partition(tenant: &Name, chain: &Name) -> u8 {
+        let parts = [tenant, chain].map(|name| name.as_str().as_bytes());
+        Digest::of_parts("hekaton orchestrator 1 chain", parts).as_bytes()[0] % PARTITIONS
+    }
+}
+
+impl FromStr for JobKey {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let &["job", _, tenant, chain, slot] = &parts[..] else {
+            return Err(BadId::new(text, "the key of a job"));
+        };
+        let key = Self { tenant: tenant.parse()?, chain: chain.parse()?, slot: slot.parse()? };
+        // One spelling for each key.
+        if key.to_string() == text { Ok(key) } else { Err(BadId::new(text, "the key of a job")) }
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job/{:02}/{}/{}/{}", self.partition(), self.tenant, self.chain, self.slot)
+    }
+}
+
+/// What clients know a job by: its chain, its slot and the digest of its content. Its tenant is who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The chain.
+    pub chain: Name,
+    /// The place in the chain.
+    pub slot: Name,
+    /// [`Job::identity`].
+    pub job: Digest,
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.chain, self.slot, self.job)
+    }
+}
+
+impl FromStr for Handle {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let mut parts = text.splitn(3, '.');
+        let mut next = || parts.next().unwrap_or_default();
+        Ok(Self { chain: next().parse()?, slot: next().parse()?, job: next().parse()? })
+    }
+}
+
+/// A block that is to be proven.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Whose it is.
+    pub tenant: Name,
+    /// The chain.
+    pub chain: Name,
+    /// The chain's order.
+    pub order: Order,
+    /// Its height, by which blocks of a chain are claimed.
+    pub block: u64,
+    /// Its name in the chain.
+    pub id: Name,
+    /// The block before it, where the order is strict.
+    pub parent: Option<Name>,
+    /// Urgency: 0 is the most urgent.
+    pub lane: u8,
+    /// The blob of the workflow.
+    pub workflow: Digest,
+    /// Blobs, by the names that the workflow has for them.
+    pub inputs: BTreeMap<Name, Vec<Digest>>,
+    /// How often it was submitted or requeued after it had ended.
+    pub generation: u32,
+    /// The `traceparent` of the request that submitted it.
+    pub trace: Option<String>,
+    /// When it was accepted, in milliseconds since 1970.
+    pub accepted: u64,
+    /// How far it is.
+    pub state: JobState,
+}
+
+/// How far a job is. Only `Live` changes by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
+pub enum JobState {
+    /// Its tasks are made and run.
+    Live,
+    /// All its tasks are done.
+    Done {
+        /// Blobs, in the order of stages and indices.
+        outputs: Vec<Digest>,
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// A task of it cannot be done.
+    Dead {
+        /// Which, and why.
+        reason: String,
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// It was dead, and an operator has its chain go on without it.
+    Skipped {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// It is not wanted anymore.
+    Cancelled {
+        /// Why.
+        reason: String,
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+}
+
+impl Job {
+    /// The digest of what the job is: the same for every submission of the same block with the same content.
+    pub fn identity(&self) -> Digest {
+        let mut parts: Vec<Vec<u8>> = vec![
+            self.tenant.as_str().into(),
+            self.chain.as_str().into(),
+            self.block.to_le_bytes().into(),
+            self.id.as_str().into(),
+            self.parent.as_ref().map_or(vec![], |parent| parent.as_str().into()),
+            self.workflow.as_bytes().into(),
+        ];
+        for (name, blobs) in &self.inputs {
+            parts.push(name.as_str().into());
+            parts.push(blobs.iter().flat_map(|blob| *blob.as_bytes()).collect());
+        }
+        Digest::of_parts("hekaton orchestrator 1 job", parts.iter().map(Vec::as_slice))
+    }
+
+    /// Where it is stored.
+    pub fn key(&self) -> JobKey {
+        let slot = self.parent.as_ref().unwrap_or(&self.id).clone();
+        JobKey { tenant: self.tenant.clone(), chain: self.chain.clone(), slot }
+    }
+
+    /// What clients know it by.
+    pub fn handle(&self) -> Handle {
+        let JobKey { chain, slot, .. } = self.key();
+        Handle { chain, slot, job: self.identity() }
+    }
+
+    /// Whether its tasks are to be run.
+    pub fn is_live(&self) -> bool {
+        self.state == JobState::Live
+    }
+}

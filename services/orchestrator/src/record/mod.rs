@@ -1,0 +1,188 @@
+//! What is stored, and how: each record is JSON in an envelope with a version and the nonce of the write.
+//!
+//! The nonce settles writes whose answer was lost: a record that carries one's own nonce is one's own write.
+
+mod chain;
+mod job;
+mod session;
+mod task;
+
+pub use chain::{
+    Chain, Order, Owner, Publication, chain_key, log_name, owner_key, publication_key,
+};
+pub use job::{Handle, Job, JobKey, JobState};
+pub use session::{Session, SessionId, session_key};
+pub use task::{BadKey, Limits, Refused, Task, TaskKey, TaskState};
+
+use crate::id::random;
+use crate::store::{Entry, Rev, Store, Unavailable, WriteError};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The version of the records.
+const VERSION: u32 = 1;
+
+/// A record as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Envelope<T> {
+    v: u32,
+    /// The nonce of the write.
+    by: u64,
+    body: T,
+}
+
+/// A record that was read or written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<T> {
+    /// Its content.
+    pub value: T,
+    /// The write that it is from.
+    pub rev: Rev,
+}
+
+/// A record that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the record '{key}' at revision {number} cannot be read: {why}", number = rev.number)]
+pub struct BadRecord {
+    /// The record's key.
+    pub key: String,
+    /// Its revision.
+    pub rev: Rev,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// Why a record was not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be understood.
+    #[error(transparent)]
+    Bad(#[from] BadRecord),
+    /// The store does not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Reads a record from what is stored.
+///
+/// # Errors
+/// If it is from another version, or is not a record of this kind.
+pub fn decode<T: DeserializeOwned>(entry: &Entry) -> Result<Stored<T>, BadRecord> {
+    Ok(Stored { value: open(entry)?.body, rev: entry.rev })
+}
+
+fn open<T: DeserializeOwned>(entry: &Entry) -> Result<Envelope<T>, BadRecord> {
+    let bad = |why: String| BadRecord { key: entry.key.clone(), rev: entry.rev, why };
+    // The version first: another one may have other fields.
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    let Version { v } = serde_json::from_slice(&entry.value).map_err(|e| bad(e.to_string()))?;
+    if v != VERSION {
+        return Err(bad(format!("it has version {v}, and this program knows version {VERSION}")));
+    }
+    serde_json::from_slice(&entry.value).map_err(|e| bad(e.to_string()))
+}
+
+/// What is stored for a record that is written with a nonce.
+pub(crate) fn encode<T: Serialize>(body: &T, by: u64) -> Bytes {
+    // Records have string keys and no floats that JSON lacks, so this cannot fail.
+    serde_json::to_vec(&Envelope { v: VERSION, by, body }).unwrap_or_default().into()
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// If the store does not answer or the record cannot be understood.
+pub async fn read<T: DeserializeOwned>(
+    store: &dyn Store,
+    key: &str,
+) -> Result<Option<Stored<T>>, ReadError> {
+    Ok(store.get(key).await?.as_ref().map(decode).transpose()?)
+}
+
+/// Creates a record. A write whose answer is lost is sent once more, and recognized by its nonce.
+///
+/// # Errors
+/// [`WriteError::Conflict`] if somebody else has created it, [`WriteError::Unknown`] if it may still take effect.
+pub async fn create<T: Serialize>(
+    store: &dyn Store,
+    key: &str,
+    value: T,
+) -> Result<Stored<T>, WriteError> {
+    let by = random();
+    let bytes = encode(&value, by);
+    let mut outcome = store.create(key, bytes.clone()).await;
+    if let Err(WriteError::Unknown { .. }) = outcome {
+        outcome = store.create(key, bytes).await;
+        outcome = own(store, key, by, outcome).await;
+    }
+    outcome.map(|rev| Stored { value, rev })
+}
+
+/// Replaces a record, like [`create`].
+///
+/// # Errors
+/// [`WriteError::Conflict`] if it is at another revision, [`WriteError::Unknown`] if it may still take effect.
+pub async fn update<T: Serialize>(
+    store: &dyn Store,
+    key: &str,
+    value: T,
+    expected: Rev,
+) -> Result<Stored<T>, WriteError> {
+    let by = random();
+    let bytes = encode(&value, by);
+    let mut outcome = store.update(key, bytes.clone(), expected).await;
+    if let Err(WriteError::Unknown { .. }) = outcome {
+        outcome = store.update(key, bytes, expected).await;
+        outcome = own(store, key, by, outcome).await;
+    }
+    outcome.map(|rev| Stored { value, rev })
+}
+
+/// Turns a conflict with one's own earlier attempt into success.
+async fn own(
+    store: &dyn Store,
+    key: &str,
+    by: u64,
+    outcome: Result<Rev, WriteError>,
+) -> Result<Rev, WriteError> {
+    if let Err(WriteError::Conflict { .. }) = outcome
+        && let Ok(Some(entry)) = store.get(key).await
+        && let Ok(found) = open::<serde::de::IgnoredAny>(&entry)
+        && found.by == by
+    {
+        return Ok(entry.rev);
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_other_versions_and_with_other_fields_are_refused() {
+        let rev = Rev { incarnation: 1, number: 2 };
+        let entry = |text: &str| Entry {
+            key: "k".into(),
+            value: Bytes::copy_from_slice(text.as_bytes()),
+            rev,
+        };
+        let read = |text: &str| decode::<u32>(&entry(text)).map(|stored| stored.value);
+        assert_eq!(read(r#"{"v":1,"by":7,"body":5}"#), Ok(5));
+        for bad in [
+            r#"{"v":2,"by":7,"body":5}"#,
+            r#"{"v":2,"else":1}"#,
+            r#"{"v":1,"by":7,"body":5,"more":1}"#,
+            r#"{"v":1,"by":7,"body":"5"}"#,
+            "",
+            "null",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Sessions: proof that a process is alive.
+
+use crate::id::{BadId, Digest, Name};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// A process, from its start to its end: drawn at random, so a process that was started again has another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(Name);
+
+impl SessionId {
+    /// A new session.
+    pub fn new() -> Self {
+        Self::from_number(crate::id::random())
+    }
+
+    /// The session with a number.
+    pub(crate) fn from_number(number: u64) -> Self {
+        let digits = format!("{number:016x}");
+        Self(digits.parse().expect("hexadecimal digits are a name"))
+    }
+}
+
+impl Default for SessionId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = BadId;
+
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        text.parse().map(Self)
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = BadId;
+
+    fn try_from(text: String) -> Result<Self, BadId> {
+        text.parse()
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0.into()
+    }
+}
+
+/// What a process writes each second for as long as it is alive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Session {
+    /// Rises with each write.
+    pub counter: u64,
+    /// The machine: its boot, too, so that a lock of another boot is not looked for.
+    pub host: String,
+    /// The process on it.
+    pub pid: u32,
+    /// Whether it runs a collector.
+    pub collects: bool,
+    /// How many tasks it runs at the same time.
+    pub slots: u32,
+    /// The back-ends that it has and trusts.
+    pub backends: Vec<Name>,
+    /// Whether it claims nothing more.
+    pub draining: bool,
+    /// How far its tasks are, from 0 to 1.
+    pub running: BTreeMap<Digest, f32>,
+}
+
+/// Where a session is stored.
+pub fn session_key(id: &SessionId) -> String {
+    format!("session/{id}")
+}

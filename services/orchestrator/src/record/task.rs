@@ -1,0 +1,336 @@
+//! Tasks and their transitions.
+//!
+//! A task is `Ready`, then `Leased`, then `Done`; a failed attempt makes it `Ready` again, or `Dead` after too many. `Done`, `Dead` and
+//! `Cancelled` are final, except that a new generation of its job revives a task that was not done. All transitions are here, as
+//! functions without side effects. Each takes effect by a conditional write: a claim's revision is its epoch, and as nobody writes
+//! a leased record but to end the lease, who has lost a lease can neither finish, fail nor return the task.
+
+use super::{JobKey, SessionId};
+use crate::id::{Digest, Name};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Which task of a job: its place in the workflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskKey {
+    /// The job's partition.
+    pub partition: u8,
+    /// [`super::Job::identity`].
+    pub job: Digest,
+    /// The stage of the workflow.
+    pub stage: u16,
+    /// Which task of the stage.
+    pub index: u32,
+    /// Which of the copies that run at the same time.
+    pub copy: u8,
+}
+
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { partition, job, stage, index, copy } = self;
+        write!(f, "task/{partition:02}/{job}/{stage}/{index}/{copy}")
+    }
+}
+
+/// The key is not one of a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not the key of a task")]
+pub struct BadKey(String);
+
+impl FromStr for TaskKey {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        let bad = || BadKey(text.chars().take(200).collect());
+        let parts: Vec<&str> = text.split('/').collect();
+        let &["task", partition, job, stage, index, copy] = &parts[..] else { return Err(bad()) };
+        let key = Self {
+            partition: partition.parse().map_err(|_| bad())?,
+            job: job.parse().map_err(|_| bad())?,
+            stage: stage.parse().map_err(|_| bad())?,
+            index: index.parse().map_err(|_| bad())?,
+            copy: copy.parse().map_err(|_| bad())?,
+        };
+        // One spelling for each key.
+        if key.to_string() == text { Ok(key) } else { Err(bad()) }
+    }
+}
+
+/// What a task may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// After how many failed attempts it is dead.
+    pub attempts: u32,
+    /// How long an attempt may take, in seconds.
+    pub seconds: u32,
+    /// How long an attempt may go without progress, in seconds.
+    pub stall_seconds: u32,
+}
+
+impl Limits {
+    /// How often a task is given back without counting as an attempt before it is dead all the same.
+    pub const RETURNS: u32 = 50;
+    /// The shortest wait after a failed attempt; it doubles with each.
+    const PAUSE: Duration = Duration::from_millis(500);
+    /// The longest wait after a failed attempt.
+    const MAX_PAUSE: Duration = Duration::from_secs(60);
+}
+
+/// One run of a back-end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// The digest of what is to be done: the same wherever and whenever it is done.
+    pub id: Digest,
+    /// The job that it is for.
+    pub job: JobKey,
+    /// The job's generation when the task was made or revived.
+    pub generation: u32,
+    /// The block's height.
+    pub block: u64,
+    /// The block's name.
+    pub block_id: Name,
+    /// The job's urgency.
+    pub lane: u8,
+    /// The stage's name.
+    pub stage: Name,
+    /// How many stages are behind it: of a block's tasks, later ones are claimed first.
+    pub depth: u16,
+    /// What runs it.
+    pub backend: Name,
+    /// Digest of the keys that a proof must be for, if the workflow says.
+    pub keys: Option<Digest>,
+    /// Blobs.
+    pub inputs: Vec<Digest>,
+    /// What it may take.
+    pub limits: Limits,
+    /// The `traceparent` of the job.
+    pub trace: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created: u64,
+    /// Attempts that failed or whose process died.
+    pub attempts: u32,
+    /// Leases that were given back uncounted.
+    pub returns: u32,
+    /// It may not be claimed before this, in milliseconds since 1970.
+    pub not_before: u64,
+    /// Why the last attempt ended.
+    pub last_failure: Option<String>,
+    /// How far it is.
+    pub state: TaskState,
+}
+
+/// How far a task is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
+pub enum TaskState {
+    /// It may be claimed.
+    Ready,
+    /// A session runs it.
+    Leased {
+        /// Which.
+        session: SessionId,
+        /// Since when, in milliseconds since 1970.
+        since: u64,
+    },
+    /// Its output is stored and was verified.
+    Done {
+        /// The blob.
+        output: Digest,
+        /// Who has made it.
+        session: SessionId,
+        /// When, in milliseconds since 1970.
+        at: u64,
+        /// How long the attempt took.
+        millis: u64,
+    },
+    /// It failed too often, or cannot be done.
+    Dead {
+        /// Why.
+        reason: String,
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+    /// It is not wanted anymore.
+    Cancelled {
+        /// When, in milliseconds since 1970.
+        at: u64,
+    },
+}
+
+/// A transition that the task's state does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a task that is {state} cannot be {wanted}")]
+pub struct Refused {
+    state: &'static str,
+    wanted: &'static str,
+}
+
+impl TaskState {
+    /// The state in a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Leased { .. } => "leased",
+            Self::Done { .. } => "done",
+            Self::Dead { .. } => "dead",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Whether nothing happens to it anymore, except by a new generation.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Dead { .. } | Self::Cancelled { .. })
+    }
+}
+
+impl Task {
+    fn with(&self, state: TaskState) -> Self {
+        Self { state, ..self.clone() }
+    }
+
+    fn refused(&self, wanted: &'static str) -> Refused {
+        Refused { state: self.state.word(), wanted }
+    }
+
+    /// A lease of this session, or an error.
+    fn leased_by(&self, session: &SessionId, wanted: &'static str) -> Result<(), Refused> {
+        match &self.state {
+            TaskState::Leased { session: holder, .. } if holder == session => Ok(()),
+            _ => Err(self.refused(wanted)),
+        }
+    }
+
+    /// Leases the task to a session.
+    ///
+    /// # Errors
+    /// Unless it is ready and its time has come.
+    pub fn claim(&self, session: &SessionId, now: u64) -> Result<Self, Refused> {
+        match self.state {
+            TaskState::Ready if self.not_before <= now => {
+                Ok(self.with(TaskState::Leased { session: session.clone(), since: now }))
+            }
+            _ => Err(self.refused("claimed")),
+        }
+    }
+
+    /// Notes the output of a lease.
+    ///
+    /// # Errors
+    /// Unless the session has leased it.
+    pub fn finish(&self, session: &SessionId, output: Digest, now: u64) -> Result<Self, Refused> {
+        self.leased_by(session, "finished")?;
+        let TaskState::Leased { since, .. } = self.state else {
+            return Err(self.refused("finished"));
+        };
+        let millis = now.saturating_sub(since);
+        Ok(self.with(TaskState::Done { output, session: session.clone(), at: now, millis }))
+    }
+
+    /// Ends a lease whose attempt failed. The task is ready again after a pause, or dead.
+    ///
+    /// # Errors
+    /// Unless the session has leased it.
+    pub fn fail(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+        self.leased_by(session, "failed")?;
+        Ok(self.attempted(reason, now))
+    }
+
+    /// Ends a lease whose session is dead. It counts as an attempt: the task may be what killed it.
+    ///
+    /// # Errors
+    /// Unless it is leased.
+    pub fn expire(&self, now: u64) -> Result<Self, Refused> {
+        match &self.state {
+            TaskState::Leased { session, .. } => {
+                Ok(self.attempted(&format!("session {session} ended while it ran the task"), now))
+            }
+            _ => Err(self.refused("expired")),
+        }
+    }
+
+    fn attempted(&self, reason: &str, now: u64) -> Self {
+        let attempts = self.attempts.saturating_add(1);
+        let state = match attempts >= self.limits.attempts {
+            true => TaskState::Dead { reason: cut(reason), at: now },
+            false => TaskState::Ready,
+        };
+        let doublings = self.attempts.min(16);
+        let pause = (Limits::PAUSE * (1 << doublings)).min(Limits::MAX_PAUSE);
+        let not_before = now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        Self { attempts, not_before, last_failure: Some(cut(reason)), ..self.with(state) }
+    }
+
+    /// Ends a lease that nothing came of, through no fault of the task: it is ready again at once. After [`Limits::RETURNS`] times
+    /// it is dead, as a task that is given back forever would never end.
+    ///
+    /// # Errors
+    /// Unless the session has leased it.
+    pub fn give_back(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+        self.leased_by(session, "given back")?;
+        let returns = self.returns.saturating_add(1);
+        let state = match returns >= Limits::RETURNS {
+            true => {
+                let reason = format!("given back {returns} times, at last because {reason}");
+                TaskState::Dead { reason: cut(&reason), at: now }
+            }
+            false => TaskState::Ready,
+        };
+        Ok(Self { returns, last_failure: Some(cut(reason)), ..self.with(state) })
+    }
+
+    /// Ends a lease of a task that no attempt can do.
+    ///
+    /// # Errors
+    /// Unless the session has leased it.
+    pub fn bury(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+        self.leased_by(session, "given up")?;
+        let state = TaskState::Dead { reason: cut(reason), at: now };
+        Ok(Self { last_failure: Some(cut(reason)), ..self.with(state) })
+    }
+
+    /// Takes back a task that is not wanted anymore, also from who runs it.
+    ///
+    /// # Errors
+    /// If it is final.
+    pub fn cancel(&self, now: u64) -> Result<Self, Refused> {
+        match self.state.is_final() {
+            true => Err(self.refused("cancelled")),
+            false => Ok(self.with(TaskState::Cancelled { at: now })),
+        }
+    }
+
+    /// Makes the task ready for a later generation of its job.
+    ///
+    /// # Errors
+    /// If it is done, or is of this generation.
+    pub fn revive(&self, generation: u32, now: u64) -> Result<Self, Refused> {
+        match self.state {
+            TaskState::Dead { .. } | TaskState::Cancelled { .. }
+                if self.generation < generation =>
+            {
+                Ok(Self {
+                    generation,
+                    attempts: 0,
+                    returns: 0,
+                    not_before: 0,
+                    created: now,
+                    ..self.with(TaskState::Ready)
+                })
+            }
+            _ => Err(self.refused("revived")),
+        }
+    }
+}
+
+/// A reason short enough for a record.
+fn cut(reason: &str) -> String {
+    const MAX: usize = 2_000;
+    match reason.char_indices().nth(MAX) {
+        None => reason.to_owned(),
+        Some((end, _)) => format!("{}...", &reason[..end]),
+    }
+}

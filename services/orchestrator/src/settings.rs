@@ -1,0 +1,284 @@
+//! What an operator decides, as a file that is checked before anything starts.
+
+use crate::backend::{Backend, Command, Exits, Hekaton, Helper};
+use crate::id::{Digest, Name};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of settings files.
+const VERSION: u32 = 1;
+
+/// The settings of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// 1.
+    pub version: u32,
+    /// How many tasks run at the same time.
+    #[serde(default = "one")]
+    pub slots: usize,
+    /// What runs tasks, by the names that workflows have for them.
+    #[serde(default)]
+    pub backends: BTreeMap<Name, BackendSettings>,
+    /// Who may submit. Without any, everybody who can connect is the tenant `default`.
+    #[serde(default)]
+    pub tenants: BTreeMap<Name, Tenant>,
+}
+
+/// What runs tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum BackendSettings {
+    /// `hekaton prove` on this machine.
+    Hekaton {
+        /// The key store or key family.
+        keys: PathBuf,
+        /// The program.
+        #[serde(default = "hekaton")]
+        program: PathBuf,
+        /// More options of `hekaton prove`.
+        #[serde(default)]
+        options: Vec<String>,
+    },
+    /// A program of one's own.
+    Command {
+        /// The program and its arguments, with `{input}`, `{inputs}`, `{output}` and `{folder}`.
+        command: Vec<String>,
+        /// A program that exits with 0 if the output is right and with 1 if it is wrong.
+        #[serde(default)]
+        verify: Option<Vec<String>>,
+        /// What exit codes mean.
+        #[serde(default)]
+        exits: Exits,
+    },
+}
+
+/// Somebody who may submit jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// The BLAKE3 digest of the token that requests must carry; the token itself is nowhere stored.
+    pub token_digest: Digest,
+    /// How many jobs may be open at the same time.
+    #[serde(default = "jobs")]
+    pub jobs: usize,
+    /// How many tasks may run at the same time in each process.
+    #[serde(default)]
+    pub slots: Option<usize>,
+    /// The largest blob, in bytes.
+    #[serde(default = "blob")]
+    pub blob_bytes: u64,
+    /// How many jobs may be submitted each second, on average.
+    #[serde(default = "rate")]
+    pub jobs_per_second: u32,
+    /// The share of the slots, beside those of other tenants.
+    #[serde(default = "weight")]
+    pub weight: u32,
+}
+
+impl Tenant {
+    /// Whoever can connect, where there are no tenants.
+    pub(crate) fn anybody() -> Self {
+        Self {
+            token_digest: Digest::of(b""),
+            jobs: jobs(),
+            slots: None,
+            blob_bytes: blob(),
+            jobs_per_second: 10_000,
+            weight: weight(),
+        }
+    }
+}
+
+fn one() -> usize {
+    1
+}
+fn hekaton() -> PathBuf {
+    "hekaton".into()
+}
+fn jobs() -> usize {
+    10_000
+}
+fn blob() -> u64 {
+    1 << 30
+}
+fn rate() -> u32 {
+    100
+}
+fn weight() -> u32 {
+    1
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file is not a settings file.
+    #[error("{}: {why}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// A value cannot be.
+    #[error("{place}: {why}")]
+    Bad {
+        /// The setting.
+        place: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (backends, tenants) = (BTreeMap::new(), BTreeMap::new());
+        Self { version: VERSION, slots: one(), backends, tenants }
+    }
+}
+
+impl Settings {
+    /// Reads a TOML file and checks it. Paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn read(path: &Path) -> Result<Self, SettingsError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| SettingsError::Io { path: path.to_owned(), error })?;
+        let parsed = toml::from_str(&text);
+        let mut settings: Self = parsed.map_err(|error| SettingsError::Parse {
+            path: path.to_owned(),
+            why: error.to_string(),
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for backend in settings.backends.values_mut() {
+            if let BackendSettings::Hekaton { keys, .. } = backend {
+                *keys = folder.join(&*keys);
+            }
+        }
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Checks what a file or the command line says.
+    ///
+    /// # Errors
+    /// The first setting that cannot be.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let bad = |place: String, why: &str| SettingsError::Bad { place, why: why.into() };
+        if self.version != VERSION {
+            let why = format!("{} is not {VERSION}, which this program reads", self.version);
+            return Err(bad("version".into(), &why));
+        }
+        if self.slots > 4_096 {
+            return Err(bad("slots".into(), "there can be at most 4,096"));
+        }
+        for (name, backend) in &self.backends {
+            let place = format!("backends.{name}");
+            match backend {
+                BackendSettings::Hekaton { keys, .. } if !keys.is_dir() => {
+                    let why = format!(
+                        "there are no keys in {}; `hekaton setup` makes some",
+                        keys.display()
+                    );
+                    return Err(bad(place, &why));
+                }
+                BackendSettings::Command { command, verify, .. } => {
+                    if command.is_empty() || verify.as_ref().is_some_and(Vec::is_empty) {
+                        return Err(bad(place, "a command names at least a program"));
+                    }
+                    if !command.iter().any(|part| part.contains("{output}")) {
+                        return Err(bad(place, "the command must say where {output} goes"));
+                    }
+                }
+                BackendSettings::Hekaton { .. } => {}
+            }
+        }
+        let mut digests = BTreeSet::new();
+        for (name, tenant) in &self.tenants {
+            let place = format!("tenants.{name}");
+            if !digests.insert(tenant.token_digest) {
+                return Err(bad(place, "another tenant has the same token"));
+            }
+            if tenant.token_digest == Digest::of(b"") {
+                return Err(bad(place, "the digest is that of an empty token"));
+            }
+            if tenant.weight == 0 || tenant.weight > 1_000 {
+                return Err(bad(place, "'weight' must be 1 to 1,000"));
+            }
+            if tenant.jobs_per_second == 0 || tenant.jobs == 0 || tenant.slots == Some(0) {
+                return Err(bad(place, "limits must be above 0"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The back-ends, ready to be used.
+    pub(crate) fn backends(&self, helper: &Helper) -> BTreeMap<Name, Arc<dyn Backend>> {
+        let made = self.backends.iter().map(|(name, backend)| {
+            let helper = helper.clone();
+            let backend: Arc<dyn Backend> = match backend.clone() {
+                BackendSettings::Hekaton { keys, program, options } => {
+                    // Programs run in folders of their own.
+                    let keys = std::path::absolute(&keys).unwrap_or(keys);
+                    Arc::new(Hekaton { program, keys, options, helper })
+                }
+                BackendSettings::Command { command, verify, exits } => {
+                    Arc::new(Command { command, verify, exits, helper })
+                }
+            };
+            (name.clone(), backend)
+        });
+        made.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::read(&path).map_err(|error| error.to_string())
+        };
+        std::fs::create_dir(folder.path().join("keys")).unwrap();
+        let good =
+            "version = 1\nslots = 3\n[backends.prove]\nkind = \"hekaton\"\nkeys = \"keys\"\n";
+        assert_eq!(read(good).unwrap().slots, 3);
+        let token = Digest::of(b"secret");
+        let tenant = |name: &str, rest: &str| {
+            format!("[tenants.{name}]\ntoken_digest = \"{token}\"\n{rest}\n")
+        };
+        for (text, why) in [
+            ("version = 2".to_owned(), "2 is not 1"),
+            ("version = 1\nslot = 1".into(), "unknown field `slot`"),
+            ("version = 1\nslots = 5000".into(), "4,096"),
+            (good.replace("\"keys\"", "\"none\""), "there are no keys in"),
+            (
+                "version = 1\n[backends.b]\nkind = \"command\"\ncommand = []".into(),
+                "at least a program",
+            ),
+            ("version = 1\n[backends.b]\nkind = \"command\"\ncommand = [\"a\"]".into(), "{output}"),
+            (format!("version = 1\n{}{}", tenant("a", ""), tenant("b", "")), "same token"),
+            (format!("version = 1\n{}", tenant("a", "weight = 0")), "'weight'"),
+            (format!("version = 1\n{}", tenant("a", "slots = 0")), "above 0"),
+        ] {
+            let found = read(&text).unwrap_err();
+            assert!(found.contains(why), "{found}\nand not: {why}");
+        }
+    }
+}

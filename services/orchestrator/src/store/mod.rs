@@ -1,0 +1,150 @@
+//! Where records and logs are kept, and what the rest of this crate relies on: conditional writes under one counter.
+//!
+//! Every write names the revision that it expects, so a stale writer is refused by the store itself, not by a lease that it may
+//! have lost. A write may also end as [`WriteError::Unknown`]: it then may take effect at any later time, and only the record
+//! decides. Values carry a nonce of their writer for that reason ([`crate::record`]).
+
+mod sqlite;
+
+pub use sqlite::{Durability, SqliteStore};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The largest value of a record or a log entry, in bytes. Anything larger is a blob.
+pub const MAX_VALUE: usize = 64 << 10;
+
+/// The longest key or name of a log, in bytes.
+pub const MAX_KEY: usize = 400;
+
+/// A revision: the store's counter at a write. It rises over the whole store and is never reused, not even by a deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rev {
+    /// Which store this is: drawn at random when it was made. A store that was restored or made again has another one.
+    pub incarnation: u64,
+    /// The counter.
+    pub number: u64,
+}
+
+/// A value and the revision that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The record's key, or the log's name.
+    pub key: String,
+    /// What was written.
+    pub value: Bytes,
+    /// By which write.
+    pub rev: Rev,
+}
+
+/// Records under a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The records, by revision.
+    pub entries: Vec<Entry>,
+    /// The store's counter when it was asked: a watch from here misses nothing.
+    pub at: Rev,
+}
+
+/// Why a write was not made, or may not have been.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// There is a record with this key already, or the record or log is at another revision than expected.
+    #[error("the record '{key}' was written by somebody else")]
+    Conflict {
+        /// The key, or the log's name.
+        key: String,
+    },
+    /// The store did not say what became of the write: it may take effect now or at any later time.
+    #[error("the store did not answer a write to '{key}': {why}")]
+    Unknown {
+        /// The key, or the log's name.
+        key: String,
+        /// What happened instead.
+        why: String,
+    },
+    /// The store did not take the write, which has no effect.
+    #[error("the store refuses a write to '{key}': {why}")]
+    Refused {
+        /// The key, or the log's name.
+        key: String,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// A read that failed. It may be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store does not answer: {why}")]
+pub struct Unavailable {
+    /// What happened.
+    pub why: String,
+}
+
+/// Why a watch ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WatchError {
+    /// Changes may have been missed, or the store is another one: list again.
+    #[error("changes were missed")]
+    Gap,
+    /// The store does not answer.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// A store. All methods may be called at the same time.
+///
+/// Reads that decide something see every write that was answered before they were sent.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// Writes a record that does not exist yet.
+    async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError>;
+
+    /// Replaces a record that is at the expected revision.
+    async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError>;
+
+    /// Reads a record.
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable>;
+
+    /// The records whose keys have the prefix and that were written after a revision's number, by revision.
+    async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable>;
+
+    /// Follows the records under a prefix that are written after a revision, in the order of revisions. A record that is written
+    /// several times in a short time may be reported only in its last state.
+    async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable>;
+
+    /// Appends to a log whose last entry has the expected revision; `None` is the empty log.
+    async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError>;
+
+    /// The last entry of a log.
+    async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable>;
+
+    /// Entries of a log after a revision's number, oldest first, at most `limit`.
+    async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable>;
+
+    /// How the store is reached, for people.
+    fn describe(&self) -> String;
+}
+
+/// Changes of records, as they are written.
+#[async_trait]
+pub trait Watch: Send {
+    /// Waits for changes, and returns them by revision. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<Vec<Entry>, WatchError>;
+}
+
+/// Refuses keys and values that some store could not hold.
+pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), WriteError> {
+    let refused = |why: String| WriteError::Refused { key: key.chars().take(80).collect(), why };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte);
+    if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(allowed) {
+        return Err(refused(format!(
+            "a key has 1 to {MAX_KEY} letters, digits and characters of '-_./~'"
+        )));
+    }
+    if value.len() > MAX_VALUE {
+        return Err(refused(format!("{} bytes are more than {MAX_VALUE}", value.len())));
+    }
+    Ok(())
+}

@@ -1,0 +1,461 @@
+//! A store in a SQLite database: the default, for one machine.
+//!
+//! Several processes may open the same database. All writes go through one thread per process, which puts what has piled up into
+//! one transaction (group commit) and answers after it is on disk. Changes are found by their revision, so a watch is a query on
+//! an index; it is woken by the writing thread and, for writes of other processes, by the file system.
+
+mod schema;
+mod wake;
+
+use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
+use crate::clock::Clock;
+use crate::history::{History, Version};
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use tokio::sync::oneshot;
+
+/// How many writes one transaction takes.
+const MAX_GROUP: usize = 256;
+
+/// How many changes a watch reports at once.
+const MAX_CHANGES: i64 = 1_000;
+
+/// What a store keeps over a crash of the machine. A killed process loses nothing in either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Every answered write, and a copy of each version of each record (`audit`).
+    Disk,
+    /// Nothing that was written shortly before. For sessions, which are written again within a second.
+    Memory,
+}
+
+/// A SQLite database.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    incarnation: u64,
+    writes: mpsc::Sender<Request>,
+    reads: mpsc::Sender<Read>,
+    wake: wake::Wake,
+}
+
+/// A write and where its answer goes.
+struct Request {
+    write: Write,
+    answer: oneshot::Sender<Result<Rev, WriteError>>,
+}
+
+enum Write {
+    Create { key: String, value: Bytes },
+    Update { key: String, value: Bytes, expected: Rev },
+    Append { log: String, entry: Bytes, last: Option<Rev> },
+}
+
+impl Write {
+    fn key(&self) -> &str {
+        match self {
+            Self::Create { key, .. } | Self::Update { key, .. } => key,
+            Self::Append { log, .. } => log,
+        }
+    }
+}
+
+/// A query, which answers by itself.
+type Read = Box<dyn FnOnce(&Connection) + Send>;
+
+impl SqliteStore {
+    /// Opens a database, or makes one.
+    ///
+    /// # Errors
+    /// If the file cannot be opened or is not such a database.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, Unavailable> {
+        let failed = |error: rusqlite::Error| Unavailable {
+            why: format!("the database {}: {error}", path.display()),
+        };
+        let writer = schema::open(path, durability).map_err(failed)?;
+        let incarnation = schema::incarnation(&writer).map_err(failed)?;
+        let reader = schema::connect(path, durability).map_err(failed)?;
+        let wake = wake::Wake::new(path);
+        let (writes, requests) = mpsc::channel();
+        let (reads, queries) = mpsc::channel::<Read>();
+        let ours = wake.clone();
+        let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
+                why: format!("a thread for {}: {error}", path.display()),
+            })
+        };
+        start(
+            "sqlite-writer",
+            Box::new(move || write_all(writer, incarnation, durability, &requests, &ours)),
+        )?;
+        start(
+            "sqlite-reader",
+            Box::new(move || {
+                for query in queries {
+                    query(&reader);
+                }
+            }),
+        )?;
+        Ok(Self { path: path.to_owned(), incarnation, writes, reads, wake })
+    }
+
+    /// Which store this is.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Everything that was ever written, from the table `audit` and the logs.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn history(&self) -> Result<History, Unavailable> {
+        let incarnation = self.incarnation;
+        self.query(move |connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let mut query =
+                transaction.prepare("SELECT key, value, rev, at FROM audit ORDER BY rev")?;
+            let records = query.query_map([], |row| {
+                let at: i64 = row.get(3)?;
+                Ok(Version { entry: entry(row, incarnation)?, at: at.unsigned_abs() })
+            })?;
+            let records = records.collect::<rusqlite::Result<_>>()?;
+            let mut query = transaction.prepare("SELECT name, entry, rev FROM log ORDER BY rev")?;
+            let logs = query.query_map([], |row| entry(row, incarnation))?;
+            let logs = logs.collect::<rusqlite::Result<_>>()?;
+            Ok(History { records, logs, ..History::default() })
+        })
+        .await
+    }
+
+    async fn write(&self, write: Write) -> Result<Rev, WriteError> {
+        let value = match &write {
+            Write::Create { value, .. } | Write::Update { value, .. } => value,
+            Write::Append { entry, .. } => entry,
+        };
+        check(write.key(), value)?;
+        let key = write.key().to_owned();
+        let (answer, answered) = oneshot::channel();
+        if self.writes.send(Request { write, answer }).is_err() {
+            return Err(WriteError::Refused { key, why: "the store is closed".into() });
+        }
+        let why = "its writer ended".to_owned();
+        answered.await.unwrap_or(Err(WriteError::Unknown { key, why }))
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Unavailable> {
+        ask(&self.reads, &self.path, query).await
+    }
+}
+
+async fn ask<T: Send + 'static>(
+    reads: &mpsc::Sender<Read>,
+    path: &Path,
+    query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+) -> Result<T, Unavailable> {
+    let (answer, answered) = oneshot::channel();
+    let run = Box::new(move |connection: &Connection| {
+        let _ = answer.send(query(connection));
+    });
+    let failed =
+        |why: String| Unavailable { why: format!("the database {}: {why}", path.display()) };
+    reads.send(run).map_err(|_| failed("it is closed".into()))?;
+    let answered = answered.await.map_err(|_| failed("its reader ended".into()))?;
+    answered.map_err(|error| failed(error.to_string()))
+}
+
+/// Takes writes in groups until the store is dropped.
+fn write_all(
+    mut connection: Connection,
+    incarnation: u64,
+    durability: Durability,
+    requests: &mpsc::Receiver<Request>,
+    wake: &wake::Wake,
+) {
+    while let Ok(first) = requests.recv() {
+        let mut group = vec![first];
+        while group.len() < MAX_GROUP
+            && let Ok(next) = requests.try_recv()
+        {
+            group.push(next);
+        }
+        let outcome = commit(&mut connection, incarnation, durability, &group);
+        if outcome.is_ok() {
+            wake.changed();
+        }
+        match outcome {
+            Ok(answers) => {
+                for (request, answer) in group.into_iter().zip(answers) {
+                    // Who gave up waiting finds out from the record.
+                    let _ = request.answer.send(answer);
+                }
+            }
+            Err(failure) => {
+                tracing::error!(why = failure.why(), "the store cannot write");
+                for request in group {
+                    let key = request.write.key().to_owned();
+                    let _ = request.answer.send(Err(failure.of(key)));
+                }
+            }
+        }
+    }
+}
+
+/// Why a group was not written.
+enum Failure {
+    /// Nothing has happened.
+    Before(String),
+    /// The commit itself failed: after a failed sync nobody knows what a crash would leave.
+    During(String),
+}
+
+impl Failure {
+    fn why(&self) -> &str {
+        match self {
+            Self::Before(why) | Self::During(why) => why,
+        }
+    }
+
+    fn of(&self, key: String) -> WriteError {
+        match self {
+            Self::Before(why) => WriteError::Refused { key, why: why.clone() },
+            Self::During(why) => WriteError::Unknown { key, why: why.clone() },
+        }
+    }
+}
+
+/// One transaction for a group. A write that conflicts leaves the others alone.
+fn commit(
+    connection: &mut Connection,
+    incarnation: u64,
+    durability: Durability,
+    group: &[Request],
+) -> Result<Vec<Result<Rev, WriteError>>, Failure> {
+    let before = |error: rusqlite::Error| Failure::Before(error.to_string());
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
+    let mut counter = schema::counter(&transaction).map_err(before)?;
+    let mut answers = Vec::with_capacity(group.len());
+    let now = Clock::system().wall();
+    for request in group {
+        let next = Rev { incarnation, number: counter + 1 };
+        let answer =
+            apply(&transaction, &request.write, next, (durability, now)).map_err(before)?;
+        if answer.is_ok() {
+            counter = next.number;
+        }
+        answers.push(answer);
+    }
+    if answers.iter().all(Result::is_err) {
+        return Ok(answers);
+    }
+    schema::set_counter(&transaction, counter).map_err(before)?;
+    transaction.commit().map_err(|error| Failure::During(error.to_string()))?;
+    Ok(answers)
+}
+
+fn apply(
+    transaction: &Transaction<'_>,
+    write: &Write,
+    next: Rev,
+    (durability, now): (Durability, u64),
+) -> rusqlite::Result<Result<Rev, WriteError>> {
+    let number = signed(next.number);
+    let written = match write {
+        Write::Create { key, value } => transaction
+            .prepare_cached("INSERT OR IGNORE INTO record (key, rev, value) VALUES (?1, ?2, ?3)")?
+            .execute(params![key, number, &value[..]])?,
+        Write::Update { key, value, expected } if expected.incarnation == next.incarnation => {
+            transaction
+                .prepare_cached(
+                    "UPDATE record SET rev = ?2, value = ?3 WHERE key = ?1 AND rev = ?4",
+                )?
+                .execute(params![key, number, &value[..], signed(expected.number)])?
+        }
+        Write::Append { log, entry, last } => {
+            let tail: Option<i64> = transaction
+                .prepare_cached("SELECT max(rev) FROM log WHERE name = ?1")?
+                .query_row([log], |row| row.get(0))?;
+            let expected = match last {
+                Some(last) if last.incarnation != next.incarnation => Some(-1),
+                last => last.map(|rev| signed(rev.number)),
+            };
+            match tail == expected {
+                true => transaction
+                    .prepare_cached("INSERT INTO log (name, rev, entry) VALUES (?1, ?2, ?3)")?
+                    .execute(params![log, number, &entry[..]])?,
+                false => 0,
+            }
+        }
+        Write::Update { .. } => 0,
+    };
+    if written == 0 {
+        return Ok(Err(WriteError::Conflict { key: write.key().to_owned() }));
+    }
+    if durability == Durability::Disk
+        && let Write::Create { key, value } | Write::Update { key, value, .. } = write
+    {
+        transaction
+            .prepare_cached("INSERT INTO audit (rev, at, key, value) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![number, signed(now), key, &value[..]])?;
+    }
+    Ok(Ok(next))
+}
+
+/// SQLite has signed numbers. A counter does not get there.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The end of the range of keys with a prefix: no byte of a key is above `~`.
+fn end(prefix: &str) -> String {
+    format!("{prefix}\u{7f}")
+}
+
+fn entries(
+    connection: &Connection,
+    incarnation: u64,
+    prefix: &str,
+    after: u64,
+    limit: i64,
+) -> rusqlite::Result<Vec<Entry>> {
+    let mut query = connection.prepare_cached(
+        "SELECT key, value, rev FROM record WHERE rev > ?1 AND key >= ?2 AND key < ?3 ORDER BY rev LIMIT ?4",
+    )?;
+    let rows = query.query_map(params![signed(after), prefix, end(prefix), limit], |row| {
+        entry(row, incarnation)
+    })?;
+    rows.collect()
+}
+
+fn entry(row: &rusqlite::Row<'_>, incarnation: u64) -> rusqlite::Result<Entry> {
+    let (value, rev): (Vec<u8>, i64) = (row.get(1)?, row.get(2)?);
+    let rev = Rev { incarnation, number: rev.unsigned_abs() };
+    Ok(Entry { key: row.get(0)?, value: value.into(), rev })
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.write(Write::Create { key: key.into(), value }).await
+    }
+
+    async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(Write::Update { key: key.into(), value, expected }).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
+        let (key, incarnation) = (key.to_owned(), self.incarnation);
+        self.query(move |connection| {
+            connection
+                .prepare_cached("SELECT key, value, rev FROM record WHERE key = ?1")?
+                .query_row([&key], |row| entry(row, incarnation))
+                .optional()
+        })
+        .await
+    }
+
+    async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
+        let (prefix, incarnation) = (prefix.to_owned(), self.incarnation);
+        self.query(move |connection| {
+            // One snapshot for both.
+            let transaction = connection.unchecked_transaction()?;
+            let number = schema::counter(&transaction)?;
+            let entries = entries(&transaction, incarnation, &prefix, after, i64::MAX)?;
+            Ok(Listing { entries, at: Rev { incarnation, number } })
+        })
+        .await
+    }
+
+    async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable> {
+        Ok(Box::new(Changes {
+            path: self.path.clone(),
+            incarnation: self.incarnation,
+            reads: self.reads.clone(),
+            wake: self.wake.subscribe(),
+            prefix: prefix.to_owned(),
+            after,
+        }))
+    }
+
+    async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
+        self.write(Write::Append { log: log.into(), entry, last }).await
+    }
+
+    async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
+        let (log, incarnation) = (log.to_owned(), self.incarnation);
+        self.query(move |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT name, entry, rev FROM log WHERE name = ?1 ORDER BY rev DESC LIMIT 1",
+                )?
+                .query_row([&log], |row| entry(row, incarnation))
+                .optional()
+        })
+        .await
+    }
+
+    async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        let (log, incarnation) = (log.to_owned(), self.incarnation);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.query(move |connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT name, entry, rev FROM log WHERE name = ?1 AND rev > ?2 ORDER BY rev LIMIT ?3",
+            )?;
+            let rows = query.query_map(params![log, signed(after), limit], |row| {
+                entry(row, incarnation)
+            })?;
+            rows.collect()
+        })
+        .await
+    }
+
+    fn describe(&self) -> String {
+        format!("the SQLite database {}", self.path.display())
+    }
+}
+
+/// A watch: asks for what has a higher revision, each time something may have been written.
+struct Changes {
+    path: PathBuf,
+    incarnation: u64,
+    reads: mpsc::Sender<Read>,
+    wake: tokio::sync::watch::Receiver<u64>,
+    prefix: String,
+    after: Rev,
+}
+
+#[async_trait]
+impl Watch for Changes {
+    async fn next(&mut self) -> Result<Vec<Entry>, WatchError> {
+        if self.after.incarnation != self.incarnation {
+            return Err(WatchError::Gap);
+        }
+        loop {
+            // What is written from here on wakes the wait below.
+            self.wake.borrow_and_update();
+            let (prefix, after, incarnation) =
+                (self.prefix.clone(), self.after.number, self.incarnation);
+            let changes = ask(&self.reads, &self.path, move |connection| {
+                entries(connection, incarnation, &prefix, after, MAX_CHANGES)
+            })
+            .await?;
+            if let Some(last) = changes.last() {
+                self.after = last.rev;
+                return Ok(changes);
+            }
+            if self.wake.changed().await.is_err() {
+                let why = "the database is closed".to_owned();
+                return Err(WatchError::Unavailable(Unavailable { why }));
+            }
+        }
+    }
+}
+
+/// What tells watches that something was written.
+pub(super) type Waker = Arc<tokio::sync::watch::Sender<u64>>;

@@ -1,0 +1,92 @@
+//! The tables, their version, and how connections are set.
+
+use super::Durability;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::path::Path;
+use std::time::Duration;
+
+/// The version of the tables, in `PRAGMA user_version`.
+const VERSION: i64 = 1;
+
+/// "heko", in `PRAGMA application_id`: what `file` shows.
+const APPLICATION: i64 = 0x6865_6b6f;
+
+/// How long one process waits for another one's transaction.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const TABLES: &str = "
+CREATE TABLE state (name TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE record (key TEXT PRIMARY KEY, rev INTEGER NOT NULL, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX record_by_rev ON record (rev);
+CREATE TABLE log (name TEXT NOT NULL, rev INTEGER NOT NULL, entry BLOB NOT NULL, PRIMARY KEY (name, rev)) STRICT, WITHOUT ROWID;
+CREATE TABLE audit (rev INTEGER PRIMARY KEY, at INTEGER NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL) STRICT;
+";
+
+/// A connection with its settings.
+pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = match durability {
+        Durability::Disk => "FULL",
+        Durability::Memory => "OFF",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    Ok(connection)
+}
+
+/// A connection to a database whose tables are there.
+pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
+    let mut connection = connect(path, durability)?;
+    // Two processes may start at the same time.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let version: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 =
+        transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    match (version, tables) {
+        (VERSION, _) => {}
+        (0, 0) => make(&transaction)?,
+        (found, _) => {
+            let why = format!(
+                "it has version {found} of the tables, and this program knows version {VERSION}"
+            );
+            return Err(rusqlite::Error::InvalidParameterName(why));
+        }
+    }
+    transaction.commit()?;
+    Ok(connection)
+}
+
+fn make(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    // 62 bits, so that it is positive in SQLite as well.
+    let incarnation = crate::id::random() >> 2;
+    let mut insert = transaction.prepare("INSERT INTO state (name, number) VALUES (?1, ?2)")?;
+    insert.execute(("incarnation", incarnation.cast_signed()))?;
+    insert.execute(("counter", 0_i64))?;
+    Ok(())
+}
+
+fn number(connection: &Connection, name: &str) -> rusqlite::Result<u64> {
+    let mut query = connection.prepare_cached("SELECT number FROM state WHERE name = ?1")?;
+    query.query_row([name], |row| row.get(0)).map(i64::unsigned_abs)
+}
+
+/// Which store this is.
+pub(super) fn incarnation(connection: &Connection) -> rusqlite::Result<u64> {
+    number(connection, "incarnation")
+}
+
+/// The revision of the last write.
+pub(super) fn counter(connection: &Connection) -> rusqlite::Result<u64> {
+    number(connection, "counter")
+}
+
+/// Sets the revision of the last write.
+pub(super) fn set_counter(transaction: &Transaction<'_>, counter: u64) -> rusqlite::Result<()> {
+    let mut update =
+        transaction.prepare_cached("UPDATE state SET number = ?1 WHERE name = 'counter'")?;
+    update.execute([super::signed(counter)]).map(drop)
+}

@@ -1,0 +1,313 @@
+//! A store in memory that fails as real ones do: answers late, loses answers, applies writes after their sender gave up, is away for
+//! a while, and has watches that die in silence.
+
+use crate::history::{History, Version};
+use crate::store::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
+use async_trait::async_trait;
+use bytes::Bytes;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+/// What a test has the store do wrong, to see that the checker finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bug {
+    None,
+    /// Updates ignore the expected revision.
+    BlindUpdates,
+    /// Appends ignore the expected revision.
+    BlindAppends,
+}
+
+/// How often things go wrong, in thousandths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Faults {
+    pub(super) lost_answers: u32,
+    pub(super) late_writes: u32,
+    pub(super) failed_reads: u32,
+    pub(super) dead_watches: u32,
+    pub(super) max_delay: Duration,
+}
+
+impl Faults {
+    pub(super) const NONE: Self = Self {
+        lost_answers: 0,
+        late_writes: 0,
+        failed_reads: 0,
+        dead_watches: 0,
+        max_delay: Duration::from_millis(2),
+    };
+}
+
+#[derive(Debug)]
+pub(super) struct Core {
+    start: Instant,
+    bug: Bug,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    counter: u64,
+    incarnation: u64,
+    records: BTreeMap<String, Entry>,
+    logs: BTreeMap<String, Vec<Entry>>,
+    history: History,
+    random: ChaCha8Rng,
+    faults: Faults,
+}
+
+enum Write {
+    Create,
+    Update(Rev),
+    Append(Option<Rev>),
+}
+
+impl Core {
+    pub(super) fn new(random: ChaCha8Rng, bug: Bug) -> Arc<Self> {
+        let state = State {
+            counter: 0,
+            incarnation: 1,
+            records: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            history: History::default(),
+            random,
+            faults: Faults::NONE,
+        };
+        let (start, state) = (Instant::now(), Mutex::new(state));
+        Arc::new(Self { start, bug, state, changed: Notify::new() })
+    }
+
+    pub(super) fn set_faults(&self, faults: Faults) {
+        self.state.lock().unwrap().faults = faults;
+    }
+
+    pub(super) fn history(&self) -> History {
+        self.state.lock().unwrap().history.clone()
+    }
+
+    fn faults(&self) -> Faults {
+        self.state.lock().unwrap().faults
+    }
+
+    fn chance(&self, thousandths: u32) -> bool {
+        thousandths > 0 && self.state.lock().unwrap().random.gen_range(0..1_000) < thousandths
+    }
+
+    fn delay(&self) -> Duration {
+        let mut state = self.state.lock().unwrap();
+        let most = u64::try_from(state.faults.max_delay.as_micros()).unwrap();
+        Duration::from_micros(state.random.gen_range(0..=most))
+    }
+
+    fn apply(&self, key: &str, value: Bytes, write: &Write) -> Result<Rev, WriteError> {
+        check(key, &value)?;
+        let mut state = self.state.lock().unwrap();
+        let conflict = || WriteError::Conflict { key: key.into() };
+        let rev = Rev { incarnation: state.incarnation, number: state.counter + 1 };
+        let entry = Entry { key: key.into(), value, rev };
+        match write {
+            Write::Create if state.records.contains_key(key) => return Err(conflict()),
+            Write::Update(expected) => {
+                let found = state.records.get(key).map(|entry| entry.rev);
+                if found.is_none() || (found != Some(*expected) && self.bug != Bug::BlindUpdates) {
+                    return Err(conflict());
+                }
+            }
+            Write::Append(last) => {
+                let tail = state.logs.get(key).and_then(|log| log.last()).map(|entry| entry.rev);
+                if tail != *last && self.bug != Bug::BlindAppends {
+                    return Err(conflict());
+                }
+            }
+            Write::Create => {}
+        }
+        state.counter = rev.number;
+        let at = u64::try_from(self.start.elapsed().as_millis()).unwrap();
+        match write {
+            Write::Append(_) => {
+                state.history.logs.push(entry.clone());
+                state.logs.entry(key.into()).or_default().push(entry);
+            }
+            _ => {
+                if !key.starts_with("session/") {
+                    state.history.records.push(Version { entry: entry.clone(), at });
+                }
+                state.records.insert(key.into(), entry);
+            }
+        }
+        drop(state);
+        self.changed.notify_waiters();
+        Ok(rev)
+    }
+}
+
+/// The store as one process sees it: it can be cut off, or frozen together with the process.
+#[derive(Clone, Debug)]
+pub(super) struct MemoryStore {
+    pub(super) core: Arc<Core>,
+    pub(super) frozen: Frozen,
+}
+
+/// While it is set, nothing gets through in either direction. (Tokio's own `watch` wakes in a random order.)
+#[derive(Clone, Debug, Default)]
+pub(super) struct Frozen(Arc<(AtomicBool, Notify)>);
+
+impl Frozen {
+    pub(super) fn set(&self, frozen: bool) {
+        self.0.0.store(frozen, Ordering::Relaxed);
+        self.0.1.notify_waiters();
+    }
+
+    async fn pass(&self) {
+        loop {
+            let thawed = self.0.1.notified();
+            tokio::pin!(thawed);
+            thawed.as_mut().enable();
+            if !self.0.0.load(Ordering::Relaxed) {
+                return;
+            }
+            thawed.await;
+        }
+    }
+}
+
+impl MemoryStore {
+    async fn pass(&self) {
+        self.frozen.pass().await;
+        sleep(self.core.delay()).await;
+        self.frozen.pass().await;
+    }
+
+    async fn write(&self, key: &str, value: Bytes, write: Write) -> Result<Rev, WriteError> {
+        self.pass().await;
+        let faults = self.core.faults();
+        let unknown = || WriteError::Unknown { key: key.into(), why: "time-out".into() };
+        if self.core.chance(faults.late_writes) {
+            // It takes effect at some later time, or never; also after its sender is gone.
+            let (core, key) = (Arc::clone(&self.core), key.to_owned());
+            let later = core.delay() * 40;
+            if core.chance(700) {
+                tokio::spawn(async move {
+                    sleep(later).await;
+                    let _ = core.apply(&key, value, &write);
+                });
+            }
+            sleep(Duration::from_millis(500)).await;
+            return Err(unknown());
+        }
+        let outcome = self.core.apply(key, value, &write);
+        self.pass().await;
+        if self.core.chance(faults.lost_answers) {
+            return Err(unknown());
+        }
+        outcome
+    }
+
+    async fn read<T>(&self, read: impl Fn(&State) -> T) -> Result<T, Unavailable> {
+        self.pass().await;
+        if self.core.chance(self.core.faults().failed_reads) {
+            return Err(Unavailable { why: "time-out".into() });
+        }
+        let read = read(&self.core.state.lock().unwrap());
+        self.pass().await;
+        Ok(read)
+    }
+}
+
+fn matching(state: &State, prefix: &str, after: u64) -> Vec<Entry> {
+    let records = state.records.values();
+    let found = records.filter(|entry| entry.key.starts_with(prefix) && entry.rev.number > after);
+    let mut found: Vec<Entry> = found.cloned().collect();
+    found.sort_by_key(|entry| entry.rev.number);
+    found
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.write(key, value, Write::Create).await
+    }
+
+    async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(key, value, Write::Update(expected)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
+        self.read(|state| state.records.get(key).cloned()).await
+    }
+
+    async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
+        self.read(|state| Listing {
+            entries: matching(state, prefix, after),
+            at: Rev { incarnation: state.incarnation, number: state.counter },
+        })
+        .await
+    }
+
+    async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable> {
+        let dead = self.core.chance(self.core.faults().dead_watches);
+        Ok(Box::new(Changes { store: self.clone(), prefix: prefix.into(), after, dead }))
+    }
+
+    async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
+        self.write(log, entry, Write::Append(last)).await
+    }
+
+    async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
+        self.read(|state| state.logs.get(log).and_then(|log| log.last()).cloned()).await
+    }
+
+    async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        self.read(|state| {
+            let entries = state.logs.get(log).into_iter().flatten();
+            entries.filter(|entry| entry.rev.number > after).take(limit).cloned().collect()
+        })
+        .await
+    }
+
+    fn describe(&self) -> String {
+        "a store in memory".into()
+    }
+}
+
+struct Changes {
+    store: MemoryStore,
+    prefix: String,
+    after: Rev,
+    dead: bool,
+}
+
+#[async_trait]
+impl Watch for Changes {
+    async fn next(&mut self) -> Result<Vec<Entry>, WatchError> {
+        if self.dead {
+            std::future::pending::<()>().await;
+        }
+        loop {
+            self.store.pass().await;
+            let core = &self.store.core;
+            let changed = core.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let (found, incarnation) = {
+                let state = core.state.lock().unwrap();
+                (matching(&state, &self.prefix, self.after.number), state.incarnation)
+            };
+            if incarnation != self.after.incarnation {
+                return Err(WatchError::Gap);
+            }
+            if let Some(last) = found.last() {
+                self.after = last.rev;
+                return Ok(found);
+            }
+            changed.await;
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Which task is claimed next.
+
+use super::world::name;
+use crate::id::Digest;
+use crate::queue::Queue;
+use crate::record::{JobKey, Limits, SessionId, Task, TaskKey, TaskState};
+use crate::store::Rev;
+use std::collections::BTreeMap;
+
+fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {
+    let job = JobKey { tenant: name(tenant), chain: name(chain), slot: name(&block.to_string()) };
+    let digest = Digest::of(format!("{job}").as_bytes());
+    let key = TaskKey { partition: job.partition(), job: digest, stage: 0, index: 0, copy: 0 };
+    let task = Task {
+        id: digest,
+        job,
+        generation: 0,
+        block,
+        block_id: name("b"),
+        lane,
+        stage: name("s"),
+        depth: 0,
+        backend: name("prove"),
+        keys: None,
+        inputs: vec![],
+        limits: Limits { attempts: 4, seconds: 1, stall_seconds: 1 },
+        trace: None,
+        created: 0,
+        attempts: 0,
+        returns: 0,
+        not_before: 0,
+        last_failure: None,
+        state: TaskState::Ready,
+    };
+    (key, task)
+}
+
+fn rev(number: u64) -> Rev {
+    Rev { incarnation: 1, number }
+}
+
+/// Claims tasks until none is left, as `tenant chain block`.
+fn order(queue: &mut Queue, now: u64) -> Vec<String> {
+    let mut order = Vec::new();
+    let all = |_: &TaskKey, _: &Task| true;
+    while let Some((key, task, at)) = queue.next(&all, now).task {
+        let claimed = task.claim(&SessionId::from_number(1), now).unwrap();
+        order.push(format!("{} {} {}", task.job.tenant, task.job.chain, task.block));
+        queue.set(key, &claimed, rev(at.number + 1));
+    }
+    order
+}
+
+fn queue(tasks: &[(TaskKey, Task)]) -> Queue {
+    let mut queue = Queue::default();
+    for (key, task) in tasks {
+        queue.set(*key, task, rev(1));
+    }
+    queue
+}
+
+#[test]
+fn older_blocks_come_first_and_later_stages_of_a_block() {
+    let mut tasks = [task("t", "c", 7, 0), task("t", "c", 5, 0), task("t", "c", 6, 0)];
+    assert_eq!(order(&mut queue(&tasks), 0), ["t c 5", "t c 6", "t c 7"]);
+    // Of one block: the later stage, then what was tried before, then the older one.
+    for (at, (key, task)) in tasks.iter_mut().enumerate() {
+        (task.block, key.index) = (5, u32::try_from(at).unwrap());
+    }
+    (tasks[2].1.depth, tasks[1].1.attempts) = (1, 2);
+    let queue = queue(&tasks);
+    let mut found = Vec::new();
+    loop {
+        let left = |key: &TaskKey, _: &Task| !found.contains(&key.index);
+        let Some((key, ..)) = queue.next(&left, 0).task else { break };
+        found.push(key.index);
+    }
+    assert_eq!(found, [2, 1, 0]);
+}
+
+#[test]
+fn chains_of_a_tenant_share_whatever_their_heights() {
+    let mut tasks = Vec::new();
+    for block in 0..3 {
+        tasks.extend([task("t", "high", 20_000_000 + block, 0), task("t", "low", 5 + block, 0)]);
+    }
+    let found = order(&mut queue(&tasks), 0);
+    let low = found.iter().take(4).filter(|text| text.contains("low")).count();
+    assert_eq!(low, 2, "{found:?}");
+}
+
+#[test]
+fn a_tenant_with_many_tasks_takes_its_share_and_no_more() {
+    let mut tasks: Vec<_> = (0..100).map(|block| task("greedy", "c", block, 0)).collect();
+    tasks.extend((0..4).map(|block| task("modest", "c", block, 0)));
+    let found = order(&mut queue(&tasks), 0);
+    let modest = found.iter().take(8).filter(|text| text.starts_with("modest")).count();
+    assert_eq!(modest, 4, "{found:?}");
+
+    // Weights are shares.
+    let mut weighted = Queue::new(BTreeMap::from([(name("greedy"), 3)]));
+    for (key, task) in &tasks {
+        weighted.set(*key, task, rev(1));
+    }
+    let found = order(&mut weighted, 0);
+    let modest = found.iter().take(8).filter(|text| text.starts_with("modest")).count();
+    assert_eq!(modest, 2, "{found:?}");
+
+    // Who was idle has not saved anything up.
+    let mut late = queue(&tasks[..100]);
+    let all = |_: &TaskKey, _: &Task| true;
+    for _ in 0..50 {
+        let (key, task, _) = late.next(&all, 0).task.unwrap();
+        let claimed = task.claim(&SessionId::from_number(1), 0).unwrap();
+        late.set(key, &claimed, rev(2));
+    }
+    for (key, task) in &tasks[100..] {
+        late.set(*key, task, rev(1));
+    }
+    let found = order(&mut late, 0);
+    let modest = found.iter().take(4).filter(|text| text.starts_with("modest")).count();
+    assert_eq!(modest, 2, "{found:?}");
+}
+
+#[test]
+fn lanes_age() {
+    let urgent = task("t", "a", 9, 0);
+    let patient = task("t", "b", 1, 2);
+    let both = [urgent.clone(), patient.clone()];
+    assert_eq!(order(&mut queue(&both), 0)[0], "t a 9");
+    // After two minutes they are equally urgent, and after an hour, too: then the shares decide.
+    for now in [120_000, 3_600_000] {
+        let mut queue = queue(&both);
+        let (key, mut newer) = task("t", "a", 8, 0);
+        newer.created = now;
+        queue.set(key, &newer, rev(1));
+        let found = order(&mut queue, now);
+        assert!(found.iter().position(|text| text == "t b 1").unwrap() < 2, "{found:?}");
+    }
+}
+
+#[test]
+fn tasks_wait_for_their_time_and_for_who_can_run_them() {
+    let (key, mut early) = task("t", "c", 1, 0);
+    early.not_before = 500;
+    let tasks = [(key, early), task("t", "c", 2, 0)];
+    let queue = queue(&tasks);
+    let all = |_: &TaskKey, _: &Task| true;
+    let next = queue.next(&all, 499);
+    assert_eq!(next.task.unwrap().1.block, 2, "a task that must wait does not hold others up");
+    assert_eq!(next.wait, Some(500));
+    assert_eq!(queue.next(&all, 500).task.unwrap().1.block, 1);
+    let none = |_: &TaskKey, task: &Task| task.backend != name("prove");
+    assert!(queue.next(&none, 500).task.is_none());
+}
+
+#[test]
+fn what_is_old_is_ignored() {
+    let (key, ready) = task("t", "c", 1, 0);
+    let mut queue = queue(&[(key, ready.clone())]);
+    let all = |_: &TaskKey, _: &Task| true;
+    let later = Task { attempts: 1, ..ready.clone() };
+    queue.set(key, &later, rev(5));
+    queue.set(key, &ready, rev(3));
+    assert_eq!(queue.next(&all, 0).task.unwrap().1.attempts, 1);
+    queue.forget(&key, rev(3));
+    assert!(queue.next(&all, 0).task.is_some());
+    queue.forget(&key, rev(5));
+    assert!(queue.next(&all, 0).task.is_none());
+}

@@ -1,0 +1,515 @@
+//! Random schedules of failures, checked by the history of what was stored.
+
+use super::memory::{Bug, Faults};
+use super::world::{Node, Provers, Shape, World, name, output};
+use crate::history::{History, Violation};
+use crate::id::{Digest, Name};
+use crate::intake::{Accepted, Intake, IntakeError, Submission};
+use crate::record::{Handle, JobState, Order, Publication, TaskState, decode};
+use rand::Rng;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::sleep;
+
+const SINGLE: &str = r#"
+version = 1
+name = "single"
+[inputs.a]
+[[stages]]
+name = "prove"
+from = ["a"]
+backend = "prove"
+"#;
+
+const JOIN: &str = r#"
+version = 1
+name = "join"
+[inputs.a]
+[[stages]]
+name = "prove"
+from = ["a"]
+backend = "prove"
+[[stages]]
+name = "join"
+from = ["prove"]
+collect = "all"
+backend = "join"
+copies = 2
+"#;
+
+/// Time stands still unless all components wait.
+fn simulate<T>(test: impl AsyncFnOnce() -> T) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test())
+}
+
+fn submission(
+    chain: &str,
+    block: u64,
+    id: &str,
+    parent: Option<&str>,
+    workflow: Digest,
+) -> Submission {
+    let inputs = (0..3).map(|at| Digest::of(format!("{chain} {id} {at}").as_bytes())).collect();
+    Submission {
+        tenant: name("tenant"),
+        chain: name(chain),
+        block,
+        id: name(id),
+        parent: parent.map(name),
+        lane: 0,
+        workflow,
+        inputs: BTreeMap::from([(name("a"), inputs)]),
+        trace: None,
+    }
+}
+
+/// Asks until there is an answer.
+async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, IntakeError>) -> Result<T, IntakeError> {
+    loop {
+        match ask().await {
+            Err(IntakeError::Unknown(_) | IntakeError::Read(_) | IntakeError::Store(_)) => {
+                sleep(Duration::from_millis(100)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn submit(intake: &Intake, submission: &Submission) -> Result<Accepted, IntakeError> {
+    insist(async || intake.submit(submission.clone()).await).await
+}
+
+/// The ids that a chain has published, as its log tells.
+fn published(history: &History, chain: &str) -> Vec<String> {
+    let mut path: Vec<Name> = Vec::new();
+    for entry in history.logs.iter().filter(|entry| entry.key == format!("out/tenant/{chain}")) {
+        match decode::<Publication>(entry).unwrap().value {
+            Publication::Revert { to, .. } => {
+                let keep = path.iter().position(|id| *id == to).map_or(0, |at| at + 1);
+                path.truncate(keep);
+            }
+            publication => path.push(publication.tail().clone()),
+        }
+    }
+    path.iter().map(Name::to_string).collect()
+}
+
+/// One random schedule: what clients wanted, and what was stored.
+async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
+    let mut world = World::new(seed, bug);
+    world.provers = Provers {
+        most_millis: [50, 2_000, 20_000][world.random.gen_range(0..3)],
+        failures: [0, 200][world.random.gen_range(0..2)],
+        wrong: [0, 30][world.random.gen_range(0..2)],
+        impossible: [0, 0, 60][world.random.gen_range(0..3)],
+    };
+    let workflows = [world.workflow(SINGLE), world.workflow(JOIN)];
+    world.core.set_faults(Faults {
+        lost_answers: [0, 50, 200][world.random.gen_range(0..3)],
+        late_writes: [0, 50, 200][world.random.gen_range(0..3)],
+        failed_reads: [0, 50][world.random.gen_range(0..2)],
+        dead_watches: [0, 300][world.random.gen_range(0..2)],
+        max_delay: Duration::from_millis([2, 30, 400][world.random.gen_range(0..3)]),
+    });
+    let intake = world.intake();
+    let tenant = name("tenant");
+    for (chain, order, genesis) in
+        [("strict", Order::Strict, Some(name("genesis"))), ("free", Order::None, None)]
+    {
+        let make =
+            async || intake.make_chain(name("tenant"), name(chain), order, genesis.clone()).await;
+        insist(make).await.unwrap();
+    }
+    let shape = |world: &mut World| Shape {
+        slots: world.random.gen_range(1..4),
+        rate: [0.7, 1.0, 1.3][world.random.gen_range(0..3)],
+        ..Shape::default()
+    };
+    let count = world.random.gen_range(1..4);
+    let mut nodes: Vec<Option<Node>> = Vec::new();
+    for _ in 0..count {
+        let shape = shape(&mut world);
+        nodes.push(Some(world.start(shape)));
+    }
+    let mut handles: Vec<Handle> = Vec::new();
+    // The strict chain as clients know it.
+    let mut path = vec!["genesis".to_owned()];
+    let mut branch = 0;
+    for _ in 0..world.random.gen_range(4..16) {
+        let workflow = workflows[world.random.gen_range(0..2)];
+        match world.random.gen_range(0..12) {
+            0..=3 => {
+                let parent = path.last().unwrap().clone();
+                let id = format!("s{}-{branch}", path.len());
+                let height = path.len() as u64;
+                let wanted = submission("strict", height, &id, Some(&parent), workflow);
+                // Something else may be in its place, left from before a re-org that was not one.
+                if let Ok(accepted) = submit(&intake, &wanted).await {
+                    handles.push(accepted.job.handle());
+                    path.push(id);
+                }
+            }
+            4..=5 => {
+                let id = format!("f{}", world.random.gen_range(0..6));
+                let wanted = submission("free", 1, &id, None, workflow);
+                if let Ok(accepted) = submit(&intake, &wanted).await {
+                    handles.push(accepted.job.handle());
+                }
+            }
+            6..=7 => {
+                // Kill one, and start another one later.
+                let at = world.random.gen_range(0..nodes.len());
+                nodes[at] = match nodes[at].take() {
+                    Some(node) => {
+                        if world.random.gen_range(0..4) == 0 {
+                            // In order, this time.
+                            node.freeze(false);
+                            node.shut_down(Duration::from_secs(1)).await;
+                        }
+                        None
+                    }
+                    None => {
+                        let shape = shape(&mut world);
+                        Some(world.start(shape))
+                    }
+                };
+            }
+            8 => {
+                let at = world.random.gen_range(0..nodes.len());
+                let frozen = world.random.r#gen();
+                if let Some(node) = &nodes[at] {
+                    node.freeze(frozen);
+                }
+            }
+            9 if path.len() > 1 => {
+                // Back to some block, and on with another branch.
+                let keep = world.random.gen_range(0..path.len());
+                let to = name(&path[keep]);
+                let chain = name("strict");
+                let revert = async || intake.revert(&tenant, &chain, &to, keep as u64).await;
+                if insist(revert).await.is_ok() {
+                    path.truncate(keep + 1);
+                    branch = world.random.gen_range(0..2);
+                }
+            }
+            10 if !handles.is_empty() => {
+                let at = world.random.gen_range(0..handles.len());
+                let _ = insist(async || intake.requeue(&tenant, &handles[at]).await).await;
+            }
+            11 if !handles.is_empty() => {
+                let at = world.random.gen_range(0..handles.len());
+                let _ = insist(async || intake.skip(&tenant, &handles[at]).await).await;
+            }
+            _ => {}
+        }
+        let pause = world.random.gen_range(0..6_000);
+        sleep(Duration::from_millis(pause)).await;
+    }
+    // The storm is over.
+    world.core.set_faults(Faults::NONE);
+    for node in nodes.iter().flatten() {
+        node.freeze(false);
+    }
+    let last = world.start(Shape::default());
+    settle(&world).await;
+    drop((nodes, last));
+    (world, handles, path)
+}
+
+/// Waits until nothing is written anymore.
+async fn settle(world: &World) {
+    let mut written = 0;
+    let mut quiet = 0;
+    for _ in 0..200 {
+        if quiet == 4 {
+            return;
+        }
+        sleep(Duration::from_secs(30)).await;
+        let history = world.core.history();
+        let now = history.records.len() + history.logs.len();
+        quiet = if now == written { quiet + 1 } else { 0 };
+        written = now;
+    }
+}
+
+/// What the history of a schedule breaks.
+fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
+    let mut history = world.core.history();
+    // With answers that are lost and watches that are dead, a dispatcher learns of a task at its next sweep.
+    history.free_millis = 60_000;
+    let mut found: Vec<String> = history.violations().iter().map(Violation::to_string).collect();
+    let jobs = history.jobs();
+    for job in jobs.values() {
+        if let JobState::Live = job.state {
+            found.push(format!("job '{}' has not ended", job.id));
+        }
+    }
+    for handle in handles {
+        let known =
+            jobs.values().any(|job| job.chain == handle.chain && job.key().slot == handle.slot);
+        if !known {
+            found.push(format!("job '{handle}' was accepted and is not there"));
+        }
+    }
+    for (key, task) in history.tasks() {
+        match task.state {
+            TaskState::Done { output: made, .. } if made != output(&task) => {
+                found.push(format!("'{key}' has the output of another task"));
+            }
+            ref state if !state.is_final() => found.push(format!("'{key}' is {}", state.word())),
+            _ => {}
+        }
+    }
+    for job in jobs.values().filter(|job| matches!(job.state, JobState::Done { .. })) {
+        let out = published(&history, job.chain.as_str());
+        let follows =
+            |parent: &Name| parent.as_str() == "genesis" || out.contains(&parent.to_string());
+        if job.parent.as_ref().is_none_or(follows) && !out.contains(&job.id.to_string()) {
+            found.push(format!("block '{}' is done and not published: {out:?}", job.id));
+        }
+    }
+    found
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let first = number("HEKATON_SIMULATION_SEED", 0);
+    first..first + number("HEKATON_SIMULATIONS", 150)
+}
+
+#[test]
+fn random_schedules_break_no_promise() {
+    for seed in seeds() {
+        let found = simulate(async || {
+            let (world, handles, _) = schedule(seed, Bug::None).await;
+            broken(&world, &handles)
+        });
+        assert_eq!(found, Vec::<String>::new(), "HEKATON_SIMULATION_SEED={seed}");
+    }
+}
+
+/// The checker is worth something: it finds each of these within a few schedules.
+#[test]
+fn stores_that_ignore_revisions_are_found() {
+    for bug in [Bug::BlindUpdates, Bug::BlindAppends] {
+        let found = (0..200).find_map(|seed| {
+            simulate(async || {
+                let (world, ..) = schedule(seed, bug).await;
+                world.core.history().violations().first().map(Violation::to_string)
+            })
+        });
+        let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
+        assert!(!found.is_empty());
+    }
+}
+
+/// A store with one job of one task, which is done and published.
+async fn done_world() -> (World, Handle) {
+    let mut world = World::new(7, Bug::None);
+    let workflow = world.workflow(SINGLE);
+    let intake = world.intake();
+    intake
+        .make_chain(name("tenant"), name("strict"), Order::Strict, Some(name("genesis")))
+        .await
+        .unwrap();
+    let wanted = submission("strict", 1, "one", Some("genesis"), workflow);
+    let handle = submit(&intake, &wanted).await.unwrap().job.handle();
+    let node = world.start(Shape::default());
+    settle(&world).await;
+    drop(node);
+    assert_eq!(broken(&world, std::slice::from_ref(&handle)), [""; 0]);
+    (world, handle)
+}
+
+/// A cheat is written as a test double: what each of them writes, the checker finds.
+#[test]
+fn writers_that_cheat_are_found() {
+    use crate::record::{Task, TaskKey, encode};
+    simulate(async || {
+        let (world, _) = done_world().await;
+        let (store, history) = (world.store(), world.core.history());
+        let (key, task): (TaskKey, Task) = history.tasks().into_iter().next().unwrap();
+        let rev = store.get(&key.to_string()).await.unwrap().unwrap().rev;
+        let downgraded = Task { state: TaskState::Ready, ..task.clone() };
+        store.update(&key.to_string(), encode(&downgraded, 0), rev).await.unwrap();
+        let found = world.core.history().violations();
+        assert!(found.iter().any(|it| it.why.contains("from done to ready")), "{found:?}");
+
+        // Done without a lease, of a task that was never claimed.
+        let other = TaskKey { index: 9, ..key };
+        let ready = Task { state: TaskState::Ready, ..task.clone() };
+        let rev = store.create(&other.to_string(), encode(&ready, 0)).await.unwrap();
+        store.update(&other.to_string(), encode(&task, 0), rev).await.unwrap();
+        let found = world.core.history().violations();
+        assert!(found.iter().any(|it| it.why.contains("from ready to done")), "{found:?}");
+
+        // A block that does not follow the tail, and one that was never done.
+        let log = "out/tenant/strict";
+        let tail = store.tail(log).await.unwrap().unwrap();
+        let Publication::Block { job, outputs, .. } = decode(&tail).unwrap().value else {
+            panic!("a block was published");
+        };
+        let rogue = Publication::Block {
+            block: 3,
+            id: name("three"),
+            parent: name("two"),
+            generation: 0,
+            job,
+            outputs,
+        };
+        store.append(log, encode(&rogue, 0), Some(tail.rev)).await.unwrap();
+        let found = world.core.history().violations();
+        for why in ["does not follow the tail", "'three' was not done"] {
+            assert!(found.iter().any(|it| it.why.contains(why)), "{why}: {found:?}");
+        }
+    });
+}
+
+/// A publisher that was stopped between its look at a job and its append must not get past a re-org.
+#[test]
+fn nothing_cancelled_is_published_after_a_reversal() {
+    use crate::record::encode;
+    simulate(async || {
+        let (mut world, _) = done_world().await;
+        let (store, intake) = (world.store(), world.intake());
+        let workflow = world.workflow(SINGLE);
+        let node = world.start(Shape::default());
+        let log = "out/tenant/strict";
+        // The publisher's view of the tail, before the next block is out.
+        let before = store.tail(log).await.unwrap().unwrap();
+        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        let late = Publication::Skip { block: 2, id: name("two"), parent: name("one") };
+        let append = store.append(log, encode(&late, 0), Some(before.rev)).await;
+        assert!(append.is_err(), "the reversal to the tail itself must stop it, too");
+
+        // A, B, A: the first branch is live again, and its tasks are not run again.
+        let a = submission("strict", 2, "a", Some("one"), workflow);
+        submit(&intake, &a).await.unwrap();
+        settle(&world).await;
+        let runs = world.runs.lock().unwrap().values().sum::<u32>();
+        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        submit(&intake, &submission("strict", 2, "b", Some("one"), workflow)).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["one", "b"]);
+        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        let again = submit(&intake, &a).await.unwrap();
+        assert_eq!((again.new, again.job.generation), (true, 2));
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict"), ["one", "a"]);
+        assert_eq!(
+            world.runs.lock().unwrap().values().sum::<u32>(),
+            runs + 3,
+            "only b's tasks ran"
+        );
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// A dispatcher whose claim was applied after it gave up waiting holds a lease that it does not know of.
+#[test]
+fn leases_that_nobody_runs_are_given_back() {
+    simulate(async || {
+        let mut world = World::new(3, Bug::None);
+        let workflow = world.workflow(SINGLE);
+        let intake = world.intake();
+        intake.make_chain(name("tenant"), name("free"), Order::None, None).await.unwrap();
+        let collector = world.start(Shape { slots: 0, ..Shape::default() });
+        submit(&intake, &submission("free", 1, "one", None, workflow)).await.unwrap();
+        sleep(Duration::from_secs(5)).await;
+        // From here on, every write takes effect, and no answer arrives.
+        world.core.set_faults(Faults { lost_answers: 1_000, ..Faults::NONE });
+        let worker = world.start(Shape { collects: false, slots: 3, ..Shape::default() });
+        sleep(Duration::from_secs(5)).await;
+        world.core.set_faults(Faults::NONE);
+        settle(&world).await;
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        assert_eq!(published(&world.core.history(), "free"), ["one"]);
+        drop((collector, worker));
+    });
+}
+
+/// Behind a dead block, at most 64 blocks are worked on.
+#[test]
+fn work_stops_behind_a_dead_block() {
+    simulate(async || {
+        let mut world = World::new(5, Bug::None);
+        world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
+        let workflow = world.workflow(SINGLE);
+        let intake = world.intake();
+        intake
+            .make_chain(name("tenant"), name("strict"), Order::Strict, Some(name("genesis")))
+            .await
+            .unwrap();
+        let dying = world.start(Shape::default());
+        let first = submit(&intake, &submission("strict", 1, "b1", Some("genesis"), workflow))
+            .await
+            .unwrap();
+        settle(&world).await;
+        drop(dying);
+        world.provers = Provers::GOOD;
+        let node = world.start(Shape { slots: 8, ..Shape::default() });
+        for block in 2..80 {
+            let (id, parent) = (format!("b{block}"), format!("b{}", block - 1));
+            submit(&intake, &submission("strict", block, &id, Some(&parent), workflow))
+                .await
+                .unwrap();
+        }
+        settle(&world).await;
+        let jobs = world.core.history().jobs();
+        let done = jobs.values().filter(|job| matches!(job.state, JobState::Done { .. }));
+        assert_eq!(done.map(|job| job.block).max(), Some(65));
+        assert_eq!(published(&world.core.history(), "strict"), [""; 0]);
+
+        // Skipped, the chain goes on, and all of it is published.
+        let (tenant, handle) = (name("tenant"), first.job.handle());
+        intake.skip(&tenant, &handle).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "strict").len(), 79);
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
+/// Two collectors divide the partitions, and the one that is left takes all.
+#[test]
+fn partitions_are_divided_and_taken_over() {
+    use crate::record::Owner;
+    let owners = |world: &World| {
+        let mut owners: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for version in &world.core.history().records {
+            if version.entry.key.starts_with("owner/") {
+                let owner = decode::<Owner>(&version.entry).unwrap().value;
+                owners.insert(version.entry.key.clone(), owner.session.map(|id| id.to_string()));
+            }
+        }
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        owners.into_values().flatten().for_each(|owner| *counts.entry(owner).or_default() += 1);
+        let mut counts: Vec<usize> = counts.into_values().collect();
+        counts.sort_unstable();
+        counts
+    };
+    simulate(async || {
+        let mut world = World::new(11, Bug::None);
+        let mut nodes: Vec<Node> = (0..4).map(|_| world.start(Shape::default())).collect();
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(owners(&world), [16; 4]);
+        nodes.truncate(3);
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(owners(&world), [20, 22, 22]);
+        nodes.truncate(1);
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(owners(&world), [64]);
+        let more = world.start(Shape::default());
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(owners(&world), [32, 32]);
+        // One that ends in order leaves its partitions at once.
+        more.shut_down(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(owners(&world), [64]);
+    });
+}

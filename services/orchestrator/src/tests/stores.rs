@@ -1,0 +1,166 @@
+//! What every store must do.
+
+use super::memory::{Bug, Core, Frozen, MemoryStore};
+use crate::record::{create, read, update};
+use crate::store::{Durability, MAX_VALUE, Rev, SqliteStore, Store, WatchError, WriteError};
+use bytes::Bytes;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn bytes(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn is_conflict<T: std::fmt::Debug>(outcome: Result<T, WriteError>) {
+    assert!(matches!(outcome, Err(WriteError::Conflict { .. })), "{outcome:?}");
+}
+
+/// `second` is the same store, as another process sees it.
+async fn laws(store: &dyn Store, second: &dyn Store) {
+    // Writes are conditional.
+    let one = store.create("a/1", bytes("x")).await.unwrap();
+    is_conflict(second.create("a/1", bytes("y")).await);
+    let two = second.update("a/1", bytes("y"), one).await.unwrap();
+    assert!(two.number > one.number && two.incarnation == one.incarnation);
+    is_conflict(store.update("a/1", bytes("z"), one).await);
+    is_conflict(store.update("a/2", bytes("z"), two).await);
+    let other = Rev { incarnation: two.incarnation + 1, ..two };
+    is_conflict(store.update("a/1", bytes("z"), other).await);
+    let found = store.get("a/1").await.unwrap().unwrap();
+    assert_eq!((&found.value[..], found.rev), (&b"y"[..], two));
+    assert_eq!(store.get("a/2").await.unwrap(), None);
+
+    // One counter, over records and logs.
+    let three = store.create("b/1", bytes("x")).await.unwrap();
+    assert!(three.number > two.number);
+    is_conflict(store.append("log", bytes("e"), Some(three)).await);
+    let first = store.append("log", bytes("e1"), None).await.unwrap();
+    assert!(first.number > three.number);
+    is_conflict(second.append("log", bytes("e"), None).await);
+    let mut last = second.append("log", bytes("e2"), Some(first)).await.unwrap();
+    is_conflict(store.append("log", bytes("e"), Some(first)).await);
+    assert_eq!(store.tail("log").await.unwrap().unwrap().rev, last);
+    assert_eq!(store.tail("other").await.unwrap(), None);
+    // More than the 64 entries that a bucket of NATS keeps.
+    for at in 3..100 {
+        last = store.append("log", bytes(&format!("e{at}")), Some(last)).await.unwrap();
+    }
+    let entries = store.read("log", first.number, 1_000).await.unwrap();
+    assert_eq!(entries.len(), 98);
+    assert_eq!(&entries[0].value[..], b"e2");
+    assert_eq!(store.read("log", 0, 2).await.unwrap().len(), 2);
+
+    // Lists are by prefix and revision.
+    let listed = store.list("a/", 0).await.unwrap();
+    assert_eq!(listed.entries.iter().map(|entry| &*entry.key).collect::<Vec<_>>(), ["a/1"]);
+    assert_eq!(listed.at.number, last.number);
+    assert_eq!(store.list("a/", two.number).await.unwrap().entries, []);
+    assert_eq!(store.list("", 0).await.unwrap().entries.len(), 2);
+
+    // A watch reports what both write, in order, and nothing else.
+    let mut watch = second.watch("a/", listed.at).await.unwrap();
+    let quiet = tokio::time::timeout(Duration::from_millis(50), watch.next()).await;
+    assert!(quiet.is_err());
+    store.create("b/2", bytes("x")).await.unwrap();
+    let mut wanted = Vec::new();
+    for at in 2..8 {
+        let from = if at % 2 == 0 { store } else { second };
+        wanted.push(from.create(&format!("a/{at}"), bytes("x")).await.unwrap());
+    }
+    let mut found = Vec::new();
+    while found.len() < wanted.len() {
+        let next = tokio::time::timeout(Duration::from_secs(20), watch.next()).await;
+        found.extend(next.expect("a change is reported").unwrap().iter().map(|entry| entry.rev));
+    }
+    assert_eq!(found, wanted);
+    let mut watch = store.watch("a/", other).await.unwrap();
+    assert_eq!(watch.next().await, Err(WatchError::Gap));
+
+    // What no store could hold is refused before anything is written.
+    for key in ["", "a b", "a*", "ä", &"k".repeat(500)] {
+        let outcome = store.create(key, bytes("x")).await;
+        assert!(matches!(outcome, Err(WriteError::Refused { .. })), "{key}: {outcome:?}");
+    }
+    let large = Bytes::from(vec![0; MAX_VALUE + 1]);
+    assert!(matches!(store.create("c", large).await, Err(WriteError::Refused { .. })));
+
+    // Of writers at the same time, one wins.
+    let start = store.create("race", bytes("0")).await.unwrap();
+    let race = (0..20).map(|at| {
+        let from = if at % 2 == 0 { store } else { second };
+        async move { from.update("race", bytes(&at.to_string()), start).await.is_ok() }
+    });
+    let won = futures_util::future::join_all(race).await;
+    assert_eq!(won.iter().filter(|won| **won).count(), 1);
+}
+
+#[tokio::test]
+async fn the_store_of_simulations_obeys_the_laws() {
+    let core = Core::new(ChaCha8Rng::seed_from_u64(0), Bug::None);
+    let store = || MemoryStore { core: Arc::clone(&core), frozen: Frozen::default() };
+    laws(&store(), &store()).await;
+}
+
+#[tokio::test]
+async fn sqlite_obeys_the_laws() {
+    let folder = tempfile::tempdir().unwrap();
+    for durability in [Durability::Disk, Durability::Memory] {
+        let path = folder.path().join(format!("{durability:?}"));
+        // Two connections, as of two processes.
+        let open = || SqliteStore::open(&path, durability).unwrap();
+        laws(&open(), &open()).await;
+    }
+}
+
+#[tokio::test]
+async fn sqlite_keeps_revisions_and_refuses_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let open = || SqliteStore::open(&path, Durability::Disk);
+    let rev = open().unwrap().create("a", bytes("x")).await.unwrap();
+    let again = open().unwrap();
+    assert_eq!(again.get("a").await.unwrap().unwrap().rev, rev);
+    assert!(again.create("b", bytes("x")).await.unwrap().number > rev.number);
+    assert_eq!(again.history().await.unwrap().records.len(), 2);
+    drop(again);
+
+    // Made again, it is another store: old revisions mean nothing.
+    let other = folder.path().join("other");
+    let other = SqliteStore::open(&other, Durability::Disk).unwrap();
+    other.create("a", bytes("x")).await.unwrap();
+    is_conflict(other.update("a", bytes("y"), rev).await);
+
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 9).unwrap();
+    let refused = open().unwrap_err().to_string();
+    assert!(refused.contains("version 9"), "{refused}");
+    let junk = folder.path().join("junk");
+    std::fs::write(&junk, b"long enough to look like one".repeat(100)).unwrap();
+    let refused = SqliteStore::open(&junk, Durability::Disk).unwrap_err().to_string();
+    assert!(refused.contains("not a database"), "{refused}");
+}
+
+/// A write that took effect although its answer was lost is one's own.
+#[tokio::test(start_paused = true)]
+async fn lost_answers_are_settled_by_nonces() {
+    use super::memory::Faults;
+    for seed in 0..200 {
+        let core = Core::new(ChaCha8Rng::seed_from_u64(seed), Bug::None);
+        core.set_faults(Faults { lost_answers: 400, ..Faults::NONE });
+        let store = MemoryStore { core: Arc::clone(&core), frozen: Frozen::default() };
+        let made = create(&store, "a", 1_u32).await;
+        assert!(!matches!(made, Err(WriteError::Conflict { .. })), "{made:?}");
+        core.set_faults(Faults::NONE);
+        let Ok(made) = made else { continue };
+        core.set_faults(Faults { lost_answers: 400, ..Faults::NONE });
+        let written = update(&store, "a", 2_u32, made.rev).await;
+        assert!(!matches!(written, Err(WriteError::Conflict { .. })), "{written:?}");
+        core.set_faults(Faults::NONE);
+        if let Ok(written) = written {
+            assert_eq!(read::<u32>(&store, "a").await.unwrap().unwrap(), written);
+        }
+        is_conflict(create(&store, "a", 3_u32).await);
+    }
+}

@@ -1,0 +1,266 @@
+//! Processes in a simulated world: time is virtual, everything random comes from one seed.
+
+use super::memory::{Bug, Core, Frozen, MemoryStore};
+use crate::alive::{Gone, Own, beat};
+use crate::clock::{Clock, Time};
+use crate::dispatcher::{Attempt, Progress, Runner};
+use crate::id::{Digest, Name};
+use crate::intake::Intake;
+use crate::metrics::Metrics;
+use crate::plan::Strategies;
+use crate::process::Process;
+use crate::record::{Session, SessionId, Task};
+use crate::store::Store;
+use crate::workflow::Workflow;
+use crate::workflows::Workflows;
+use async_trait::async_trait;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// What all simulated times are counted from.
+const EPOCH: u64 = 1_800_000_000_000;
+
+pub(super) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// A clock that is fast or slow, and set wrong.
+struct Drifting {
+    start: Instant,
+    rate: f64,
+    offset: u64,
+}
+
+impl Time for Drifting {
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed().mul_f64(self.rate) + Duration::from_secs(1_000)
+    }
+
+    fn wall(&self) -> u64 {
+        let since = self.start.elapsed().mul_f64(self.rate);
+        EPOCH + self.offset + u64::try_from(since.as_millis()).unwrap()
+    }
+
+    fn real(&self, span: Duration) -> Duration {
+        span.div_f64(self.rate)
+    }
+}
+
+/// How provers behave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Provers {
+    pub(super) most_millis: u64,
+    /// In thousandths.
+    pub(super) failures: u32,
+    pub(super) wrong: u32,
+    pub(super) impossible: u32,
+}
+
+impl Provers {
+    pub(super) const GOOD: Self = Self { most_millis: 2_000, failures: 0, wrong: 0, impossible: 0 };
+}
+
+/// Sleeps, and returns the digest of what was asked for.
+pub(super) struct Sleeper {
+    random: Mutex<ChaCha8Rng>,
+    provers: Provers,
+    /// How often each task was run to its end.
+    pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
+}
+
+/// What a task's output must be.
+pub(super) fn output(task: &Task) -> Digest {
+    Digest::of(format!("{} {}", task.id, task.backend).as_bytes())
+}
+
+#[async_trait]
+impl Runner for Sleeper {
+    async fn run(&self, task: &Task, _: &CancellationToken, progress: &Progress) -> Attempt {
+        let (millis, luck, fate) = {
+            let mut random = self.random.lock().unwrap();
+            let millis = random.gen_range(1..=self.provers.most_millis);
+            // Whether it is impossible is the task's own.
+            let fate = u32::from(task.id.as_bytes()[0]) * 1_000 / 256;
+            (millis, random.gen_range(0..1_000), fate)
+        };
+        tokio::time::sleep(Duration::from_millis(millis / 2)).await;
+        progress.report(0.5);
+        tokio::time::sleep(Duration::from_millis(millis / 2)).await;
+        if fate < self.provers.impossible {
+            return Attempt::Impossible("not a witness".into());
+        }
+        if luck < self.provers.wrong {
+            return Attempt::Wrong("the proof does not verify".into());
+        }
+        if luck < self.provers.wrong + self.provers.failures {
+            return Attempt::Failed("exit code 4".into());
+        }
+        *self.runs.lock().unwrap().entry(task.id).or_default() += 1;
+        Attempt::Done(output(task))
+    }
+}
+
+/// A process that can be killed and frozen.
+pub(super) struct Node {
+    frozen: Frozen,
+    tasks: Vec<tokio::task::AbortHandle>,
+    drain: CancellationToken,
+    stop: CancellationToken,
+    ended: Arc<Notify>,
+}
+
+impl Node {
+    pub(super) fn freeze(&self, frozen: bool) {
+        self.frozen.set(frozen);
+    }
+
+    /// Asks the process to claim nothing more, waits a while, has it end at once, and waits for that.
+    pub(super) async fn shut_down(self, grace: Duration) {
+        self.drain.cancel();
+        let ended = self.ended.notified();
+        if tokio::time::timeout(grace, ended).await.is_err() {
+            self.stop.cancel();
+            self.ended.notified().await;
+        }
+    }
+}
+
+impl Drop for Node {
+    /// SIGKILL: nothing of it runs anymore. What it has sent may still arrive.
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// What a process is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) slots: usize,
+    pub(super) collects: bool,
+    pub(super) backends: &'static [&'static str],
+    /// How fast its clock is.
+    pub(super) rate: f64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self { slots: 2, collects: true, backends: &["prove", "join"], rate: 1.0 }
+    }
+}
+
+pub(super) struct World {
+    pub(super) core: Arc<Core>,
+    sessions: Arc<Core>,
+    start: Instant,
+    pub(super) random: ChaCha8Rng,
+    pub(super) workflows: Workflows,
+    pub(super) provers: Provers,
+    pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
+    pub(super) weights: BTreeMap<Name, u32>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, bug: Bug) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let core = Core::new(ChaCha8Rng::seed_from_u64(random.r#gen()), bug);
+        let sessions = Core::new(ChaCha8Rng::seed_from_u64(random.r#gen()), Bug::None);
+        Self {
+            core,
+            sessions,
+            start: Instant::now(),
+            random,
+            workflows: Workflows::default(),
+            provers: Provers::GOOD,
+            runs: Arc::default(),
+            weights: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn workflow(&self, text: &str) -> Digest {
+        self.workflows.insert(Workflow::parse(text).unwrap())
+    }
+
+    fn seed(&mut self) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(self.random.r#gen())
+    }
+
+    fn clock(&mut self, rate: f64) -> Clock {
+        let offset = self.random.gen_range(0..500);
+        Clock::new(Drifting { start: self.start, rate, offset })
+    }
+
+    /// A client's way in.
+    pub(super) fn intake(&mut self) -> Intake {
+        let store =
+            Arc::new(MemoryStore { core: Arc::clone(&self.core), frozen: Frozen::default() });
+        Intake::new(store, self.clock(1.0), self.workflows.clone())
+    }
+
+    /// The store without any process in between.
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::new(MemoryStore { core: Arc::clone(&self.core), frozen: Frozen::default() })
+    }
+
+    /// Starts a process.
+    pub(super) fn start(&mut self, shape: Shape) -> Node {
+        let frozen = Frozen::default();
+        let store = |core: &Arc<Core>| -> Arc<dyn Store> {
+            Arc::new(MemoryStore { core: Arc::clone(core), frozen: frozen.clone() })
+        };
+        let session = SessionId::from_number(self.random.r#gen());
+        let own: Own = Arc::new(Mutex::new(Session {
+            counter: 0,
+            host: "simulated".into(),
+            pid: 1,
+            collects: shape.collects,
+            slots: u32::try_from(shape.slots).unwrap(),
+            backends: shape.backends.iter().map(|text| name(text)).collect(),
+            draining: false,
+            running: BTreeMap::new(),
+        }));
+        let gone: Gone = Arc::new(|_, _| false);
+        let clock = self.clock(shape.rate);
+        let runner = Sleeper {
+            random: Mutex::new(self.seed()),
+            provers: self.provers,
+            runs: Arc::clone(&self.runs),
+        };
+        let process = Process {
+            store: store(&self.core),
+            sessions: store(&self.sessions),
+            clock: clock.clone(),
+            session: session.clone(),
+            own: Arc::clone(&own),
+            gone,
+            runner: Arc::new(runner),
+            backends: shape.backends.iter().map(|text| name(text)).collect(),
+            slots: shape.slots,
+            collects: shape.collects,
+            weights: self.weights.clone(),
+            tenant_slots: BTreeMap::new(),
+            workflows: self.workflows.clone(),
+            strategies: Strategies::default(),
+            metrics: Metrics::new(),
+        };
+        let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
+        let ended = Arc::new(Notify::new());
+        let ending = Arc::clone(&ended);
+        let (draining, stopping) = (drain.clone(), stop.clone());
+        // In a set of its own, so that all of it ends together.
+        let run = tokio::spawn(async move {
+            process.run(draining, stopping).await;
+            ending.notify_one();
+        });
+        let beating = tokio::spawn(beat(store(&self.sessions), clock, session.clone(), own));
+        let tasks = vec![run.abort_handle(), beating.abort_handle()];
+        Node { frozen, tasks, drain, stop, ended }
+    }
+}

@@ -1,0 +1,47 @@
+//! Workflows by their digest.
+
+use crate::blobs::Blobs;
+use crate::id::Digest;
+use crate::workflow::Workflow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The largest encoding of a workflow, in bytes.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
+
+/// Workflows that were read once stay.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Workflows {
+    blobs: Option<Blobs>,
+    known: Arc<Mutex<BTreeMap<Digest, Arc<Workflow>>>>,
+}
+
+impl Workflows {
+    /// Workflows that are blobs.
+    pub(crate) fn new(blobs: Blobs) -> Self {
+        Self { blobs: Some(blobs), known: Arc::default() }
+    }
+
+    /// Adds one that need not be a blob.
+    #[cfg(test)]
+    pub(crate) fn insert(&self, workflow: Workflow) -> Digest {
+        let digest = Digest::of(&workflow.to_bytes());
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(digest, Arc::new(workflow));
+        digest
+    }
+
+    /// The workflow with a digest, or why it cannot be had.
+    pub(crate) fn get(&self, digest: &Digest) -> Result<Arc<Workflow>, String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(workflow) = known.get(digest) {
+            return Ok(Arc::clone(workflow));
+        }
+        let blobs = self.blobs.as_ref().ok_or_else(|| format!("there is no blob {digest}"))?;
+        let bytes = blobs.get(digest, MAX_BYTES).map_err(|error| error.to_string())?;
+        let workflow = Workflow::from_bytes(&bytes).map_err(|error| error.to_string())?;
+        let workflow = Arc::new(workflow);
+        known.insert(*digest, Arc::clone(&workflow));
+        Ok(workflow)
+    }
+}
