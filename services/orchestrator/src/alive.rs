@@ -20,6 +20,9 @@ pub(crate) const LOOK: Duration = Duration::from_millis(1_100);
 /// How many equal reads make a session dead.
 const READS: u32 = 5;
 
+/// How many equal reads of its own session make an observer start over.
+const STILL: u32 = 2;
+
 /// After how long a pause the observer starts over.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
@@ -76,7 +79,13 @@ struct Reading {
 impl Observer {
     /// Takes note of an answered read of all sessions. `wanted` are those that hold something: they count as read also where they
     /// are not there.
-    pub(crate) fn read(&mut self, now: Duration, listing: &Listing, wanted: &[SessionId]) {
+    pub(crate) fn read(
+        &mut self,
+        now: Duration,
+        listing: &Listing,
+        wanted: &[SessionId],
+        own: &SessionId,
+    ) {
         let pause = self.last.map(|last| now.saturating_sub(last));
         if pause.is_some_and(|pause| pause < BEAT) {
             return;
@@ -102,6 +111,10 @@ impl Observer {
                 Some(reading) if reading.counter == counter => reading.equal += 1,
                 _ => drop(self.readings.insert(id, Reading { counter, equal: 1 })),
             }
+        }
+        // One's own session is alive. If it does not move, nobody can write, and nobody is dead for that.
+        if self.readings.get(own).is_some_and(|reading| reading.equal > STILL) {
+            self.readings.clear();
         }
     }
 
@@ -153,7 +166,8 @@ mod tests {
         let gone: Gone = Arc::new(|_, _| false);
         let mut observer = Observer::default();
         for &(at, incarnation, counter) in reads {
-            observer.read(Duration::from_millis(at), &listing(incarnation, counter), &[id()]);
+            let read = listing(incarnation, counter);
+            observer.read(Duration::from_millis(at), &read, &[id()], &SessionId::from_number(8));
         }
         observer.is_dead(&id(), &gone)
     }
@@ -166,6 +180,13 @@ mod tests {
         assert!(dead(&equal(0..5).collect::<Vec<_>>()));
         // one that is not there at all
         assert!(dead(&(0..5).map(|s| (at(s), 1, None)).collect::<Vec<_>>()));
+        // a store that nobody can write
+        let gone: Gone = Arc::new(|_, _| false);
+        let mut observer = Observer::default();
+        for second in 0..20 {
+            observer.read(Duration::from_secs(second), &listing(1, Some(3)), &[], &id());
+        }
+        assert!(!observer.is_dead(&id(), &gone));
         // a beat in between
         let mut reads: Vec<_> = equal(0..5).collect();
         reads[2].2 = Some(2);

@@ -93,6 +93,25 @@ impl Blobs {
         self.path(digest).is_file()
     }
 
+    /// Reads a whole blob, and checks that it is what its name says.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged.
+    pub fn verify(&self, digest: &Digest) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        let file = File::open(&path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => BlobError::Missing(*digest),
+            _ => BlobError::io(&path, error),
+        })?;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(file).map_err(|error| BlobError::io(&path, error))?;
+        let found = Digest::from(hasher.finalize());
+        match found == *digest {
+            true => Ok(()),
+            false => Err(BlobError::Damaged { path, found }),
+        }
+    }
+
     /// How large a blob is.
     pub fn length(&self, digest: &Digest) -> Option<u64> {
         std::fs::metadata(self.path(digest)).ok().map(|found| found.len())
@@ -121,18 +140,18 @@ impl Blobs {
         incoming.finish()
     }
 
-    /// Stores a copy of a file.
+    /// A copy of a file, which is not a blob yet.
     ///
     /// # Errors
     /// If it cannot be read, is larger than `limit` bytes or cannot be written.
-    pub fn put_file(&self, from: &Path, limit: u64) -> Result<Digest, BlobError> {
+    pub fn copy(&self, from: &Path, limit: u64) -> Result<Incoming, BlobError> {
         let mut source = File::open(from).map_err(|error| BlobError::io(from, error))?;
         let mut incoming = self.begin(limit)?;
         let mut buffer = vec![0; 1 << 20];
         loop {
             let count = source.read(&mut buffer).map_err(|error| BlobError::io(from, error))?;
             if count == 0 {
-                return incoming.finish();
+                return Ok(incoming);
             }
             incoming.write(&buffer[..count])?;
         }
@@ -188,6 +207,11 @@ impl Incoming {
         self.file.write_all(bytes).map_err(|error| BlobError::io(&self.path, error))
     }
 
+    /// Where it is until it is finished.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// How many bytes were added.
     pub fn length(&self) -> u64 {
         self.length
@@ -209,9 +233,7 @@ impl Incoming {
             let path = path.to_owned();
             move |error| BlobError::io(&path, error)
         };
-        if path.is_file() {
-            return Ok(digest);
-        }
+        // Also over one that is there: it may be damaged, or not be on disk yet.
         self.file.sync_all().map_err(io(&self.path))?;
         let folder = path.parent().unwrap_or(&self.blobs.folder);
         std::fs::create_dir_all(folder).map_err(io(folder))?;
@@ -247,6 +269,10 @@ mod tests {
 
         std::fs::write(blobs.path(&digest), b"pro0f").unwrap();
         assert!(matches!(blobs.get(&digest, 9), Err(BlobError::Damaged { .. })));
+        assert!(matches!(blobs.verify(&digest), Err(BlobError::Damaged { .. })));
+        // Sent again, it is right again.
+        blobs.put(b"proof").unwrap();
+        blobs.verify(&digest).unwrap();
 
         let mut incoming = blobs.begin(4).unwrap();
         incoming.write(b"abcd").unwrap();

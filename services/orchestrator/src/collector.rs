@@ -10,10 +10,10 @@ use crate::id::{Name, PARTITIONS};
 use crate::metrics::Metrics;
 use crate::plan::{Situation, Step, Strategies};
 use crate::record::{
-    Job, JobKey, Owner, SessionId, Stored, Task, TaskKey, TaskState, create, owner_key, read,
-    update,
+    Job, JobKey, JobState, Owner, SessionId, Stored, Task, TaskKey, TaskState, create, encode,
+    owner_key, read, update,
 };
-use crate::store::{Store, WriteError};
+use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,6 +131,10 @@ impl Collector {
         }
         match &stored.value.state {
             TaskState::Leased { session, .. } => {
+                if state.jobs.get(&job).is_none_or(|known| !known.value.is_live()) {
+                    // It was claimed while its job ended.
+                    state.due.insert(job.clone(), Instant::now());
+                }
                 if *session != self.session {
                     state.leases.insert(key, (session.clone(), job.clone()));
                 }
@@ -164,6 +168,18 @@ impl Collector {
             let mut steps = Vec::new();
             for key in due {
                 state.due.remove(&key);
+                if !state.jobs.contains_key(&key) {
+                    // It had ended when a late write made a task of it.
+                    match read::<Job>(&*self.store, &key.to_string()).await {
+                        Ok(Some(job)) => drop(state.jobs.insert(key.clone(), Arc::new(job))),
+                        Ok(None) => {}
+                        Err(error) => {
+                            tracing::warn!(%error, "planned later");
+                            state.due.insert(key, self.clock.after(PAUSE));
+                            continue;
+                        }
+                    }
+                }
                 self.steps(state, &key, &mut steps);
             }
             let mut steps = steps.into_iter().peekable();
@@ -181,7 +197,7 @@ impl Collector {
     /// Adds the steps of a job.
     fn steps(&self, state: &mut State, key: &JobKey, steps: &mut Vec<(JobKey, Step)>) {
         let Some(job) = state.jobs.get(key) else {
-            // A task without a job: the job follows.
+            // A task whose job was never accepted: there is nothing to plan.
             return;
         };
         let identity = job.value.identity();
@@ -230,7 +246,8 @@ impl Collector {
             }
             return;
         }
-        if steps.iter().all(|(planned, _)| planned != key) {
+        let open = all_open(&state.tasks, key);
+        if !open && steps.iter().all(|(planned, _)| planned != key) {
             // Nothing more happens to it. A later generation finds its tasks when it makes them.
             state.jobs.remove(key);
             state.tasks.remove(key);
@@ -275,7 +292,11 @@ impl Collector {
                 let name = task.to_string();
                 let made = match create(store, &name, *value).await {
                     // Of an earlier generation, or another owner's.
-                    Err(WriteError::Conflict { .. }) => read(store, &name).await.ok().flatten(),
+                    Err(WriteError::Conflict { .. }) => match read(store, &name).await {
+                        Ok(Some(found)) => Some(found),
+                        // No event may follow: planned again.
+                        _ => return Err(WriteError::Conflict { key: name }),
+                    },
                     made => Some(made?),
                 };
                 Ok(made.map(|stored| News::Task(task, stored)))
@@ -297,7 +318,12 @@ impl Collector {
             }
             Step::End(end) => match job {
                 Some(job) => {
-                    let ended = Job { state: end, ..job.value.clone() };
+                    let mut ended = Job { state: end, ..job.value.clone() };
+                    if encode(&ended, u64::MAX).len() > MAX_VALUE {
+                        // Only a strategy of one's own can make so many.
+                        let reason = "its outputs are too many for its record".to_owned();
+                        ended.state = JobState::Dead { reason, at: now };
+                    }
                     let written = update(store, &key.to_string(), ended, job.rev).await;
                     written.map(|stored| Some(News::Job(key.clone(), stored)))
                 }
@@ -314,8 +340,10 @@ impl Collector {
                 self.job(state, key, Arc::new(stored));
             }
             Ok(None) => {}
-            // Somebody else's write is reported by the feed.
-            Err(WriteError::Conflict { .. }) => {}
+            // Somebody else's write is reported by the feed, and perhaps does not change what is due.
+            Err(WriteError::Conflict { .. }) => {
+                state.due.entry(key).or_insert_with(|| self.clock.after(PAUSE));
+            }
             Err(error) => {
                 tracing::warn!(%error, "planned again");
                 state.due.insert(key, self.clock.after(PAUSE));
@@ -330,7 +358,10 @@ impl Collector {
         let owners = state.owners.values().filter_map(|owner| owner.value.session.clone());
         let wanted: Vec<SessionId> = holders.iter().cloned().chain(owners).collect();
         match self.sessions.list("session/", 0).await {
-            Ok(listing) => state.observer.read(self.clock.monotonic(), &listing, &wanted),
+            Ok(listing) => {
+                let now = self.clock.monotonic();
+                state.observer.read(now, &listing, &wanted, &self.session);
+            }
             Err(error) => {
                 tracing::warn!(%error, "sessions cannot be read");
                 return;
@@ -464,6 +495,12 @@ impl Collector {
             let _ = self.owned.send(state.owned.clone());
         }
     }
+}
+
+/// Whether a job has tasks that are not final.
+fn all_open(tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>, job: &JobKey) -> bool {
+    let mut tasks = tasks.get(job).into_iter().flat_map(BTreeMap::values);
+    tasks.any(|task| !task.value.state.is_final())
 }
 
 struct Outcome {

@@ -7,7 +7,7 @@ use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::record::{
-    Job, JobKey, JobState, SessionId, Stored, Task, TaskKey, TaskState, read, update,
+    Job, JobKey, JobState, Order, SessionId, Stored, Task, TaskKey, TaskState, read, update,
 };
 use crate::store::{Rev, Store, WriteError};
 use async_trait::async_trait;
@@ -25,8 +25,11 @@ const AUDIT: Duration = Duration::from_secs(1);
 /// How many blocks behind a dead one of their chain are still worked on.
 pub const BLOCKS_BEHIND_DEAD: u64 = 64;
 
-/// After how many wrong outputs a back-end is not used anymore.
-const WRONG: u32 = 3;
+/// After wrong outputs for how many tasks in a row a back-end is not used anymore. One task alone may be what is wrong.
+const WRONG: usize = 3;
+
+/// How many running tasks a session tells of.
+const MAX_RUNNING: usize = 256;
 
 /// How long to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -44,6 +47,8 @@ pub(crate) enum Attempt {
     Impossible(String),
     /// Nothing came of it, through no fault of the task.
     Again(String),
+    /// Its worker was stopped.
+    Stopped,
 }
 
 /// Runs tasks. Dropping the future, or cancelling, ends the run and all its processes.
@@ -51,6 +56,9 @@ pub(crate) enum Attempt {
 pub(crate) trait Runner: Send + Sync + 'static {
     /// One attempt.
     async fn run(&self, task: &Task, cancel: &CancellationToken, progress: &Progress) -> Attempt;
+
+    /// Forgets what was kept for a task whose result is written.
+    fn settled(&self, _: &Task) {}
 }
 
 /// Where a run reports how far it is, from 0 to 1.
@@ -102,14 +110,33 @@ struct State {
     ids: HashMap<tokio::task::Id, TaskKey>,
     /// Revisions of jobs.
     jobs: BTreeMap<JobKey, Rev>,
-    wrong: BTreeMap<Name, u32>,
+    /// Tasks for which a back-end has made something wrong, since it made something right.
+    wrong: BTreeMap<Name, BTreeSet<Digest>>,
 }
 
 struct Run {
     tenant: Name,
+    lease: Arc<Lease>,
+}
+
+/// What is known of a claim, by the loop and by its run.
+#[derive(Default)]
+struct Lease {
     /// The claim's number, once it is known.
-    epoch: Arc<AtomicU64>,
+    epoch: AtomicU64,
+    /// The highest revision of the record that was reported.
+    seen: AtomicU64,
     lost: CancellationToken,
+}
+
+impl Lease {
+    /// Notices that somebody has ended the lease. To be called after either number has changed.
+    fn check(&self) {
+        let epoch = self.epoch.load(Ordering::SeqCst);
+        if epoch != 0 && self.seen.load(Ordering::SeqCst) > epoch {
+            self.lost.cancel();
+        }
+    }
 }
 
 /// How a run came back.
@@ -117,7 +144,8 @@ struct Returned {
     key: TaskKey,
     backend: Name,
     result: Written,
-    wrong: bool,
+    /// The task, if what was made for it was wrong.
+    wrong: Option<Digest>,
 }
 
 /// What a run has written at last.
@@ -136,6 +164,7 @@ impl Dispatcher {
         let mut state = State { queue: Queue::new(self.weights.clone()), ..State::default() };
         let mut runs = JoinSet::new();
         let mut audit = self.clock.after(AUDIT);
+        let mut told = false;
         loop {
             let wait = self.fill(&mut state, &mut runs);
             let ended = self.stop.is_cancelled() || self.drain.is_cancelled();
@@ -145,7 +174,8 @@ impl Dispatcher {
             let wait = wait.map_or(audit, |wait| wait.min(audit));
             tokio::select! {
                 biased;
-                () = self.drain.cancelled(), if !self.drain.is_cancelled() => {
+                () = self.drain.cancelled(), if !told => {
+                    told = true;
                     self.own.lock().unwrap_or_else(PoisonError::into_inner).draining = true;
                 }
                 Some(returned) = runs.join_next_with_id() => self.returned(&mut state, returned),
@@ -189,19 +219,15 @@ impl Dispatcher {
                 return Some(self.clock.after(Duration::from_millis(wait)));
             };
             let task = task.clone();
-            let run = Run {
-                tenant: task.job.tenant.clone(),
-                epoch: Arc::default(),
-                lost: CancellationToken::new(),
-            };
+            let run = Run { tenant: task.job.tenant.clone(), lease: Arc::default() };
+            state.queue.claim(key, &task);
             let attempt = OneRun {
                 key,
                 store: Arc::clone(&self.store),
                 clock: self.clock.clone(),
                 session: self.session.clone(),
                 runner: Arc::clone(&self.runner),
-                epoch: Arc::clone(&run.epoch),
-                lost: run.lost.clone(),
+                lease: Arc::clone(&run.lease),
                 stop: self.stop.clone(),
                 own: Arc::clone(&self.own),
                 metrics: self.metrics.clone(),
@@ -221,7 +247,7 @@ impl Dispatcher {
         let chain = (tenant.clone(), task.job.chain.clone());
         let dead = state.dead.get(&chain).and_then(|blocks| blocks.values().min());
         let behind = dead.is_some_and(|&dead| task.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
-        let trusted = state.wrong.get(&task.backend).is_none_or(|&times| times < WRONG);
+        let trusted = state.wrong.get(&task.backend).is_none_or(|tasks| tasks.len() < WRONG);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)
             && trusted
@@ -260,11 +286,8 @@ impl Dispatcher {
             }
         }
         if let Some(run) = state.runs.get(&key) {
-            let epoch = run.epoch.load(Ordering::Acquire);
-            if epoch != 0 && rev.number > epoch {
-                // Somebody has ended the lease.
-                run.lost.cancel();
-            }
+            run.lease.seen.fetch_max(rev.number, Ordering::SeqCst);
+            run.lease.check();
         }
     }
 
@@ -275,7 +298,8 @@ impl Dispatcher {
         }
         let chain = (key.tenant.clone(), key.chain.clone());
         match job.state {
-            JobState::Dead { .. } => {
+            // Without order, nothing waits for a dead block.
+            JobState::Dead { .. } if job.order == Order::Strict => {
                 state.dead.entry(chain).or_default().insert(key.clone(), job.block);
             }
             _ => {
@@ -308,11 +332,10 @@ impl Dispatcher {
         };
         state.runs.remove(&key);
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if wrong {
-            let times = state.wrong.entry(backend.clone()).or_default();
-            *times += 1;
-            if *times == WRONG {
-                tracing::error!(%backend, "quarantined: three of its outputs in a row were wrong");
+        if let Some(task) = wrong {
+            let tasks = state.wrong.entry(backend.clone()).or_default();
+            if tasks.insert(task) && tasks.len() == WRONG {
+                tracing::error!(%backend, "quarantined: its outputs for three tasks in a row were wrong");
                 self.metrics.quarantined(&backend);
                 own.backends.retain(|known| *known != backend);
             }
@@ -335,11 +358,7 @@ impl Dispatcher {
         let held = state.leases.iter().filter(|(key, _)| !state.runs.contains_key(key));
         let held: Vec<_> = held.map(|(key, (task, rev))| (*key, task.clone(), *rev)).collect();
         for (key, task, rev) in held {
-            let run = Run {
-                tenant: task.job.tenant.clone(),
-                epoch: Arc::default(),
-                lost: CancellationToken::new(),
-            };
+            let run = Run { tenant: task.job.tenant.clone(), lease: Arc::default() };
             state.runs.insert(key, run);
             let (store, session) = (Arc::clone(&self.store), self.session.clone());
             let now = self.clock.wall();
@@ -347,12 +366,12 @@ impl Dispatcher {
                 tracing::info!(task = %key, "a lease that nobody runs is given back");
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
-                if let Ok(task) = task.give_back(&session, why, now)
+                if let Ok(task) = task.give_back(&session, why, now, false)
                     && let Ok(stored) = update(&*store, &key.to_string(), task, rev).await
                 {
                     result = Written::Task(Box::new(stored));
                 }
-                Returned { key, backend: task.backend, result, wrong: false }
+                Returned { key, backend: task.backend, result, wrong: None }
             };
             state.ids.insert(runs.spawn(give_back).id(), key);
         }
@@ -366,8 +385,7 @@ struct OneRun {
     clock: Clock,
     session: SessionId,
     runner: Arc<dyn Runner>,
-    epoch: Arc<AtomicU64>,
-    lost: CancellationToken,
+    lease: Arc<Lease>,
     stop: CancellationToken,
     own: Own,
     metrics: Metrics,
@@ -392,7 +410,7 @@ impl Report for InSession {
 impl OneRun {
     async fn run(self, task: Task, rev: Rev) -> Returned {
         let (key, backend) = (self.key, task.backend.clone());
-        let without = |backend, result| Returned { key, backend, result, wrong: false };
+        let without = |backend, result| Returned { key, backend, result, wrong: None };
         let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
             return without(backend, Written::Nothing);
         };
@@ -405,10 +423,12 @@ impl OneRun {
                 return without(backend, Written::Nothing);
             }
         };
-        self.epoch.store(claim.rev.number, Ordering::Release);
+        self.lease.epoch.store(claim.rev.number, Ordering::SeqCst);
+        // It may have been reported before its number was known here.
+        self.lease.check();
         self.metrics.claimed(&claim.value, self.clock.wall());
         let attempt = self.attempt(&claim.value).await;
-        let wrong = matches!(attempt, Some(Attempt::Wrong(_)));
+        let wrong = matches!(attempt, Some(Attempt::Wrong(_))).then_some(claim.value.id);
         let mut result = Written::Nothing;
         if let Some(attempt) = attempt
             && let Some(stored) = self.write(&claim, &attempt).await
@@ -423,6 +443,8 @@ impl OneRun {
         let running = |part: Option<f32>| {
             let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
             match part {
+                // A session's record has a limited size; nobody but people reads this.
+                Some(_) if own.running.len() >= MAX_RUNNING => None,
                 Some(part) => own.running.insert(task.id, part),
                 None => own.running.remove(&task.id),
             };
@@ -436,9 +458,9 @@ impl OneRun {
             tokio::pin!(run);
             let ended = tokio::select! {
                 biased;
-                () = self.lost.cancelled() => None,
+                () = self.lease.lost.cancelled() => None,
                 attempt = &mut run => Some(attempt),
-                () = self.stop.cancelled() => Some(Attempt::Again("its worker was stopped".into())),
+                () = self.stop.cancelled() => Some(Attempt::Stopped),
                 () = self.clock.sleep(limit) => {
                     Some(Attempt::Failed(format!("it took more than {} s", task.limits.seconds)))
                 }
@@ -459,7 +481,8 @@ impl OneRun {
             Attempt::Done(output) => task.finish(session, *output, now),
             Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now),
             Attempt::Impossible(why) => task.bury(session, why, now),
-            Attempt::Again(why) => task.give_back(session, why, now),
+            Attempt::Again(why) => task.give_back(session, why, now, true),
+            Attempt::Stopped => task.give_back(session, "its worker was stopped", now, false),
         };
         let next = next.ok()?;
         let since = match &task.state {
@@ -472,7 +495,12 @@ impl OneRun {
         }
         loop {
             match update(&*self.store, &key, next.clone(), claim.rev).await {
-                Ok(stored) => return Some(stored),
+                Ok(stored) => {
+                    if let Attempt::Done(_) = attempt {
+                        self.runner.settled(task);
+                    }
+                    return Some(stored);
+                }
                 Err(WriteError::Conflict { .. }) => {
                     // Either an earlier attempt to write took effect, or the lease was lost.
                     let found = read::<Task>(&*self.store, &key).await.ok().flatten();
@@ -481,7 +509,7 @@ impl OneRun {
                 Err(error) => tracing::warn!(task = %self.key, %error, "a result is written again"),
             }
             self.clock.sleep(PAUSE).await;
-            if self.lost.is_cancelled() {
+            if self.lease.lost.is_cancelled() {
                 return None;
             }
         }
@@ -495,5 +523,6 @@ fn attempt_word(attempt: &Attempt) -> &'static str {
         Attempt::Wrong(_) => "wrong",
         Attempt::Impossible(_) => "impossible",
         Attempt::Again(_) => "again",
+        Attempt::Stopped => "stopped",
     }
 }

@@ -3,10 +3,10 @@
 //! It knows nothing of how components work, so it finds their mistakes. Simulations and crash tests run it over what they have
 //! done; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
 
-use crate::id::Name;
+use crate::id::{Digest, Name};
 use crate::record::{
-    Chain, Job, JobKey, JobState, Order, Publication, Task, TaskKey, TaskState, chain_key, decode,
-    log_name,
+    Chain, Job, JobKey, JobState, Limits, Order, Publication, Task, TaskKey, TaskState, chain_key,
+    decode, log_name,
 };
 use crate::store::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,6 +63,7 @@ impl History {
         }
         self.check_jobs(&mut found);
         self.check_tasks(&mut found);
+        self.check_outputs(&mut found);
         self.check_claims(&mut found);
         self.check_logs(&mut found);
         found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
@@ -171,8 +172,12 @@ impl History {
                 TaskState::Ready => {
                     free.insert(key, (task, version.at));
                 }
-                TaskState::Leased { .. } => {
+                TaskState::Leased { since, .. } => {
                     free.remove(&key);
+                    if *since < task.not_before {
+                        let why = "it is claimed before its time";
+                        found.push(violation(&version.entry, why));
+                    }
                     let chain = (task.job.tenant.clone(), task.job.chain.clone());
                     let lifted = lifted.get(&chain).copied().unwrap_or(0);
                     let older = free.iter().find(|(_, (other, since))| {
@@ -240,6 +245,12 @@ impl History {
                             format!("block '{id}' does not follow the tail"),
                         ));
                     }
+                    if chain.order == Order::Strict
+                        && path.last().is_some_and(|(_, height)| *height >= block)
+                    {
+                        let why = format!("block '{id}' is not above the tail");
+                        found.push(violation(entry, why));
+                    }
                     if path.iter().any(|(known, _)| known == id) {
                         found.push(violation(entry, format!("block '{id}' is published twice")));
                     }
@@ -253,10 +264,21 @@ impl History {
                         let why = format!("block '{id}' is skipped and does not follow the tail");
                         found.push(violation(entry, why));
                     }
+                    if !self.was_dead(chain, &parent, &id, entry) {
+                        let why = format!("block '{id}' is skipped and was not dead");
+                        found.push(violation(entry, why));
+                    }
                     path.push((id, block));
                 }
-                Publication::Revert { to, .. } => {
+                Publication::Revert { to, block } => {
                     reverted = entry.rev.number;
+                    let known =
+                        path.iter().find(|(id, _)| *id == to).map_or(0, |(_, height)| *height);
+                    if known != block {
+                        let why =
+                            format!("a revert to '{to}' at height {block}, which is at {known}");
+                        found.push(violation(entry, why));
+                    }
                     match path.iter().position(|(id, _)| *id == to) {
                         Some(at) => path.truncate(at + 1),
                         None if Some(&to) == chain.genesis.as_ref() => path.clear(),
@@ -266,6 +288,47 @@ impl History {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Whether a block's job was dead before a publication.
+    fn was_dead(&self, chain: &Chain, parent: &Name, id: &Name, entry: &Entry) -> bool {
+        let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
+        let key = JobKey { tenant, chain, slot: parent.clone() }.to_string();
+        let versions = self.records.iter().map(|version| &version.entry);
+        let mut versions = versions.filter(|e| e.key == key && e.rev.number < entry.rev.number);
+        versions.any(|entry| {
+            decode::<Job>(entry).is_ok_and(|job| {
+                job.value.id == *id && matches!(job.value.state, JobState::Dead { .. })
+            })
+        })
+    }
+
+    /// Jobs that are done have what their tasks made: each output is one of a task of the job that was done before.
+    fn check_outputs(&self, found: &mut Vec<Violation>) {
+        let mut made: BTreeMap<Digest, BTreeSet<Digest>> = BTreeMap::new();
+        for version in &self.records {
+            if let (Ok(key), Ok(task)) =
+                (version.entry.key.parse::<TaskKey>(), decode::<Task>(&version.entry))
+                && let TaskState::Done { output, .. } = task.value.state
+            {
+                made.entry(key.job).or_default().insert(output);
+            }
+            if !version.entry.key.starts_with("job/") {
+                continue;
+            }
+            let Ok(job) = decode::<Job>(&version.entry) else { continue };
+            let JobState::Done { outputs, .. } = &job.value.state else { continue };
+            let made = made.get(&job.value.identity());
+            if let Some(other) =
+                outputs.iter().find(|it| !made.is_some_and(|made| made.contains(it)))
+            {
+                let why = format!("it is done with {other}, which no task of it has made");
+                found.push(violation(&version.entry, why));
+            }
+            if outputs.is_empty() && made.is_some() {
+                found.push(violation(&version.entry, "it is done without outputs"));
             }
         }
     }
@@ -315,6 +378,7 @@ fn bad_job(before: &Job, after: &Job) -> Option<String> {
     let same = before.identity() == after.identity() && before.generation == after.generation;
     let next = after.generation == before.generation + 1;
     let allowed = match (&before.state, &after.state) {
+        // Skipped where it was requeued after the entry of the log was written.
         (JobState::Live, state) => same && *state != JobState::Live,
         (JobState::Dead { .. } | JobState::Cancelled { .. }, JobState::Live) => next,
         (JobState::Dead { .. }, JobState::Cancelled { .. } | JobState::Skipped { .. }) => same,
@@ -338,6 +402,9 @@ fn bad_task(before: &Task, after: &Task) -> Option<String> {
     let (word, next) = (before.state.word(), after.state.word());
     let counts = (after.attempts - before.attempts.min(after.attempts))
         + (after.returns - before.returns.min(after.returns));
+    if after.attempts > after.limits.attempts || after.returns > Limits::RETURNS {
+        return Some("it was tried more often than its limits allow".into());
+    }
     let kept = before.generation == after.generation
         && before.attempts <= after.attempts
         && before.returns <= after.returns;

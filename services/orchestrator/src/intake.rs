@@ -7,11 +7,12 @@ use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create,
     decode, encode, log_name, read, update,
 };
-use crate::store::{Rev, Store, Unavailable, WriteError};
+use crate::store::{MAX_VALUE, Rev, Store, Unavailable, WriteError};
 use crate::workflow::WorkflowError;
 use crate::workflows::Workflows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A block that somebody wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +110,50 @@ pub struct Accepted {
     pub new: bool,
 }
 
+/// How many blocks behind the published ones are looked at.
+const MAX_PENDING: usize = 10_000;
+
+/// How long to wait after an answer of the store was lost.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What a chain has published: the genesis, and what follows it without what was torn off.
+struct Path {
+    blocks: Vec<(Name, u64)>,
+    /// The last entry of the log.
+    last: Option<Rev>,
+    skipped: BTreeSet<Name>,
+}
+
+impl Path {
+    fn add(&mut self, publication: Publication) {
+        match publication {
+            Publication::Block { id, block, .. } => self.blocks.push((id, block)),
+            Publication::Skip { id, block, .. } => {
+                self.skipped.insert(id.clone());
+                self.blocks.push((id, block));
+            }
+            Publication::Revert { to, .. } => {
+                let keep = self.blocks.iter().position(|(id, _)| *id == to);
+                let torn = self.blocks.split_off(keep.map_or(self.blocks.len(), |at| at + 1));
+                self.skipped.retain(|id| !torn.iter().any(|(gone, _)| gone == id));
+            }
+        }
+    }
+
+    fn has(&self, wanted: &Name, height: u64) -> bool {
+        self.blocks.iter().any(|(id, block)| id == wanted && *block == height)
+    }
+
+    fn tail(&self) -> &Name {
+        // The genesis is never torn off.
+        self.blocks.last().map_or(&self.blocks[0].0, |(id, _)| id)
+    }
+
+    fn height(&self) -> u64 {
+        self.blocks.last().map_or(0, |(_, block)| *block)
+    }
+}
+
 /// Where requests end up.
 #[derive(Clone, Debug)]
 pub struct Intake {
@@ -204,7 +249,15 @@ impl Intake {
             accepted: self.clock.wall(),
             state: JobState::Live,
         };
+        let size = encode(&job, u64::MAX).len();
+        // With room for how it ends.
+        let most = MAX_VALUE - (12 << 10);
+        if size > most {
+            let why = format!("the job's record would have {size} bytes, more than {most}");
+            return Err(IntakeError::Bad(why));
+        }
         let key = job.key().to_string();
+        self.check_name(&job).await?;
         loop {
             match create(&*self.store, &key, job.clone()).await {
                 Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
@@ -226,6 +279,31 @@ impl Intake {
                     }
                 }
                 state => return Err(IntakeError::Taken(taken(&job, &found.value, state))),
+            }
+        }
+    }
+
+    /// Refuses the name of a block that another block of the chain follows already: two blocks with one name could not be told
+    /// apart by those that follow them.
+    async fn check_name(&self, job: &Job) -> Result<(), IntakeError> {
+        let Some(parent) = &job.parent else { return Ok(()) };
+        let (tenant, chain) = (job.tenant.clone(), job.chain.clone());
+        let key = JobKey { tenant, chain, slot: job.id.clone() };
+        let Some(follower) = read::<Job>(&*self.store, &key.to_string()).await? else {
+            return Ok(());
+        };
+        if matches!(follower.value.state, JobState::Cancelled { .. }) {
+            return Ok(());
+        }
+        let own = read::<Job>(&*self.store, &job.key().to_string()).await?;
+        match own.is_some_and(|own| own.value.id == job.id) {
+            true => Ok(()),
+            false => {
+                let why = format!(
+                    "block '{}' is in the chain already, before '{parent}' or after it",
+                    job.id
+                );
+                Err(IntakeError::Taken(why))
             }
         }
     }
@@ -318,45 +396,52 @@ impl Intake {
         let Some(genesis) = &chain.genesis else {
             return Err(IntakeError::Bad("a chain without order cannot be reverted".into()));
         };
-        let on_chain = |tail: Option<&Stored<Publication>>| {
-            to == genesis || tail.is_some_and(|tail| tail.value.tail() == to)
-        };
+        if to == genesis && block != 0 {
+            return Err(IntakeError::Bad("the height of the genesis is 0".into()));
+        }
         let not_there = || {
             let why = format!("block {block} '{to}' is not one that the chain has published");
             IntakeError::Bad(why)
         };
-        let height = |tail: &Option<Stored<Publication>>| {
-            tail.as_ref()
-                .filter(|tail| tail.value.tail() != genesis)
-                .map(|tail| tail.value.height())
-        };
-        let tail = self.tail(&log).await?;
-        if height(&tail).is_some_and(|height| block <= height)
-            && !on_chain(tail.as_ref())
-            && !self.was_published(&log, to, block).await?
-        {
+        let path = self.path(&log, genesis).await?;
+        if path.height() >= block && !path.has(to, block) {
             return Err(not_there());
         }
         let above = |job: &Job| to == genesis || job.block > block;
         self.cancel_above(&chain, &above).await?;
         loop {
-            let tail = self.tail(&log).await?;
             // Asked again each time, since blocks may have been published meanwhile.
-            let published = on_chain(tail.as_ref()) || self.was_published(&log, to, block).await?;
-            let entry = match &tail {
-                _ if published => Publication::Revert { to: to.clone(), block },
-                _ if height(&tail).is_some_and(|height| block <= height) => return Err(not_there()),
+            let path = self.path(&log, genesis).await?;
+            let entry = match path.has(to, block) {
+                true => Publication::Revert { to: to.clone(), block },
+                false if path.height() >= block => return Err(not_there()),
                 // Nothing above the block is out yet: the entry only stops publishers that are under way.
-                Some(Stored { value, .. }) => {
-                    Publication::Revert { to: value.tail().clone(), block: value.height() }
-                }
-                None => Publication::Revert { to: genesis.clone(), block: 0 },
+                false => Publication::Revert { to: path.tail().clone(), block: path.height() },
             };
-            let last = tail.map(|tail| tail.rev);
-            match self.store.append(&log, encode(&entry, random()), last).await {
-                Ok(_) => return Ok(()),
-                Err(WriteError::Conflict { .. }) => {}
+            match self.store.append(&log, encode(&entry, random()), path.last).await {
+                Ok(_) => {}
+                Err(WriteError::Conflict { .. }) => continue,
                 Err(error) => return Err(error.into()),
+            }
+            // A client that sent a job of the old branch again may have revived it before the entry was there, and it may be
+            // published after it. What is there now is cancelled, too, and the chain torn off again.
+            if self.cancel_above(&chain, &above).await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a chain has published, from its genesis to its tail.
+    async fn path(&self, log: &str, genesis: &Name) -> Result<Path, IntakeError> {
+        let mut path =
+            Path { blocks: vec![(genesis.clone(), 0)], last: None, skipped: BTreeSet::new() };
+        let mut after = 0;
+        loop {
+            let entries = self.store.read(log, after, 256).await?;
+            let Some(last) = entries.last() else { return Ok(path) };
+            (after, path.last) = (last.rev.number, Some(last.rev));
+            for entry in &entries {
+                path.add(decode::<Publication>(entry).map_err(ReadError::from)?.value);
             }
         }
     }
@@ -372,25 +457,26 @@ impl Intake {
             let Some(genesis) = &chain.genesis else {
                 return Err(IntakeError::Bad("a chain without order has no next block".into()));
             };
-            let tail = self.tail(&log).await?;
+            let path = self.path(&log, genesis).await?;
             let found = self.job(tenant, handle).await?;
             let Job { block, id, parent, state, .. } = &found.value;
-            let next = tail.as_ref().map_or(genesis, |tail| tail.value.tail());
-            let is_skip = |tail: &Stored<Publication>| match &tail.value {
-                Publication::Skip { id: skipped, .. } => skipped == id,
-                _ => false,
-            };
+            let next = parent.as_ref() == Some(path.tail())
+                && (*block > path.height() || path.tail() == genesis);
             match state {
                 JobState::Skipped { .. } => return Ok(()),
-                // An attempt to skip it got that far.
-                _ if tail.as_ref().is_some_and(is_skip) => {}
-                JobState::Dead { .. } if parent.as_ref() == Some(next) => {
+                // An earlier attempt to skip it got that far.
+                JobState::Dead { .. } | JobState::Live | JobState::Done { .. }
+                    if path.skipped.contains(id) => {}
+                JobState::Dead { .. } if next => {
                     let parent = parent.clone().unwrap_or_else(|| id.clone());
                     let entry = Publication::Skip { block: *block, id: id.clone(), parent };
-                    let last = tail.map(|tail| tail.rev);
-                    match self.store.append(&log, encode(&entry, random()), last).await {
+                    match self.store.append(&log, encode(&entry, random()), path.last).await {
                         Ok(_) => {}
-                        Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => continue,
+                        Err(WriteError::Conflict { .. }) => continue,
+                        Err(WriteError::Unknown { .. }) => {
+                            self.clock.sleep(PAUSE).await;
+                            continue;
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }
@@ -411,6 +497,30 @@ impl Intake {
         }
     }
 
+    /// The last block that was accepted after what is published, with its height; none where it is the genesis.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn tip(&self, chain: &Chain) -> Result<Option<(Name, Option<u64>)>, IntakeError> {
+        let Some(genesis) = &chain.genesis else { return Ok(None) };
+        let (tenant, name) = (&chain.tenant, &chain.chain);
+        let tail = self.last_published(tenant, name).await?;
+        let (mut tip, mut height) = match tail {
+            Some(tail) if tail.tail() != genesis => (tail.tail().clone(), Some(tail.height())),
+            _ => (genesis.clone(), None),
+        };
+        for _ in 0..MAX_PENDING {
+            let key = JobKey { tenant: tenant.clone(), chain: name.clone(), slot: tip.clone() };
+            match read::<Job>(&*self.store, &key.to_string()).await? {
+                Some(job) if !matches!(job.value.state, JobState::Cancelled { .. }) => {
+                    (tip, height) = (job.value.id, Some(job.value.block));
+                }
+                _ => break,
+            }
+        }
+        Ok(Some((tip, height)))
+    }
+
     /// The last thing that a chain has published.
     ///
     /// # Errors
@@ -428,36 +538,14 @@ impl Intake {
         Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
     }
 
-    /// Whether a block is part of what the chain has published.
-    async fn was_published(
-        &self,
-        log: &str,
-        wanted: &Name,
-        height: u64,
-    ) -> Result<bool, IntakeError> {
-        let (mut after, mut found) = (0, false);
-        loop {
-            let entries = self.store.read(log, after, 256).await?;
-            let Some(last) = entries.last() else { return Ok(found) };
-            after = last.rev.number;
-            for entry in &entries {
-                match decode::<Publication>(entry).map_err(ReadError::from)?.value {
-                    Publication::Block { id, block, .. } | Publication::Skip { id, block, .. } => {
-                        found |= id == *wanted && block == height;
-                    }
-                    Publication::Revert { block, .. } => found &= block >= height,
-                }
-            }
-        }
-    }
-
-    /// Cancels the jobs of a chain that are above a block.
+    /// Cancels the jobs of a chain that are above a block. Returns how many.
     async fn cancel_above(
         &self,
         chain: &Chain,
         above: &impl Fn(&Job) -> bool,
-    ) -> Result<(), IntakeError> {
+    ) -> Result<usize, IntakeError> {
         let listing = self.store.list("job/", 0).await?;
+        let mut count = 0;
         for entry in &listing.entries {
             let Ok(mut found) = decode::<Job>(entry) else { continue };
             loop {
@@ -470,7 +558,10 @@ impl Intake {
                 let state = JobState::Cancelled { reason, at: self.clock.wall() };
                 let cancelled = Job { state, ..job.clone() };
                 match update(&*self.store, &entry.key, cancelled, *rev).await {
-                    Ok(_) => break,
+                    Ok(_) => {
+                        count += 1;
+                        break;
+                    }
                     Err(WriteError::Conflict { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -480,7 +571,7 @@ impl Intake {
                 }
             }
         }
-        Ok(())
+        Ok(count)
     }
 
     /// What a chain has published after a revision's number, oldest first.

@@ -2,13 +2,18 @@
 
 use clap::{Args, Parser, Subcommand};
 use hekaton_orchestrator::backend::Helper;
+use hekaton_orchestrator::history::Violation;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus, ProofBody, RevertBody};
-use hekaton_orchestrator::record::Order;
-use hekaton_orchestrator::service::{self, Options, Stop, open_records};
+use hekaton_orchestrator::record::{JobState, Order};
+use hekaton_orchestrator::service::{
+    self, BLOBS, Options, RECORDS, ServiceError, Stop, open_records,
+};
 use hekaton_orchestrator::settings::{BackendSettings, Settings};
-use hekaton_orchestrator::{Client, ClientError, Digest, Strategies};
+use hekaton_orchestrator::{Blobs, Client, ClientError, Digest, Strategies};
+#[cfg(feature = "nats")]
+use hekaton_orchestrator::{Name, store::NatsSettings};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::TcpListener;
@@ -87,6 +92,22 @@ struct Place {
     /// The settings (docs/guide/orchestrator.md)
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+    /// Keep records in NATS JetStream instead of the folder, such as nats://HOST:4222; the folder must then be shared by all machines
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "ADDRESS", env = "HEKATON_NATS", hide_env_values = true)]
+    nats: Option<String>,
+    /// Tells orchestrators of one NATS server apart
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "NAME", default_value = "hekaton", requires = "nats")]
+    namespace: String,
+    /// On how many NATS servers records are kept; with 1, the server needs `sync_interval: always`
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
+    replicas: usize,
+    /// The user's JWT and NKEY seed for NATS, as nsc writes them
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    nats_credentials: Option<PathBuf>,
     /// Add a back-end `prove` that runs `hekaton prove` with these keys
     #[arg(long, value_name = "DIR")]
     keys: Option<PathBuf>,
@@ -157,13 +178,13 @@ struct Submit {
     /// An input of the workflow; may be repeated
     #[arg(short, long, value_name = "NAME=FILE", requires = "workflow")]
     input: Vec<String>,
-    /// The height of the first block [default: after the chain's last one]
+    /// The height of the first block [default: after the last one that was accepted]
     #[arg(long)]
     block: Option<u64>,
     /// The name of the block [default: a digest of its content]
     #[arg(long)]
     id: Option<String>,
-    /// The block before the first one [default: the chain's last one]
+    /// The block before the first one [default: the last one that was accepted]
     #[arg(long)]
     parent: Option<String>,
     /// Urgency, 0 is the most urgent
@@ -329,6 +350,9 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         Command::Fetch(Fetch { of, output }) => {
             let client = client(&of.to)?;
             let status = client.job(&of.job, 0)?;
+            if status.state != "done" {
+                show(json, &status)?;
+            }
             fetch(&client, &status, &output)?;
             Ok(if status.state == "done" { 0 } else { exit::REFUSED })
         }
@@ -418,15 +442,34 @@ fn client(to: &ToService) -> Result<Client, Failure> {
     Ok(Client::new(&to.service, token.map(|token| token.trim().to_owned())))
 }
 
+/// Where records are kept.
+#[cfg(feature = "nats")]
+fn records(place: &Place) -> Result<service::Place, Failure> {
+    let Some(address) = &place.nats else { return Ok(service::Place::Folder) };
+    let namespace: Name = place.namespace.parse().map_err(|error| failure(exit::USAGE, error))?;
+    Ok(service::Place::Nats(NatsSettings {
+        address: address.clone(),
+        namespace: namespace.to_string(),
+        replicas: place.replicas,
+        credentials: place.nats_credentials.clone(),
+        versions: 1,
+    }))
+}
+
+#[cfg(not(feature = "nats"))]
+fn records(_: &Place) -> Result<service::Place, Failure> {
+    Ok(service::Place::Folder)
+}
+
 /// Runs a process until it is asked to stop.
 fn serve(place: Place, listen: Option<&str>, collects: bool, json: bool) -> Result<u8, Failure> {
     let settings = place.settings.as_deref().map(Settings::read).transpose();
     let mut settings = settings.map_err(|error| failure(exit::USAGE, error))?.unwrap_or_default();
-    if let Some(keys) = place.keys {
+    if let Some(keys) = place.keys.clone() {
         let hekaton = match place.hekaton.components().count() {
             // Looked for in PATH.
-            1 => place.hekaton,
-            _ => std::path::absolute(&place.hekaton).unwrap_or(place.hekaton),
+            1 => place.hekaton.clone(),
+            _ => std::path::absolute(&place.hekaton).unwrap_or_else(|_| place.hekaton.clone()),
         };
         let backend = BackendSettings::Hekaton { keys, program: hekaton, options: vec![] };
         settings.backends.insert("prove".parse().expect("a name"), backend);
@@ -476,6 +519,7 @@ fn serve(place: Place, listen: Option<&str>, collects: bool, json: bool) -> Resu
     });
     let program = std::env::current_exe().map_err(|error| failure(exit::FAILED, error))?;
     let options = Options {
+        place: records(&place)?,
         data: place.data,
         settings,
         listener,
@@ -485,7 +529,10 @@ fn serve(place: Place, listen: Option<&str>, collects: bool, json: bool) -> Resu
         backends: BTreeMap::new(),
         strategies: Strategies::default(),
     };
-    service::run(options, &stop).map_err(|error| failure(exit::BAD_FILE, error))?;
+    service::run(options, &stop).map_err(|error| match error {
+        ServiceError::Store(_) => failure(exit::FAILED, error),
+        error => failure(exit::BAD_FILE, error),
+    })?;
     Ok(0)
 }
 
@@ -564,6 +611,15 @@ fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
     if bodies.is_empty() {
         return Err(failure(exit::USAGE, "name files, or a --workflow"));
     }
+    if arguments.output.is_some() {
+        let mut names = BTreeSet::new();
+        let same = bodies.iter().find(|(name, _)| !names.insert(Path::new(name).file_name()));
+        if let Some((name, _)) = same {
+            let why =
+                format!("two files are called as {name} is, so --output cannot hold both proofs");
+            return Err(failure(exit::USAGE, why));
+        }
+    }
     if bodies.len() > 1 && arguments.id.is_some() {
         return Err(failure(exit::USAGE, "--id is for one job"));
     }
@@ -579,9 +635,9 @@ fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
         }
         found => found?,
     };
-    let mut block = arguments.block.unwrap_or(chain.height.map_or(0, |height| height + 1));
+    let mut block = arguments.block.unwrap_or(chain.tip_height.map_or(0, |height| height + 1));
     let mut parent = match chain.order {
-        Order::Strict => arguments.parent.clone().or(chain.tail),
+        Order::Strict => arguments.parent.clone().or(chain.tip),
         Order::None => None,
     };
     let mut accepted = Vec::new();
@@ -632,18 +688,33 @@ fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
 }
 
 fn check(data: &Path, json: bool) -> Result<u8, Failure> {
+    if !data.join(RECORDS).is_file() {
+        let why = format!("{}: there is no {RECORDS} in it", data.display());
+        return Err(failure(exit::BAD_FILE, why));
+    }
     let store = open_records(data).map_err(|error| failure(exit::BAD_FILE, error))?;
+    let blobs = Blobs::open(&data.join(BLOBS)).map_err(|error| failure(exit::BAD_FILE, error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| failure(exit::FAILED, error))?;
     let history = runtime.block_on(store.history());
     let history = history.map_err(|error| failure(exit::BAD_FILE, error))?;
-    let violations = history.violations();
+    let mut violations = history.violations();
+    let jobs = history.jobs();
+    for job in jobs.values() {
+        let JobState::Done { outputs, .. } = &job.state else { continue };
+        let broken = outputs.iter().filter_map(|output| blobs.verify(output).err());
+        violations.extend(broken.map(|error| Violation {
+            rev: 0,
+            key: job.key().to_string(),
+            why: format!("an output of block '{}': {error}", job.id),
+        }));
+    }
     for violation in &violations {
         let line =
             serde_json::json!({ "rev": violation.rev, "key": violation.key, "why": violation.why });
         print(json, &line, violation)?;
     }
-    let (jobs, records) = (history.jobs().len(), history.records.len());
+    let (jobs, records) = (jobs.len(), history.records.len());
     let summary =
         serde_json::json!({ "records": records, "jobs": jobs, "violations": violations.len() });
     let text = format!("{records} writes, {jobs} jobs, {} broken promises", violations.len());

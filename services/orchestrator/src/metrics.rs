@@ -12,19 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Stage {
-    stage: String,
+struct Backend {
+    backend: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Attempt {
-    stage: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Backend {
     backend: String,
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -34,15 +29,15 @@ struct End {
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// Counters of one process. Stages are the operator's own, so their number has a limit.
+/// Counters of one process. Labels are what the operator has named, never what tenants have.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
-    waits: Histograms<Stage>,
-    runs: Histograms<Stage>,
+    waits: Histograms<Backend>,
+    runs: Histograms<Backend>,
     attempts: Family<Attempt, Counter>,
     redeliveries: Counter,
     quarantined: Family<Backend, Gauge>,
@@ -80,7 +75,7 @@ impl Metrics {
         let (ready, leased, unrunnable) = (Gauge::default(), Gauge::default(), Gauge::default());
         let head_age: Gauge<f64, AtomicU64> = Gauge::default();
         let seconds = Unit::Seconds;
-        let mut timed = |name: &str, help: &str, metric: &Histograms<Stage>| {
+        let mut timed = |name: &str, help: &str, metric: &Histograms<Backend>| {
             registry.register_with_unit(name, help, seconds.clone(), metric.clone());
         };
         timed("task_wait", "Time from a task's creation to its claim", &waits);
@@ -127,16 +122,16 @@ impl Metrics {
 
     pub(crate) fn claimed(&self, task: &Task, now: u64) {
         let from = task.created.max(task.not_before);
-        let stage = Stage { stage: task.stage.to_string() };
-        self.0.waits.get_or_create(&stage).observe(seconds(from, now));
+        let backend = Backend { backend: task.backend.to_string() };
+        self.0.waits.get_or_create(&backend).observe(seconds(from, now));
     }
 
     /// The attempt that left a task like this has ended.
     pub(crate) fn ended(&self, task: &Task, outcome: &'static str, millis: u64) {
-        let stage = task.stage.to_string();
-        let labels = Stage { stage: stage.clone() };
+        let backend = task.backend.to_string();
+        let labels = Backend { backend: backend.clone() };
         self.0.runs.get_or_create(&labels).observe(seconds(0, millis));
-        self.0.attempts.get_or_create(&Attempt { stage, outcome }).inc();
+        self.0.attempts.get_or_create(&Attempt { backend, outcome }).inc();
     }
 
     pub(crate) fn expired(&self) {

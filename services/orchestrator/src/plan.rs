@@ -98,8 +98,11 @@ impl Situation<'_> {
         }
         match self.job.state {
             JobState::Live => self.live(),
-            JobState::Done { .. } => vec![],
-            JobState::Dead { .. } | JobState::Skipped { .. } | JobState::Cancelled { .. } => {
+            // Also after it is done: a copy may have been claimed at the last moment.
+            JobState::Done { .. }
+            | JobState::Dead { .. }
+            | JobState::Skipped { .. }
+            | JobState::Cancelled { .. } => {
                 let open = self.tasks.iter().filter(|(_, task)| !task.state.is_final());
                 open.map(|(key, _)| Step::Cancel(*key)).collect()
             }
@@ -231,15 +234,8 @@ impl Situation<'_> {
 
     fn task(&self, at: usize, key: &TaskKey, depth: u16, inputs: Vec<Digest>) -> Task {
         let (job, stage) = (self.job, &self.workflow.stages[at]);
-        let keys = stage.keys.as_ref().map_or(&[][..], |keys| keys.as_bytes());
-        let mut parts: Vec<&[u8]> = vec![
-            job.tenant.as_str().as_bytes(),
-            job.chain.as_str().as_bytes(),
-            job.id.as_str().as_bytes(),
-            job.workflow.as_bytes(),
-        ];
         let place = [&key.stage.to_le_bytes()[..], &key.index.to_le_bytes(), &[key.copy]].concat();
-        parts.extend([&place, keys]);
+        let mut parts: Vec<&[u8]> = vec![key.job.as_bytes(), &place];
         parts.extend(inputs.iter().map(|input| &input.as_bytes()[..]));
         Task {
             id: Digest::of_parts("hekaton orchestrator 1 task", parts),
@@ -251,7 +247,6 @@ impl Situation<'_> {
             stage: stage.name.clone(),
             depth,
             backend: stage.backend.clone(),
-            keys: stage.keys,
             inputs,
             limits: stage.limits(),
             trace: job.trace.clone(),

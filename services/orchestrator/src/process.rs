@@ -92,7 +92,22 @@ impl Process {
         let events = listen();
         let feeding = tokio::spawn(feed(Arc::clone(&self.store), self.clock.clone(), listeners));
         let _feeding = AbortOnDrop(feeding.abort_handle());
-        dispatcher.run(events).await;
+        let (stop, drain) = (dispatcher.stop.clone(), dispatcher.drain.clone());
+        let dispatching = dispatcher.run(events);
+        tokio::pin!(dispatching);
+        let early = tokio::select! {
+            biased;
+            () = &mut dispatching => false,
+            // It cannot end by itself but by a panic.
+            Some(_) = components.join_next() => true,
+        };
+        if early {
+            // Others take over what this process looked after, once it is gone.
+            tracing::error!("a component has failed: the process ends");
+            drain.cancel();
+            stop.cancel();
+            dispatching.await;
+        }
         ended.cancel();
         while components.join_next().await.is_some() {}
     }

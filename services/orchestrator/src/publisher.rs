@@ -117,7 +117,11 @@ impl Publisher {
                 biased;
                 () = self.stop.cancelled() => return,
                 new = owned.recv() => match new {
-                    Some(new) => {
+                    Some(mut new) => {
+                        // Of several reports, the last one counts.
+                        while let Ok(later) = owned.try_recv() {
+                            new = later;
+                        }
                         let more = new.difference(&partitions).next().is_some();
                         partitions = new;
                         due.retain(|chain, _| is_among(&partitions, chain));
@@ -178,10 +182,14 @@ impl Publisher {
         match (chain.value.order, &chain.value.genesis) {
             (Order::Strict, Some(genesis)) => self.in_order(&chain.value, genesis).await,
             _ => {
+                // One that cannot be published must not hold up the others.
+                let mut failure = None;
                 for key in jobs {
-                    self.without_order(&chain.value, key).await?;
+                    if let Err(error) = self.without_order(&chain.value, key).await {
+                        failure = Some(error);
+                    }
                 }
-                Ok(())
+                failure.map_or(Ok(()), Err)
             }
         }
     }
@@ -220,7 +228,8 @@ impl Publisher {
             match store.append(&log, encode(&publication, crate::id::random()), last).await {
                 Ok(rev) => self.published(&job.value, rev),
                 // Whether it was appended, the tail says.
-                Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => {}
+                Err(WriteError::Conflict { .. }) => {}
+                Err(WriteError::Unknown { .. }) => self.clock.sleep(PAUSE).await,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -233,6 +242,11 @@ impl Publisher {
         let Some(publication) = publication(&job.value) else { return Ok(()) };
         let name = publication_key(&chain.tenant, &chain.chain, &job.value.id);
         let made = Unordered { publication, logged: false };
+        if let Some(known) = read::<Unordered>(store, &name).await?
+            && known.value.logged
+        {
+            return Ok(());
+        }
         let record = match create(store, &name, made).await {
             Ok(record) => {
                 self.published(&job.value, record.rev);
@@ -255,7 +269,11 @@ impl Publisher {
                 let entry = encode(&record.value.publication, crate::id::random());
                 match store.append(&log, entry, tail).await {
                     Ok(_) => {}
-                    Err(WriteError::Conflict { .. } | WriteError::Unknown { .. }) => continue,
+                    Err(WriteError::Conflict { .. }) => continue,
+                    Err(WriteError::Unknown { .. }) => {
+                        self.clock.sleep(PAUSE).await;
+                        continue;
+                    }
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -6,7 +6,7 @@
 //! time of the least served, so a tenant with many tasks takes no more than its share from others.
 
 use crate::id::Name;
-use crate::record::{Task, TaskKey, TaskState};
+use crate::record::{JobKey, Task, TaskKey, TaskState};
 use crate::store::Rev;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,33 +39,44 @@ pub(crate) struct Queue {
     tasks: BTreeMap<TaskKey, (Task, Rev)>,
     places: BTreeMap<(ChainId, u8), BTreeSet<Place>>,
     tenants: Shares<Name>,
-    chains: Shares<ChainId>,
+    /// A clock of its own for each tenant.
+    chains: BTreeMap<Name, Shares<ChainId>>,
     weights: BTreeMap<Name, u32>,
+    /// Tasks whose claim was charged for.
+    charged: BTreeSet<TaskKey>,
 }
 
 /// Virtual times.
 #[derive(Debug)]
-struct Shares<K>(BTreeMap<K, f64>);
+struct Shares<K> {
+    times: BTreeMap<K, f64>,
+    /// The time of the last one that was served. It never goes back.
+    now: f64,
+}
 
 impl<K> Default for Shares<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self { times: BTreeMap::new(), now: 0.0 }
     }
 }
 
 impl<K: Ord + Clone> Shares<K> {
     fn of(&self, who: &K) -> f64 {
-        self.0.get(who).copied().unwrap_or(0.0)
+        self.times.get(who).copied().unwrap_or(self.now)
     }
 
-    /// Somebody who had nothing waiting has something now.
-    fn enter(&mut self, who: &K, least_served: Option<f64>) {
-        let time = self.0.entry(who.clone()).or_insert(0.0);
-        *time = time.max(least_served.unwrap_or(0.0));
+    /// Somebody who had nothing waiting has something now: what was not used is not saved up.
+    fn enter(&mut self, who: &K) {
+        let now = self.now;
+        let time = self.times.entry(who.clone()).or_insert(now);
+        *time = time.max(now);
     }
 
+    /// Somebody is served, at the time that it had.
     fn charge(&mut self, who: &K, cost: f64) {
-        *self.0.entry(who.clone()).or_insert(0.0) += cost;
+        let time = self.times.entry(who.clone()).or_insert(self.now);
+        self.now = self.now.max(*time);
+        *time += cost;
     }
 }
 
@@ -94,11 +105,11 @@ impl Queue {
         }) {
             return;
         }
-        let was_ready = self.remove(&key);
+        let (was_ready, charged) = (self.remove(&key), self.charged.remove(&key));
         match task.state {
             TaskState::Ready => self.insert(key, task, rev),
             // Everybody sees everybody's claims, so all have nearly the same shares.
-            TaskState::Leased { .. } if was_ready => self.charge(task),
+            TaskState::Leased { .. } if was_ready && !charged => self.charge(task),
             _ => {}
         }
     }
@@ -106,17 +117,11 @@ impl Queue {
     fn insert(&mut self, key: TaskKey, task: &Task, rev: Rev) {
         let tenant = &task.job.tenant;
         let chain = (tenant.clone(), task.job.chain.clone());
-        let waiting = |served: &Shares<Name>| {
-            self.places.keys().map(|((tenant, _), _)| served.of(tenant)).reduce(f64::min)
-        };
         if !self.places.keys().any(|((known, _), _)| known == tenant) {
-            let least = waiting(&self.tenants);
-            self.tenants.enter(tenant, least);
+            self.tenants.enter(tenant);
         }
         if !self.places.keys().any(|(known, _)| *known == chain) {
-            let siblings = self.places.keys().filter(|((known, _), _)| known == tenant);
-            let least = siblings.map(|(known, _)| self.chains.of(known)).reduce(f64::min);
-            self.chains.enter(&chain, least);
+            self.chains.entry(tenant.clone()).or_default().enter(&chain);
         }
         self.places.entry((chain, task.lane)).or_default().insert(Place::of(key, task));
         self.tasks.insert(key, (task.clone(), rev));
@@ -142,10 +147,18 @@ impl Queue {
         }
     }
 
+    /// Charges for a claim of one's own before the store reports it, so that the next one is another's.
+    pub(crate) fn claim(&mut self, key: TaskKey, task: &Task) {
+        self.charge(task);
+        self.charged.insert(key);
+    }
+
     fn charge(&mut self, task: &Task) {
-        let weight = self.weights.get(&task.job.tenant).copied().unwrap_or(1).max(1);
-        self.tenants.charge(&task.job.tenant, 1.0 / f64::from(weight));
-        self.chains.charge(&(task.job.tenant.clone(), task.job.chain.clone()), 1.0);
+        let JobKey { tenant, chain, .. } = &task.job;
+        let weight = self.weights.get(tenant).copied().unwrap_or(1).max(1);
+        self.tenants.charge(tenant, 1.0 / f64::from(weight));
+        let chain = (tenant.clone(), chain.clone());
+        self.chains.entry(tenant.clone()).or_default().charge(&chain, 1.0);
     }
 
     /// The next task for a claimer, and when the first one that must still wait may be claimed.
@@ -165,8 +178,10 @@ impl Queue {
             let waited = now.saturating_sub(place.created) / MILLIS_PER_LANE;
             // No lane is above the first one: there, the shares decide.
             let lane = u64::from(*lane).saturating_sub(waited);
-            let rank = (lane, self.tenants.of(&chain.0), self.chains.of(chain));
-            if best.is_none_or(|(least, _)| rank < least) {
+            let own = self.chains.get(&chain.0).map_or(0.0, |chains| chains.of(chain));
+            let rank = (lane, self.tenants.of(&chain.0), own);
+            // Of one chain in two lanes that are equally urgent by now, the older block.
+            if best.is_none_or(|(least, other)| (rank, place) < (least, other)) {
                 best = Some((rank, place));
             }
         }

@@ -4,7 +4,7 @@ use crate::alive::{Own, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::feed::feed;
+use crate::feed::{feed, patiently};
 use crate::host;
 use crate::http::{Api, Tenants, router};
 use crate::id::Name;
@@ -15,6 +15,8 @@ use crate::process::Process;
 use crate::record::{Session, SessionId};
 use crate::settings::Settings;
 use crate::store::{Durability, SqliteStore, Store, Unavailable};
+#[cfg(feature = "nats")]
+use crate::store::{NatsSettings, NatsStore};
 use crate::workflows::Workflows;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -26,18 +28,65 @@ use tokio_util::sync::CancellationToken;
 /// How long a connection may be open.
 const MAX_LIFE: Duration = Duration::from_secs(300);
 
+/// How many blobs may be on their way in.
+const MAX_TRANSFERS: usize = 64;
+
 /// How many connections may be open.
 const MAX_CONNECTIONS: usize = 512;
 
-/// The files of a folder.
-const RECORDS: &str = "orchestrator.db";
+/// The database of records in a folder.
+pub const RECORDS: &str = "orchestrator.db";
+
+/// The blobs in a folder.
+pub const BLOBS: &str = "blobs";
+
+/// The database of sessions in a folder.
 const SESSIONS: &str = "sessions.db";
+
+/// Where records are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// In a SQLite database in the folder, for processes of one machine.
+    #[default]
+    Folder,
+    /// In NATS JetStream; the folder is on a file system that all machines share.
+    #[cfg(feature = "nats")]
+    Nats(NatsSettings),
+}
+
+/// What is kept.
+#[derive(Clone, Copy)]
+enum Kind {
+    Records,
+    Sessions,
+}
+
+impl Place {
+    async fn open(&self, data: &Path, kind: Kind) -> Result<Arc<dyn Store>, Unavailable> {
+        Ok(match (self, kind) {
+            (Self::Folder, Kind::Records) => Arc::new(open_records(data)?),
+            (Self::Folder, Kind::Sessions) => {
+                Arc::new(SqliteStore::open(&data.join(SESSIONS), Durability::Memory)?)
+            }
+            #[cfg(feature = "nats")]
+            (Self::Nats(settings), Kind::Records) => {
+                Arc::new(NatsStore::open(settings, "records", false).await?)
+            }
+            #[cfg(feature = "nats")]
+            (Self::Nats(settings), Kind::Sessions) => {
+                Arc::new(NatsStore::open(settings, "sessions", true).await?)
+            }
+        })
+    }
+}
 
 /// What a process is started with.
 #[derive(Debug)]
 pub struct Options {
-    /// The folder of records, blobs and run directories.
+    /// The folder of blobs and run directories, and of records, unless they are elsewhere.
     pub data: PathBuf,
+    /// Where records are kept.
+    pub place: Place,
     /// What the operator decided.
     pub settings: Settings,
     /// Where requests are answered. Without it, the process only works.
@@ -76,7 +125,11 @@ pub enum ServiceError {
 /// Asks a process to stop: once gently, twice in a hurry.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
+    /// Nothing is claimed anymore.
     drain: CancellationToken,
+    /// What runs has the grace to end.
+    asked: CancellationToken,
+    /// It ends now.
     stop: CancellationToken,
 }
 
@@ -84,15 +137,27 @@ impl Stop {
     /// The first time, nothing is claimed anymore, and tasks that run have [`Options::grace`] to end; the second time, they end at
     /// once. What they keep in their folders, whoever claims them next resumes.
     pub fn ask(&self) {
-        match self.drain.is_cancelled() {
+        match self.asked.is_cancelled() {
             true => self.stop.cancel(),
-            false => self.drain.cancel(),
+            false => {
+                self.asked.cancel();
+                self.drain.cancel();
+            }
         }
     }
 
     /// Whether it was asked for.
     pub fn is_asked(&self) -> bool {
-        self.drain.is_cancelled()
+        self.asked.is_cancelled()
+    }
+}
+
+/// Each running program, connection and blob under way has files; the usual limit is low.
+fn raise_limit_of_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }
 
@@ -110,19 +175,35 @@ pub fn open_records(data: &Path) -> Result<SqliteStore, Unavailable> {
 /// If it cannot start.
 pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let io = |what: String| move |error| ServiceError::Io { what, error };
-    let Options { data, settings, listener, collects, grace, helper, backends: more, strategies } =
-        options;
+    let Options {
+        data,
+        place,
+        settings,
+        listener,
+        collects,
+        grace,
+        helper,
+        backends: more,
+        strategies,
+    } = options;
     let settings = &settings;
     std::fs::create_dir_all(&data).map_err(io(format!("the folder {}", data.display())))?;
+    raise_limit_of_files();
     let data = std::path::absolute(&data).map_err(io(format!("the folder {}", data.display())))?;
     let session = SessionId::new();
     let locks = data.join("locks");
     let _lock = host::Lock::take(&locks, &session).map_err(io(format!("{}", locks.display())))?;
-    let blobs = Blobs::open(&data.join("blobs"))?;
+    let blobs = Blobs::open(&data.join(BLOBS))?;
     blobs.tidy();
-    let store: Arc<dyn Store> = Arc::new(open_records(&data)?);
-    let open_sessions = || SqliteStore::open(&data.join(SESSIONS), Durability::Memory);
-    let sessions: Arc<dyn Store> = Arc::new(open_sessions()?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("orchestrator")
+        .enable_all()
+        .build()
+        .map_err(io("the runtime".into()))?;
+    let (store, sessions) = runtime.block_on(async {
+        let store = place.open(&data, Kind::Records).await?;
+        Ok::<_, Unavailable>((store, place.open(&data, Kind::Sessions).await?))
+    })?;
     let clock = Clock::system();
     let mut backends = settings.backends(&helper);
     backends.extend(more);
@@ -140,13 +221,17 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let beating = CancellationToken::new();
     let heart = {
         let (session, own, clock) = (session.clone(), Arc::clone(&own), clock.clone());
-        let (store, stop): (Arc<dyn Store>, _) = (Arc::new(open_sessions()?), beating.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let (place, data, stop) = (place.clone(), data.clone(), beating.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(io("the runtime of the session".into()))?;
         let beat = move || {
             runtime.block_on(async {
+                let beat = async {
+                    let open = || place.open(&data, Kind::Sessions);
+                    beat(patiently(&clock, open).await, clock.clone(), session, own).await;
+                };
                 tokio::select! {
-                    () = beat(store, clock, session, own) => {}
+                    () = beat => {}
                     () = stop.cancelled() => {}
                 }
             });
@@ -154,11 +239,6 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         let thread = std::thread::Builder::new().name("session".into());
         thread.spawn(beat).map_err(io("the thread of the session".into()))?
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_name("orchestrator")
-        .enable_all()
-        .build()
-        .map_err(io("the runtime".into()))?;
     let metrics = Metrics::new();
     let workflows = Workflows::new(blobs.clone());
     let workshop = Workshop {
@@ -214,6 +294,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     session,
                     own: Arc::clone(&own),
                     drain: stop.drain.clone(),
+                    transfers: tokio::sync::Semaphore::new(MAX_TRANSFERS),
                 };
                 let router = router(Arc::new(api));
                 let answers =
@@ -225,7 +306,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         let grace_ends = {
             let stop = stop.clone();
             tokio::spawn(async move {
-                stop.drain.cancelled().await;
+                stop.asked.cancelled().await;
                 tokio::time::sleep(grace).await;
                 stop.stop.cancel();
             })
@@ -240,5 +321,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     });
     beating.cancel();
     let _ = heart.join();
+    // A prover in this process that does not listen must not keep it from ending.
+    runtime.shutdown_background();
     ended.map_err(io("the listener".into()))
 }

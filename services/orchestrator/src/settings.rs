@@ -49,6 +49,9 @@ pub enum BackendSettings {
         /// A program that exits with 0 if the output is right and with 1 if it is wrong.
         #[serde(default)]
         verify: Option<Vec<String>>,
+        /// Without `verify`: that the output is to count unverified.
+        #[serde(default)]
+        unverified: bool,
         /// What exit codes mean.
         #[serde(default)]
         exits: Exits,
@@ -162,8 +165,24 @@ impl Settings {
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         for backend in settings.backends.values_mut() {
-            if let BackendSettings::Hekaton { keys, .. } = backend {
-                *keys = folder.join(&*keys);
+            let resolve = |program: &mut String| {
+                // A name alone is looked for in PATH.
+                if program.contains('/') {
+                    let path = folder.join(&*program);
+                    *program = std::path::absolute(&path).unwrap_or(path).display().to_string();
+                }
+            };
+            match backend {
+                BackendSettings::Hekaton { keys, program, .. } => {
+                    *keys = folder.join(&*keys);
+                    let mut text = program.display().to_string();
+                    resolve(&mut text);
+                    *program = text.into();
+                }
+                BackendSettings::Command { command, verify, .. } => {
+                    command.first_mut().into_iter().for_each(resolve);
+                    verify.iter_mut().flat_map(|verify| verify.first_mut()).for_each(resolve);
+                }
             }
         }
         settings.check()?;
@@ -192,6 +211,12 @@ impl Settings {
                         keys.display()
                     );
                     return Err(bad(place, &why));
+                }
+                BackendSettings::Command { verify, unverified, .. }
+                    if verify.is_some() == *unverified =>
+                {
+                    let why = "name a program in 'verify', or say 'unverified = true'";
+                    return Err(bad(place, why));
                 }
                 BackendSettings::Command { command, verify, .. } => {
                     if command.is_empty() || verify.as_ref().is_some_and(Vec::is_empty) {
@@ -233,7 +258,7 @@ impl Settings {
                     let keys = std::path::absolute(&keys).unwrap_or(keys);
                     Arc::new(Hekaton { program, keys, options, helper })
                 }
-                BackendSettings::Command { command, verify, exits } => {
+                BackendSettings::Command { command, verify, exits, .. } => {
                     Arc::new(Command { command, verify, exits, helper })
                 }
             };
@@ -269,10 +294,11 @@ mod tests {
             ("version = 1\nslots = 5000".into(), "4,096"),
             (good.replace("\"keys\"", "\"none\""), "there are no keys in"),
             (
-                "version = 1\n[backends.b]\nkind = \"command\"\ncommand = []".into(),
+                "version = 1\n[backends.b]\nkind = \"command\"\ncommand = []\nunverified = true".into(),
                 "at least a program",
             ),
-            ("version = 1\n[backends.b]\nkind = \"command\"\ncommand = [\"a\"]".into(), "{output}"),
+            ("version = 1\n[backends.b]\nkind = \"command\"\ncommand = [\"a\"]\nunverified = true".into(), "{output}"),
+            ("version = 1\n[backends.b]\nkind = \"command\"\ncommand = [\"a\", \"{output}\"]".into(), "'unverified = true'"),
             (format!("version = 1\n{}{}", tenant("a", ""), tenant("b", "")), "same token"),
             (format!("version = 1\n{}", tenant("a", "weight = 0")), "'weight'"),
             (format!("version = 1\n{}", tenant("a", "slots = 0")), "above 0"),

@@ -14,8 +14,11 @@ pub const MAX_TASKS: usize = 4_096;
 /// How many blobs an input of a job or of a task may have: a record holds their digests.
 pub const MAX_BLOBS: usize = 512;
 
-/// How many stages a workflow may have.
+/// How many stages and how many inputs a workflow may have.
 const MAX_STAGES: usize = 64;
+
+/// How many digests of inputs and outputs a job's record may hold: 67 bytes each, with room for what else is in it.
+const MAX_DIGESTS: usize = 700;
 
 /// A graph of stages.
 ///
@@ -76,9 +79,6 @@ pub struct Stage {
     pub collect: Collect,
     /// What runs the tasks.
     pub backend: Name,
-    /// Digest of the keys that proofs must be for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keys: Option<Digest>,
     /// How many copies of each task run at the same time. The first output counts, the other copies are cancelled.
     #[serde(default = "single")]
     pub copies: u8,
@@ -188,7 +188,6 @@ impl Workflow {
             from: vec![input.clone()],
             collect: Collect::Each,
             backend: backend.clone(),
-            keys: None,
             copies: single(),
             attempts: attempts(),
             seconds: day(),
@@ -207,6 +206,9 @@ impl Workflow {
         }
         if self.stages.is_empty() || self.stages.len() > MAX_STAGES {
             return Err(bad("workflow", format!("it must have 1 to {MAX_STAGES} stages")));
+        }
+        if self.inputs.len() > MAX_STAGES {
+            return Err(bad("workflow", format!("it may have {MAX_STAGES} inputs")));
         }
         for (name, input) in &self.inputs {
             let place = format_args!("input '{name}'").to_string();
@@ -297,6 +299,7 @@ impl Workflow {
             counts.insert(name, Some(count));
         }
         let mut tasks = 0;
+        let mut digests: usize = inputs.values().map(Vec::len).sum();
         for at in self.order()? {
             let stage = &self.stages[at];
             let place = format_args!("stage '{}'", stage.name).to_string();
@@ -325,6 +328,14 @@ impl Workflow {
                     format!("its task would have more than {MAX_BLOBS} inputs"),
                 ));
             }
+            if self.is_last(at) {
+                digests += count.unwrap_or(0);
+            }
+            if digests > MAX_DIGESTS {
+                let why =
+                    format!("inputs and outputs would be more than {MAX_DIGESTS} files together");
+                return Err(bad(place, why));
+            }
             tasks += count.unwrap_or(0) * usize::from(stage.copies);
             if tasks > MAX_TASKS {
                 return Err(bad(place, format!("the job would have more than {MAX_TASKS} tasks")));
@@ -345,6 +356,9 @@ impl Stage {
 
 fn check_stage(stage: &Stage, names: &BTreeSet<&Name>) -> Result<(), WorkflowError> {
     let place = || format!("stage '{}'", stage.name);
+    if stage.from.len() > MAX_STAGES {
+        return Err(bad(place(), format!("'from' may have {MAX_STAGES} names")));
+    }
     if stage.from.is_empty() {
         return Err(bad(place(), "'from' names no input and no stage"));
     }
@@ -455,7 +469,7 @@ mod tests {
             (vec![("b", 5)], "input 'a': 0 files, and the workflow needs 1 to 512"),
             (vec![("a", 513)], "513 files"),
             (vec![("a", 5), ("b", 4)], "stage 't': its sources have [5, 4] outputs"),
-            (vec![("a", 512), ("b", 512)], "more than 4096 tasks"),
+            (vec![("a", 512), ("b", 512)], "more than 700 files"),
         ] {
             let found = check(&inputs).unwrap_err();
             assert!(found.contains(why), "{found}\nand not: {why}");

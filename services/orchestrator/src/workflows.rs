@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest encoding of a workflow, in bytes.
-pub(crate) const MAX_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 4 << 20;
+
+/// How many workflows stay in memory.
+const MAX_KNOWN: usize = 256;
 
 /// Workflows that were read once stay.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +44,10 @@ impl Workflows {
         let bytes = blobs.get(digest, MAX_BYTES).map_err(|error| error.to_string())?;
         let workflow = Workflow::from_bytes(&bytes).map_err(|error| error.to_string())?;
         let workflow = Arc::new(workflow);
+        if known.len() >= MAX_KNOWN {
+            // They are read again when they are needed.
+            known.clear();
+        }
         known.insert(*digest, Arc::clone(&workflow));
         Ok(workflow)
     }

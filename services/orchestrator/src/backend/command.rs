@@ -6,6 +6,7 @@ use crate::dispatcher::Progress;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// A program for each attempt.
@@ -13,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 /// In its arguments, `{input}` becomes the path of the first input, `{inputs}` all of them (as one argument each, where it is an
 /// argument by itself), `{output}` the path to write to, and `{folder}` a folder that outlives the attempt. push0's form is
 /// `["prover", "--input-path", "{input}", "--output-path", "{output}"]`.
+///
+/// Each line that it prints is progress; `{"progress": 0.5}` says how far it is.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The program and its arguments.
@@ -33,6 +36,12 @@ pub struct Exits {
     pub dead: Vec<i32>,
     /// Nothing came of it, through no fault of the task.
     pub again: Vec<i32>,
+}
+
+/// A line that a program prints to say how far it is.
+#[derive(Deserialize)]
+struct Said {
+    progress: Option<f32>,
 }
 
 /// Where the output of an attempt is written.
@@ -73,9 +82,19 @@ impl Backend for Command {
         let _ = std::fs::remove_file(&output);
         let program = self.program(&self.command, work, &output);
         progress.report(0.0);
-        let ended = match process::run(&self.helper, &program, &work.folder).await {
+        let line = {
+            let (progress, part) = (progress.clone(), Mutex::new(0.0));
+            move |line: &str| {
+                let said = serde_json::from_str::<Said>(line).ok().and_then(|said| said.progress);
+                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+                *part = said.unwrap_or(*part);
+                progress.report(*part);
+            }
+        };
+        let ended = match process::attempt(&self.helper, &program, &work.folder, line).await {
             Ok(ended) => ended,
-            Err(error) => return Outcome::Failed(format!("{}: {error}", self.command[0])),
+            // No task is to blame for that.
+            Err(error) => return Outcome::Again(format!("{}: {error}", self.command[0])),
         };
         outcome(&ended, &self.exits, &output)
     }

@@ -62,7 +62,7 @@ impl Backend for Hekaton {
         let program = self.call(arguments);
         let mut events = Events::new(run.join("events.jsonl"));
         let ended = {
-            let ended = process::run(&self.helper, &program, &work.folder);
+            let ended = process::attempt(&self.helper, &program, &work.folder, |_| {});
             tokio::pin!(ended);
             loop {
                 tokio::select! {
@@ -78,7 +78,7 @@ impl Backend for Hekaton {
         };
         match ended {
             Ok(ended) => outcome(&ended, &Self::exits(), &output),
-            Err(error) => Outcome::Failed(format!("{}: {error}", self.program.display())),
+            Err(error) => Outcome::Again(format!("{}: {error}", self.program.display())),
         }
     }
 

@@ -1,22 +1,25 @@
 //! Child processes that end when their attempt ends, and when this process does.
 //!
-//! A child is started through a helper (`hekaton-orchestrator exec`), which asks the kernel to be killed with its parent, sets limits
-//! and becomes the program. The kernel means the *thread* that started it, so all are started by a thread that lives as long as the
-//! process. Each has a process group of its own, which is killed as a whole. The group is noted in the task's folder, so that
-//! whoever takes the task over on the same machine first kills what is left of it.
+//! A child is started through a helper (`hekaton-orchestrator exec`), which asks the kernel to be killed with its parent and becomes the
+//! program. The kernel means the *thread* that started it, so all are started by a thread that lives as long as the process.
+//! Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as the
+//! group is noted in the task's folder, by whoever takes the task over on the same machine.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How much of what a child prints is kept, from its end.
 const MAX_PRINTED: usize = 16 << 10;
+
+/// How long what a program printed may take to arrive after its group was killed.
+const PIPES: Duration = Duration::from_secs(1);
 
 /// The file in a task's folder that names its process group.
 const GROUP: &str = "process-group";
@@ -88,7 +91,24 @@ impl Ended {
     }
 }
 
-type Start = (Command, oneshot::Sender<std::io::Result<Child>>);
+/// A child whose group is killed, and which is waited for, when it is dropped.
+struct Running(Child);
+
+impl Running {
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.0.id()).ok().and_then(Pid::from_raw)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Until it is waited for, its number is not given to another process.
+        let _ = kill(self.0.id());
+        let _ = self.0.wait();
+    }
+}
+
+type Start = (Command, oneshot::Sender<std::io::Result<Running>>);
 
 /// The thread that starts children: they are killed when it ends.
 fn starter() -> &'static mpsc::Sender<Start> {
@@ -97,11 +117,8 @@ fn starter() -> &'static mpsc::Sender<Start> {
         let (send, receive) = mpsc::channel::<Start>();
         let start = move || {
             for (mut command, answer) in receive {
-                let started = command.spawn();
-                if let Err(Ok(mut child)) = answer.send(started) {
-                    // Nobody waits for it anymore.
-                    let _ = kill(child.id()).map(|()| child.wait());
-                }
+                // If nobody waits for it anymore, it is dropped, and so killed.
+                let _ = answer.send(command.spawn().map(Running));
             }
         };
         std::thread::Builder::new()
@@ -117,24 +134,60 @@ fn kill(group: u32) -> rustix::io::Result<()> {
     pid.map_or(Ok(()), |pid| kill_process_group(pid, Signal::KILL))
 }
 
-/// Kills a process group when it is dropped.
-struct Group(Option<u32>);
+/// Kills a process group when it is dropped, unless its leader was waited for by then: the number may be another one's after that.
+#[derive(Clone)]
+struct Group(Arc<Mutex<Option<u32>>>);
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
+impl Group {
+    /// Kills the group now, and never again.
+    fn end(&self) {
+        let mut group = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(group) = group.take() {
             let _ = kill(group);
         }
     }
 }
 
+/// Ends a group when the attempt is given up.
+struct GivenUp(Group);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs the program of an attempt in a task's folder until it ends, like [`run`]. First kills what an earlier attempt has left
+/// running there. To be called by whoever has just claimed the task.
+pub(super) async fn attempt(
+    helper: &Helper,
+    program: &Program,
+    folder: &Path,
+    line: impl Fn(&str) + Send + 'static,
+) -> std::io::Result<Ended> {
+    kill_left_over(folder);
+    run_noted(helper, program, folder, line, true).await
+}
+
 /// Runs a program in a task's folder until it ends. Dropping the future kills it and all that it started.
+///
+/// It leaves alone what else runs there: whoever verifies an output may have lost the task to somebody who works on it.
 pub(super) async fn run(
     helper: &Helper,
     program: &Program,
     folder: &Path,
 ) -> std::io::Result<Ended> {
-    kill_left_over(folder);
+    run_noted(helper, program, folder, |_| {}, false).await
+}
+
+/// `line` is called with each line that the program prints. With `noted`, whoever takes the task over kills it.
+async fn run_noted(
+    helper: &Helper,
+    program: &Program,
+    folder: &Path,
+    line: impl Fn(&str) + Send + 'static,
+    noted: bool,
+) -> std::io::Result<Ended> {
     let mut command = Command::new(&helper.0);
     command.arg(Helper::ARGUMENT).arg(std::process::id().to_string()).arg("--");
     command.arg(&program.program).args(&program.arguments);
@@ -145,31 +198,58 @@ pub(super) async fn run(
     let gone = || std::io::Error::other("the thread that starts programs is gone");
     starter().send((command, answer)).map_err(|_| gone())?;
     let mut child = started.await.map_err(|_| gone())??;
-    let mut group = Group(Some(child.id()));
-    note(folder, child.id());
-    let (out, errors) = (child.stdout.take(), child.stderr.take());
+    let note = noted.then(|| Note::write(folder, child.0.id()));
+    let group = Group(Arc::new(Mutex::new(Some(child.0.id()))));
+    let _given_up = GivenUp(group.clone());
+    let (out, errors) = (child.0.stdout.take(), child.0.stderr.take());
     let (answer, ended) = oneshot::channel();
     // A thread for each, since they may run for days.
     let wait = move || {
-        let errors = std::thread::spawn(move || errors.map(last_of).unwrap_or_default());
-        let printed = out.map(last_of).unwrap_or_default();
-        let errors = errors.join().unwrap_or_default();
-        let _ = answer.send(child.wait().map(|status| Ended { status, printed, errors }));
+        let printed = read(out, line);
+        let errors = read(errors, |_| {});
+        if let Some(pid) = child.pid() {
+            // Its number stays its own until it is waited for.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+        }
+        // Whatever it has left behind ends, too, and with it what keeps the pipes open.
+        group.end();
+        let status = child.0.wait();
+        let last = |read: mpsc::Receiver<String>| read.recv_timeout(PIPES).unwrap_or_default();
+        let (printed, errors) = (last(printed), last(errors));
+        let _ = answer.send(status.map(|status| Ended { status, printed, errors }));
     };
     std::thread::Builder::new().name("process-wait".into()).spawn(wait)?;
     let ended = ended.await.map_err(|_| gone())?;
-    // What it has left behind, too; its number is not given to another process while a member of the group lives.
-    let _ = std::mem::take(&mut group.0).map(kill);
-    let _ = std::fs::remove_file(folder.join(GROUP));
+    if let Some(note) = note {
+        note.remove();
+    }
     ended
 }
 
+/// Reads a stream to its end on a thread of its own, which then sends the end of it.
+fn read(
+    stream: Option<impl Read + Send + 'static>,
+    line: impl Fn(&str) + Send + 'static,
+) -> mpsc::Receiver<String> {
+    let (send, end) = mpsc::channel();
+    let read = move || {
+        let _ = send.send(stream.map(|stream| last_of(stream, line)).unwrap_or_default());
+    };
+    // Without a thread nothing is read, and nothing is said of it.
+    let _ = std::thread::Builder::new().name("process-output".into()).spawn(read);
+    end
+}
+
 /// The end of a stream, which is read to its end.
-fn last_of(mut stream: impl Read) -> String {
+fn last_of(stream: impl Read, line: impl Fn(&str)) -> String {
     let mut kept = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok(count @ 1..) = stream.read(&mut buffer) {
-        kept.extend_from_slice(&buffer[..count]);
+    let mut lines = BufReader::new(stream);
+    let mut next = Vec::new();
+    // A line without an end is cut, so that it does not fill the memory.
+    while let Ok(1..) = (&mut lines).take(MAX_PRINTED as u64).read_until(b'\n', &mut next) {
+        line(&String::from_utf8_lossy(&next));
+        kept.append(&mut next);
         if kept.len() > 2 * MAX_PRINTED {
             kept.drain(..kept.len() - MAX_PRINTED);
         }
@@ -190,25 +270,45 @@ fn started(process: u32) -> Option<String> {
     fields.get(19).map(|ticks| (*ticks).to_owned())
 }
 
-/// Notes a process group: the boot that it is of, its number and when it was started.
-fn note(folder: &Path, group: u32) {
-    let text = format!("{} {group} {}", crate::host::boot(), started(group).unwrap_or_default());
-    if let Err(error) = std::fs::write(folder.join(GROUP), text) {
-        tracing::warn!(%error, folder = %folder.display(), "a process group is not noted");
+/// The note of a process group: the boot that it is of, its number and when it was started.
+struct Note {
+    path: PathBuf,
+    text: String,
+}
+
+impl Note {
+    fn write(folder: &Path, group: u32) -> Self {
+        let text =
+            format!("{} {group} {}", crate::host::boot(), started(group).unwrap_or_default());
+        let path = folder.join(GROUP);
+        if let Err(error) = std::fs::write(&path, &text) {
+            tracing::warn!(%error, path = %path.display(), "a process group is not noted");
+        }
+        Self { path, text }
+    }
+
+    /// Removes the note, unless another attempt has written its own by now.
+    fn remove(&self) {
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Kills what an earlier attempt has left running in a task's folder, if that was on this machine.
+///
+/// Its leader may be dead while others of the group live. A number is not given to a new process while it is that of a group, so
+/// only a living leader that was started at another time is somebody else.
 fn kill_left_over(folder: &Path) {
     let path = folder.join(GROUP);
     let Ok(text) = std::fs::read_to_string(&path) else { return };
     if let [boot, group, ticks] = text.split_whitespace().collect::<Vec<_>>()[..]
         && boot == crate::host::boot()
         && let Ok(group) = group.parse()
-        && started(group).as_deref() == Some(ticks)
+        && started(group).is_none_or(|found| found == ticks)
+        && kill(group).is_ok()
     {
         tracing::warn!(group, folder = %folder.display(), "processes of an earlier attempt are killed");
-        let _ = kill(group);
     }
     let _ = std::fs::remove_file(&path);
 }

@@ -1,14 +1,14 @@
 //! Runs tasks with back-ends: finds their inputs, watches their progress, verifies and stores what they make.
 
 use super::{Backend, Outcome, Rejected, Work};
-use crate::blobs::Blobs;
+use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
 use crate::dispatcher::{Attempt, Progress, Report, Runner};
 use crate::id::Name;
 use crate::record::Task;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -46,12 +46,9 @@ impl Runner for Workshop {
         let Some(backend) = self.backends.get(&task.backend) else {
             return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
         };
-        if let Some(missing) = task.inputs.iter().find(|input| !self.blobs.has(input)) {
-            return Attempt::Failed(format!("there is no blob {missing}"));
-        }
-        let folder = self.spool.join(task.id.to_string());
-        if let Err(error) = std::fs::create_dir_all(&folder) {
-            return Attempt::Failed(format!("{}: {error}", folder.display()));
+        let folder = self.folder(task);
+        if let Err(why) = self.prepare(task, &folder).await {
+            return why;
         }
         let inputs = task.inputs.iter().map(|input| self.blobs.path(input)).collect();
         let work = Work { task, inputs, folder };
@@ -75,28 +72,63 @@ impl Runner for Workshop {
             Outcome::Impossible(why) => return Attempt::Impossible(why),
             Outcome::Again(why) => return Attempt::Again(why),
         };
-        match backend.verify(&work, &output).await {
+        // What is verified is a copy that nobody else writes, and what is stored is the same copy.
+        let not_stored = |why: String| Attempt::Again(format!("its output was not stored: {why}"));
+        let copied = {
+            let (blobs, output) = (self.blobs.clone(), output.clone());
+            tokio::task::spawn_blocking(move || blobs.copy(&output, MAX_OUTPUT)).await
+        };
+        let copy = match copied {
+            Ok(Ok(copy)) => copy,
+            Ok(Err(BlobError::TooLarge { limit })) => {
+                return Attempt::Impossible(format!("its output has more than {limit} bytes"));
+            }
+            Ok(Err(error)) => return not_stored(error.to_string()),
+            Err(error) => return not_stored(error.to_string()),
+        };
+        match backend.verify(&work, copy.path()).await {
             Ok(()) => {}
             Err(Rejected::Wrong(why)) => return Attempt::Wrong(why),
             Err(Rejected::Unverified(why)) => {
                 return Attempt::Failed(format!("its output could not be verified: {why}"));
             }
         }
-        let blobs = self.blobs.clone();
-        let stored = tokio::task::spawn_blocking(move || blobs.put_file(&output, MAX_OUTPUT)).await;
-        let stored = match stored {
-            Ok(Ok(digest)) => digest,
-            Ok(Err(error)) => {
-                return Attempt::Failed(format!("its output was not stored: {error}"));
-            }
-            Err(error) => return Attempt::Failed(format!("its output was not stored: {error}")),
-        };
-        let _ = std::fs::remove_dir_all(&work.folder);
-        Attempt::Done(stored)
+        match tokio::task::spawn_blocking(move || copy.finish()).await {
+            Ok(Ok(digest)) => Attempt::Done(digest),
+            Ok(Err(error)) => not_stored(error.to_string()),
+            Err(error) => not_stored(error.to_string()),
+        }
+    }
+
+    fn settled(&self, task: &Task) {
+        let _ = std::fs::remove_dir_all(self.folder(task));
     }
 }
 
 impl Workshop {
+    fn folder(&self, task: &Task) -> PathBuf {
+        self.spool.join(task.id.to_string())
+    }
+
+    /// Checks the inputs and makes the folder.
+    async fn prepare(&self, task: &Task, folder: &Path) -> Result<(), Attempt> {
+        let (blobs, inputs, folder) = (self.blobs.clone(), task.inputs.clone(), folder.to_owned());
+        let prepared = tokio::task::spawn_blocking(move || {
+            for input in &inputs {
+                blobs.verify(input).map_err(|error| match error {
+                    // Submitted again, they are there again.
+                    BlobError::Missing(_) | BlobError::Damaged { .. } => {
+                        Attempt::Failed(error.to_string())
+                    }
+                    error => Attempt::Again(error.to_string()),
+                })?;
+            }
+            std::fs::create_dir_all(&folder)
+                .map_err(|error| Attempt::Again(format!("{}: {error}", folder.display())))
+        });
+        prepared.await.unwrap_or_else(|error| Err(Attempt::Again(error.to_string())))
+    }
+
     /// Waits until a run has made no progress for too long.
     async fn stalled(&self, watched: &Watched, task: &Task) {
         let limit = Duration::from_secs(task.limits.stall_seconds.into());

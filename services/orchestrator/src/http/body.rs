@@ -118,6 +118,12 @@ pub struct ChainState {
     /// Its height.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u64>,
+    /// The last block that was accepted after it: what the next one to submit follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
+    /// Its height; none where that is the genesis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tip_height: Option<u64>,
 }
 
 /// What a chain is torn off after.

@@ -34,6 +34,8 @@ pub(crate) const BAD_REQUEST: Kind = (400, "bad-request", "The request cannot be
 pub(crate) const UNAUTHORIZED: Kind = (401, "unauthorized", "The request has no valid token", None);
 pub(crate) const ORIGIN: Kind =
     (403, "origin", "Pages of other sites cannot use the service", None);
+pub(crate) const HOST: Kind = (403, "host", "The service is not asked by this name", None);
+pub(crate) const OPERATOR: Kind = (403, "operator", "Only the operator may do that", None);
 pub(crate) const NOT_FOUND: Kind = (404, "not-found", "There is no such thing", None);
 pub(crate) const METHOD: Kind = (405, "method", "The path has no such method", None);
 pub(crate) const CONFLICT: Kind = (409, "conflict", "Something else is in its place", None);

@@ -5,7 +5,8 @@ use super::body::{
     RevertBody, WorkflowBody,
 };
 use super::problem::{
-    BAD_REQUEST, INTERNAL, METHOD, MISFIT, NOT_FOUND, ORIGIN, Problem, TOO_LARGE, UNAVAILABLE,
+    BAD_REQUEST, HOST, INTERNAL, METHOD, MISFIT, NOT_FOUND, OPERATOR, ORIGIN, Problem, TOO_LARGE,
+    UNAVAILABLE,
 };
 use super::tenants::Tenants;
 use crate::alive::Own;
@@ -14,15 +15,14 @@ use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::id::{Digest, Name};
 use crate::intake::{Intake, IntakeError, Submission};
 use crate::metrics::Metrics;
-use crate::record::{Handle, JobKey, Order, SessionId};
+use crate::record::{Handle, Job, JobKey, JobState, Order, SessionId, decode};
 use crate::settings::Tenant;
 use crate::store::Store;
 use crate::workflow::Workflow;
-use crate::workflows::MAX_BYTES;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
@@ -54,6 +54,8 @@ pub(crate) struct Api {
     pub(crate) session: SessionId,
     pub(crate) own: Own,
     pub(crate) drain: CancellationToken,
+    /// How many blobs may be on their way in.
+    pub(crate) transfers: tokio::sync::Semaphore,
 }
 
 type Shared = State<Arc<Api>>;
@@ -175,7 +177,8 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
     let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
     let known = api.store.get(&key.to_string()).await;
     let known = known.map_err(|error| Problem::new(UNAVAILABLE, error))?;
-    if known.is_some() {
+    let known = known.and_then(|entry| decode::<Job>(&entry).ok()).map(|job| job.value.state);
+    if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
         return Ok(());
     }
     if let Some(dead) = api.tenants.dead(&submission.tenant, &submission.chain)
@@ -248,8 +251,12 @@ async fn requeue(
     headers: HeaderMap,
     Path(handle): Path<String>,
 ) -> Result<Json<JobStatus>, Problem> {
-    let (tenant, _) = api.tenants.of(&headers)?;
-    let job = api.intake.requeue(&tenant, &parse("job", &handle)?).await?;
+    let (tenant, limits) = api.tenants.of(&headers)?;
+    let handle = parse("job", &handle)?;
+    if !api.intake.job(&tenant, &handle).await?.value.is_live() {
+        api.tenants.admit(&tenant, limits)?;
+    }
+    let job = api.intake.requeue(&tenant, &handle).await?;
     Ok(Json(JobStatus::from(&job)))
 }
 
@@ -291,6 +298,8 @@ async fn put_blob(
         return Err(Problem::new(TOO_LARGE, format!("a blob may have {limit} bytes")));
     }
     let blobs = api.blobs.clone();
+    // Each has files open.
+    let _turn = api.transfers.acquire().await;
     let mut incoming = blocking(move || Ok(blobs.begin(limit)?)).await?;
     let mut stream = body.into_data_stream();
     while let Some(part) = stream.next().await {
@@ -367,14 +376,14 @@ async fn workflow(
     body: Bytes,
 ) -> Result<Json<WorkflowBody>, Problem> {
     api.tenants.of(&headers)?;
-    let text = std::str::from_utf8(&body).map_err(|error| Problem::new(BAD_REQUEST, error))?;
-    let workflow = Workflow::parse(text).map_err(|error| Problem::new(MISFIT, error))?;
-    let (bytes, blobs) = (workflow.to_bytes(), api.blobs.clone());
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(Problem::new(TOO_LARGE, format!("a workflow may have {MAX_BYTES} bytes")));
-    }
-    let digest = blocking(move || Ok(blobs.put(&bytes)?)).await?;
-    Ok(Json(WorkflowBody { workflow: digest.to_string(), name: workflow.name.to_string() }))
+    let blobs = api.blobs.clone();
+    blocking(move || {
+        let text = std::str::from_utf8(&body).map_err(|error| Problem::new(BAD_REQUEST, error))?;
+        let workflow = Workflow::parse(text).map_err(|error| Problem::new(MISFIT, error))?;
+        let digest = blobs.put(&workflow.to_bytes())?;
+        Ok(Json(WorkflowBody { workflow: digest.to_string(), name: workflow.name.to_string() }))
+    })
+    .await
 }
 
 /// Makes a chain.
@@ -397,9 +406,11 @@ async fn make_chain(
 
 async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainState>, Problem> {
     let found = api.intake.chain(tenant, chain).await?;
-    let tail = match found.order {
-        Order::Strict => api.intake.last_published(tenant, chain).await?,
-        Order::None => None,
+    let (tail, tip) = match found.order {
+        Order::Strict => {
+            (api.intake.last_published(tenant, chain).await?, api.intake.tip(&found).await?)
+        }
+        Order::None => (None, None),
     };
     Ok(Json(ChainState {
         chain: chain.to_string(),
@@ -409,6 +420,8 @@ async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainSt
             .map(|tail| tail.tail().to_string())
             .or(found.genesis.as_ref().map(Name::to_string)),
         height: tail.as_ref().map(|tail| tail.height()),
+        tip_height: tip.as_ref().and_then(|(_, height)| *height),
+        tip: tip.map(|(id, _)| id.to_string()),
         genesis: found.genesis.map(|genesis| genesis.to_string()),
     }))
 }
@@ -474,8 +487,11 @@ async fn revert(
 
 /// Has this process claim no more tasks. It ends when the ones that it runs have ended.
 #[utoipa::path(post, path = "/v1/drain", tag = "service", responses((status = 204)))]
-async fn drain(State(api): Shared, headers: HeaderMap) -> Result<StatusCode, Problem> {
-    api.tenants.of(&headers)?;
+async fn drain(State(api): Shared) -> Result<StatusCode, Problem> {
+    if api.tenants.are_several() {
+        let why = "a tenant cannot stop what others use: send SIGTERM to the process";
+        return Err(Problem::new(OPERATOR, why));
+    }
     api.drain.cancel();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -551,14 +567,29 @@ async fn other_method() -> Problem {
     Problem::new(METHOD, "the path has no such method; /openapi.json describes all")
 }
 
-/// Pages in a browser must not act for whoever looks at them.
-async fn same_site(request: Request, next: Next) -> Response {
-    match request.headers().contains_key(header::ORIGIN) {
-        true => {
-            Problem::new(ORIGIN, "the request comes from a page of another site").into_response()
-        }
-        false => next.run(request).await,
+/// Pages in a browser must not act for whoever looks at them. Without tokens, neither may pages whose name leads to this machine.
+async fn same_site(State(api): Shared, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) {
+        let why = "the request comes from a page of another site";
+        return Problem::new(ORIGIN, why).into_response();
     }
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    if !api.tenants.are_several() && !host.is_some_and(is_this_machine) {
+        let why = "without tenants, the service is asked by the address of this machine alone";
+        return Problem::new(HOST, why).into_response();
+    }
+    next.run(request).await
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost"
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The whole service.
@@ -582,6 +613,6 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
-        .layer(from_fn(same_site))
+        .layer(from_fn_with_state(Arc::clone(&api), same_site))
         .with_state(api)
 }

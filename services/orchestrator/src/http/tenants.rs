@@ -56,6 +56,11 @@ impl Tenants {
         Ok((name.clone(), tenant))
     }
 
+    /// Whether there are tenants, who have tokens.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.by_token.is_empty()
+    }
+
     /// Lets a job in, or says why not.
     pub(crate) fn admit(&self, name: &Name, tenant: &Tenant) -> Result<(), Problem> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +93,7 @@ impl Tenants {
 
     /// Takes note of what is open.
     pub(crate) fn apply(&self, event: &Event) {
-        use crate::record::JobState;
+        use crate::record::{JobState, Order};
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
@@ -106,7 +111,8 @@ impl Tenants {
                     true => drop(jobs.insert(key.clone(), job.rev)),
                     false => drop(jobs.remove(key)),
                 }
-                if let JobState::Dead { .. } = job.value.state {
+                if let (JobState::Dead { .. }, Order::Strict) = (&job.value.state, job.value.order)
+                {
                     dead.entry(chain).or_default().insert(key.clone(), job.value.block);
                 } else if let Some(blocks) = dead.get_mut(&chain) {
                     blocks.remove(key);

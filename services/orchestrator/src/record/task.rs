@@ -101,8 +101,6 @@ pub struct Task {
     pub depth: u16,
     /// What runs it.
     pub backend: Name,
-    /// Digest of the keys that a proof must be for, if the workflow says.
-    pub keys: Option<Digest>,
     /// Blobs.
     pub inputs: Vec<Digest>,
     /// What it may take.
@@ -258,18 +256,23 @@ impl Task {
             true => TaskState::Dead { reason: cut(reason), at: now },
             false => TaskState::Ready,
         };
-        let doublings = self.attempts.min(16);
-        let pause = (Limits::PAUSE * (1 << doublings)).min(Limits::MAX_PAUSE);
-        let not_before = now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+        let not_before = not_before(self.attempts, now);
         Self { attempts, not_before, last_failure: Some(cut(reason)), ..self.with(state) }
     }
 
-    /// Ends a lease that nothing came of, through no fault of the task: it is ready again at once. After [`Limits::RETURNS`] times
-    /// it is dead, as a task that is given back forever would never end.
+    /// Ends a lease that nothing came of, through no fault of the task. It is ready again at once or, if the same would happen
+    /// again at once, after a pause. After [`Limits::RETURNS`] times it is dead, as a task that is given back forever would never
+    /// end.
     ///
     /// # Errors
     /// Unless the session has leased it.
-    pub fn give_back(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+    pub fn give_back(
+        &self,
+        session: &SessionId,
+        reason: &str,
+        now: u64,
+        pause: bool,
+    ) -> Result<Self, Refused> {
         self.leased_by(session, "given back")?;
         let returns = self.returns.saturating_add(1);
         let state = match returns >= Limits::RETURNS {
@@ -279,7 +282,8 @@ impl Task {
             }
             false => TaskState::Ready,
         };
-        Ok(Self { returns, last_failure: Some(cut(reason)), ..self.with(state) })
+        let not_before = if pause { not_before(self.returns, now) } else { self.not_before };
+        Ok(Self { returns, not_before, last_failure: Some(cut(reason)), ..self.with(state) })
     }
 
     /// Ends a lease of a task that no attempt can do.
@@ -324,6 +328,12 @@ impl Task {
             _ => Err(self.refused("revived")),
         }
     }
+}
+
+/// When a task may be claimed again that came back so many times before.
+fn not_before(times: u32, now: u64) -> u64 {
+    let pause = (Limits::PAUSE * (1 << times.min(16))).min(Limits::MAX_PAUSE);
+    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A reason short enough for a record.

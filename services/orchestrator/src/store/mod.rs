@@ -4,8 +4,12 @@
 //! have lost. A write may also end as [`WriteError::Unknown`]: it then may take effect at any later time, and only the record
 //! decides. Values carry a nonce of their writer for that reason ([`crate::record`]).
 
+#[cfg(feature = "nats")]
+mod nats;
 mod sqlite;
 
+#[cfg(feature = "nats")]
+pub use nats::{NatsSettings, NatsStore};
 pub use sqlite::{Durability, SqliteStore};
 
 use async_trait::async_trait;
@@ -107,7 +111,8 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Reads a record.
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable>;
 
-    /// The records whose keys have the prefix and that were written after a revision's number, by revision.
+    /// The records whose keys have the prefix and that were written after a revision's number, by revision. A prefix is empty, ends
+    /// with `/`, or is a whole key.
     async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable>;
 
     /// Follows the records under a prefix that are written after a revision, in the order of revisions. A record that is written
@@ -137,10 +142,11 @@ pub trait Watch: Send {
 /// Refuses keys and values that some store could not hold.
 pub(crate) fn check(key: &str, value: &[u8]) -> Result<(), WriteError> {
     let refused = |why: String| WriteError::Refused { key: key.chars().take(80).collect(), why };
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./~".contains(&byte);
-    if key.is_empty() || key.len() > MAX_KEY || !key.bytes().all(allowed) {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
+    let parts = key.split('/').all(|part| !part.is_empty());
+    if !parts || key.len() > MAX_KEY || !key.bytes().all(allowed) {
         return Err(refused(format!(
-            "a key has 1 to {MAX_KEY} letters, digits and characters of '-_./~'"
+            "a key is parts of letters, digits, '-' and '_', with '/' between, at most {MAX_KEY} bytes"
         )));
     }
     if value.len() > MAX_VALUE {

@@ -185,7 +185,7 @@ fn write_all(
             group.push(next);
         }
         let outcome = commit(&mut connection, incarnation, durability, &group);
-        if outcome.is_ok() {
+        if outcome.as_ref().is_ok_and(|answers| answers.iter().any(Result::is_ok)) {
             wake.changed();
         }
         match outcome {
@@ -312,9 +312,12 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The end of the range of keys with a prefix: no byte of a key is above `~`.
+/// The end of the range of keys with a prefix. No byte of a key is above `~`, and no key continues after one that is whole.
 fn end(prefix: &str) -> String {
-    format!("{prefix}\u{7f}")
+    match prefix.is_empty() || prefix.ends_with('/') {
+        true => format!("{prefix}\u{7f}"),
+        false => format!("{prefix}\0"),
+    }
 }
 
 fn entries(
@@ -324,9 +327,16 @@ fn entries(
     after: u64,
     limit: i64,
 ) -> rusqlite::Result<Vec<Entry>> {
-    let mut query = connection.prepare_cached(
-        "SELECT key, value, rev FROM record WHERE rev > ?1 AND key >= ?2 AND key < ?3 ORDER BY rev LIMIT ?4",
-    )?;
+    // What is new is found by revision: `+` keeps the database from going through all keys of the prefix. All there is, by key.
+    let sql = match after {
+        0 => {
+            "SELECT key, value, rev FROM record WHERE rev > ?1 AND key >= ?2 AND key < ?3 ORDER BY rev LIMIT ?4"
+        }
+        _ => {
+            "SELECT key, value, rev FROM record WHERE rev > ?1 AND +key >= ?2 AND +key < ?3 ORDER BY rev LIMIT ?4"
+        }
+    };
+    let mut query = connection.prepare_cached(sql)?;
     let rows = query.query_map(params![signed(after), prefix, end(prefix), limit], |row| {
         entry(row, incarnation)
     })?;

@@ -223,7 +223,9 @@ impl MemoryStore {
 
 fn matching(state: &State, prefix: &str, after: u64) -> Vec<Entry> {
     let records = state.records.values();
-    let found = records.filter(|entry| entry.key.starts_with(prefix) && entry.rev.number > after);
+    let whole = !(prefix.is_empty() || prefix.ends_with('/'));
+    let of = |key: &str| if whole { key == prefix } else { key.starts_with(prefix) };
+    let found = records.filter(|entry| of(&entry.key) && entry.rev.number > after);
     let mut found: Vec<Entry> = found.cloned().collect();
     found.sort_by_key(|entry| entry.rev.number);
     found

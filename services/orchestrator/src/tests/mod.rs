@@ -1,6 +1,8 @@
 //! Tests of the components together.
 
 mod memory;
+#[cfg(feature = "nats")]
+mod nats;
 mod plans;
 mod queues;
 mod simulation;

@@ -21,7 +21,6 @@ fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {
         stage: name("s"),
         depth: 0,
         backend: name("prove"),
-        keys: None,
         inputs: vec![],
         limits: Limits { attempts: 4, seconds: 1, stall_seconds: 1 },
         trace: None,
@@ -118,8 +117,8 @@ fn a_tenant_with_many_tasks_takes_its_share_and_no_more() {
         late.set(*key, task, rev(1));
     }
     let found = order(&mut late, 0);
-    let modest = found.iter().take(4).filter(|text| text.starts_with("modest")).count();
-    assert_eq!(modest, 2, "{found:?}");
+    let modest = found.iter().take(6).filter(|text| text.starts_with("modest")).count();
+    assert!((3..=4).contains(&modest), "{found:?}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     let mut branch = 0;
     for _ in 0..world.random.gen_range(4..16) {
         let workflow = workflows[world.random.gen_range(0..2)];
-        match world.random.gen_range(0..12) {
+        match world.random.gen_range(0..14) {
             0..=3 => {
                 let parent = path.last().unwrap().clone();
                 let id = format!("s{}-{branch}", path.len());
@@ -153,7 +153,8 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             }
             4..=5 => {
                 let id = format!("f{}", world.random.gen_range(0..6));
-                let wanted = submission("free", 1, &id, None, workflow);
+                let height = world.random.gen_range(0..200);
+                let wanted = submission("free", height, &id, None, workflow);
                 if let Ok(accepted) = submit(&intake, &wanted).await {
                     handles.push(accepted.job.handle());
                 }
@@ -197,6 +198,37 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             10 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
                 let _ = insist(async || intake.requeue(&tenant, &handles[at]).await).await;
+            }
+            12 if !handles.is_empty() => {
+                let at = world.random.gen_range(0..handles.len());
+                let _ = insist(async || intake.cancel(&tenant, &handles[at], "enough").await).await;
+            }
+            13 if path.len() > 2 => {
+                // A client that sends an old block again while an operator reverts, and one that gives up half-way.
+                let (to, keep) = (name(&path[1]), 1);
+                let workflow = workflows[0];
+                let again = submission("strict", 2, &path[2], Some(&path[1]), workflow);
+                let (one, two) = (world.intake(), world.intake());
+                let (patience, other) =
+                    (world.random.gen_range(1..400), world.random.r#gen::<bool>());
+                let chain = name("strict");
+                let revert = one.revert(&tenant, &chain, &to, keep);
+                let submit = async {
+                    sleep(Duration::from_millis(patience / 3)).await;
+                    let _ = two.submit(again).await;
+                };
+                let both = futures_util::future::join(revert, submit);
+                if other {
+                    let _ = both.await;
+                } else {
+                    let _ = tokio::time::timeout(Duration::from_millis(patience), both).await;
+                }
+                // Whatever became of it, the operator repeats it.
+                let revert = async || intake.revert(&tenant, &chain, &to, keep).await;
+                if insist(revert).await.is_ok() {
+                    path.truncate(2);
+                    branch = world.random.gen_range(0..2);
+                }
             }
             11 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());

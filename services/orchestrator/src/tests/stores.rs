@@ -18,7 +18,7 @@ fn is_conflict<T: std::fmt::Debug>(outcome: Result<T, WriteError>) {
 }
 
 /// `second` is the same store, as another process sees it.
-async fn laws(store: &dyn Store, second: &dyn Store) {
+pub(super) async fn laws(store: &dyn Store, second: &dyn Store) {
     // Writes are conditional.
     let one = store.create("a/1", bytes("x")).await.unwrap();
     is_conflict(second.create("a/1", bytes("y")).await);
@@ -58,6 +58,9 @@ async fn laws(store: &dyn Store, second: &dyn Store) {
     assert_eq!(listed.at.number, last.number);
     assert_eq!(store.list("a/", two.number).await.unwrap().entries, []);
     assert_eq!(store.list("", 0).await.unwrap().entries.len(), 2);
+    // A prefix that does not end with a slash is a whole key.
+    assert_eq!(store.list("a/1", 0).await.unwrap().entries.len(), 1);
+    assert_eq!(store.list("a", 0).await.unwrap().entries, []);
 
     // A watch reports what both write, in order, and nothing else.
     let mut watch = second.watch("a/", listed.at).await.unwrap();
@@ -79,7 +82,7 @@ async fn laws(store: &dyn Store, second: &dyn Store) {
     assert_eq!(watch.next().await, Err(WatchError::Gap));
 
     // What no store could hold is refused before anything is written.
-    for key in ["", "a b", "a*", "ä", &"k".repeat(500)] {
+    for key in ["", "a b", "a*", "a.b", "a//b", "/a", "a/", "ä", &"k".repeat(500)] {
         let outcome = store.create(key, bytes("x")).await;
         assert!(matches!(outcome, Err(WriteError::Refused { .. })), "{key}: {outcome:?}");
     }

@@ -29,7 +29,8 @@ pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<C
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match durability {
         Durability::Disk => "FULL",
-        Durability::Memory => "OFF",
+        // Without a sync for each commit; a crash of the machine loses what is new, and never damages the file.
+        Durability::Memory => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     Ok(connection)

@@ -1,0 +1,154 @@
+//! A real server: `NATS_SERVER` names the program, which is looked for in PATH otherwise.
+
+use crate::store::{NatsSettings, NatsStore, Rev, Store, WriteError};
+use bytes::Bytes;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A server that syncs every write, killed at the end of its test.
+pub(super) struct Server {
+    child: Child,
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    pub(super) settings: NatsSettings,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(program: &Path, folder: &Path, port: u16) -> Child {
+    let config = format!(
+        "host: 127.0.0.1\nport: {port}\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
+        folder.join("store"),
+    );
+    std::fs::write(folder.join("nats.conf"), config).unwrap();
+    let mut command = Command::new(program);
+    command.arg("-c").arg(folder.join("nats.conf")).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+impl Server {
+    /// `None` if there is no such program.
+    pub(super) async fn new() -> Option<Self> {
+        let program = std::env::var_os("NATS_SERVER").map_or("nats-server".into(), PathBuf::from);
+        let version = Command::new(&program).arg("--version").stdout(Stdio::null()).status();
+        if version.is_err() {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: there is no nats-server");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings = NatsSettings {
+            address: format!("nats://127.0.0.1:{port}"),
+            namespace: "test".into(),
+            replicas: 1,
+            credentials: None,
+            versions: 64,
+        };
+        let child = start(&program, folder.path(), port);
+        let server = Self { child, program, folder, settings };
+        server.wait().await;
+        Some(server)
+    }
+
+    fn port(&self) -> u16 {
+        self.settings.address.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
+    async fn wait(&self) {
+        for _ in 0..600 {
+            if std::net::TcpStream::connect(("127.0.0.1", self.port())).is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the server does not answer");
+    }
+
+    /// SIGKILL, and started again on what is on disk.
+    pub(super) async fn restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = start(&self.program, self.folder.path(), self.port());
+        self.wait().await;
+    }
+
+    pub(super) async fn open(&self) -> NatsStore {
+        NatsStore::open(&self.settings, "records", false).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nats_obeys_the_laws() {
+    let Some(server) = Server::new().await else { return };
+    super::stores::laws(&server.open().await, &server.open().await).await;
+    let sessions = || NatsStore::open(&server.settings, "sessions", true);
+    super::stores::laws(&sessions().await.unwrap(), &sessions().await.unwrap()).await;
+    let history = server.open().await.history().await.unwrap();
+    assert_eq!(history.logs.len(), 99);
+    // Both versions of the first record, and each other one.
+    assert_eq!(history.records.iter().filter(|it| it.entry.key == "a/1").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_killed_has_what_it_answered() {
+    let Some(mut server) = Server::new().await else { return };
+    let store = server.open().await;
+    let value = Bytes::from_static(b"x");
+    let first = store.create("a", value.clone()).await.unwrap();
+    let mut watch = store.watch("a", first).await.unwrap();
+    server.restart().await;
+    let again = server.open().await;
+    assert_eq!(again.get("a").await.unwrap().unwrap().rev, first);
+    let second = again.update("a", value.clone(), first).await.unwrap();
+    // The connection from before is back, too, and its watch with it, or it says that it is not.
+    let next = tokio::time::timeout(Duration::from_secs(40), watch.next()).await;
+    if let Ok(Ok(changes)) = next {
+        assert_eq!(changes.last().unwrap().rev, second);
+    }
+    let late = store.update("a", value, first).await;
+    assert!(matches!(late, Err(WriteError::Conflict { .. })), "{late:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_made_again_is_another_store() {
+    let Some(server) = Server::new().await else { return };
+    let store = server.open().await;
+    let value = Bytes::from_static(b"x");
+    let old = store.create("a", value.clone()).await.unwrap();
+    let client = async_nats::connect(&server.settings.address).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    context.delete_stream(format!("hk-test-records-{:016x}", old.incarnation)).await.unwrap();
+    let again = server.open().await;
+    let new = again.create("a", value.clone()).await.unwrap();
+    assert_ne!(new.incarnation, old.incarnation);
+    // What was meant for the old one does not reach the new one, whatever the numbers are.
+    for rev in [old, Rev { number: new.number, ..old }] {
+        let refused = again.update("a", value.clone(), rev).await;
+        assert!(matches!(refused, Err(WriteError::Conflict { .. })), "{refused:?}");
+    }
+    assert!(store.update("a", value.clone(), old).await.is_err());
+    assert_eq!(again.get("a").await.unwrap().unwrap().rev, new);
+    assert!(again.watch("a", old).await.unwrap().next().await.is_err());
+
+    // Several that start at the same time agree.
+    let settings = NatsSettings { namespace: "together".into(), ..server.settings.clone() };
+    let open = (0..6).map(|_| NatsStore::open(&settings, "records", false));
+    let mut made = Vec::new();
+    for (at, store) in futures_util::future::join_all(open).await.into_iter().enumerate() {
+        made.push(
+            store.unwrap().create(&format!("k/{at}"), value.clone()).await.unwrap().incarnation,
+        );
+    }
+    made.dedup();
+    assert_eq!(made.len(), 1);
+    let settings = NatsSettings { replicas: 3, ..settings };
+    let refused = NatsStore::open(&settings, "three", false).await;
+    assert!(refused.is_err(), "one server has no three replicas");
+}
