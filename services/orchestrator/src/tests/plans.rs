@@ -260,3 +260,15 @@ fn a_job_without_inputs_ends() {
     table.end(1, 0, 0, Some("nothing"));
     assert_eq!(table.settle(), ["done 1"]);
 }
+
+#[test]
+fn the_examples_are_workflows() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("workflows");
+    let mut count = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        Workflow::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
