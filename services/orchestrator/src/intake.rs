@@ -1,18 +1,19 @@
-//! What clients and operators ask for: jobs, chains, re-orgs, skips and requeues.
+//! What clients and operators ask for: jobs and chains.
+
+mod published;
 
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
-use crate::id::{Digest, Name, random};
+use crate::id::{Digest, Name};
 use crate::record::{
-    Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create,
-    decode, encode, log_name, read, update,
+    Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create, encode,
+    read, update,
 };
-use crate::store::{MAX_VALUE, Rev, Store, Unavailable, WriteError};
+use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
 use crate::workflow::WorkflowError;
 use crate::workflows::Workflows;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A block that somebody wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,50 +109,6 @@ pub struct Accepted {
     pub job: Job,
     /// Whether this submission made or revived it.
     pub new: bool,
-}
-
-/// How many blocks behind the published ones are looked at.
-const MAX_PENDING: usize = 10_000;
-
-/// How long to wait after an answer of the store was lost.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// What a chain has published: the genesis, and what follows it without what was torn off.
-struct Path {
-    blocks: Vec<(Name, u64)>,
-    /// The last entry of the log.
-    last: Option<Rev>,
-    skipped: BTreeSet<Name>,
-}
-
-impl Path {
-    fn add(&mut self, publication: Publication) {
-        match publication {
-            Publication::Block { id, block, .. } => self.blocks.push((id, block)),
-            Publication::Skip { id, block, .. } => {
-                self.skipped.insert(id.clone());
-                self.blocks.push((id, block));
-            }
-            Publication::Revert { to, .. } => {
-                let keep = self.blocks.iter().position(|(id, _)| *id == to);
-                let torn = self.blocks.split_off(keep.map_or(self.blocks.len(), |at| at + 1));
-                self.skipped.retain(|id| !torn.iter().any(|(gone, _)| gone == id));
-            }
-        }
-    }
-
-    fn has(&self, wanted: &Name, height: u64) -> bool {
-        self.blocks.iter().any(|(id, block)| id == wanted && *block == height)
-    }
-
-    fn tail(&self) -> &Name {
-        // The genesis is never torn off.
-        self.blocks.last().map_or(&self.blocks[0].0, |(id, _)| id)
-    }
-
-    fn height(&self) -> u64 {
-        self.blocks.last().map_or(0, |(_, block)| *block)
-    }
 }
 
 /// Where requests end up.
@@ -378,219 +335,6 @@ impl Intake {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// Tears the chain off after a block: cancels the jobs above it, then appends to the log, always, so that no publisher that is
-    /// under way gets past. It has happened when this returns.
-    ///
-    /// # Errors
-    /// If the chain has no order, or the block was not published and is not above what is.
-    pub async fn revert(
-        &self,
-        tenant: &Name,
-        chain: &Name,
-        to: &Name,
-        block: u64,
-    ) -> Result<(), IntakeError> {
-        let (chain, log) = (self.chain(tenant, chain).await?, log_name(tenant, chain));
-        let Some(genesis) = &chain.genesis else {
-            return Err(IntakeError::Bad("a chain without order cannot be reverted".into()));
-        };
-        if to == genesis && block != 0 {
-            return Err(IntakeError::Bad("the height of the genesis is 0".into()));
-        }
-        let not_there = || {
-            let why = format!("block {block} '{to}' is not one that the chain has published");
-            IntakeError::Bad(why)
-        };
-        let path = self.path(&log, genesis).await?;
-        if path.height() >= block && !path.has(to, block) {
-            return Err(not_there());
-        }
-        let above = |job: &Job| to == genesis || job.block > block;
-        self.cancel_above(&chain, &above).await?;
-        loop {
-            // Asked again each time, since blocks may have been published meanwhile.
-            let path = self.path(&log, genesis).await?;
-            let entry = match path.has(to, block) {
-                true => Publication::Revert { to: to.clone(), block },
-                false if path.height() >= block => return Err(not_there()),
-                // Nothing above the block is out yet: the entry only stops publishers that are under way.
-                false => Publication::Revert { to: path.tail().clone(), block: path.height() },
-            };
-            match self.store.append(&log, encode(&entry, random()), path.last).await {
-                Ok(_) => {}
-                Err(WriteError::Conflict { .. }) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            // A client that sent a job of the old branch again may have revived it before the entry was there, and it may be
-            // published after it. What is there now is cancelled, too, and the chain torn off again.
-            if self.cancel_above(&chain, &above).await? == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// What a chain has published, from its genesis to its tail.
-    async fn path(&self, log: &str, genesis: &Name) -> Result<Path, IntakeError> {
-        let mut path =
-            Path { blocks: vec![(genesis.clone(), 0)], last: None, skipped: BTreeSet::new() };
-        let mut after = 0;
-        loop {
-            let entries = self.store.read(log, after, 256).await?;
-            let Some(last) = entries.last() else { return Ok(path) };
-            (after, path.last) = (last.rev.number, Some(last.rev));
-            for entry in &entries {
-                path.add(decode::<Publication>(entry).map_err(ReadError::from)?.value);
-            }
-        }
-    }
-
-    /// Has the chain go on after its dead next block without a proof of it.
-    ///
-    /// # Errors
-    /// Unless the job is dead and the next one of its chain.
-    pub async fn skip(&self, tenant: &Name, handle: &Handle) -> Result<(), IntakeError> {
-        loop {
-            let log = log_name(tenant, &handle.chain);
-            let chain = self.chain(tenant, &handle.chain).await?;
-            let Some(genesis) = &chain.genesis else {
-                return Err(IntakeError::Bad("a chain without order has no next block".into()));
-            };
-            let path = self.path(&log, genesis).await?;
-            let found = self.job(tenant, handle).await?;
-            let Job { block, id, parent, state, .. } = &found.value;
-            let next = parent.as_ref() == Some(path.tail())
-                && (*block > path.height() || path.tail() == genesis);
-            match state {
-                JobState::Skipped { .. } => return Ok(()),
-                // An earlier attempt to skip it got that far.
-                JobState::Dead { .. } | JobState::Live | JobState::Done { .. }
-                    if path.skipped.contains(id) => {}
-                JobState::Dead { .. } if next => {
-                    let parent = parent.clone().unwrap_or_else(|| id.clone());
-                    let entry = Publication::Skip { block: *block, id: id.clone(), parent };
-                    match self.store.append(&log, encode(&entry, random()), path.last).await {
-                        Ok(_) => {}
-                        Err(WriteError::Conflict { .. }) => continue,
-                        Err(WriteError::Unknown { .. }) => {
-                            self.clock.sleep(PAUSE).await;
-                            continue;
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                _ => {
-                    let why =
-                        "only the next block of a chain can be skipped, and only if it is dead";
-                    return Err(IntakeError::Taken(why.into()));
-                }
-            }
-            let key = found.value.key().to_string();
-            let state = JobState::Skipped { at: self.clock.wall() };
-            let skipped = Job { state, ..found.value.clone() };
-            match update(&*self.store, &key, skipped, found.rev).await {
-                Ok(_) => return Ok(()),
-                Err(WriteError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
-    /// The last block that was accepted after what is published, with its height; none where it is the genesis.
-    ///
-    /// # Errors
-    /// If the store does not answer.
-    pub async fn tip(&self, chain: &Chain) -> Result<Option<(Name, Option<u64>)>, IntakeError> {
-        let Some(genesis) = &chain.genesis else { return Ok(None) };
-        let (tenant, name) = (&chain.tenant, &chain.chain);
-        let tail = self.last_published(tenant, name).await?;
-        let (mut tip, mut height) = match tail {
-            Some(tail) if tail.tail() != genesis => (tail.tail().clone(), Some(tail.height())),
-            _ => (genesis.clone(), None),
-        };
-        for _ in 0..MAX_PENDING {
-            let key = JobKey { tenant: tenant.clone(), chain: name.clone(), slot: tip.clone() };
-            match read::<Job>(&*self.store, &key.to_string()).await? {
-                Some(job) if !matches!(job.value.state, JobState::Cancelled { .. }) => {
-                    (tip, height) = (job.value.id, Some(job.value.block));
-                }
-                _ => break,
-            }
-        }
-        Ok(Some((tip, height)))
-    }
-
-    /// The last thing that a chain has published.
-    ///
-    /// # Errors
-    /// If the store does not answer.
-    pub async fn last_published(
-        &self,
-        tenant: &Name,
-        chain: &Name,
-    ) -> Result<Option<Publication>, IntakeError> {
-        Ok(self.tail(&log_name(tenant, chain)).await?.map(|tail| tail.value))
-    }
-
-    async fn tail(&self, log: &str) -> Result<Option<Stored<Publication>>, IntakeError> {
-        let tail = self.store.tail(log).await?;
-        Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
-    }
-
-    /// Cancels the jobs of a chain that are above a block. Returns how many.
-    async fn cancel_above(
-        &self,
-        chain: &Chain,
-        above: &impl Fn(&Job) -> bool,
-    ) -> Result<usize, IntakeError> {
-        let listing = self.store.list("job/", 0).await?;
-        let mut count = 0;
-        for entry in &listing.entries {
-            let Ok(mut found) = decode::<Job>(entry) else { continue };
-            loop {
-                let Stored { value: job, rev } = &found;
-                let ours = job.tenant == chain.tenant && job.chain == chain.chain && above(job);
-                if !ours || matches!(job.state, JobState::Cancelled { .. }) {
-                    break;
-                }
-                let reason = "its chain was reverted".to_owned();
-                let state = JobState::Cancelled { reason, at: self.clock.wall() };
-                let cancelled = Job { state, ..job.clone() };
-                match update(&*self.store, &entry.key, cancelled, *rev).await {
-                    Ok(_) => {
-                        count += 1;
-                        break;
-                    }
-                    Err(WriteError::Conflict { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                match read::<Job>(&*self.store, &entry.key).await? {
-                    Some(again) => found = again,
-                    None => break,
-                }
-            }
-        }
-        Ok(count)
-    }
-
-    /// What a chain has published after a revision's number, oldest first.
-    ///
-    /// # Errors
-    /// If there is no such chain, or the store does not answer.
-    pub async fn published(
-        &self,
-        tenant: &Name,
-        chain: &Name,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<(Rev, Publication)>, IntakeError> {
-        self.chain(tenant, chain).await?;
-        let entries = self.store.read(&log_name(tenant, chain), after, limit).await?;
-        let decoded = entries
-            .iter()
-            .map(|entry| decode::<Publication>(entry).map(|stored| (stored.rev, stored.value)));
-        Ok(decoded.collect::<Result<_, _>>().map_err(ReadError::from)?)
     }
 }
 

@@ -1,0 +1,249 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub(crate) const EXIT_CODES: &str = "Exit codes:
+  0  done
+  1  the job is dead, skipped or cancelled; check: a promise is broken
+  2  the command line or the settings are wrong
+  3  a file or folder cannot be used
+  4  the service refuses the request or does not answer";
+
+/// Orchestrates provers: a stream of proving tasks that survives failures and is published in order
+#[derive(Parser)]
+#[command(name = "hekaton-orchestrator", version, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// Print results as JSON, one object per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Start a process that takes jobs, runs them and publishes
+    Serve(Serve),
+    /// Start a process that only runs tasks, on the folder of another one
+    Work(Work),
+    /// Submit files, each as a job of its own, or one job with several inputs
+    Submit(Submit),
+    /// Print what is known of a job
+    Status(OfJob),
+    /// Cancel a job
+    Cancel(OfJob),
+    /// Have a dead or cancelled job live again; what is done stays done
+    Requeue(OfJob),
+    /// Have a chain go on without its dead next block
+    Skip(OfJob),
+    /// Store the proof of a job that is done in a file
+    Fetch(Fetch),
+    /// Make a chain, or print what is known of one
+    Chain(ChainCommand),
+    /// Print what a chain has published
+    Proofs(Proofs),
+    /// Tear a chain off after a block: a re-org
+    Revert(Revert),
+    /// Check a workflow file and store it; prints the digest that jobs name it by
+    Workflow(WorkflowCommand),
+    /// Have a process claim no more tasks; it ends when the ones that it runs have ended
+    Drain(ToService),
+    /// Check the whole history of a folder against what the orchestrator promises
+    Check(Check),
+    /// Print the digest of a token, for the settings; reads the token from standard input
+    TokenDigest,
+    /// Start a program that is killed with the process that starts it (used by the orchestrator itself)
+    #[command(hide = true)]
+    Exec(Exec),
+}
+
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The folder of records, blobs and run directories; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// The settings (docs/guide/orchestrator.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings: Option<PathBuf>,
+    /// Keep records in NATS JetStream instead of the folder, such as nats://HOST:4222; the folder must then be shared by all machines
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "ADDRESS", env = "HEKATON_NATS", hide_env_values = true)]
+    pub(crate) nats: Option<String>,
+    /// Tells orchestrators of one NATS server apart
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "NAME", default_value = "hekaton", requires = "nats")]
+    pub(crate) namespace: String,
+    /// On how many NATS servers records are kept; with 1, the server needs `sync_interval: always`
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
+    pub(crate) replicas: usize,
+    /// The user's JWT and NKEY seed for NATS, as nsc writes them
+    #[cfg(feature = "nats")]
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub(crate) nats_credentials: Option<PathBuf>,
+    /// Add a back-end `prove` that runs `hekaton prove` with these keys
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: Option<PathBuf>,
+    /// The program of that back-end
+    #[arg(long, value_name = "FILE", default_value = "hekaton")]
+    pub(crate) hekaton: PathBuf,
+    /// How many tasks run at the same time [default: 1, or what the settings say]
+    #[arg(long)]
+    pub(crate) slots: Option<usize>,
+    /// How long running tasks may take when the process is asked to stop, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) grace: u64,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-orchestrator serve --data jobs --keys FILE.keys
+  hekaton-orchestrator serve --data jobs --settings orchestrator.toml --listen 127.0.0.1:8642
+
+The first SIGINT or SIGTERM lets running tasks end for --grace seconds; a second one ends them at
+once. Either way, the next process on the folder goes on where this one was.")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Where to answer requests. Without tenants in the settings, only on this machine
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
+    pub(crate) listen: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Also make tasks and publish, so that the process that serves may die
+    #[arg(long)]
+    pub(crate) collect: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ToService {
+    /// The service
+    #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8642")]
+    pub(crate) service: String,
+    /// A file with the token of a tenant
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-orchestrator submit FILE --wait --output FILE.proof
+  hekaton-orchestrator submit block-*.bin --chain main --wait   # in order, each after the one before
+  hekaton-orchestrator submit --workflow zkevm.toml -i chunks=a.bin -i chunks=b.bin --chain main")]
+pub(crate) struct Submit {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// Files; each is a job for --backend
+    pub(crate) files: Vec<PathBuf>,
+    /// The chain. One that does not exist is made: with strict order from 'genesis' on, or without order, if it is 'files'
+    #[arg(long, default_value = "files")]
+    pub(crate) chain: String,
+    /// The back-end
+    #[arg(long, default_value = "prove")]
+    pub(crate) backend: String,
+    /// A workflow file instead of a back-end
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
+    pub(crate) workflow: Option<PathBuf>,
+    /// An input of the workflow; may be repeated
+    #[arg(short, long, value_name = "NAME=FILE", requires = "workflow")]
+    pub(crate) input: Vec<String>,
+    /// The height of the first block [default: after the last one that was accepted]
+    #[arg(long)]
+    pub(crate) block: Option<u64>,
+    /// The name of the block [default: a digest of its content]
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// The block before the first one [default: the last one that was accepted]
+    #[arg(long)]
+    pub(crate) parent: Option<String>,
+    /// Urgency, 0 is the most urgent
+    #[arg(long, default_value_t = 1)]
+    pub(crate) lane: u8,
+    /// Wait until all are done
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Store the proof in this file; of several jobs, in this folder
+    #[arg(long, value_name = "PATH", requires = "wait")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct OfJob {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// What `submit` printed
+    pub(crate) job: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Fetch {
+    #[command(flatten)]
+    pub(crate) of: OfJob,
+    /// The file; with several outputs, their numbers are appended
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ChainCommand {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// The chain
+    pub(crate) chain: String,
+    /// Make it, with strict order: the parent of its first block
+    #[arg(long, value_name = "ID", conflicts_with = "unordered")]
+    pub(crate) genesis: Option<String>,
+    /// Make it, without order
+    #[arg(long)]
+    pub(crate) unordered: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Proofs {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// The chain
+    pub(crate) chain: String,
+    /// Only what is after this revision
+    #[arg(long, value_name = "REV", default_value_t = 0)]
+    pub(crate) from: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct Revert {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// The chain
+    pub(crate) chain: String,
+    /// The last block that stays; the genesis for all
+    pub(crate) last: String,
+    /// Its height
+    pub(crate) block: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct WorkflowCommand {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// The workflow
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct Exec {
+    pub(crate) parent: u32,
+    #[arg(last = true)]
+    pub(crate) program: Vec<OsString>,
+}

@@ -1,0 +1,113 @@
+//! Starting a process.
+
+use crate::arguments::Place;
+use crate::output::{Failure, exit, failure, print};
+use hekaton_orchestrator::Strategies;
+use hekaton_orchestrator::backend::Helper;
+use hekaton_orchestrator::service::{self, Options, ServiceError, Stop};
+use hekaton_orchestrator::settings::{BackendSettings, Settings};
+#[cfg(feature = "nats")]
+use hekaton_orchestrator::{Name, store::NatsSettings};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::TcpListener;
+use std::time::Duration;
+
+/// Where records are kept.
+#[cfg(feature = "nats")]
+fn records(place: &Place) -> Result<service::Place, Failure> {
+    let Some(address) = &place.nats else { return Ok(service::Place::Folder) };
+    let namespace: Name = place.namespace.parse().map_err(|error| failure(exit::USAGE, error))?;
+    Ok(service::Place::Nats(NatsSettings {
+        address: address.clone(),
+        namespace: namespace.to_string(),
+        replicas: place.replicas,
+        credentials: place.nats_credentials.clone(),
+        versions: 1,
+    }))
+}
+
+#[cfg(not(feature = "nats"))]
+fn records(_: &Place) -> Result<service::Place, Failure> {
+    Ok(service::Place::Folder)
+}
+
+/// Runs a process until it is asked to stop.
+pub(crate) fn serve(
+    place: Place,
+    listen: Option<&str>,
+    collects: bool,
+    json: bool,
+) -> Result<u8, Failure> {
+    let settings = place.settings.as_deref().map(Settings::read).transpose();
+    let mut settings = settings.map_err(|error| failure(exit::USAGE, error))?.unwrap_or_default();
+    if let Some(keys) = place.keys.clone() {
+        let hekaton = match place.hekaton.components().count() {
+            // Looked for in PATH.
+            1 => place.hekaton.clone(),
+            _ => std::path::absolute(&place.hekaton).unwrap_or_else(|_| place.hekaton.clone()),
+        };
+        let backend = BackendSettings::Hekaton { keys, program: hekaton, options: vec![] };
+        settings.backends.insert("prove".parse().expect("a name"), backend);
+    }
+    settings.slots = place.slots.unwrap_or(settings.slots);
+    settings.check().map_err(|error| failure(exit::USAGE, error))?;
+    if settings.backends.is_empty() && settings.slots > 0 {
+        let why = "there is no back-end: name keys with --keys, back-ends with --settings, or run nothing with --slots 0";
+        return Err(failure(exit::USAGE, why));
+    }
+    let listener = match listen {
+        Some(address) => {
+            let listener = TcpListener::bind(address)
+                .map_err(|error| failure(exit::USAGE, format!("--listen {address}: {error}")))?;
+            let bound = listener.local_addr().map_err(|error| failure(exit::FAILED, error))?;
+            if settings.tenants.is_empty() && !bound.ip().is_loopback() {
+                let why = "everybody who can reach it could use it: name tenants in the settings, or listen on 127.0.0.1";
+                return Err(failure(exit::USAGE, format!("--listen {address}: {why}")));
+            }
+            let address = format!("http://{bound}");
+            let started = serde_json::json!({ "address": address, "pid": std::process::id() });
+            print(json, &started, format_args!("serving at {address}"))?;
+            Some(listener)
+        }
+        None => {
+            let started = serde_json::json!({ "pid": std::process::id() });
+            print(json, &started, "working")?;
+            None
+        }
+    };
+    let stop = Stop::default();
+    let mut signals = signal_hook::iterator::Signals::new([
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+    ])
+    .map_err(|error| failure(exit::FAILED, error))?;
+    let asked = stop.clone();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            let how = match asked.is_asked() {
+                true => "stopping at once",
+                false => "stopping: tasks that run may end; a second signal stops at once",
+            };
+            let _ = writeln!(std::io::stderr(), "{how}");
+            asked.ask();
+        }
+    });
+    let program = std::env::current_exe().map_err(|error| failure(exit::FAILED, error))?;
+    let options = Options {
+        place: records(&place)?,
+        data: place.data,
+        settings,
+        listener,
+        collects,
+        grace: Duration::from_secs(place.grace),
+        helper: Helper::new(program),
+        backends: BTreeMap::new(),
+        strategies: Strategies::default(),
+    };
+    service::run(options, &stop).map_err(|error| match error {
+        ServiceError::Store(_) => failure(exit::FAILED, error),
+        error => failure(exit::BAD_FILE, error),
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,114 @@
+//! Chains, and what they have published.
+
+use super::{Api, JsonBody, Path, Query, Shared, parse};
+use crate::http::body::{ChainBody, ChainState, ProofBody, ProofsBody, RevertBody};
+use crate::http::problem::Problem;
+use crate::id::Name;
+use crate::record::Order;
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+/// How many entries of a log are answered at once.
+const MAX_PROOFS: usize = 500;
+
+/// Makes a chain.
+#[utoipa::path(
+    put, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path)), request_body = ChainBody,
+    responses((status = 200, body = ChainState), (status = 409, body = Problem, description = "It exists with another order or genesis"))
+)]
+pub(super) async fn make_chain(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(chain): Path<String>,
+    JsonBody(body): JsonBody<ChainBody>,
+) -> Result<Json<ChainState>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let chain: Name = parse("chain", &chain)?;
+    let genesis = body.genesis.as_deref().map(|genesis| parse("genesis", genesis)).transpose()?;
+    api.intake.make_chain(tenant.clone(), chain.clone(), body.order, genesis).await?;
+    state_of(&api, &tenant, &chain).await
+}
+
+async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainState>, Problem> {
+    let found = api.intake.chain(tenant, chain).await?;
+    let (tail, tip) = match found.order {
+        Order::Strict => {
+            (api.intake.last_published(tenant, chain).await?, api.intake.tip(&found).await?)
+        }
+        Order::None => (None, None),
+    };
+    Ok(Json(ChainState {
+        chain: chain.to_string(),
+        order: found.order,
+        tail: tail
+            .as_ref()
+            .map(|tail| tail.tail().to_string())
+            .or(found.genesis.as_ref().map(Name::to_string)),
+        height: tail.as_ref().map(|tail| tail.height()),
+        tip_height: tip.as_ref().and_then(|(_, height)| *height),
+        tip: tip.map(|(id, _)| id.to_string()),
+        genesis: found.genesis.map(|genesis| genesis.to_string()),
+    }))
+}
+
+/// Reads a chain.
+#[utoipa::path(
+    get, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path)),
+    responses((status = 200, body = ChainState), (status = 404, body = Problem))
+)]
+pub(super) async fn chain(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(chain): Path<String>,
+) -> Result<Json<ChainState>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    state_of(&api, &tenant, &parse("chain", &chain)?).await
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct From {
+    /// The revision of the last entry that is known.
+    #[serde(default)]
+    from: u64,
+}
+
+/// What a chain has published, in its order.
+#[utoipa::path(
+    get, path = "/v1/chains/{chain}/proofs", tag = "chains", params(("chain" = String, Path), From),
+    responses((status = 200, body = ProofsBody), (status = 404, body = Problem))
+)]
+pub(super) async fn proofs(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(chain): Path<String>,
+    Query(From { from }): Query<From>,
+) -> Result<Json<ProofsBody>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let chain = parse("chain", &chain)?;
+    let found = api.intake.published(&tenant, &chain, from, MAX_PROOFS).await?;
+    let next = found.last().map_or(from, |(rev, _)| rev.number);
+    let proofs = found.iter().map(|(rev, publication)| ProofBody::new(rev.number, publication));
+    Ok(Json(ProofsBody { proofs: proofs.collect(), next }))
+}
+
+/// Tears a chain off after a block: a re-org.
+#[utoipa::path(
+    post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path)), request_body = RevertBody,
+    responses((status = 200, body = ChainState), (status = 400, body = Problem), (status = 404, body = Problem))
+)]
+pub(super) async fn revert(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(chain): Path<String>,
+    JsonBody(body): JsonBody<RevertBody>,
+) -> Result<Json<ChainState>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let chain: Name = parse("chain", &chain)?;
+    api.intake.revert(&tenant, &chain, &parse("to", &body.to)?, body.block).await?;
+    state_of(&api, &tenant, &chain).await
+}

@@ -1,0 +1,232 @@
+//! Jobs and workflows.
+
+use super::{Api, JsonBody, Path, Query, Shared, blocking, parse};
+use crate::dispatcher::BLOCKS_BEHIND_DEAD;
+use crate::http::body::{JobBody, JobStatus, WorkflowBody};
+use crate::http::problem::{BAD_REQUEST, MISFIT, Problem, UNAVAILABLE};
+use crate::id::{Digest, Name};
+use crate::intake::{IntakeError, Submission};
+use crate::record::{Handle, Job, JobKey, JobState, decode};
+use crate::settings::Tenant;
+use crate::workflow::Workflow;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::IntoParams;
+
+/// The longest wait for a job, in seconds. Connections live five minutes.
+const MAX_WAIT: u32 = 240;
+
+/// Submits a job.
+///
+/// It is on disk when this answers. The same job sent again is the same job.
+#[utoipa::path(
+    post, path = "/v1/jobs", tag = "jobs", request_body = JobBody,
+    responses(
+        (status = 200, body = JobStatus, description = "It was accepted before"),
+        (status = 201, body = JobStatus, description = "It is accepted"),
+        (status = 400, body = Problem), (status = 401, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "Another block is in its place"),
+        (status = 422, body = Problem, description = "It does not fit its workflow"),
+        (status = 429, body = Problem, description = "Too much waits already"),
+        (status = 503, body = Problem, description = "Whether it was accepted is not known: send it again"),
+    )
+)]
+pub(super) async fn submit(
+    State(api): Shared,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<JobBody>,
+) -> Result<(StatusCode, Json<JobStatus>), Problem> {
+    let (name, tenant) = api.tenants.of(&headers)?;
+    let submission = submission(&api, name, body, &headers).await?;
+    admit(&api, tenant, &submission).await?;
+    let accepted = api.intake.submit(submission).await?;
+    let status = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(JobStatus::from(&accepted.job))))
+}
+
+/// A submission from a body whose names and blobs are there.
+async fn submission(
+    api: &Arc<Api>,
+    tenant: Name,
+    body: JobBody,
+    headers: &HeaderMap,
+) -> Result<Submission, Problem> {
+    let workflow = match (&body.workflow, &body.backend) {
+        (Some(digest), None) => parse("workflow", digest)?,
+        (None, Some(backend)) => {
+            let bytes = Workflow::single(parse("backend", backend)?).to_bytes();
+            let blobs = api.blobs.clone();
+            blocking(move || Ok(blobs.put(&bytes)?)).await?
+        }
+        _ => return Err(Problem::new(BAD_REQUEST, "name either a 'workflow' or a 'backend'")),
+    };
+    let mut inputs = std::collections::BTreeMap::new();
+    for (name, digests) in &body.inputs {
+        let mut blobs = Vec::new();
+        for digest in digests {
+            let digest: Digest = parse("inputs", digest)?;
+            if !api.blobs.has(&digest) {
+                let why = format!(
+                    "inputs: there is no blob {digest}: PUT it to /v1/blobs/{digest} first"
+                );
+                return Err(Problem::new(MISFIT, why));
+            }
+            blobs.push(digest);
+        }
+        inputs.insert(parse("inputs", name)?, blobs);
+    }
+    let id = match &body.id {
+        Some(id) => parse("id", id)?,
+        None => {
+            let parts = inputs.values().flatten().map(|digest: &Digest| &digest.as_bytes()[..]);
+            let parts = [&workflow.as_bytes()[..]].into_iter().chain(parts);
+            Digest::of_parts("hekaton orchestrator 1 block", parts).into()
+        }
+    };
+    let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    let trace = trace.filter(|text| is_traceparent(text)).map(str::to_owned);
+    let parent = body.parent.as_deref().map(|parent| parse("parent", parent)).transpose()?;
+    let chain = parse("chain", &body.chain)?;
+    let JobBody { block, lane, .. } = body;
+    Ok(Submission { tenant, chain, block, id, parent, lane, workflow, inputs, trace })
+}
+
+/// Whether a text is a W3C trace context: version, trace, span and flags.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    lengths == [2, 32, 16, 2]
+        && text
+            .bytes()
+            .all(|byte| byte == b'-' || (byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()))
+}
+
+/// Refuses what is too much. What was accepted before is not refused, as clients send again what they got no answer to.
+async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<(), Problem> {
+    let slot = submission.parent.as_ref().unwrap_or(&submission.id).clone();
+    let key = JobKey { tenant: submission.tenant.clone(), chain: submission.chain.clone(), slot };
+    let known = api.store.get(&key.to_string()).await;
+    let known = known.map_err(|error| Problem::new(UNAVAILABLE, error))?;
+    let known = known.and_then(|entry| decode::<Job>(&entry).ok()).map(|job| job.value.state);
+    if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
+        return Ok(());
+    }
+    if let Some(dead) = api.tenants.dead(&submission.tenant, &submission.chain)
+        && submission.parent.is_some()
+        && submission.block > dead.saturating_add(BLOCKS_BEHIND_DEAD)
+    {
+        return Err(IntakeError::BehindDead { chain: submission.chain.clone(), dead }.into());
+    }
+    api.tenants.admit(&submission.tenant, tenant)
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wait {
+    /// Answer when the job has ended, or after this many seconds, at most 240.
+    #[serde(default)]
+    wait: u32,
+}
+
+/// Reads a job.
+#[utoipa::path(
+    get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "What `POST /v1/jobs` answered"), Wait),
+    responses((status = 200, body = JobStatus), (status = 401, body = Problem), (status = 404, body = Problem))
+)]
+pub(super) async fn job(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(handle): Path<String>,
+    Query(Wait { wait }): Query<Wait>,
+) -> Result<Json<JobStatus>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let handle: Handle = parse("job", &handle)?;
+    let until = tokio::time::Instant::now() + Duration::from_secs(wait.min(MAX_WAIT).into());
+    loop {
+        let found = api.intake.job(&tenant, &handle).await?;
+        if !found.value.is_live() || tokio::time::Instant::now() >= until {
+            return Ok(Json(JobStatus::from(&found.value)));
+        }
+        let watch = api.store.watch(&found.value.key().to_string(), found.rev).await;
+        let mut watch = watch.map_err(|error| Problem::new(UNAVAILABLE, error))?;
+        // A watch that is dead must not make anybody wait longer than this.
+        let look = until.min(tokio::time::Instant::now() + Duration::from_secs(10));
+        let _ = tokio::time::timeout_at(look, watch.next()).await;
+    }
+}
+
+/// Cancels a job.
+#[utoipa::path(
+    delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path)),
+    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
+)]
+pub(super) async fn cancel(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(handle): Path<String>,
+) -> Result<Json<JobStatus>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let job = api.intake.cancel(&tenant, &parse("job", &handle)?, "it was cancelled").await?;
+    Ok(Json(JobStatus::from(&job)))
+}
+
+/// Has a dead or cancelled job live again.
+#[utoipa::path(
+    post, path = "/v1/jobs/{job}/requeue", tag = "jobs", params(("job" = String, Path)),
+    responses((status = 200, body = JobStatus), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is done"))
+)]
+pub(super) async fn requeue(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(handle): Path<String>,
+) -> Result<Json<JobStatus>, Problem> {
+    let (tenant, limits) = api.tenants.of(&headers)?;
+    let handle = parse("job", &handle)?;
+    if !api.intake.job(&tenant, &handle).await?.value.is_live() {
+        api.tenants.admit(&tenant, limits)?;
+    }
+    let job = api.intake.requeue(&tenant, &handle).await?;
+    Ok(Json(JobStatus::from(&job)))
+}
+
+/// Has a chain go on without its dead next block.
+#[utoipa::path(
+    post, path = "/v1/jobs/{job}/skip", tag = "jobs", params(("job" = String, Path)),
+    responses((status = 204), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is not dead, or not the next one"))
+)]
+pub(super) async fn skip(
+    State(api): Shared,
+    headers: HeaderMap,
+    Path(handle): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    api.intake.skip(&tenant, &parse("job", &handle)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Checks a workflow and stores it. The body is its TOML text.
+#[utoipa::path(
+    post, path = "/v1/workflows", tag = "jobs", request_body(content = String, content_type = "application/toml"),
+    responses((status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "It could not work"))
+)]
+pub(super) async fn workflow(
+    State(api): Shared,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<WorkflowBody>, Problem> {
+    api.tenants.of(&headers)?;
+    let blobs = api.blobs.clone();
+    blocking(move || {
+        let text = std::str::from_utf8(&body).map_err(|error| Problem::new(BAD_REQUEST, error))?;
+        let workflow = Workflow::parse(text).map_err(|error| Problem::new(MISFIT, error))?;
+        let digest = blobs.put(&workflow.to_bytes())?;
+        Ok(Json(WorkflowBody { workflow: digest.to_string(), name: workflow.name.to_string() }))
+    })
+    .await
+}
