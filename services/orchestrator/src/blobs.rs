@@ -236,11 +236,15 @@ impl Incoming {
         // Also over one that is there: it may be damaged, or not be on disk yet.
         self.file.sync_all().map_err(io(&self.path))?;
         let folder = path.parent().unwrap_or(&self.blobs.folder);
-        std::fs::create_dir_all(folder).map_err(io(folder))?;
-        std::fs::rename(&self.path, &path).map_err(io(&path))?;
-        for folder in [folder, &self.blobs.folder] {
-            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))?;
+        let sync = |folder: &Path| {
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))
+        };
+        if !folder.is_dir() {
+            std::fs::create_dir_all(folder).map_err(io(folder))?;
+            sync(&self.blobs.folder)?;
         }
+        std::fs::rename(&self.path, &path).map_err(io(&path))?;
+        sync(folder)?;
         Ok(digest)
     }
 }

@@ -284,11 +284,12 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                         watched.apply(&event);
                     }
                 });
-                let intake = Intake::new(Arc::clone(&store), clock.clone(), workflows);
+                let intake = Intake::new(Arc::clone(&store), clock.clone(), workflows.clone());
                 let api = Api {
                     store: Arc::clone(&store),
                     intake,
                     blobs,
+                    workflows,
                     metrics,
                     tenants,
                     session,

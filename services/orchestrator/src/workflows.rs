@@ -1,6 +1,6 @@
 //! Workflows by their digest.
 
-use crate::blobs::Blobs;
+use crate::blobs::{BlobError, Blobs};
 use crate::id::Digest;
 use crate::workflow::Workflow;
 use std::collections::BTreeMap;
@@ -25,13 +25,19 @@ impl Workflows {
         Self { blobs: Some(blobs), known: Arc::default() }
     }
 
-    /// Adds one that need not be a blob.
-    #[cfg(test)]
-    pub(crate) fn insert(&self, workflow: Workflow) -> Digest {
-        let digest = Digest::of(&workflow.to_bytes());
+    /// Stores a workflow, unless that was done before.
+    pub(crate) fn put(&self, workflow: Workflow) -> Result<Digest, BlobError> {
+        let bytes = workflow.to_bytes();
+        let digest = Digest::of(&bytes);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(digest, Arc::new(workflow));
-        digest
+        if known.contains_key(&digest) {
+            return Ok(digest);
+        }
+        if let Some(blobs) = &self.blobs {
+            blobs.put(&bytes)?;
+        }
+        remember(&mut known, digest, Arc::new(workflow));
+        Ok(digest)
     }
 
     /// The workflow with a digest, or why it cannot be had.
@@ -44,11 +50,15 @@ impl Workflows {
         let bytes = blobs.get(digest, MAX_BYTES).map_err(|error| error.to_string())?;
         let workflow = Workflow::from_bytes(&bytes).map_err(|error| error.to_string())?;
         let workflow = Arc::new(workflow);
-        if known.len() >= MAX_KNOWN {
-            // They are read again when they are needed.
-            known.clear();
-        }
-        known.insert(*digest, Arc::clone(&workflow));
+        remember(&mut known, *digest, Arc::clone(&workflow));
         Ok(workflow)
     }
+}
+
+fn remember(known: &mut BTreeMap<Digest, Arc<Workflow>>, digest: Digest, workflow: Arc<Workflow>) {
+    if known.len() >= MAX_KNOWN {
+        // They are read again when they are needed.
+        known.clear();
+    }
+    known.insert(digest, workflow);
 }

@@ -15,6 +15,7 @@ use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::record::SessionId;
 use crate::store::Store;
+use crate::workflows::Workflows;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -35,6 +36,7 @@ pub(crate) struct Api {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) intake: Intake,
     pub(crate) blobs: Blobs,
+    pub(crate) workflows: Workflows,
     pub(crate) metrics: Metrics,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) session: SessionId,

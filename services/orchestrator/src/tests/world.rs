@@ -185,7 +185,7 @@ impl World {
     }
 
     pub(super) fn workflow(&self, text: &str) -> Digest {
-        self.workflows.insert(Workflow::parse(text).unwrap())
+        self.workflows.put(Workflow::parse(text).unwrap()).unwrap()
     }
 
     fn seed(&mut self) -> ChaCha8Rng {

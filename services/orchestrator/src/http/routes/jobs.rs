@@ -59,9 +59,9 @@ async fn submission(
     let workflow = match (&body.workflow, &body.backend) {
         (Some(digest), None) => parse("workflow", digest)?,
         (None, Some(backend)) => {
-            let bytes = Workflow::single(parse("backend", backend)?).to_bytes();
-            let blobs = api.blobs.clone();
-            blocking(move || Ok(blobs.put(&bytes)?)).await?
+            let workflow = Workflow::single(parse("backend", backend)?);
+            let workflows = api.workflows.clone();
+            blocking(move || Ok(workflows.put(workflow)?)).await?
         }
         _ => return Err(Problem::new(BAD_REQUEST, "name either a 'workflow' or a 'backend'")),
     };
@@ -221,12 +221,13 @@ pub(super) async fn workflow(
     body: Bytes,
 ) -> Result<Json<WorkflowBody>, Problem> {
     api.tenants.of(&headers)?;
-    let blobs = api.blobs.clone();
+    let workflows = api.workflows.clone();
     blocking(move || {
         let text = std::str::from_utf8(&body).map_err(|error| Problem::new(BAD_REQUEST, error))?;
         let workflow = Workflow::parse(text).map_err(|error| Problem::new(MISFIT, error))?;
-        let digest = blobs.put(&workflow.to_bytes())?;
-        Ok(Json(WorkflowBody { workflow: digest.to_string(), name: workflow.name.to_string() }))
+        let name = workflow.name.to_string();
+        let digest = workflows.put(workflow)?;
+        Ok(Json(WorkflowBody { workflow: digest.to_string(), name }))
     })
     .await
 }
