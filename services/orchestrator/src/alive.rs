@@ -2,7 +2,7 @@
 //!
 //! A session may be taken for dead after five answered reads in a row, at least a second apart by the observer's own clock, that
 //! are all equal. After a pause of its own, the observer starts over: it cannot tell its own sleep from another's. A wrong
-//! judgment costs work, never correctness, since whoever lost a lease cannot write it.
+//! judgment costs work, never correctness, since a process that lost a lease cannot write it.
 
 use crate::clock::Clock;
 use crate::record::{Session, SessionId, Stored, create, decode, session_key, update};

@@ -17,7 +17,7 @@ pub enum BlobError {
     /// There is none with the digest.
     #[error("there is no blob {0}")]
     Missing(Digest),
-    /// It is not what its name says.
+    /// Its content does not match its digest.
     #[error("the file {path} has digest {found}, and not the one that it is named by: it was changed or cut off; remove it, and submit it again", path = path.display())]
     Damaged {
         /// The file.
@@ -42,7 +42,7 @@ pub enum BlobError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The operating system's error.
         error: std::io::Error,
     },
 }
@@ -93,7 +93,7 @@ impl Blobs {
         self.path(digest).is_file()
     }
 
-    /// Reads a whole blob, and checks that it is what its name says.
+    /// Reads a whole blob, and checks it against its digest.
     ///
     /// # Errors
     /// If there is none, or it is damaged.
@@ -160,7 +160,7 @@ impl Blobs {
     /// Reads a whole blob, and checks it.
     ///
     /// # Errors
-    /// If there is none, it is larger than `limit` bytes, or not what its name says.
+    /// If there is none, it is larger than `limit` bytes, or does not match its digest.
     pub fn get(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, BlobError> {
         let path = self.path(digest);
         let file = File::open(&path).map_err(|error| match error.kind() {

@@ -48,7 +48,7 @@ pub enum ClientError {
     File {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// A blob is not what it is called.

@@ -320,7 +320,7 @@ impl Collector {
                 Some(job) => {
                     let mut ended = Job { state: end, ..job.value.clone() };
                     if encode(&ended, u64::MAX).len() > MAX_VALUE {
-                        // Only a strategy of one's own can make so many.
+                        // Only a custom strategy can produce this many.
                         let reason = "its outputs are too many for its record".to_owned();
                         ended.state = JobState::Dead { reason, at: now };
                     }

@@ -1,9 +1,9 @@
 //! Orchestrates provers: a stream of proving tasks that survives any single failure and is published in block order.
 //!
-//! A *job* is a block of a *chain*. A [`Workflow`] says which *tasks* it takes; a back-end runs each of them. Whoever holds a task
-//! has claimed it by a conditional write, whose revision is its epoch: after the lease is taken away it can write nothing, so a
-//! process that was only thought dead does no harm. The state is in the records alone ([`record`]), in a [`store::Store`]: every
-//! process can be killed at any time, and any other one goes on.
+//! A *job* is a block of a *chain*. A [`Workflow`] says which *tasks* it takes; a back-end runs each of them. The
+//! holder of a task has claimed it by a conditional write, whose revision is its epoch: once the lease is taken away, the holder
+//! can write nothing, so a process that was wrongly taken for dead does no harm. The state is in the records alone ([`record`]), in a [`store::Store`]: every
+//! process can be killed at any time, and any other one continues.
 //!
 //! - [`service::run`] is a process: it takes jobs over HTTP, makes their tasks, runs them and publishes.
 //! - [`Client`] asks one.

@@ -227,7 +227,7 @@ impl Publisher {
             }
             match store.append(&log, encode(&publication, crate::id::random()), last).await {
                 Ok(rev) => self.published(&job.value, rev),
-                // Whether it was appended, the tail says.
+                // The tail shows whether it was appended.
                 Err(WriteError::Conflict { .. }) => {}
                 Err(WriteError::Unknown { .. }) => self.clock.sleep(PAUSE).await,
                 Err(error) => return Err(error.into()),

@@ -111,7 +111,7 @@ pub enum ServiceError {
     Io {
         /// What could not be done.
         what: String,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The database cannot be used.
@@ -135,7 +135,7 @@ pub struct Stop {
 
 impl Stop {
     /// The first time, nothing is claimed anymore, and tasks that run have [`Options::grace`] to end; the second time, they end at
-    /// once. What they keep in their folders, whoever claims them next resumes.
+    /// once. The next process that claims them resumes from what they keep in their folders.
     pub fn ask(&self) {
         match self.asked.is_cancelled() {
             true => self.stop.cancel(),

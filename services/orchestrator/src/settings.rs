@@ -122,7 +122,7 @@ pub enum SettingsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The file is not a settings file.
@@ -189,7 +189,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Checks what a file or the command line says.
+    /// Checks what comes from a file or the command line.
     ///
     /// # Errors
     /// The first setting that cannot be.

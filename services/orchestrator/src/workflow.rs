@@ -108,7 +108,7 @@ pub enum Collect {
     All,
     /// So many outputs that follow each other, of each source.
     Sequential(u32),
-    /// What a [`crate::Strategy`] of the process says.
+    /// Decided by a [`crate::Strategy`] of the process.
     Custom(Name),
 }
 
@@ -180,7 +180,7 @@ impl Workflow {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// A workflow of one stage that gives each input file to a back-end.
+    /// A workflow of one stage that passes each input file to a back-end.
     pub fn single(backend: Name) -> Self {
         let input: Name = "input".parse().expect("a name");
         let stage = Stage {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 /// argument by itself), `{output}` the path to write to, and `{folder}` a folder that outlives the attempt. push0's form is
 /// `["prover", "--input-path", "{input}", "--output-path", "{output}"]`.
 ///
-/// Each line that it prints is progress; `{"progress": 0.5}` says how far it is.
+/// Each line that it prints is progress; `{"progress": 0.5}` reports the fraction done.
 #[derive(Clone, Debug)]
 pub struct Command {
     /// The program and its arguments.

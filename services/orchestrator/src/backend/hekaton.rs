@@ -126,7 +126,7 @@ struct Events {
 
 impl Events {
     fn new(path: PathBuf) -> Self {
-        // A resumed run goes on in the same file.
+        // A resumed run appends to the same file.
         let read = std::fs::metadata(&path).map_or(0, |found| found.len());
         Self { path, read, rest: String::new(), subcircuits: 0, answered: 0 }
     }

@@ -3,7 +3,7 @@
 //! A child is started through a helper (`hekaton-orchestrator exec`), which asks the kernel to be killed with its parent and becomes the
 //! program. The kernel means the *thread* that started it, so all are started by a thread that lives as long as the process.
 //! Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as the
-//! group is noted in the task's folder, by whoever takes the task over on the same machine.
+//! group is noted in the task's folder, by the next process on the same machine that takes the task over.
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::ffi::OsString;
@@ -158,7 +158,7 @@ impl Drop for GivenUp {
 }
 
 /// Runs the program of an attempt in a task's folder until it ends, like [`run`]. First kills what an earlier attempt has left
-/// running there. To be called by whoever has just claimed the task.
+/// running there. Only for a caller that has just claimed the task.
 pub(super) async fn attempt(
     helper: &Helper,
     program: &Program,
@@ -171,7 +171,7 @@ pub(super) async fn attempt(
 
 /// Runs a program in a task's folder until it ends. Dropping the future kills it and all that it started.
 ///
-/// It leaves alone what else runs there: whoever verifies an output may have lost the task to somebody who works on it.
+/// It leaves other processes in the folder alone: a caller that verifies an output may have lost the task to another process.
 pub(super) async fn run(
     helper: &Helper,
     program: &Program,
@@ -180,7 +180,7 @@ pub(super) async fn run(
     run_noted(helper, program, folder, |_| {}, false).await
 }
 
-/// `line` is called with each line that the program prints. With `noted`, whoever takes the task over kills it.
+/// `line` is called with each line that the program prints. With `noted`, the next process that takes the task over kills it.
 async fn run_noted(
     helper: &Helper,
     program: &Program,

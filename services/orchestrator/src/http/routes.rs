@@ -157,7 +157,8 @@ async fn other_method() -> Problem {
     Problem::new(METHOD, "the path has no such method; /openapi.json describes all")
 }
 
-/// Pages in a browser must not act for whoever looks at them. Without tokens, neither may pages whose name leads to this machine.
+/// Pages in a browser must not act for the person looking at them. Without tokens, the same holds for pages whose host name
+/// resolves to this machine (DNS rebinding).
 async fn same_site(State(api): Shared, request: Request, next: Next) -> Response {
     let headers = request.headers();
     if headers.contains_key(header::ORIGIN) {

@@ -43,7 +43,7 @@ impl Tenants {
         Arc::new(Self { by_token, tenants, open, buckets, dead })
     }
 
-    /// Whose request it is. Tokens are compared by their digests, so the time it takes says nothing about them.
+    /// Whose request it is. Tokens are compared by their digests, so timing reveals nothing about them.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Result<(Name, &Tenant), Problem> {
         if self.by_token.is_empty() {
             let (name, tenant) = self.tenants.first_key_value().ok_or_else(no_token)?;
@@ -61,7 +61,7 @@ impl Tenants {
         !self.by_token.is_empty()
     }
 
-    /// Lets a job in, or says why not.
+    /// Admits a job, or returns why not.
     pub(crate) fn admit(&self, name: &Name, tenant: &Tenant) -> Result<(), Problem> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(name).map_or(0, BTreeMap::len);

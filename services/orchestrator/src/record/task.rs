@@ -330,7 +330,7 @@ impl Task {
     }
 }
 
-/// When a task may be claimed again that came back so many times before.
+/// When a task may be claimed again, given how many times it came back before.
 fn not_before(times: u32, now: u64) -> u64 {
     let pause = (Limits::PAUSE * (1 << times.min(16))).min(Limits::MAX_PAUSE);
     now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))

@@ -103,7 +103,7 @@ pub(crate) struct Place {
   hekaton-orchestrator serve --data jobs --settings orchestrator.toml --listen 127.0.0.1:8642
 
 The first SIGINT or SIGTERM lets running tasks end for --grace seconds; a second one ends them at
-once. Either way, the next process on the folder goes on where this one was.")]
+once. Either way, the next process on the folder resumes where this one stopped.")]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) place: Place,

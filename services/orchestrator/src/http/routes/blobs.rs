@@ -50,7 +50,7 @@ pub(super) async fn put_blob(
     blocking(move || {
         let (found, bytes) = (incoming.digest(), incoming.length());
         if found != digest {
-            let why = format!("the body has digest {found}, and the path says {digest}");
+            let why = format!("the body has digest {found}, but the path names {digest}");
             return Err(Problem::new(BAD_REQUEST, why));
         }
         let blob = incoming.finish()?;
