@@ -272,8 +272,8 @@ fn a_frozen_worker_loses_its_lease_and_does_no_harm() {
     let client = service.client();
     strict(&client);
     let frozen = place.work();
-    // Its prover is not frozen, and may well end first: then the result waits for its worker, who cannot write it anymore.
-    let job = submit(&client, &place, 1, "3 one");
+    // The next holder of the task kills its prover, which is not frozen.
+    let job = submit(&client, &place, 1, "30 one");
     wait("it runs", || place.attempts() == 1);
     frozen.signal("-STOP");
     let other = place.work();
@@ -456,7 +456,7 @@ fn wrong_and_impossible_tasks() {
     // What is given back uncounted is not given back all the time.
     let tired = submit(&client, &place, 2, "0 tired");
     std::thread::sleep(Duration::from_secs(3));
-    assert!((2..8).contains(&(place.attempts() - 3)), "{} attempts", place.attempts());
+    assert!((1..8).contains(&(place.attempts() - 3)), "{} attempts", place.attempts());
     assert_eq!(client.cancel(&tired.job).unwrap().state, "cancelled");
 
     // Its outputs do not count, and after those of three tasks its back-end is not used anymore.
