@@ -228,6 +228,21 @@ impl Settings {
                 }
                 BackendSettings::Hekaton { .. } => {}
             }
+            let programs = match backend {
+                BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
+                BackendSettings::Command { command, verify, .. } => {
+                    let first =
+                        [command.first(), verify.as_ref().and_then(|verify| verify.first())];
+                    first.into_iter().flatten().map(Path::new).collect()
+                }
+            };
+            if let Some(missing) = programs.into_iter().find(|program| !is_there(program)) {
+                let why = format!(
+                    "there is no program '{}', neither as a file nor in PATH",
+                    missing.display()
+                );
+                return Err(bad(format!("backends.{name}"), &why));
+            }
         }
         let mut digests = BTreeSet::new();
         for (name, tenant) in &self.tenants {
@@ -268,6 +283,15 @@ impl Settings {
     }
 }
 
+/// Whether a program is a file or, if it is a name alone, in `PATH`.
+fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,8 +305,7 @@ mod tests {
             Settings::read(&path).map_err(|error| error.to_string())
         };
         std::fs::create_dir(folder.path().join("keys")).unwrap();
-        let good =
-            "version = 1\nslots = 3\n[backends.prove]\nkind = \"hekaton\"\nkeys = \"keys\"\n";
+        let good = "version = 1\nslots = 3\n[backends.prove]\nkind = \"hekaton\"\nprogram = \"sh\"\nkeys = \"keys\"\n";
         assert_eq!(read(good).unwrap().slots, 3);
         let token = Digest::of(b"secret");
         let tenant = |name: &str, rest: &str| {
@@ -293,6 +316,7 @@ mod tests {
             ("version = 1\nslot = 1".into(), "unknown field `slot`"),
             ("version = 1\nslots = 5000".into(), "4,096"),
             (good.replace("\"keys\"", "\"none\""), "there are no keys in"),
+            (good.replace("\"sh\"", "\"./sh\""), "there is no program"),
             (
                 "version = 1\n[backends.b]\nkind = \"command\"\ncommand = []\nunverified = true".into(),
                 "at least a program",
