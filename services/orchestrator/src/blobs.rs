@@ -251,7 +251,7 @@ impl Incoming {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        // After it was finished, there is no such file.
+        // A finished blob was renamed, so this finds nothing.
         let _ = std::fs::remove_file(&self.path);
     }
 }

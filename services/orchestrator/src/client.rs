@@ -84,6 +84,11 @@ impl Client {
         Self { address, token, agent: config.into() }
     }
 
+    /// The value of the header that says who asks.
+    fn authorization(&self) -> Option<String> {
+        self.token.as_ref().map(|token| format!("Bearer {token}"))
+    }
+
     fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -95,8 +100,8 @@ impl Client {
         let url = format!("{}{path}", self.address);
         let failed = |why: String| ClientError::Failed { url: url.clone(), why };
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some(value) = self.authorization() {
+            request = request.header("authorization", value);
         }
         let request = request.header("content-type", kind).body(body);
         let request = request.map_err(|error| failed(error.to_string()))?;
@@ -160,8 +165,8 @@ impl Client {
         let failed = |why: String| ClientError::Failed { url: url.clone(), why };
         let file = |error| ClientError::File { path: path.display().to_string(), error };
         let mut request = self.agent.get(&url);
-        if let Some(token) = &self.token {
-            request = request.header("authorization", format!("Bearer {token}"));
+        if let Some(value) = self.authorization() {
+            request = request.header("authorization", value);
         }
         let mut answer = request.call().map_err(|error| failed(error.to_string()))?;
         if !answer.status().is_success() {

@@ -50,7 +50,7 @@ impl Clock {
         Self(Arc::new(System))
     }
 
-    /// A clock of one's own.
+    /// A custom clock.
     pub fn new(time: impl Time + 'static) -> Self {
         Self(Arc::new(time))
     }

@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How long to wait for the blob of a workflow.
 const WORKFLOW_PAUSE: Duration = Duration::from_secs(5);
 
-/// What a collector is given.
+/// The configuration and dependencies of a collector.
 pub(crate) struct Collector {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) sessions: Arc<dyn Store>,
@@ -48,7 +48,7 @@ pub(crate) struct Collector {
     pub(crate) stop: CancellationToken,
 }
 
-/// What the loop knows.
+/// The state of the event loop.
 #[derive(Default)]
 struct State {
     complete: bool,
@@ -246,7 +246,7 @@ impl Collector {
             }
             return;
         }
-        let open = all_open(&state.tasks, key);
+        let open = has_open_tasks(&state.tasks, key);
         if !open && steps.iter().all(|(planned, _)| planned != key) {
             // Nothing more happens to it. A later generation finds its tasks when it makes them.
             state.jobs.remove(key);
@@ -498,7 +498,10 @@ impl Collector {
 }
 
 /// Whether a job has tasks that are not final.
-fn all_open(tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>, job: &JobKey) -> bool {
+fn has_open_tasks(
+    tasks: &BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
+    job: &JobKey,
+) -> bool {
     let mut tasks = tasks.get(job).into_iter().flat_map(BTreeMap::values);
     tasks.any(|task| !task.value.state.is_final())
 }

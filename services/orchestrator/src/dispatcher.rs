@@ -22,30 +22,30 @@ use tokio_util::sync::CancellationToken;
 /// How often a session compares the leases in its name with what it runs.
 const AUDIT: Duration = Duration::from_secs(1);
 
-/// How many blocks behind a dead one of their chain are still worked on.
+/// The number of blocks behind a dead block of a chain that may still be proven.
 pub const BLOCKS_BEHIND_DEAD: u64 = 64;
 
-/// After wrong outputs for how many tasks in a row a back-end is not used anymore. One task alone may be what is wrong.
+/// The number of tasks in a row with wrong outputs after which a back-end is quarantined. A single task may itself be at fault.
 const WRONG: usize = 3;
 
-/// How many running tasks a session tells of.
+/// The maximum number of running tasks listed in a session.
 const MAX_RUNNING: usize = 256;
 
 /// How long to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// The output is stored, and was verified.
     Done(Digest),
     /// It failed; another attempt may do better.
     Failed(String),
-    /// The back-end has made something wrong.
+    /// The back-end produced a wrong output.
     Wrong(String),
-    /// No attempt can do it.
+    /// No attempt can succeed.
     Impossible(String),
-    /// Nothing came of it, through no fault of the task.
+    /// It was abandoned through no fault of the task.
     Again(String),
     /// Its worker was stopped.
     Stopped,
@@ -77,7 +77,7 @@ impl Progress {
     }
 }
 
-/// What a dispatcher is given.
+/// The configuration and dependencies of a dispatcher.
 pub(crate) struct Dispatcher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
@@ -90,13 +90,13 @@ pub(crate) struct Dispatcher {
     /// How many tasks of a tenant run at the same time in this process.
     pub(crate) tenant_slots: BTreeMap<Name, usize>,
     pub(crate) metrics: Metrics,
-    /// No more claims; runs go on.
+    /// Stops claims; running tasks continue.
     pub(crate) drain: CancellationToken,
-    /// Runs end, and their leases go back.
+    /// Stops running tasks and returns their leases.
     pub(crate) stop: CancellationToken,
 }
 
-/// What the loop knows.
+/// The state of the event loop.
 #[derive(Default)]
 struct State {
     queue: Queue,
@@ -110,7 +110,7 @@ struct State {
     ids: HashMap<tokio::task::Id, TaskKey>,
     /// Revisions of jobs.
     jobs: BTreeMap<JobKey, Rev>,
-    /// Tasks for which a back-end has made something wrong, since it made something right.
+    /// Tasks with wrong outputs per back-end, since its last correct output.
     wrong: BTreeMap<Name, BTreeSet<Digest>>,
 }
 
@@ -119,7 +119,7 @@ struct Run {
     lease: Arc<Lease>,
 }
 
-/// What is known of a claim, by the loop and by its run.
+/// State of a claim shared by the event loop and its run.
 #[derive(Default)]
 struct Lease {
     /// The claim's number, once it is known.
@@ -139,7 +139,7 @@ impl Lease {
     }
 }
 
-/// How a run came back.
+/// The result of a run.
 struct Returned {
     key: TaskKey,
     backend: Name,
@@ -148,9 +148,9 @@ struct Returned {
     wrong: Option<Digest>,
 }
 
-/// What a run has written at last.
+/// The last write of a run.
 enum Written {
-    /// The task, which is stored like this.
+    /// The task as it is now stored.
     Task(Box<Stored<Task>>),
     /// Nothing: it was not the one to claim the task at this revision.
     Beaten(Rev),
@@ -443,7 +443,7 @@ impl OneRun {
         let running = |part: Option<f32>| {
             let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
             match part {
-                // A session's record has a limited size; nobody but people reads this.
+                // A session's record has a limited size, and only people read this list.
                 Some(_) if own.running.len() >= MAX_RUNNING => None,
                 Some(part) => own.running.insert(task.id, part),
                 None => own.running.remove(&task.id),

@@ -24,23 +24,23 @@ pub enum Step {
     End(JobState),
 }
 
-/// What a stage has got from its sources.
+/// The outputs available to a stage.
 #[derive(Debug)]
 pub struct Sources<'a> {
     /// For each source, its outputs by index as far as they are there.
     pub outputs: &'a [Vec<Option<Digest>>],
-    /// Whether no source gets more indices.
+    /// Whether the number of outputs of every source is final.
     pub complete: bool,
-    /// How long no output has been added.
+    /// Time since the last output was added.
     pub quiet: Duration,
 }
 
-/// What a strategy makes of it.
+/// The groups that a strategy forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     /// Inputs of tasks, by their index. An index must get the same inputs each time it is asked for.
     pub groups: Vec<Option<Vec<Digest>>>,
-    /// Whether there will not be more indices.
+    /// Whether the number of groups is final.
     pub complete: bool,
 }
 
@@ -53,7 +53,7 @@ pub trait Strategy: Send + Sync {
     fn collect(&self, sources: &Sources<'_>) -> Result<Groups, String>;
 }
 
-/// Strategies of one's own, by the names that workflows have for them.
+/// Custom strategies, by the names that workflows use.
 #[derive(Clone, Default)]
 pub struct Strategies(BTreeMap<Name, Arc<dyn Strategy>>);
 
@@ -72,7 +72,7 @@ impl fmt::Debug for Strategies {
     }
 }
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Debug)]
 pub struct Situation<'a> {
     /// The job.
@@ -81,11 +81,11 @@ pub struct Situation<'a> {
     pub workflow: &'a Workflow,
     /// Its tasks, by stage, index and copy.
     pub tasks: &'a BTreeMap<TaskKey, Task>,
-    /// Strategies of one's own.
+    /// Custom strategies.
     pub strategies: &'a Strategies,
     /// Milliseconds since 1970.
     pub now: u64,
-    /// How long nothing was added to the outputs.
+    /// Time since the last output was added.
     pub quiet: Duration,
 }
 
@@ -151,7 +151,7 @@ impl Situation<'_> {
                 index: u32::try_from(index).unwrap_or(u32::MAX),
                 copy,
             };
-            // What was made before stays, also where by now the group would be a larger one.
+            // A task that exists keeps its inputs, even if the group would be larger now.
             if stage.collect == Collect::All
                 && groups.is_empty()
                 && self.tasks.contains_key(&key(0, 0))
@@ -174,7 +174,7 @@ impl Situation<'_> {
                 });
                 outputs.push(output);
                 let mut hopeless = Vec::new();
-                // Copies do the same, also if one was made before a partial group grew.
+                // All copies get the same inputs, even if a partial group has grown since the first was made.
                 let made = copies.iter().find_map(|(_, task)| Some((*task)?.inputs.clone()));
                 let group = made.or(group);
                 for (key, task) in &copies {
@@ -260,7 +260,7 @@ impl Situation<'_> {
     }
 }
 
-/// Groups of outputs that follow each other, as soon as each is full.
+/// Groups of consecutive outputs, each as soon as it is full.
 fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     let lengths: Vec<usize> = sources.outputs.iter().map(Vec::len).collect();
     if sources.complete && lengths.windows(2).any(|two| two[0] != two[1]) {
@@ -282,7 +282,7 @@ fn sequential(sources: &Sources<'_>, size: usize) -> Result<Groups, String> {
     Ok(Groups { groups, complete: sources.complete })
 }
 
-/// One group of all outputs; after a time of quiet, of those that are there.
+/// A single group of all outputs, or of those available once no output was added for a while.
 fn all(sources: &Sources<'_>, partial: Option<Duration>) -> Result<Groups, String> {
     let found = sources.outputs.iter().flatten();
     let there: Vec<Digest> = found.clone().copied().flatten().collect();

@@ -9,10 +9,9 @@ use crate::feed::{Event, patiently};
 use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::record::{
-    Chain, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create,
-    log_name, publication_key, read, update,
+    Chain, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create, decode,
+    encode, log_name, publication_key, read, update,
 };
-use crate::record::{decode, encode};
 use crate::store::{Rev, Store, WriteError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How often chains are looked at without an event.
 const SWEEP: Duration = Duration::from_secs(10);
 
-/// What a publisher is given.
+/// The configuration and dependencies of a publisher.
 pub(crate) struct Publisher {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,

@@ -99,7 +99,7 @@ pub struct Options {
     pub helper: Helper,
     /// Provers in this process, besides those of the settings.
     pub backends: BTreeMap<Name, Arc<dyn Backend>>,
-    /// Strategies of one's own.
+    /// Custom strategies.
     pub strategies: Strategies,
 }
 

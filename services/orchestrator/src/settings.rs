@@ -42,7 +42,7 @@ pub enum BackendSettings {
         #[serde(default)]
         options: Vec<String>,
     },
-    /// A program of one's own.
+    /// Any program.
     Command {
         /// The program and its arguments, with `{input}`, `{inputs}`, `{output}` and `{folder}`.
         command: Vec<String>,

@@ -1,4 +1,4 @@
-//! Programs of one's own: told by their arguments what to read and where to write.
+//! Arbitrary programs, whose arguments name the files to read and write.
 
 use super::process::{self, Ended, Helper, Program};
 use super::{Backend, Outcome, Rejected, Work};
@@ -32,9 +32,9 @@ pub struct Command {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Exits {
-    /// No attempt can do it.
+    /// No attempt can succeed.
     pub dead: Vec<i32>,
-    /// Nothing came of it, through no fault of the task.
+    /// It was abandoned through no fault of the task.
     pub again: Vec<i32>,
 }
 

@@ -33,7 +33,7 @@ pub trait Prover: Send + Sync + 'static {
 pub enum Failure {
     /// Another attempt may do better.
     Failed(String),
-    /// No attempt can do it.
+    /// No attempt can succeed.
     Impossible(String),
     /// It was cancelled.
     Cancelled,

@@ -37,9 +37,9 @@ pub enum Outcome {
     Done(PathBuf),
     /// It failed; another attempt may do better.
     Failed(String),
-    /// No attempt can do it.
+    /// No attempt can succeed.
     Impossible(String),
-    /// Nothing came of it, through no fault of the task.
+    /// It was abandoned through no fault of the task.
     Again(String),
 }
 
