@@ -147,7 +147,9 @@ impl Blobs {
     pub fn copy(&self, from: &Path, limit: u64) -> Result<Incoming, BlobError> {
         let mut source = File::open(from).map_err(|error| BlobError::io(from, error))?;
         let mut incoming = self.begin(limit)?;
-        let mut buffer = vec![0; 1 << 20];
+        // No larger than the file, as most are small.
+        let length = source.metadata().map_or(1 << 20, |found| found.len().min(1 << 20));
+        let mut buffer = vec![0; usize::try_from(length).unwrap_or(1 << 20) + 1];
         loop {
             let count = source.read(&mut buffer).map_err(|error| BlobError::io(from, error))?;
             if count == 0 {
@@ -233,8 +235,6 @@ impl Incoming {
             let path = path.to_owned();
             move |error| BlobError::io(&path, error)
         };
-        // Also over one that is there: it may be damaged, or not be on disk yet.
-        self.file.sync_all().map_err(io(&self.path))?;
         let folder = path.parent().unwrap_or(&self.blobs.folder);
         let sync = |folder: &Path| {
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(io(folder))
@@ -243,7 +243,10 @@ impl Incoming {
             std::fs::create_dir_all(folder).map_err(io(folder))?;
             sync(&self.blobs.folder)?;
         }
+        // Also over one that is there: it may be damaged, or not be on disk yet. Nobody is told of it before both are synced, and
+        // after a crash before that, its digest shows what is missing. In this order, file systems with a journal sync only once.
         std::fs::rename(&self.path, &path).map_err(io(&path))?;
+        self.file.sync_all().map_err(io(&path))?;
         sync(folder)?;
         Ok(digest)
     }

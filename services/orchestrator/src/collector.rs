@@ -10,8 +10,8 @@ use crate::id::{Name, PARTITIONS};
 use crate::metrics::Metrics;
 use crate::plan::{Situation, Step, Strategies};
 use crate::record::{
-    Job, JobKey, JobState, Owner, SessionId, Stored, Task, TaskKey, TaskState, create, encode,
-    owner_key, read, update,
+    Job, JobKey, JobState, OnDisk, Owner, SessionId, Stored, Task, TaskKey, TaskState,
+    create_on_disk, encode, owner_key, read, update, update_on_disk,
 };
 use crate::store::{MAX_VALUE, Store, WriteError};
 use crate::workflows::Workflows;
@@ -22,6 +22,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+// Tasks follow from their job, so they need not be on disk before it ends: only ends are written [`OnDisk::Now`].
 
 /// How many writes are under way at the same time.
 const WRITES: usize = 256;
@@ -290,7 +292,7 @@ impl Collector {
         match step {
             Step::Create(task, value) => {
                 let name = task.to_string();
-                let made = match create(store, &name, *value).await {
+                let made = match create_on_disk(store, &name, *value, OnDisk::Soon).await {
                     // Of an earlier generation, or another owner's.
                     Err(WriteError::Conflict { .. }) => match read(store, &name).await {
                         Ok(Some(found)) => Some(found),
@@ -310,9 +312,11 @@ impl Collector {
                     Some((next.ok()?, known.rev))
                 });
                 match next {
-                    Some((next, rev)) => update(store, &task.to_string(), next, rev)
-                        .await
-                        .map(|stored| Some(News::Task(task, stored))),
+                    Some((next, rev)) => {
+                        let name = task.to_string();
+                        let written = update_on_disk(store, &name, next, rev, OnDisk::Soon).await;
+                        written.map(|stored| Some(News::Task(task, stored)))
+                    }
                     None => Ok(None),
                 }
             }
@@ -414,7 +418,8 @@ impl Collector {
             };
             let Ok(next) = known.value.expire(self.clock.wall()) else { continue };
             self.metrics.expired();
-            match update(&*self.store, &key.to_string(), next, known.rev).await {
+            let name = key.to_string();
+            match update_on_disk(&*self.store, &name, next, known.rev, OnDisk::Soon).await {
                 Ok(stored) => self.task(state, key, Arc::new(stored)),
                 // Its own last write, or another observer's.
                 Err(WriteError::Conflict { .. }) => {}
@@ -464,8 +469,8 @@ impl Collector {
     async fn own(&self, state: &mut State, partition: u8, session: Option<SessionId>) {
         let (key, owner) = (owner_key(partition), Owner { session });
         let written = match state.owners.get(&partition) {
-            Some(known) => update(&*self.store, &key, owner, known.rev).await,
-            None => create(&*self.store, &key, owner).await,
+            Some(known) => update_on_disk(&*self.store, &key, owner, known.rev, OnDisk::Soon).await,
+            None => create_on_disk(&*self.store, &key, owner, OnDisk::Soon).await,
         };
         match written {
             Ok(stored) => self.owner(state, partition, stored),

@@ -7,7 +7,8 @@ use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::record::{
-    Job, JobKey, JobState, Order, SessionId, Stored, Task, TaskKey, TaskState, read, update,
+    Job, JobKey, JobState, OnDisk, Order, SessionId, Stored, Task, TaskKey, TaskState, read,
+    update_on_disk,
 };
 use crate::store::{Rev, Store, WriteError};
 use async_trait::async_trait;
@@ -33,6 +34,10 @@ const MAX_RUNNING: usize = 256;
 
 /// How long to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Results of shorter attempts are only on disk with the next write that must be: their job's end, at the latest. What a crash of the
+/// machine takes is run again.
+const WORTH_A_SYNC: Duration = Duration::from_secs(1);
 
 /// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -367,7 +372,8 @@ impl Dispatcher {
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
                 if let Ok(task) = task.give_back(&session, why, now, false)
-                    && let Ok(stored) = update(&*store, &key.to_string(), task, rev).await
+                    && let Ok(stored) =
+                        update_on_disk(&*store, &key.to_string(), task, rev, OnDisk::Soon).await
                 {
                     result = Written::Task(Box::new(stored));
                 }
@@ -414,7 +420,9 @@ impl OneRun {
         let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
             return without(backend, Written::Nothing);
         };
-        let claim = match update(&*self.store, &key.to_string(), claimed, rev).await {
+        let name = key.to_string();
+        // A crash of the machine ends the lease anyway.
+        let claim = match update_on_disk(&*self.store, &name, claimed, rev, OnDisk::Soon).await {
             Ok(claim) => claim,
             Err(WriteError::Conflict { .. }) => return without(backend, Written::Beaten(rev)),
             Err(error) => {
@@ -489,12 +497,17 @@ impl OneRun {
             TaskState::Leased { since, .. } => *since,
             _ => now,
         };
-        self.metrics.ended(&next, attempt_word(attempt), now.saturating_sub(since));
+        let millis = now.saturating_sub(since);
+        self.metrics.ended(&next, attempt_word(attempt), millis);
+        let on_disk = match attempt {
+            Attempt::Done(_) if Duration::from_millis(millis) >= WORTH_A_SYNC => OnDisk::Now,
+            _ => OnDisk::Soon,
+        };
         if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {
             tracing::warn!(task = %self.key, block = task.block, %why, "an attempt failed");
         }
         loop {
-            match update(&*self.store, &key, next.clone(), claim.rev).await {
+            match update_on_disk(&*self.store, &key, next.clone(), claim.rev, on_disk).await {
                 Ok(stored) => {
                     if let Attempt::Done(_) = attempt {
                         self.runner.settled(task);

@@ -4,7 +4,7 @@ use crate::alive::{Gone, Own};
 use crate::clock::Clock;
 use crate::collector::Collector;
 use crate::dispatcher::{Dispatcher, Runner};
-use crate::feed::feed;
+use crate::feed::{Event, feed};
 use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::workflows::Workflows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,8 @@ pub(crate) struct Process {
     pub(crate) workflows: Workflows,
     pub(crate) strategies: Strategies,
     pub(crate) metrics: Metrics,
+    /// Who else is told of changes.
+    pub(crate) listeners: Vec<UnboundedSender<Event>>,
 }
 
 impl Process {
@@ -43,7 +45,7 @@ impl Process {
     /// After `drain`, nothing is claimed anymore; after `stop`, what runs ends, and leases and partitions go back.
     pub(crate) async fn run(self, drain: CancellationToken, stop: CancellationToken) {
         let mut components = JoinSet::new();
-        let mut listeners = Vec::new();
+        let mut listeners = self.listeners;
         let mut listen = || {
             let (send, events) = unbounded_channel();
             listeners.push(send);

@@ -9,8 +9,8 @@ use crate::feed::{Event, patiently};
 use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::record::{
-    Chain, Job, JobKey, JobState, Order, Publication, ReadError, Stored, chain_key, create, decode,
-    encode, log_name, publication_key, read, update,
+    Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored, chain_key, create,
+    decode, encode, log_name, publication_key, read, update, update_on_disk,
 };
 use crate::store::{Rev, Store, WriteError};
 use serde::{Deserialize, Serialize};
@@ -277,7 +277,7 @@ impl Publisher {
                 }
             }
             let logged = Unordered { logged: true, ..record.value };
-            return match update(store, &name, logged, record.rev).await {
+            return match update_on_disk(store, &name, logged, record.rev, OnDisk::Soon).await {
                 Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
                 Err(error) => Err(error.into()),
             };

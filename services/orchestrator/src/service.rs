@@ -4,7 +4,7 @@ use crate::alive::{Own, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::feed::{feed, patiently};
+use crate::feed::patiently;
 use crate::host;
 use crate::http::{Api, Tenants, router};
 use crate::id::Name;
@@ -248,6 +248,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         clock: clock.clone(),
     };
     let tenants = &settings.tenants;
+    let (listen, mut events) = tokio::sync::mpsc::unbounded_channel();
     let process = Process {
         store: Arc::clone(&store),
         sessions,
@@ -267,7 +268,9 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         workflows: workflows.clone(),
         strategies,
         metrics: metrics.clone(),
+        listeners: listener.iter().map(|_| listen.clone()).collect(),
     };
+    drop(listen);
     tracing::info!(%session, store = store.describe(), "started");
     let ended = runtime.block_on(async {
         let (finished, end) = tokio::sync::watch::channel(false);
@@ -276,8 +279,6 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 let tenants = Tenants::new(settings);
-                let (send, mut events) = tokio::sync::mpsc::unbounded_channel();
-                tokio::spawn(feed(Arc::clone(&store), clock.clone(), vec![send]));
                 let watched = Arc::clone(&tenants);
                 tokio::spawn(async move {
                     while let Some(event) = events.recv().await {

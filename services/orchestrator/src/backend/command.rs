@@ -1,7 +1,7 @@
 //! Arbitrary programs, whose arguments name the files to read and write.
 
 use super::process::{self, Ended, Helper, Program};
-use super::{Backend, Outcome, Rejected, Work};
+use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::dispatcher::Progress;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl Backend for Command {
 /// What an exit code means.
 pub(super) fn outcome(ended: &Ended, exits: &Exits, output: &Path) -> Outcome {
     match ended.code() {
-        Some(0) if output.is_file() => Outcome::Done(output.to_owned()),
+        Some(0) if output.is_file() => Outcome::Done(Output::File(output.to_owned())),
         Some(0) => Outcome::Failed(format!("it ended without writing {}", output.display())),
         Some(code) if exits.dead.contains(&code) => Outcome::Impossible(ended.describe()),
         Some(code) if exits.again.contains(&code) => Outcome::Again(ended.describe()),

@@ -1,6 +1,6 @@
 //! Provers that are Rust code in this process.
 
-use super::{Backend, Outcome, Rejected, Work};
+use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::dispatcher::Progress;
 use async_trait::async_trait;
 use std::fmt;
@@ -62,6 +62,10 @@ fn read(paths: &[impl AsRef<Path>]) -> std::io::Result<Vec<Vec<u8>>> {
 
 #[async_trait]
 impl Backend for Library {
+    fn uses_folder(&self) -> bool {
+        false
+    }
+
     async fn run(
         &self,
         work: &Work<'_>,
@@ -69,7 +73,7 @@ impl Backend for Library {
         progress: &Progress,
     ) -> Outcome {
         let (prover, cancel, progress) = (Arc::clone(&self.0), cancel.clone(), progress.clone());
-        let (inputs, output) = (work.inputs.clone(), work.folder.join("output"));
+        let inputs = work.inputs.clone();
         // Whoever drops this waits for nothing, so the prover is told.
         let guard = cancel.clone().drop_guard();
         let run = tokio::task::spawn_blocking(move || {
@@ -78,10 +82,7 @@ impl Backend for Library {
                 Err(error) => return Outcome::Failed(format!("its inputs: {error}")),
             };
             match prover.prove(&inputs, &cancel, &progress) {
-                Ok(bytes) => match std::fs::write(&output, bytes) {
-                    Ok(()) => Outcome::Done(output),
-                    Err(error) => Outcome::Failed(format!("{}: {error}", output.display())),
-                },
+                Ok(bytes) => Outcome::Done(Output::Bytes(bytes)),
                 Err(Failure::Failed(why)) => Outcome::Failed(why),
                 Err(Failure::Impossible(why)) => Outcome::Impossible(why),
                 Err(Failure::Cancelled) => Outcome::Again("it was cancelled".into()),

@@ -33,8 +33,8 @@ pub struct Work<'a> {
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The output is in this file.
-    Done(PathBuf),
+    /// This is the output.
+    Done(Output),
     /// It failed; another attempt may do better.
     Failed(String),
     /// No attempt can succeed.
@@ -43,9 +43,23 @@ pub enum Outcome {
     Again(String),
 }
 
+/// What an attempt has made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// A file, which stays where it is until the task is settled.
+    File(PathBuf),
+    /// Bytes in memory.
+    Bytes(Vec<u8>),
+}
+
 /// Runs tasks of one kind.
 #[async_trait]
 pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
+    /// Whether attempts use [`Work::folder`]. Otherwise, it is not made.
+    fn uses_folder(&self) -> bool {
+        true
+    }
+
     /// One attempt. When the future is dropped, all processes of the attempt must be gone.
     async fn run(
         &self,

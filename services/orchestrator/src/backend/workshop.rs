@@ -1,6 +1,6 @@
 //! Runs tasks with back-ends: finds their inputs, watches their progress, verifies and stores what they make.
 
-use super::{Backend, Outcome, Rejected, Work};
+use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
 use crate::dispatcher::{Attempt, Progress, Report, Runner};
@@ -8,7 +8,7 @@ use crate::id::Name;
 use crate::record::Task;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ impl Runner for Workshop {
             return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
         };
         let folder = self.folder(task);
-        if let Err(why) = self.prepare(task, &folder).await {
+        if let Err(why) = self.prepare(task, backend.uses_folder().then_some(&folder)).await {
             return why;
         }
         let inputs = task.inputs.iter().map(|input| self.blobs.path(input)).collect();
@@ -75,8 +75,16 @@ impl Runner for Workshop {
         // What is verified is a copy that nobody else writes, and what is stored is the same copy.
         let not_stored = |why: String| Attempt::Again(format!("its output was not stored: {why}"));
         let copied = {
-            let (blobs, output) = (self.blobs.clone(), output.clone());
-            tokio::task::spawn_blocking(move || blobs.copy(&output, MAX_OUTPUT)).await
+            let blobs = self.blobs.clone();
+            let copy = move || match output {
+                Output::File(path) => blobs.copy(&path, MAX_OUTPUT),
+                Output::Bytes(bytes) => {
+                    let mut copy = blobs.begin(MAX_OUTPUT)?;
+                    copy.write(&bytes)?;
+                    Ok(copy)
+                }
+            };
+            tokio::task::spawn_blocking(copy).await
         };
         let copy = match copied {
             Ok(Ok(copy)) => copy,
@@ -101,7 +109,9 @@ impl Runner for Workshop {
     }
 
     fn settled(&self, task: &Task) {
-        let _ = std::fs::remove_dir_all(self.folder(task));
+        if self.backends.get(&task.backend).is_some_and(|backend| backend.uses_folder()) {
+            let _ = std::fs::remove_dir_all(self.folder(task));
+        }
     }
 }
 
@@ -110,9 +120,9 @@ impl Workshop {
         self.spool.join(task.id.to_string())
     }
 
-    /// Checks the inputs and makes the folder.
-    async fn prepare(&self, task: &Task, folder: &Path) -> Result<(), Attempt> {
-        let (blobs, inputs, folder) = (self.blobs.clone(), task.inputs.clone(), folder.to_owned());
+    /// Checks the inputs and makes the folder, if one is used.
+    async fn prepare(&self, task: &Task, folder: Option<&PathBuf>) -> Result<(), Attempt> {
+        let (blobs, inputs, folder) = (self.blobs.clone(), task.inputs.clone(), folder.cloned());
         let prepared = tokio::task::spawn_blocking(move || {
             for input in &inputs {
                 blobs.verify(input).map_err(|error| match error {
@@ -123,8 +133,10 @@ impl Workshop {
                     error => Attempt::Again(error.to_string()),
                 })?;
             }
-            std::fs::create_dir_all(&folder)
-                .map_err(|error| Attempt::Again(format!("{}: {error}", folder.display())))
+            folder.map_or(Ok(()), |folder| {
+                std::fs::create_dir_all(&folder)
+                    .map_err(|error| Attempt::Again(format!("{}: {error}", folder.display())))
+            })
         });
         prepared.await.unwrap_or_else(|error| Err(Attempt::Again(error.to_string())))
     }

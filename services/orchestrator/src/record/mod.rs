@@ -104,6 +104,15 @@ pub async fn read<T: DeserializeOwned>(
     Ok(store.get(key).await?.as_ref().map(decode).transpose()?)
 }
 
+/// When a write must be on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDisk {
+    /// Before it is answered.
+    Now,
+    /// Before any later write that must be on disk when it is answered: [`Store::create_soon`].
+    Soon,
+}
+
 /// Creates a record. A write whose answer is lost is sent once more, and recognized by its nonce.
 ///
 /// # Errors
@@ -113,11 +122,25 @@ pub async fn create<T: Serialize>(
     key: &str,
     value: T,
 ) -> Result<Stored<T>, WriteError> {
+    create_on_disk(store, key, value, OnDisk::Now).await
+}
+
+/// Creates a record, like [`create`].
+pub(crate) async fn create_on_disk<T: Serialize>(
+    store: &dyn Store,
+    key: &str,
+    value: T,
+    on_disk: OnDisk,
+) -> Result<Stored<T>, WriteError> {
     let by = random();
     let bytes = encode(&value, by);
-    let mut outcome = store.create(key, bytes.clone()).await;
+    let send = |bytes| match on_disk {
+        OnDisk::Now => store.create(key, bytes),
+        OnDisk::Soon => store.create_soon(key, bytes),
+    };
+    let mut outcome = send(bytes.clone()).await;
     if let Err(WriteError::Unknown { .. }) = outcome {
-        outcome = store.create(key, bytes).await;
+        outcome = send(bytes).await;
         outcome = own(store, key, by, outcome).await;
     }
     outcome.map(|rev| Stored { value, rev })
@@ -133,11 +156,26 @@ pub async fn update<T: Serialize>(
     value: T,
     expected: Rev,
 ) -> Result<Stored<T>, WriteError> {
+    update_on_disk(store, key, value, expected, OnDisk::Now).await
+}
+
+/// Replaces a record, like [`update`].
+pub(crate) async fn update_on_disk<T: Serialize>(
+    store: &dyn Store,
+    key: &str,
+    value: T,
+    expected: Rev,
+    on_disk: OnDisk,
+) -> Result<Stored<T>, WriteError> {
     let by = random();
     let bytes = encode(&value, by);
-    let mut outcome = store.update(key, bytes.clone(), expected).await;
+    let send = |bytes| match on_disk {
+        OnDisk::Now => store.update(key, bytes, expected),
+        OnDisk::Soon => store.update_soon(key, bytes, expected),
+    };
+    let mut outcome = send(bytes.clone()).await;
     if let Err(WriteError::Unknown { .. }) = outcome {
-        outcome = store.update(key, bytes, expected).await;
+        outcome = send(bytes).await;
         outcome = own(store, key, by, outcome).await;
     }
     outcome.map(|rev| Stored { value, rev })

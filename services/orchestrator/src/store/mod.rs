@@ -99,6 +99,8 @@ pub enum WatchError {
 
 /// A store. All methods may be called at the same time.
 ///
+/// A write that was answered survives a crash of the machine, except for those of [`Store::create_soon`] and [`Store::update_soon`].
+///
 /// Reads that decide something see every write that was answered before they were sent.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
@@ -107,6 +109,19 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// Replaces a record that is at the expected revision.
     async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError>;
+
+    /// Like [`Self::create`], for what can be found out again from other records: it may be answered before it is on disk.
+    ///
+    /// It is there for all readers when this returns, and on disk before any later write of the other methods is. So it is lost only
+    /// by a crash of the machine, and only with everything that was written after it.
+    async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.create(key, value).await
+    }
+
+    /// Like [`Self::update`], with what [`Self::create_soon`] says of crashes.
+    async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.update(key, value, expected).await
+    }
 
     /// Reads a record.
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable>;

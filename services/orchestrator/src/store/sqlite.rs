@@ -1,9 +1,10 @@
 //! A store in a SQLite database: the default, for one machine.
 //!
 //! Several processes may open the same database. All writes go through one thread per process, which puts what has piled up into
-//! one transaction (group commit) and answers after it is on disk. Changes are found by their revision, so a watch is a query on
-//! an index; it is woken by the writing thread and, for writes of other processes, by the file system.
+//! one transaction (group commit) and answers after it is on disk. Watches read the last changes from memory, where the writing
+//! thread puts them and, for writes of other processes, a thread that is woken by the file system.
 
+mod recent;
 mod schema;
 mod wake;
 
@@ -14,7 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use tokio::sync::oneshot;
 
 /// How many writes one transaction takes.
@@ -39,12 +40,16 @@ pub struct SqliteStore {
     incarnation: u64,
     writes: mpsc::Sender<Request>,
     reads: mpsc::Sender<Read>,
-    wake: wake::Wake,
+    /// For reads of single records, which take less time than a thread takes to be woken.
+    points: Mutex<Connection>,
+    recent: Arc<recent::Recent>,
 }
 
 /// A write and where its answer goes.
 struct Request {
     write: Write,
+    /// Whether it must be on disk when it is answered.
+    synced: bool,
     answer: oneshot::Sender<Result<Rev, WriteError>>,
 }
 
@@ -59,6 +64,18 @@ impl Write {
         match self {
             Self::Create { key, .. } | Self::Update { key, .. } => key,
             Self::Append { log, .. } => log,
+        }
+    }
+}
+
+impl Write {
+    /// The record as it was written at a revision.
+    fn change(&self, rev: Rev) -> Option<Entry> {
+        match self {
+            Self::Create { key, value } | Self::Update { key, value, .. } => {
+                Some(Entry { key: key.clone(), value: value.clone(), rev })
+            }
+            Self::Append { .. } => None,
         }
     }
 }
@@ -78,10 +95,16 @@ impl SqliteStore {
         let writer = schema::open(path, durability).map_err(failed)?;
         let incarnation = schema::incarnation(&writer).map_err(failed)?;
         let reader = schema::connect(path, durability).map_err(failed)?;
-        let wake = wake::Wake::new(path);
+        let points = schema::connect(path, durability).map_err(failed)?;
+        let follower = schema::connect(path, durability).map_err(failed)?;
+        let upto = schema::counter(&points).map_err(failed)?;
+        let recent = Arc::new(recent::Recent::new(incarnation, upto));
+        let wake = wake::Wake::new(path, follower, Arc::downgrade(&recent));
+        // What was committed before it was followed.
+        recent.catch_up(&points);
         let (writes, requests) = mpsc::channel();
         let (reads, queries) = mpsc::channel::<Read>();
-        let ours = wake.clone();
+        let ours = Arc::clone(&recent);
         let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(run).map_err(|error| Unavailable {
                 why: format!("a thread for {}: {error}", path.display()),
@@ -89,7 +112,7 @@ impl SqliteStore {
         };
         start(
             "sqlite-writer",
-            Box::new(move || write_all(writer, incarnation, durability, &requests, &ours)),
+            Box::new(move || write_all(writer, durability, &requests, &ours, &wake)),
         )?;
         start(
             "sqlite-reader",
@@ -99,7 +122,8 @@ impl SqliteStore {
                 }
             }),
         )?;
-        Ok(Self { path: path.to_owned(), incarnation, writes, reads, wake })
+        let (path, points) = (path.to_owned(), Mutex::new(points));
+        Ok(Self { path, incarnation, writes, reads, points, recent })
     }
 
     /// Which store this is.
@@ -130,7 +154,7 @@ impl SqliteStore {
         .await
     }
 
-    async fn write(&self, write: Write) -> Result<Rev, WriteError> {
+    async fn write(&self, write: Write, synced: bool) -> Result<Rev, WriteError> {
         let value = match &write {
             Write::Create { value, .. } | Write::Update { value, .. } => value,
             Write::Append { entry, .. } => entry,
@@ -138,11 +162,21 @@ impl SqliteStore {
         check(write.key(), value)?;
         let key = write.key().to_owned();
         let (answer, answered) = oneshot::channel();
-        if self.writes.send(Request { write, answer }).is_err() {
+        if self.writes.send(Request { write, synced, answer }).is_err() {
             return Err(WriteError::Refused { key, why: "the store is closed".into() });
         }
         let why = "its writer ended".to_owned();
         answered.await.unwrap_or(Err(WriteError::Unknown { key, why }))
+    }
+
+    fn point<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Unavailable> {
+        let connection = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        query(&connection).map_err(|error| Unavailable {
+            why: format!("the database {}: {error}", self.path.display()),
+        })
     }
 
     async fn query<T: Send + 'static>(
@@ -172,11 +206,12 @@ async fn ask<T: Send + 'static>(
 /// Takes writes in groups until the store is dropped.
 fn write_all(
     mut connection: Connection,
-    incarnation: u64,
     durability: Durability,
     requests: &mpsc::Receiver<Request>,
+    recent: &recent::Recent,
     wake: &wake::Wake,
 ) {
+    let mut synced = true;
     while let Ok(first) = requests.recv() {
         let mut group = vec![first];
         while group.len() < MAX_GROUP
@@ -184,12 +219,17 @@ fn write_all(
         {
             group.push(next);
         }
-        let outcome = commit(&mut connection, incarnation, durability, &group);
-        if outcome.as_ref().is_ok_and(|answers| answers.iter().any(Result::is_ok)) {
-            wake.changed();
-        }
+        let outcome =
+            commit(&mut connection, recent.incarnation(), durability, &mut synced, &group);
         match outcome {
-            Ok(answers) => {
+            Ok(Committed { from, upto, answers }) => {
+                if upto > from {
+                    let written = group.iter().zip(&answers).filter_map(|(request, answer)| {
+                        request.write.change(*answer.as_ref().ok()?)
+                    });
+                    recent.committed(&connection, from, written.collect(), upto);
+                    wake.changed();
+                }
                 for (request, answer) in group.into_iter().zip(answers) {
                     // Who gave up waiting finds out from the record.
                     let _ = request.answer.send(answer);
@@ -229,17 +269,32 @@ impl Failure {
     }
 }
 
+/// What a transaction has done: its writes have the revisions after `from` up to `upto`.
+struct Committed {
+    from: u64,
+    upto: u64,
+    answers: Vec<Result<Rev, WriteError>>,
+}
+
 /// One transaction for a group. A write that conflicts leaves the others alone.
 fn commit(
     connection: &mut Connection,
     incarnation: u64,
     durability: Durability,
+    synced: &mut bool,
     group: &[Request],
-) -> Result<Vec<Result<Rev, WriteError>>, Failure> {
+) -> Result<Committed, Failure> {
     let before = |error: rusqlite::Error| Failure::Before(error.to_string());
+    // The write-ahead log is synced as a whole, so what is written without a sync is on disk with the next one.
+    let wanted = group.iter().any(|request| request.synced);
+    if durability == Durability::Disk && wanted != *synced {
+        schema::set_synced(connection, wanted).map_err(before)?;
+        *synced = wanted;
+    }
     let transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(before)?;
-    let mut counter = schema::counter(&transaction).map_err(before)?;
+    let from = schema::counter(&transaction).map_err(before)?;
+    let mut counter = from;
     let mut answers = Vec::with_capacity(group.len());
     let now = Clock::system().wall();
     for request in group {
@@ -251,12 +306,11 @@ fn commit(
         }
         answers.push(answer);
     }
-    if answers.iter().all(Result::is_err) {
-        return Ok(answers);
+    if counter > from {
+        schema::set_counter(&transaction, counter).map_err(before)?;
+        transaction.commit().map_err(|error| Failure::During(error.to_string()))?;
     }
-    schema::set_counter(&transaction, counter).map_err(before)?;
-    transaction.commit().map_err(|error| Failure::During(error.to_string()))?;
-    Ok(answers)
+    Ok(Committed { from, upto: counter, answers })
 }
 
 fn apply(
@@ -352,22 +406,28 @@ fn entry(row: &rusqlite::Row<'_>, incarnation: u64) -> rusqlite::Result<Entry> {
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
-        self.write(Write::Create { key: key.into(), value }).await
+        self.write(Write::Create { key: key.into(), value }, true).await
     }
 
     async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
-        self.write(Write::Update { key: key.into(), value, expected }).await
+        self.write(Write::Update { key: key.into(), value, expected }, true).await
+    }
+
+    async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.write(Write::Create { key: key.into(), value }, false).await
+    }
+
+    async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(Write::Update { key: key.into(), value, expected }, false).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
-        let (key, incarnation) = (key.to_owned(), self.incarnation);
-        self.query(move |connection| {
+        self.point(|connection| {
             connection
                 .prepare_cached("SELECT key, value, rev FROM record WHERE key = ?1")?
-                .query_row([&key], |row| entry(row, incarnation))
+                .query_row([key], |row| entry(row, self.incarnation))
                 .optional()
         })
-        .await
     }
 
     async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
@@ -387,27 +447,26 @@ impl Store for SqliteStore {
             path: self.path.clone(),
             incarnation: self.incarnation,
             reads: self.reads.clone(),
-            wake: self.wake.subscribe(),
+            recent: Arc::downgrade(&self.recent),
+            wake: self.recent.subscribe(),
             prefix: prefix.to_owned(),
             after,
         }))
     }
 
     async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
-        self.write(Write::Append { log: log.into(), entry, last }).await
+        self.write(Write::Append { log: log.into(), entry, last }, true).await
     }
 
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
-        let (log, incarnation) = (log.to_owned(), self.incarnation);
-        self.query(move |connection| {
+        self.point(|connection| {
             connection
                 .prepare_cached(
                     "SELECT name, entry, rev FROM log WHERE name = ?1 ORDER BY rev DESC LIMIT 1",
                 )?
-                .query_row([&log], |row| entry(row, incarnation))
+                .query_row([log], |row| entry(row, self.incarnation))
                 .optional()
         })
-        .await
     }
 
     async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
@@ -430,14 +489,32 @@ impl Store for SqliteStore {
     }
 }
 
-/// A watch: asks for what has a higher revision, each time something may have been written.
+/// A watch: looks for what has a higher revision, each time something was written.
 struct Changes {
     path: PathBuf,
     incarnation: u64,
     reads: mpsc::Sender<Read>,
+    recent: Weak<recent::Recent>,
     wake: tokio::sync::watch::Receiver<u64>,
     prefix: String,
     after: Rev,
+}
+
+impl Changes {
+    /// The oldest changes that were not reported, from the database, and up to which revision these are all.
+    async fn long_ago(&self) -> Result<(Vec<Entry>, u64), Unavailable> {
+        let (prefix, after, incarnation) =
+            (self.prefix.clone(), self.after.number, self.incarnation);
+        ask(&self.reads, &self.path, move |connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let upto = schema::counter(&transaction)?;
+            let changes = entries(&transaction, incarnation, &prefix, after, MAX_CHANGES)?;
+            let last = changes.last().map(|last| last.rev.number);
+            let all = i64::try_from(changes.len()).is_ok_and(|count| count < MAX_CHANGES);
+            Ok((changes, last.filter(|_| !all).unwrap_or(upto)))
+        })
+        .await
+    }
 }
 
 #[async_trait]
@@ -446,26 +523,23 @@ impl Watch for Changes {
         if self.after.incarnation != self.incarnation {
             return Err(WatchError::Gap);
         }
+        let closed =
+            || WatchError::Unavailable(Unavailable { why: "the database is closed".into() });
         loop {
             // What is written from here on wakes the wait below.
             self.wake.borrow_and_update();
-            let (prefix, after, incarnation) =
-                (self.prefix.clone(), self.after.number, self.incarnation);
-            let changes = ask(&self.reads, &self.path, move |connection| {
-                entries(connection, incarnation, &prefix, after, MAX_CHANGES)
-            })
-            .await?;
-            if let Some(last) = changes.last() {
-                self.after = last.rev;
+            let recent = self.recent.upgrade().ok_or_else(closed)?;
+            let known = recent.since(&self.prefix, self.after.number);
+            drop(recent);
+            let (changes, upto) = match known {
+                Some(known) => known,
+                None => self.long_ago().await?,
+            };
+            self.after.number = upto;
+            if !changes.is_empty() {
                 return Ok(changes);
             }
-            if self.wake.changed().await.is_err() {
-                let why = "the database is closed".to_owned();
-                return Err(WatchError::Unavailable(Unavailable { why }));
-            }
+            self.wake.changed().await.map_err(|_| closed())?;
         }
     }
 }
-
-/// What tells watches that something was written.
-pub(super) type Waker = Arc<tokio::sync::watch::Sender<u64>>;

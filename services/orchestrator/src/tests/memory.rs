@@ -2,6 +2,7 @@
 //! a while, and has watches that die in silence.
 
 use crate::history::{History, Version};
+use crate::record::OnDisk;
 use crate::store::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,6 +23,8 @@ pub(super) enum Bug {
     BlindUpdates,
     /// Appends ignore the expected revision.
     BlindAppends,
+    /// Nothing but appends is on disk when it is answered.
+    NeverSynced,
 }
 
 /// How often things go wrong, in thousandths.
@@ -61,6 +64,10 @@ struct State {
     history: History,
     random: ChaCha8Rng,
     faults: Faults,
+    /// What is not on disk: records, as they were before.
+    unsynced: Vec<(String, Option<Entry>)>,
+    /// Rises with each crash of the machine, which ends whatever is under way.
+    crashes: u64,
 }
 
 enum Write {
@@ -79,6 +86,8 @@ impl Core {
             history: History::default(),
             random,
             faults: Faults::NONE,
+            unsynced: vec![],
+            crashes: 0,
         };
         let (start, state) = (Instant::now(), Mutex::new(state));
         Arc::new(Self { start, bug, state, changed: Notify::new() })
@@ -90,6 +99,29 @@ impl Core {
 
     pub(super) fn history(&self) -> History {
         self.state.lock().unwrap().history.clone()
+    }
+
+    /// The machine loses its power: what is not on disk is gone. All processes must have been killed before.
+    ///
+    /// Returns what was lost.
+    pub(super) fn crash(&self) -> Vec<String> {
+        let mut state = self.state.lock().unwrap();
+        state.crashes += 1;
+        let lost = std::mem::take(&mut state.unsynced);
+        state.counter -= lost.len() as u64;
+        for (key, before) in lost.iter().rev() {
+            let written = state.history.records.pop().expect("it was written");
+            assert_eq!(written.entry.key, *key);
+            match before {
+                Some(entry) => drop(state.records.insert(key.clone(), entry.clone())),
+                None => drop(state.records.remove(key)),
+            }
+        }
+        lost.into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn crashes(&self) -> u64 {
+        self.state.lock().unwrap().crashes
     }
 
     fn faults(&self) -> Faults {
@@ -106,7 +138,13 @@ impl Core {
         Duration::from_micros(state.random.gen_range(0..=most))
     }
 
-    fn apply(&self, key: &str, value: Bytes, write: &Write) -> Result<Rev, WriteError> {
+    fn apply(
+        &self,
+        key: &str,
+        value: Bytes,
+        write: &Write,
+        on_disk: OnDisk,
+    ) -> Result<Rev, WriteError> {
         check(key, &value)?;
         let mut state = self.state.lock().unwrap();
         let conflict = || WriteError::Conflict { key: key.into() };
@@ -139,8 +177,13 @@ impl Core {
                 if !key.starts_with("session/") {
                     state.history.records.push(Version { entry: entry.clone(), at });
                 }
-                state.records.insert(key.into(), entry);
+                let before = state.records.insert(key.into(), entry);
+                state.unsynced.push((key.into(), before));
             }
+        }
+        let synced = on_disk == OnDisk::Now && self.bug != Bug::NeverSynced;
+        if synced || matches!(write, Write::Append(_)) {
+            state.unsynced.clear();
         }
         drop(state);
         self.changed.notify_waiters();
@@ -185,7 +228,14 @@ impl MemoryStore {
         self.frozen.pass().await;
     }
 
-    async fn write(&self, key: &str, value: Bytes, write: Write) -> Result<Rev, WriteError> {
+    async fn write(
+        &self,
+        key: &str,
+        value: Bytes,
+        write: Write,
+        on_disk: OnDisk,
+    ) -> Result<Rev, WriteError> {
+        let crashes = self.core.crashes();
         self.pass().await;
         let faults = self.core.faults();
         let unknown = || WriteError::Unknown { key: key.into(), why: "time-out".into() };
@@ -196,13 +246,15 @@ impl MemoryStore {
             if core.chance(700) {
                 tokio::spawn(async move {
                     sleep(later).await;
-                    let _ = core.apply(&key, value, &write);
+                    if core.crashes() == crashes {
+                        let _ = core.apply(&key, value, &write, on_disk);
+                    }
                 });
             }
             sleep(Duration::from_millis(500)).await;
             return Err(unknown());
         }
-        let outcome = self.core.apply(key, value, &write);
+        let outcome = self.core.apply(key, value, &write, on_disk);
         self.pass().await;
         if self.core.chance(faults.lost_answers) {
             return Err(unknown());
@@ -234,11 +286,19 @@ fn matching(state: &State, prefix: &str, after: u64) -> Vec<Entry> {
 #[async_trait]
 impl Store for MemoryStore {
     async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
-        self.write(key, value, Write::Create).await
+        self.write(key, value, Write::Create, OnDisk::Now).await
     }
 
     async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
-        self.write(key, value, Write::Update(expected)).await
+        self.write(key, value, Write::Update(expected), OnDisk::Now).await
+    }
+
+    async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.write(key, value, Write::Create, OnDisk::Soon).await
+    }
+
+    async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.write(key, value, Write::Update(expected), OnDisk::Soon).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
@@ -259,7 +319,7 @@ impl Store for MemoryStore {
     }
 
     async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
-        self.write(log, entry, Write::Append(last)).await
+        self.write(log, entry, Write::Append(last), OnDisk::Now).await
     }
 
     async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {

@@ -139,7 +139,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     let mut branch = 0;
     for _ in 0..world.random.gen_range(4..16) {
         let workflow = workflows[world.random.gen_range(0..2)];
-        match world.random.gen_range(0..14) {
+        match world.random.gen_range(0..15) {
             0..=3 => {
                 let parent = path.last().unwrap().clone();
                 let id = format!("s{}-{branch}", path.len());
@@ -230,6 +230,19 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                     branch = world.random.gen_range(0..2);
                 }
             }
+            14 => {
+                // The machine loses its power. What follows from other records may be lost, and nothing that anybody was told.
+                let count = nodes.len();
+                nodes.clear();
+                let lost = world.core.crash();
+                world.lost.extend(lost.into_iter().filter(|key| {
+                    !["task/", "owner/", "published/"].iter().any(|kind| key.starts_with(kind))
+                }));
+                for _ in 0..count {
+                    let shape = shape(&mut world);
+                    nodes.push(Some(world.start(shape)));
+                }
+            }
             11 if !handles.is_empty() => {
                 let at = world.random.gen_range(0..handles.len());
                 let _ = insist(async || intake.skip(&tenant, &handles[at]).await).await;
@@ -272,6 +285,7 @@ fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
     // With answers that are lost and watches that are dead, a dispatcher learns of a task at its next sweep.
     history.free_millis = 60_000;
     let mut found: Vec<String> = history.violations().iter().map(Violation::to_string).collect();
+    found.extend(world.lost.iter().map(|key| format!("'{key}' was lost in a crash")));
     let jobs = history.jobs();
     for job in jobs.values() {
         if let JobState::Live = job.state {
@@ -327,7 +341,7 @@ fn random_schedules_break_no_promise() {
 /// The checker is worth something: it finds each of these within a few schedules.
 #[test]
 fn stores_that_ignore_revisions_are_found() {
-    for bug in [Bug::BlindUpdates, Bug::BlindAppends] {
+    for bug in [Bug::BlindUpdates, Bug::BlindAppends, Bug::NeverSynced] {
         let found = (0..200).find_map(|seed| {
             simulate(async || {
                 let (world, ..) = schedule(seed, bug).await;

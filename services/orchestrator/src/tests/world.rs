@@ -165,6 +165,8 @@ pub(super) struct World {
     pub(super) provers: Provers,
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
     pub(super) weights: BTreeMap<Name, u32>,
+    /// What crashes of the machine took and must not have taken.
+    pub(super) lost: Vec<String>,
 }
 
 impl World {
@@ -181,6 +183,7 @@ impl World {
             provers: Provers::GOOD,
             runs: Arc::default(),
             weights: BTreeMap::new(),
+            lost: vec![],
         }
     }
 
@@ -249,6 +252,7 @@ impl World {
             workflows: self.workflows.clone(),
             strategies: Strategies::default(),
             metrics: Metrics::new(),
+            listeners: vec![],
         };
         let (drain, stop) = (CancellationToken::new(), CancellationToken::new());
         let ended = Arc::new(Notify::new());

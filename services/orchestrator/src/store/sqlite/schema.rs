@@ -36,6 +36,12 @@ pub(super) fn connect(path: &Path, durability: Durability) -> rusqlite::Result<C
     Ok(connection)
 }
 
+/// Whether the commits of a connection are on disk when they return. Otherwise, they are with the next one that is.
+pub(super) fn set_synced(connection: &Connection, synced: bool) -> rusqlite::Result<()> {
+    // Takes effect when it is compiled, so it cannot be a cached statement.
+    connection.pragma_update(None, "synchronous", if synced { "FULL" } else { "NORMAL" })
+}
+
 /// A connection to a database whose tables are there.
 pub(super) fn open(path: &Path, durability: Durability) -> rusqlite::Result<Connection> {
     let mut connection = connect(path, durability)?;

@@ -1,33 +1,31 @@
-//! Waking watches when a database was written, by this process or by another one.
+//! Noticing commits of other processes.
 //!
 //! After each commit, the writer touches a file beside the database, which other processes follow by inotify. The write-ahead log
 //! itself would not do: it is written before the commit is visible.
 
-use super::Waker;
+use super::recent::Recent;
+use rusqlite::Connection;
 use rustix::fs::inotify;
 use std::fs::File;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
-/// How often watches look where the file system reports nothing.
+/// How often the database is asked where the file system reports nothing.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tells watches that something was written.
-#[derive(Clone, Debug)]
+/// Tells other processes that something was written.
+#[derive(Debug)]
 pub(super) struct Wake {
-    waker: Waker,
-    file: Option<Arc<File>>,
+    file: Option<File>,
 }
 
 impl Wake {
-    /// Starts following a database.
-    pub(super) fn new(database: &Path) -> Self {
-        let waker: Waker = Arc::new(tokio::sync::watch::Sender::new(0));
-        let weak = Arc::downgrade(&waker);
+    /// Starts following a database over a connection of its own, for as long as its changes are of use to anybody.
+    pub(super) fn new(database: &Path, connection: Connection, recent: Weak<Recent>) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wake");
         let path = PathBuf::from(path);
@@ -37,7 +35,7 @@ impl Wake {
             Ok((file, events))
         });
         let (file, followed) = match events {
-            Ok((file, events)) => (Some(Arc::new(file)), Some(events)),
+            Ok((file, events)) => (Some(file), Some(events)),
             Err(why) => {
                 let path = path.display();
                 tracing::warn!(%path, %why, "writes of other processes are polled for");
@@ -45,38 +43,33 @@ impl Wake {
             }
         };
         let run = move || match followed {
-            Some(events) => follow(&events, &weak),
-            None => poll(&weak),
+            Some(events) => follow(&events, &connection, &recent),
+            None => poll(&connection, &recent),
         };
         if let Err(error) = std::thread::Builder::new().name("sqlite-watch".into()).spawn(run) {
             tracing::error!(%error, "writes of other processes are not seen");
         }
-        Self { waker, file }
+        Self { file }
     }
 
     /// To be called after each commit.
     pub(super) fn changed(&self) {
-        self.waker.send_modify(|times| *times = times.wrapping_add(1));
         if let Some(file) = &self.file {
             // Any write is an event. If it fails, others see the commit with the next one, or when they sweep.
             let _ = file.write_at(b".", 0);
         }
     }
-
-    pub(super) fn subscribe(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.waker.subscribe()
-    }
 }
 
-/// Wakes all watches. Returns whether the store is still there.
-fn tick(waker: &Weak<tokio::sync::watch::Sender<u64>>) -> bool {
-    let Some(waker) = waker.upgrade() else { return false };
-    waker.send_modify(|times| *times = times.wrapping_add(1));
+/// Finds what others have committed. Returns whether the store is still there.
+fn look(connection: &Connection, recent: &Weak<Recent>) -> bool {
+    let Some(recent) = recent.upgrade() else { return false };
+    recent.catch_up(connection);
     true
 }
 
-fn poll(waker: &Weak<tokio::sync::watch::Sender<u64>>) {
-    while tick(waker) {
+fn poll(connection: &Connection, recent: &Weak<Recent>) {
+    while look(connection, recent) {
         std::thread::sleep(PAUSE);
     }
 }
@@ -87,21 +80,21 @@ fn inotify(file: &Path) -> Result<OwnedFd, rustix::io::Errno> {
     Ok(events)
 }
 
-/// Wakes watches when the file was touched. Ends after the store is dropped, at the next touch.
-fn follow(events: &OwnedFd, waker: &Weak<tokio::sync::watch::Sender<u64>>) {
+/// Looks when the file was touched. Ends after the store is dropped, at the next touch.
+fn follow(events: &OwnedFd, connection: &Connection, recent: &Weak<Recent>) {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = inotify::Reader::new(events, &mut buffer);
     loop {
         match reader.next() {
             Ok(_) => {
-                if !tick(waker) {
+                if !look(connection, recent) {
                     return;
                 }
             }
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 tracing::error!(%error, "writes of other processes are polled for");
-                return poll(waker);
+                return poll(connection, recent);
             }
         }
     }
