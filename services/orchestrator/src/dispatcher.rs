@@ -56,11 +56,28 @@ pub(crate) enum Attempt {
     Stopped,
 }
 
+/// A task that this process has leased.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimed<'a> {
+    pub(crate) key: TaskKey,
+    pub(crate) task: &'a Task,
+    /// The revision of the claim.
+    pub(crate) epoch: u64,
+}
+
 /// Runs tasks. Dropping the future, or cancelling, ends the run and all its processes.
 #[async_trait]
 pub(crate) trait Runner: Send + Sync + 'static {
     /// One attempt.
-    async fn run(&self, task: &Task, cancel: &CancellationToken, progress: &Progress) -> Attempt;
+    async fn run(
+        &self,
+        claimed: &Claimed<'_>,
+        cancel: &CancellationToken,
+        progress: &Progress,
+    ) -> Attempt;
+
+    /// Ends what attempts have left running on other machines.
+    async fn abandon(&self, _: &Task) {}
 
     /// Forgets what was kept for a task whose result is written.
     fn settled(&self, _: &Task) {}
@@ -73,12 +90,20 @@ pub struct Progress(pub(crate) Arc<dyn Report>);
 /// Takes reports of progress.
 pub(crate) trait Report: std::fmt::Debug + Send + Sync {
     fn report(&self, part: f32);
+
+    /// A part of the run has ended.
+    fn phase(&self, _name: &str, _from: u64, _to: u64) {}
 }
 
 impl Progress {
     /// Reports how far the run is, from 0 to 1. Equal reports count as progress, too.
     pub fn report(&self, part: f32) {
         self.0.report(if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 });
+    }
+
+    /// Reports a part of the run that has ended, for traces. Times are milliseconds since 1970.
+    pub fn phase(&self, name: &str, from: u64, to: u64) {
+        self.0.phase(name, from, to);
     }
 }
 
@@ -401,15 +426,20 @@ struct OneRun {
 #[derive(Debug)]
 struct InSession {
     own: Own,
-    task: Digest,
+    task: Task,
+    metrics: Metrics,
 }
 
 impl Report for InSession {
     fn report(&self, part: f32) {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = own.running.get_mut(&self.task) {
+        if let Some(running) = own.running.get_mut(&self.task.id) {
             *running = part;
         }
+    }
+
+    fn phase(&self, name: &str, from: u64, to: u64) {
+        self.metrics.task_span(name, &self.task, from, to, None, vec![]);
     }
 }
 
@@ -435,7 +465,10 @@ impl OneRun {
         // It may have been reported before its number was known here.
         self.lease.check();
         self.metrics.claimed(&claim.value, self.clock.wall());
-        let attempt = self.attempt(&claim.value).await;
+        let attempt = self.attempt(&claim).await;
+        if attempt.is_none() {
+            self.abandon(&claim.value).await;
+        }
         let wrong = matches!(attempt, Some(Attempt::Wrong(_))).then_some(claim.value.id);
         let mut result = Written::Nothing;
         if let Some(attempt) = attempt
@@ -447,7 +480,9 @@ impl OneRun {
     }
 
     /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
-    async fn attempt(&self, task: &Task) -> Option<Attempt> {
+    async fn attempt(&self, claim: &Stored<Task>) -> Option<Attempt> {
+        let task = &claim.value;
+        let claimed = Claimed { key: self.key, task, epoch: claim.rev.number };
         let running = |part: Option<f32>| {
             let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
             match part {
@@ -459,26 +494,40 @@ impl OneRun {
         };
         running(Some(0.0));
         let cancel = CancellationToken::new();
-        let progress = Progress(Arc::new(InSession { own: Arc::clone(&self.own), task: task.id }));
+        let progress = Progress(Arc::new(InSession {
+            own: Arc::clone(&self.own),
+            task: task.clone(),
+            metrics: self.metrics.clone(),
+        }));
         let limit = Duration::from_secs(task.limits.seconds.into());
-        let attempt = {
-            let run = self.runner.run(task, &cancel, &progress);
+        let late = format!("it took more than {} s", task.limits.seconds);
+        let (attempt, is_late) = {
+            let run = self.runner.run(&claimed, &cancel, &progress);
             tokio::pin!(run);
             let ended = tokio::select! {
                 biased;
-                () = self.lease.lost.cancelled() => None,
-                attempt = &mut run => Some(attempt),
-                () = self.stop.cancelled() => Some(Attempt::Stopped),
-                () = self.clock.sleep(limit) => {
-                    Some(Attempt::Failed(format!("it took more than {} s", task.limits.seconds)))
-                }
+                () = self.lease.lost.cancelled() => (None, false),
+                attempt = &mut run => (Some(attempt), false),
+                () = self.stop.cancelled() => (Some(Attempt::Stopped), false),
+                () = self.clock.sleep(limit) => (Some(Attempt::Failed(late)), true),
             };
             // At the end of this block the run is dropped, and with it its processes, before the lease is given up.
             cancel.cancel();
             ended
         };
         running(None);
+        if is_late {
+            self.runner.abandon(task).await;
+        }
         attempt
+    }
+
+    /// A lease is lost. If that is because nobody wants the task anymore, what runs elsewhere ends, too.
+    async fn abandon(&self, task: &Task) {
+        let found = read::<Task>(&*self.store, &self.key.to_string()).await;
+        if found.is_ok_and(|found| found.is_some_and(|found| found.value.state.is_final())) {
+            self.runner.abandon(task).await;
+        }
     }
 
     /// Writes what became of a lease. The work may have taken hours, so this does not give up before the lease is settled.
@@ -498,7 +547,7 @@ impl OneRun {
             _ => now,
         };
         let millis = now.saturating_sub(since);
-        self.metrics.ended(&next, attempt_word(attempt), millis);
+        self.metrics.ended(&next, attempt_word(attempt), (since, now));
         let on_disk = match attempt {
             Attempt::Done(_) if Duration::from_millis(millis) >= WORTH_A_SYNC => OnDisk::Now,
             _ => OnDisk::Soon,

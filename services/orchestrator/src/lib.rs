@@ -34,6 +34,7 @@ pub mod settings;
 pub mod store;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod workflow;
 mod workflows;
 
@@ -46,4 +47,5 @@ pub use id::{BadId, Digest, Name, PARTITIONS};
 pub use intake::{Accepted, Intake, IntakeError, Submission};
 pub use metrics::Metrics;
 pub use plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
+pub use traces::Traces;
 pub use workflow::{Collect, Input, MAX_BLOBS, MAX_TASKS, Stage, Workflow, WorkflowError};

@@ -2,6 +2,7 @@
 
 use crate::id::Name;
 use crate::record::{Job, JobState, Task};
+use crate::traces::{Span, Traces};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Backend {
@@ -27,15 +29,21 @@ struct End {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Operation {
+    operation: &'static str,
+}
+
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// Counters of one process. Labels are what the operator has named, never what tenants have.
 #[derive(Clone, Debug)]
-pub struct Metrics(Arc<Inner>);
+pub struct Metrics(Arc<Inner>, Traces);
 
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
+    store: Histograms<Operation>,
     waits: Histograms<Backend>,
     runs: Histograms<Backend>,
     attempts: Family<Attempt, Counter>,
@@ -49,6 +57,11 @@ struct Inner {
     leased: Gauge,
     head_age: Gauge<f64, AtomicU64>,
     unrunnable: Gauge,
+}
+
+/// From 50 microseconds to about 6 seconds.
+fn store_buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_05, 2.2, 16))
 }
 
 /// From a millisecond to about four hours.
@@ -75,6 +88,9 @@ impl Metrics {
         let (ready, leased, unrunnable) = (Gauge::default(), Gauge::default(), Gauge::default());
         let head_age: Gauge<f64, AtomicU64> = Gauge::default();
         let seconds = Unit::Seconds;
+        let store = Histograms::new_with_constructor(store_buckets);
+        let help = "Time that operations of the store took";
+        registry.register_with_unit("store", help, seconds.clone(), store.clone());
         let mut timed = |name: &str, help: &str, metric: &Histograms<Backend>| {
             registry.register_with_unit(name, help, seconds.clone(), metric.clone());
         };
@@ -102,8 +118,9 @@ impl Metrics {
         registry.register_with_unit("head_age", help, seconds, head_age.clone());
         let help = "Tasks that no live process can run";
         registry.register("tasks_unrunnable", help, unrunnable.clone());
-        Self(Arc::new(Inner {
+        let inner = Inner {
             registry,
+            store,
             waits,
             runs,
             attempts,
@@ -117,21 +134,63 @@ impl Metrics {
             leased,
             head_age,
             unrunnable,
-        }))
+        };
+        Self(Arc::new(inner), Traces::default())
+    }
+
+    /// Counters at zero, and spans that go somewhere.
+    pub fn with_traces(traces: Traces) -> Self {
+        Self(Self::new().0, traces)
+    }
+
+    pub(crate) fn traces(&self) -> &Traces {
+        &self.1
+    }
+
+    pub(crate) fn stored(&self, operation: &'static str, time: Duration) {
+        self.0.store.get_or_create(&Operation { operation }).observe(time.as_secs_f64());
     }
 
     pub(crate) fn claimed(&self, task: &Task, now: u64) {
         let from = task.created.max(task.not_before);
         let backend = Backend { backend: task.backend.to_string() };
         self.0.waits.get_or_create(&backend).observe(seconds(from, now));
+        self.task_span("pickup", task, from, now, None, vec![]);
     }
 
     /// The attempt that left a task like this has ended.
-    pub(crate) fn ended(&self, task: &Task, outcome: &'static str, millis: u64) {
+    pub(crate) fn ended(&self, task: &Task, outcome: &'static str, (from, now): (u64, u64)) {
         let backend = task.backend.to_string();
         let labels = Backend { backend: backend.clone() };
-        self.0.runs.get_or_create(&labels).observe(seconds(0, millis));
+        self.0.runs.get_or_create(&labels).observe(seconds(from, now));
         self.0.attempts.get_or_create(&Attempt { backend, outcome }).inc();
+        let failure = task.last_failure.as_deref().filter(|_| outcome != "done");
+        let attributes = vec![("hekaton.outcome", outcome.to_owned())];
+        self.task_span("attempt", task, from, now, failure, attributes);
+    }
+
+    /// A part of the way of a task.
+    pub(crate) fn task_span(
+        &self,
+        name: &str,
+        task: &Task,
+        from: u64,
+        to: u64,
+        failure: Option<&str>,
+        mut attributes: Vec<(&'static str, String)>,
+    ) {
+        if !self.1.is_on() {
+            return;
+        }
+        attributes.extend([
+            ("hekaton.block", task.block.to_string()),
+            ("hekaton.block_id", task.block_id.to_string()),
+            ("hekaton.stage", task.stage.to_string()),
+            ("hekaton.backend", task.backend.to_string()),
+            ("hekaton.attempt", task.attempts.to_string()),
+        ]);
+        let parent = task.trace.as_deref();
+        self.1.send(&Span { name, parent, from, to, failure, attributes });
     }
 
     pub(crate) fn expired(&self) {
@@ -150,11 +209,15 @@ impl Metrics {
         };
         self.0.jobs.get_or_create(&End { state }).inc();
         self.0.job_seconds.observe(seconds(job.accepted, now));
+        self.1.job("collect", job, job.accepted, now);
     }
 
     pub(crate) fn published(&self, job: &Job, now: u64) {
         self.0.published.inc();
         self.0.publication_seconds.observe(seconds(job.accepted, now));
+        if let JobState::Done { at, .. } = job.state {
+            self.1.job("publish", job, at, now);
+        }
     }
 
     /// What a collector sees of the queue.
@@ -179,4 +242,64 @@ impl Metrics {
 
 fn seconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::records::{job, task};
+    use std::collections::BTreeSet;
+
+    const DASHBOARD: &str = include_str!("../monitoring/grafana.json");
+    const ALERTS: &str = include_str!("../monitoring/alerts.yml");
+
+    /// Names of samples in a text.
+    fn names(text: &str) -> BTreeSet<String> {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let starts = text.match_indices("hekaton_orchestrator_").map(|(at, _)| at);
+        let ends =
+            |at: usize| text[at..].find(|letter| !is_part(letter)).unwrap_or(text.len() - at);
+        starts.map(|at| text[at..at + ends(at)].to_owned()).collect()
+    }
+
+    /// The samples of a process that has done everything once.
+    fn exported() -> BTreeSet<String> {
+        let metrics = Metrics::new();
+        let ((_, task), job) = (task("t", "c", 1, 0), job(vec![]));
+        metrics.claimed(&task, 1);
+        metrics.ended(&task, "done", (1, 2));
+        metrics.expired();
+        metrics.quarantined(&task.backend);
+        metrics.job_ended(&job, 1);
+        metrics.published(&job, 2);
+        metrics.queue(1, 1, 1.0, 0);
+        metrics.stored("get", Duration::from_millis(1));
+        let text = metrics.text().unwrap();
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        names(&samples.collect::<Vec<_>>().join("\n"))
+    }
+
+    #[test]
+    fn dashboard_and_alerts_ask_for_what_is_exported() {
+        let exported = exported();
+        let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let mut asked = BTreeSet::new();
+        for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
+            let found = names(target["expr"].as_str().unwrap());
+            assert!(!found.is_empty(), "{target}");
+            asked.extend(found);
+        }
+        let alerts = names(ALERTS);
+        assert!(alerts.len() >= 8, "{alerts:?}");
+        for name in asked.iter().chain(&alerts) {
+            assert!(exported.contains(name), "'{name}' is not exported: {exported:?}");
+        }
+        // Nothing is counted that nobody sees.
+        for name in
+            exported.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count"))
+        {
+            assert!(asked.contains(name), "'{name}' is on no panel");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::alive::{Own, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
+use crate::dispatcher::Runner;
 use crate::feed::patiently;
 use crate::host;
 use crate::http::{Api, Tenants, router};
@@ -14,9 +15,10 @@ use crate::plan::Strategies;
 use crate::process::Process;
 use crate::record::{Session, SessionId};
 use crate::settings::Settings;
-use crate::store::{Durability, SqliteStore, Store, Unavailable};
+use crate::store::{Durability, SqliteStore, Store, Timed, Unavailable};
 #[cfg(feature = "nats")]
 use crate::store::{NatsSettings, NatsStore};
+use crate::traces::Traces;
 use crate::workflows::Workflows;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -27,6 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a connection may be open.
 const MAX_LIFE: Duration = Duration::from_secs(300);
+
+/// How often folders that are of no more use are looked for.
+const TIDY: Duration = Duration::from_secs(600);
 
 /// How many blobs may be on their way in.
 const MAX_TRANSFERS: usize = 64;
@@ -101,6 +106,8 @@ pub struct Options {
     pub backends: BTreeMap<Name, Arc<dyn Backend>>,
     /// Custom strategies.
     pub strategies: Strategies,
+    /// Where spans go.
+    pub traces: Traces,
 }
 
 /// Why a process does not start.
@@ -185,6 +192,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         helper,
         backends: more,
         strategies,
+        traces,
     } = options;
     let settings = &settings;
     std::fs::create_dir_all(&data).map_err(io(format!("the folder {}", data.display())))?;
@@ -239,7 +247,9 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         let thread = std::thread::Builder::new().name("session".into());
         thread.spawn(beat).map_err(io("the thread of the session".into()))?
     };
-    let metrics = Metrics::new();
+    let metrics = Metrics::with_traces(traces);
+    let store: Arc<dyn Store> = Arc::new(Timed { inner: store, metrics: metrics.clone() });
+    let spans = metrics.clone();
     let workflows = Workflows::new(blobs.clone());
     let workshop = Workshop {
         backends: backends.clone(),
@@ -249,6 +259,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     };
     let tenants = &settings.tenants;
     let (listen, mut events) = tokio::sync::mpsc::unbounded_channel();
+    let workshop = Arc::new(workshop);
     let process = Process {
         store: Arc::clone(&store),
         sessions,
@@ -256,7 +267,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         session: session.clone(),
         own: Arc::clone(&own),
         gone: host::gone(locks),
-        runner: Arc::new(workshop),
+        runner: Arc::clone(&workshop) as Arc<dyn Runner>,
         backends: backends.into_keys().collect(),
         slots: settings.slots,
         collects,
@@ -313,6 +324,15 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 stop.stop.cancel();
             })
         };
+        if collects {
+            let (workshop, store) = (Arc::clone(&workshop), Arc::clone(&store));
+            tokio::spawn(async move {
+                loop {
+                    workshop.tidy(&*store).await;
+                    tokio::time::sleep(TIDY).await;
+                }
+            });
+        }
         process.run(stop.drain.clone(), stop.stop.clone()).await;
         grace_ends.abort();
         finished.send_replace(true);
@@ -321,6 +341,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         }
         Ok(())
     });
+    spans.traces().flush();
     beating.cancel();
     let _ = heart.join();
     // A prover in this process that does not listen must not keep it from ending.

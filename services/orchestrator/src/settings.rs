@@ -1,11 +1,12 @@
 //! What an operator decides, as a file that is checked before anything starts.
 
-use crate::backend::{Backend, Command, Exits, Hekaton, Helper};
+use crate::backend::{Backend, Command, Exits, Hekaton, Helper, Slurm};
 use crate::id::{Digest, Name};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The version of settings files.
 const VERSION: u32 = 1;
@@ -41,6 +42,25 @@ pub enum BackendSettings {
         /// More options of `hekaton prove`.
         #[serde(default)]
         options: Vec<String>,
+    },
+    /// `hekaton prove` as a job of SLURM.
+    Slurm {
+        /// The key store or key family, on a file system that all machines share.
+        keys: PathBuf,
+        /// The batch script, such as `slurm/prove.sbatch`.
+        script: PathBuf,
+        /// The program, which all machines have at this path.
+        #[serde(default = "hekaton")]
+        program: PathBuf,
+        /// More options of `hekaton prove`.
+        #[serde(default)]
+        options: Vec<String>,
+        /// How often SLURM is asked about a job, in seconds.
+        #[serde(default = "poll")]
+        poll_seconds: u32,
+        /// How long a job whose submission was not answered is looked for, in seconds.
+        #[serde(default = "doubt")]
+        doubt_seconds: u32,
     },
     /// Any program.
     Command {
@@ -100,6 +120,12 @@ fn one() -> usize {
 }
 fn hekaton() -> PathBuf {
     "hekaton".into()
+}
+fn poll() -> u32 {
+    2
+}
+fn doubt() -> u32 {
+    60
 }
 fn jobs() -> usize {
     10_000
@@ -173,11 +199,15 @@ impl Settings {
                 }
             };
             match backend {
-                BackendSettings::Hekaton { keys, program, .. } => {
+                BackendSettings::Hekaton { keys, program, .. }
+                | BackendSettings::Slurm { keys, program, .. } => {
                     *keys = folder.join(&*keys);
                     let mut text = program.display().to_string();
                     resolve(&mut text);
                     *program = text.into();
+                    if let BackendSettings::Slurm { script, .. } = backend {
+                        *script = folder.join(&*script);
+                    }
                 }
                 BackendSettings::Command { command, verify, .. } => {
                     command.first_mut().into_iter().for_each(resolve);
@@ -205,12 +235,21 @@ impl Settings {
         for (name, backend) in &self.backends {
             let place = format!("backends.{name}");
             match backend {
-                BackendSettings::Hekaton { keys, .. } if !keys.is_dir() => {
+                BackendSettings::Hekaton { keys, .. } | BackendSettings::Slurm { keys, .. }
+                    if !keys.is_dir() =>
+                {
                     let why = format!(
                         "there are no keys in {}; `hekaton setup` makes some",
                         keys.display()
                     );
                     return Err(bad(place, &why));
+                }
+                BackendSettings::Slurm { script, .. } if !script.is_file() => {
+                    let why = format!("there is no batch script {}", script.display());
+                    return Err(bad(place, &why));
+                }
+                BackendSettings::Slurm { poll_seconds: 0, .. } => {
+                    return Err(bad(place, "'poll_seconds' must be above 0"));
                 }
                 BackendSettings::Command { verify, unverified, .. }
                     if verify.is_some() == *unverified =>
@@ -226,10 +265,14 @@ impl Settings {
                         return Err(bad(place, "the command must say where {output} goes"));
                     }
                 }
-                BackendSettings::Hekaton { .. } => {}
+                BackendSettings::Hekaton { .. } | BackendSettings::Slurm { .. } => {}
             }
             let programs = match backend {
                 BackendSettings::Hekaton { program, .. } => vec![program.as_path()],
+                BackendSettings::Slurm { program, .. } => {
+                    let ours = ["sbatch", "squeue", "scancel"].map(Path::new);
+                    [&[program.as_path()], &ours[..]].concat()
+                }
                 BackendSettings::Command { command, verify, .. } => {
                     let first =
                         [command.first(), verify.as_ref().and_then(|verify| verify.first())];
@@ -269,10 +312,21 @@ impl Settings {
             let helper = helper.clone();
             let backend: Arc<dyn Backend> = match backend.clone() {
                 BackendSettings::Hekaton { keys, program, options } => {
-                    // Programs run in folders of their own.
-                    let keys = std::path::absolute(&keys).unwrap_or(keys);
-                    Arc::new(Hekaton { program, keys, options, helper })
+                    Arc::new(Hekaton { program, keys: absolute(keys), options, helper })
                 }
+                BackendSettings::Slurm {
+                    keys,
+                    script,
+                    program,
+                    options,
+                    poll_seconds,
+                    doubt_seconds,
+                } => Arc::new(Slurm {
+                    hekaton: Hekaton { program, keys: absolute(keys), options, helper },
+                    script: absolute(script),
+                    poll: Duration::from_secs(poll_seconds.into()),
+                    doubt: Duration::from_secs(doubt_seconds.into()),
+                }),
                 BackendSettings::Command { command, verify, exits, .. } => {
                     Arc::new(Command { command, verify, exits, helper })
                 }
@@ -281,6 +335,11 @@ impl Settings {
         });
         made.collect()
     }
+}
+
+/// Programs run in folders of their own.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// Whether a program is a file or, if it is a name alone, in `PATH`.

@@ -7,7 +7,7 @@ use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::service::{self, Options, Stop};
 use hekaton_orchestrator::settings::Settings;
 use hekaton_orchestrator::store::NatsSettings;
-use hekaton_orchestrator::{Backend, Client, Library, Name, Progress, Prover, Strategies};
+use hekaton_orchestrator::{Backend, Client, Library, Name, Progress, Prover, Strategies, Traces};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -114,6 +114,7 @@ impl Orchestrator {
             helper: Helper::new("unused".into()),
             backends,
             strategies: Strategies::default(),
+            traces: Traces::default(),
         };
         let stop = Stop::default();
         let asked = stop.clone();

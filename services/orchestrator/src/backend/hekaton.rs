@@ -68,14 +68,11 @@ impl Backend for Hekaton {
                 tokio::select! {
                     biased;
                     ended = &mut ended => break ended,
-                    () = tokio::time::sleep(LOOK) => {
-                        if let Some(part) = events.news() {
-                            progress.report(part);
-                        }
-                    }
+                    () = tokio::time::sleep(LOOK) => events.report(progress),
                 }
             }
         };
+        events.report(progress);
         match ended {
             Ok(ended) => outcome(&ended, &Self::exits(), &output),
             Err(error) => Outcome::Again(format!("{}: {error}", self.program.display())),
@@ -116,19 +113,40 @@ impl Backend for Hekaton {
 }
 
 /// The events of a run, as they are written.
-struct Events {
+pub(super) struct Events {
     path: PathBuf,
     read: u64,
     rest: String,
     subcircuits: u64,
     answered: u64,
+    /// What the process's clock adds up to, in seconds since 1970.
+    since: Option<f64>,
+    phases: Vec<(String, u64, u64)>,
 }
 
 impl Events {
-    fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf) -> Self {
         // A resumed run appends to the same file.
         let read = std::fs::metadata(&path).map_or(0, |found| found.len());
-        Self { path, read, rest: String::new(), subcircuits: 0, answered: 0 }
+        Self {
+            path,
+            read,
+            rest: String::new(),
+            subcircuits: 0,
+            answered: 0,
+            since: None,
+            phases: vec![],
+        }
+    }
+
+    /// Reports what was written since.
+    pub(super) fn report(&mut self, progress: &Progress) {
+        if let Some(part) = self.news() {
+            progress.report(part);
+        }
+        for (phase, from, to) in self.phases.drain(..) {
+            progress.phase(&phase, from, to);
+        }
     }
 
     /// How far the run is, if something was written.
@@ -146,13 +164,19 @@ impl Events {
             let line: String = self.rest.drain(..=end).collect();
             self.event(&line);
         }
+        Some(self.part())
+    }
+
+    /// How far the run is, from 0 to 1.
+    pub(super) fn part(&self) -> f32 {
         // Two rounds for each subcircuit.
         let all = (2 * self.subcircuits).max(1);
-        Some((self.answered as f32 / all as f32).min(1.0))
+        (self.answered as f32 / all as f32).min(1.0)
     }
 
     fn event(&mut self, line: &str) {
         let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else { return };
+        let at = event["at"].as_f64();
         match event["event"].as_str() {
             Some("run_start") => self.subcircuits = event["subcircuits"].as_u64().unwrap_or(0),
             Some("phase_start") => {
@@ -162,6 +186,23 @@ impl Events {
                 }
             }
             Some("subcircuit") => self.answered += 1,
+            Some("process_start") => {
+                self.since = event["unix_time"].as_f64().zip(at).map(|(time, at)| time - at);
+            }
+            Some("phase_end") => {
+                let (phase, seconds) = (event["phase"].as_str(), event["seconds"].as_f64());
+                if let (Some(since), Some(at), Some(phase), Some(seconds)) =
+                    (self.since, at, phase, seconds)
+                {
+                    let millis = |seconds: f64| {
+                        let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+                        u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+                    };
+                    let (from, to) = (millis(since + at - seconds), millis(since + at));
+                    let phase: String = phase.chars().take(40).collect();
+                    self.phases.push((phase, from, to));
+                }
+            }
             _ => {}
         }
     }

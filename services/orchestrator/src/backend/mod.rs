@@ -4,18 +4,20 @@ mod command;
 mod hekaton;
 mod library;
 mod process;
+mod slurm;
 mod workshop;
 
 pub use command::{Command, Exits};
 pub use hekaton::Hekaton;
 pub use library::{Failure, Library, Prover};
 pub use process::Helper;
+pub use slurm::Slurm;
 pub(crate) use workshop::Workshop;
 
 use crate::dispatcher::Progress;
 use crate::record::Task;
 use async_trait::async_trait;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 /// A task with its files.
@@ -23,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Work<'a> {
     /// The task.
     pub task: &'a Task,
+    /// The revision of the claim: no other attempt has the same.
+    pub epoch: u64,
     /// Its inputs. They must not be changed.
     pub inputs: Vec<PathBuf>,
     /// A folder of the task's own, which outlives the attempt: what is kept there is there for the next one, on any machine that
@@ -68,11 +72,15 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
         progress: &Progress,
     ) -> Outcome;
 
+    /// Ends what attempts have left running on other machines, given the task's folder. Nobody wants the task anymore, or the attempt
+    /// took too long.
+    async fn abandon(&self, _: &Path) {}
+
     /// Verifies what an attempt has made. Nothing counts before.
     ///
     /// # Errors
     /// Why the output is wrong, or cannot be verified.
-    async fn verify(&self, work: &Work<'_>, output: &std::path::Path) -> Result<(), Rejected>;
+    async fn verify(&self, work: &Work<'_>, output: &Path) -> Result<(), Rejected>;
 }
 
 /// Why an output does not count.

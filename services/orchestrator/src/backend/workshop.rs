@@ -3,15 +3,22 @@
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::dispatcher::{Attempt, Progress, Report, Runner};
+use crate::dispatcher::{Attempt, Claimed, Progress, Report, Runner};
 use crate::id::Name;
-use crate::record::Task;
+use crate::record::{Task, TaskKey, TaskState, read};
+use crate::store::Store;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// The file in a task's folder that says whose folder it is: the key of the task.
+const OWNER: &str = "task";
+
+/// For how long the folders of tasks that are dead or cancelled are kept, as they may be requeued.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// The largest output, in bytes.
 const MAX_OUTPUT: u64 = 1 << 30;
@@ -38,20 +45,30 @@ impl Report for Watched {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.monotonic();
         self.progress.report(part);
     }
+
+    fn phase(&self, name: &str, from: u64, to: u64) {
+        self.progress.phase(name, from, to);
+    }
 }
 
 #[async_trait]
 impl Runner for Workshop {
-    async fn run(&self, task: &Task, cancel: &CancellationToken, progress: &Progress) -> Attempt {
+    async fn run(
+        &self,
+        claimed: &Claimed<'_>,
+        cancel: &CancellationToken,
+        progress: &Progress,
+    ) -> Attempt {
+        let &Claimed { key, task, epoch } = claimed;
         let Some(backend) = self.backends.get(&task.backend) else {
             return Attempt::Again(format!("there is no back-end '{}' here", task.backend));
         };
         let folder = self.folder(task);
-        if let Err(why) = self.prepare(task, backend.uses_folder().then_some(&folder)).await {
+        if let Err(why) = self.prepare(key, task, backend.uses_folder().then_some(&folder)).await {
             return why;
         }
         let inputs = task.inputs.iter().map(|input| self.blobs.path(input)).collect();
-        let work = Work { task, inputs, folder };
+        let work = Work { task, epoch, inputs, folder };
         let watched = Arc::new(Watched {
             progress: progress.clone(),
             clock: self.clock.clone(),
@@ -63,6 +80,7 @@ impl Runner for Workshop {
             outcome = backend.run(&work, cancel, &progress) => outcome,
             () = self.stalled(&watched, task) => {
                 let why = format!("it made no progress for {} s", task.limits.stall_seconds);
+                backend.abandon(&work.folder).await;
                 return Attempt::Failed(why);
             }
         };
@@ -94,7 +112,10 @@ impl Runner for Workshop {
             Ok(Err(error)) => return not_stored(error.to_string()),
             Err(error) => return not_stored(error.to_string()),
         };
-        match backend.verify(&work, copy.path()).await {
+        let from = self.clock.wall();
+        let verified = backend.verify(&work, copy.path()).await;
+        progress.phase("verify", from, self.clock.wall());
+        match verified {
             Ok(()) => {}
             Err(Rejected::Wrong(why)) => return Attempt::Wrong(why),
             Err(Rejected::Unverified(why)) => {
@@ -105,6 +126,12 @@ impl Runner for Workshop {
             Ok(Ok(digest)) => Attempt::Done(digest),
             Ok(Err(error)) => not_stored(error.to_string()),
             Err(error) => not_stored(error.to_string()),
+        }
+    }
+
+    async fn abandon(&self, task: &Task) {
+        if let Some(backend) = self.backends.get(&task.backend) {
+            backend.abandon(&self.folder(task)).await;
         }
     }
 
@@ -121,7 +148,12 @@ impl Workshop {
     }
 
     /// Checks the inputs and makes the folder, if one is used.
-    async fn prepare(&self, task: &Task, folder: Option<&PathBuf>) -> Result<(), Attempt> {
+    async fn prepare(
+        &self,
+        key: TaskKey,
+        task: &Task,
+        folder: Option<&PathBuf>,
+    ) -> Result<(), Attempt> {
         let (blobs, inputs, folder) = (self.blobs.clone(), task.inputs.clone(), folder.cloned());
         let prepared = tokio::task::spawn_blocking(move || {
             for input in &inputs {
@@ -134,11 +166,39 @@ impl Workshop {
                 })?;
             }
             folder.map_or(Ok(()), |folder| {
-                std::fs::create_dir_all(&folder)
+                let made = std::fs::create_dir_all(&folder);
+                made.and_then(|()| std::fs::write(folder.join(OWNER), key.to_string()))
                     .map_err(|error| Attempt::Again(format!("{}: {error}", folder.display())))
             })
         });
         prepared.await.unwrap_or_else(|error| Err(Attempt::Again(error.to_string())))
+    }
+
+    /// Removes the folders of tasks that nobody will run again, and ends what they have left running on other machines.
+    pub(crate) async fn tidy(&self, store: &dyn Store) {
+        let Ok(folders) = std::fs::read_dir(&self.spool) else { return };
+        for folder in folders.flatten().map(|folder| folder.path()) {
+            let owner = std::fs::read_to_string(folder.join(OWNER)).ok();
+            let Some(key) = owner.and_then(|key| key.parse::<TaskKey>().ok()) else { continue };
+            let Ok(Some(task)) = read::<Task>(store, &key.to_string()).await else { continue };
+            let task = task.value;
+            // A folder with the name of another task was not made here.
+            if folder != self.folder(&task) {
+                continue;
+            }
+            let keep = match task.state {
+                TaskState::Ready | TaskState::Leased { .. } => continue,
+                TaskState::Done { .. } => false,
+                TaskState::Dead { at, .. } | TaskState::Cancelled { at } => {
+                    let age = Duration::from_millis(self.clock.wall().saturating_sub(at));
+                    age < KEPT
+                }
+            };
+            self.abandon(&task).await;
+            if !keep {
+                let _ = std::fs::remove_dir_all(&folder);
+            }
+        }
     }
 
     /// Waits until a run has made no progress for too long.

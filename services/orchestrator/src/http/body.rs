@@ -59,6 +59,9 @@ pub struct JobStatus {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
+    /// Its `traceparent`: the one it was submitted with, or a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 impl From<&Job> for JobStatus {
@@ -85,6 +88,7 @@ impl From<&Job> for JobStatus {
             generation: job.generation,
             accepted: job.accepted,
             ended,
+            trace: job.trace.clone(),
         }
     }
 }

@@ -7,10 +7,12 @@
 #[cfg(feature = "nats")]
 mod nats;
 mod sqlite;
+mod timed;
 
 #[cfg(feature = "nats")]
 pub use nats::{NatsSettings, NatsStore};
 pub use sqlite::{Durability, SqliteStore};
+pub(crate) use timed::Timed;
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -5,6 +5,9 @@ mod memory;
 mod nats;
 mod plans;
 mod queues;
+pub(crate) mod records;
 mod simulation;
 mod stores;
+#[cfg(feature = "traces")]
+mod traces;
 mod world;

@@ -1,9 +1,10 @@
 //! What is planned for a job.
 
+use super::records::job;
 use super::world::name;
 use crate::id::Digest;
 use crate::plan::{Groups, Situation, Sources, Step, Strategies, Strategy};
-use crate::record::{Job, JobState, Order, Task, TaskKey};
+use crate::record::{Job, JobState, Task, TaskKey};
 use crate::workflow::Workflow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,21 +24,7 @@ impl Table {
         let head = "version = 1\nname = \"w\"\n[inputs.a]\nat_least = 0\n";
         let workflow = Workflow::parse(&format!("{head}{stages}")).unwrap();
         let blobs = (0..inputs).map(|at| Digest::of(&[u8::try_from(at).unwrap()])).collect();
-        let job = Job {
-            tenant: name("t"),
-            chain: name("c"),
-            order: Order::None,
-            block: 1,
-            id: name("b"),
-            parent: None,
-            lane: 0,
-            workflow: Digest::of(b"w"),
-            inputs: BTreeMap::from([(name("a"), blobs)]),
-            generation: 0,
-            trace: None,
-            accepted: 0,
-            state: JobState::Live,
-        };
+        let job = job(blobs);
         let (tasks, strategies) = (BTreeMap::new(), Strategies::default());
         Self { workflow, job, tasks, strategies, quiet: Duration::ZERO }
     }

@@ -1,38 +1,11 @@
 //! Which task is claimed next.
 
+use super::records::task;
 use super::world::name;
-use crate::id::Digest;
 use crate::queue::Queue;
-use crate::record::{JobKey, Limits, SessionId, Task, TaskKey, TaskState};
+use crate::record::{SessionId, Task, TaskKey};
 use crate::store::Rev;
 use std::collections::BTreeMap;
-
-fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {
-    let job = JobKey { tenant: name(tenant), chain: name(chain), slot: name(&block.to_string()) };
-    let digest = Digest::of(format!("{job}").as_bytes());
-    let key = TaskKey { partition: job.partition(), job: digest, stage: 0, index: 0, copy: 0 };
-    let task = Task {
-        id: digest,
-        job,
-        generation: 0,
-        block,
-        block_id: name("b"),
-        lane,
-        stage: name("s"),
-        depth: 0,
-        backend: name("prove"),
-        inputs: vec![],
-        limits: Limits { attempts: 4, seconds: 1, stall_seconds: 1 },
-        trace: None,
-        created: 0,
-        attempts: 0,
-        returns: 0,
-        not_before: 0,
-        last_failure: None,
-        state: TaskState::Ready,
-    };
-    (key, task)
-}
 
 fn rev(number: u64) -> Rev {
     Rev { incarnation: 1, number }

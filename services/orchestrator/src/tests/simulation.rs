@@ -234,6 +234,8 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                 // The machine loses its power. What follows from other records may be lost, and nothing that anybody was told.
                 let count = nodes.len();
                 nodes.clear();
+                // Until then, a part of a process may still take a step.
+                sleep(Duration::from_millis(5)).await;
                 let lost = world.core.crash();
                 world.lost.extend(lost.into_iter().filter(|key| {
                     !["task/", "owner/", "published/"].iter().any(|kind| key.starts_with(kind))
@@ -334,6 +336,27 @@ fn random_schedules_break_no_promise() {
             let (world, handles, _) = schedule(seed, Bug::None).await;
             broken(&world, &handles)
         });
+        #[allow(clippy::print_stdout)]
+        if !found.is_empty() && std::env::var("DBG").is_ok() {
+            simulate(async || {
+                let (world, ..) = schedule(seed, Bug::None).await;
+                for v in &world.core.history().records {
+                    println!(
+                        "{} {} {}",
+                        v.at,
+                        v.entry.key,
+                        String::from_utf8_lossy(&v.entry.value)
+                            .chars()
+                            .rev()
+                            .take(300)
+                            .collect::<String>()
+                            .chars()
+                            .rev()
+                            .collect::<String>()
+                    );
+                }
+            });
+        }
         assert_eq!(found, Vec::<String>::new(), "HEKATON_SIMULATION_SEED={seed}");
     }
 }

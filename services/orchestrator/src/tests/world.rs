@@ -3,7 +3,7 @@
 use super::memory::{Bug, Core, Frozen, MemoryStore};
 use crate::alive::{Gone, Own, beat};
 use crate::clock::{Clock, Time};
-use crate::dispatcher::{Attempt, Progress, Runner};
+use crate::dispatcher::{Attempt, Claimed, Progress, Runner};
 use crate::id::{Digest, Name};
 use crate::intake::Intake;
 use crate::metrics::Metrics;
@@ -81,7 +81,12 @@ pub(super) fn output(task: &Task) -> Digest {
 
 #[async_trait]
 impl Runner for Sleeper {
-    async fn run(&self, task: &Task, _: &CancellationToken, progress: &Progress) -> Attempt {
+    async fn run(
+        &self,
+        Claimed { task, .. }: &Claimed<'_>,
+        _: &CancellationToken,
+        progress: &Progress,
+    ) -> Attempt {
         let (millis, luck, fate) = {
             let mut random = self.random.lock().unwrap();
             let millis = random.gen_range(1..=self.provers.most_millis);

@@ -92,6 +92,10 @@ pub(crate) struct Place {
     /// How many tasks run at the same time [default: 1, or what the settings say]
     #[arg(long)]
     pub(crate) slots: Option<usize>,
+    /// Send spans of jobs and tasks to an OpenTelemetry collector, such as http://127.0.0.1:4318
+    #[cfg(feature = "traces")]
+    #[arg(long, value_name = "ADDRESS", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp: Option<String>,
     /// How long running tasks may take when the process is asked to stop, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) grace: u64,

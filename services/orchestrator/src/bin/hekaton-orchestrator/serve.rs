@@ -2,12 +2,12 @@
 
 use crate::arguments::Place;
 use crate::output::{Failure, exit, failure, print};
-use hekaton_orchestrator::Strategies;
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::service::{self, Options, ServiceError, Stop};
 use hekaton_orchestrator::settings::{BackendSettings, Settings};
 #[cfg(feature = "nats")]
 use hekaton_orchestrator::{Name, store::NatsSettings};
+use hekaton_orchestrator::{Strategies, Traces};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
@@ -93,6 +93,14 @@ pub(crate) fn serve(
             asked.ask();
         }
     });
+    #[cfg(feature = "traces")]
+    let traces = match &place.otlp {
+        Some(address) => Traces::to(address)
+            .map_err(|why| failure(exit::USAGE, format!("--otlp {address}: {why}")))?,
+        None => Traces::default(),
+    };
+    #[cfg(not(feature = "traces"))]
+    let traces = Traces::default();
     let program = std::env::current_exe().map_err(|error| failure(exit::FAILED, error))?;
     let options = Options {
         place: records(&place)?,
@@ -104,6 +112,7 @@ pub(crate) fn serve(
         helper: Helper::new(program),
         backends: BTreeMap::new(),
         strategies: Strategies::default(),
+        traces,
     };
     service::run(options, &stop).map_err(|error| match error {
         ServiceError::Store(_) => failure(exit::FAILED, error),

@@ -1,6 +1,7 @@
 //! Jobs and workflows.
 
 use super::{Api, JsonBody, Path, Query, Shared, blocking, parse};
+use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::http::body::{JobBody, JobStatus, WorkflowBody};
 use crate::http::problem::{BAD_REQUEST, MISFIT, Problem, UNAVAILABLE};
@@ -8,6 +9,7 @@ use crate::id::{Digest, Name};
 use crate::intake::{IntakeError, Submission};
 use crate::record::{Handle, Job, JobKey, JobState, decode};
 use crate::settings::Tenant;
+use crate::traces::{is_traceparent, new_traceparent};
 use crate::workflow::Workflow;
 use axum::Json;
 use axum::body::Bytes;
@@ -42,9 +44,12 @@ pub(super) async fn submit(
     JsonBody(body): JsonBody<JobBody>,
 ) -> Result<(StatusCode, Json<JobStatus>), Problem> {
     let (name, tenant) = api.tenants.of(&headers)?;
+    let from = Clock::system().wall();
     let submission = submission(&api, name, body, &headers).await?;
     admit(&api, tenant, &submission).await?;
     let accepted = api.intake.submit(submission).await?;
+    let to = Clock::system().wall();
+    api.metrics.traces().job("enqueue", &accepted.job, from, to);
     let status = if accepted.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(JobStatus::from(&accepted.job))))
 }
@@ -90,20 +95,11 @@ async fn submission(
     };
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
     let trace = trace.filter(|text| is_traceparent(text)).map(str::to_owned);
+    let trace = Some(trace.unwrap_or_else(new_traceparent));
     let parent = body.parent.as_deref().map(|parent| parse("parent", parent)).transpose()?;
     let chain = parse("chain", &body.chain)?;
     let JobBody { block, lane, .. } = body;
     Ok(Submission { tenant, chain, block, id, parent, lane, workflow, inputs, trace })
-}
-
-/// Whether a text is a W3C trace context: version, trace, span and flags.
-fn is_traceparent(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-    lengths == [2, 32, 16, 2]
-        && text
-            .bytes()
-            .all(|byte| byte == b'-' || (byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()))
 }
 
 /// Refuses what is too much. What was accepted before is not refused, as clients send again what they got no answer to.

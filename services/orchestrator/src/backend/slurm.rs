@@ -1,0 +1,396 @@
+//! `hekaton prove` as a job of SLURM, on as many machines as its batch script asks for.
+//!
+//! A job outlives the process that has submitted it; the next process to claim the task finds it by a note in the task's folder. The
+//! note is on disk before `sbatch` is called. If it is not known whether that was successful, SLURM is asked for the job by its name,
+//! in its queue and in its accounts, for a while, before another one is submitted. Should two run all the same, the lease of their
+//! run directory keeps them apart.
+
+use super::hekaton::{Events, Hekaton};
+use super::process::{self, Ended, Program};
+use super::{Backend, Outcome, Output, Rejected, Work};
+use crate::clock::Clock;
+use crate::dispatcher::Progress;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long a program of SLURM may take.
+const TIME: Duration = Duration::from_secs(90);
+
+/// The file in a task's folder that names its job.
+const NOTE: &str = "slurm.json";
+
+/// The version of that file.
+const VERSION: u32 = 1;
+
+/// Proves files with a batch script such as `slurm/prove.sbatch`, which is given `FILE`, `KEYS`, `RUN`, `HEKATON` and `OPTIONS` in its
+/// environment.
+#[derive(Clone, Debug)]
+pub struct Slurm {
+    /// What the job runs, and what verifies its proof on this machine.
+    pub hekaton: Hekaton,
+    /// The batch script.
+    pub script: PathBuf,
+    /// How often SLURM is asked about a job.
+    pub poll: Duration,
+    /// How long it is asked for a job whose submission was not answered, before another one is submitted.
+    pub doubt: Duration,
+}
+
+/// Which job a task has, perhaps.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    version: u32,
+    /// `hk-TASK-GENERATION-EPOCH`
+    name: String,
+    /// None until it is known.
+    number: Option<u64>,
+    /// When it was submitted, in milliseconds since 1970.
+    submitted: u64,
+}
+
+impl Note {
+    fn read(folder: &Path) -> Option<Self> {
+        let text = std::fs::read(folder.join(NOTE)).ok()?;
+        let note: Self = serde_json::from_slice(&text).ok()?;
+        // It becomes an argument of SLURM's programs.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        (note.version == VERSION && note.name.bytes().all(plain)).then_some(note)
+    }
+
+    /// On disk when this returns.
+    fn write(&self, folder: &Path) -> std::io::Result<()> {
+        let (path, new) = (folder.join(NOTE), folder.join(format!("{NOTE}.new")));
+        let mut file = std::fs::File::create(&new)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        std::fs::File::open(folder)?.sync_all()
+    }
+
+    fn remove(folder: &Path) {
+        let _ = std::fs::remove_file(folder.join(NOTE));
+    }
+}
+
+/// What SLURM says of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    /// It waits, or is between two attempts; or SLURM does not answer now.
+    Waiting,
+    Running,
+    /// It has ended like this.
+    Ended(String),
+}
+
+impl State {
+    fn of(word: &str) -> Self {
+        /// What a job may be before its end, besides running.
+        const WAITING: [&str; 12] = [
+            "PENDING",
+            "CONFIGURING",
+            "SUSPENDED",
+            "REQUEUED",
+            "REQUEUE_FED",
+            "REQUEUE_HOLD",
+            "RESIZING",
+            "RESV_DEL_HOLD",
+            "SIGNALING",
+            "SPECIAL_EXIT",
+            "STAGE_OUT",
+            "STOPPED",
+        ];
+        match word {
+            "RUNNING" | "COMPLETING" => Self::Running,
+            word if WAITING.contains(&word) => Self::Waiting,
+            word => Self::Ended(word.to_owned()),
+        }
+    }
+}
+
+impl Slurm {
+    /// Runs a program of SLURM, and returns what it prints.
+    async fn ask(&self, folder: &Path, program: Program) -> Result<String, String> {
+        let name = program.program.to_string_lossy().into_owned();
+        let run = process::run(&self.hekaton.helper, &program, folder);
+        let ended: Ended = tokio::time::timeout(TIME, run)
+            .await
+            .map_err(|_| format!("{name} took more than {} s", TIME.as_secs()))?
+            .map_err(|error| format!("{name}: {error}"))?;
+        match ended.code() {
+            Some(0) => Ok(ended.printed),
+            _ => Err(format!("{name}: {}", ended.describe())),
+        }
+    }
+
+    /// The last job with a name, from the queue or else from the accounts.
+    async fn find(&self, folder: &Path, name: &str) -> Result<Option<u64>, String> {
+        let by_name = format!("--name={name}");
+        let queue = call("squeue", ["--noheader", "--states=all", "--format=%A", &by_name]);
+        let queue = self.ask(folder, queue).await?;
+        // A queue forgets what has ended.
+        let accounts = call(
+            "sacct",
+            ["--noheader", "--parsable2", "--allocations", "--format=JobIDRaw", &by_name],
+        );
+        let accounts = match self.ask(folder, accounts).await {
+            // Without accounts, the queue and the note must do.
+            Err(why) if why.contains("disabled") => String::new(),
+            answer => answer?,
+        };
+        let numbers = queue.lines().chain(accounts.lines());
+        Ok(numbers.filter_map(|line| line.trim().parse().ok()).max())
+    }
+
+    /// How far a job has come.
+    async fn state(&self, folder: &Path, number: u64) -> State {
+        let job = format!("--jobs={number}");
+        let queue = call("squeue", ["--noheader", "--states=all", "--format=%T", &job]);
+        match self.ask(folder, queue).await {
+            Ok(said) => {
+                if let Some(word) = said.split_whitespace().next() {
+                    return State::of(word);
+                }
+            }
+            Err(why) if why.contains("Invalid job id") => {}
+            Err(why) => {
+                tracing::warn!(job = number, %why, "SLURM does not say how the job is");
+                return State::Waiting;
+            }
+        }
+        let accounts =
+            call("sacct", ["--noheader", "--parsable2", "--allocations", "--format=State", &job]);
+        let said = self.ask(folder, accounts).await.unwrap_or_default();
+        match said.lines().last().and_then(|line| line.split_whitespace().next()) {
+            Some(word) => State::of(word),
+            None => State::Ended("unknown".into()),
+        }
+    }
+
+    /// The job of a task, which is submitted if there is none.
+    async fn job(&self, work: &Work<'_>, input: &Path) -> Result<u64, Outcome> {
+        let folder = &*work.folder;
+        if let Some(note) = Note::read(folder) {
+            if let Some(number) = note.number {
+                return Ok(number);
+            }
+            if let Some(number) = self.doubt(folder, &note).await.map_err(Outcome::Again)? {
+                return Ok(number);
+            }
+        }
+        let task = work.task;
+        let name = format!("hk-{}-{}-{}", task.id.short(), task.generation, work.epoch);
+        let note = Note { version: VERSION, name, number: None, submitted: Clock::system().wall() };
+        let failed = |error: std::io::Error| {
+            Outcome::Again(format!("{}: {error}", folder.join(NOTE).display()))
+        };
+        note.write(folder).map_err(failed)?;
+        let submitted = self.submit(work, input, &note.name).await;
+        let number = match submitted {
+            Ok(number) => number,
+            Err(why) => {
+                tracing::warn!(%why, job = note.name, "looking for a job that may have been submitted");
+                match self.doubt(folder, &note).await.map_err(Outcome::Again)? {
+                    Some(number) => number,
+                    None => {
+                        Note::remove(folder);
+                        return Err(Outcome::Again(why));
+                    }
+                }
+            }
+        };
+        let log = folder.join("log");
+        tracing::info!(job = number, name = note.name, log = %log.display(), "submitted to SLURM");
+        Note { number: Some(number), ..note }.write(folder).map_err(failed)?;
+        Ok(number)
+    }
+
+    /// Asks for a job that may have been submitted until it is found, or has had the time to appear.
+    async fn doubt(&self, folder: &Path, note: &Note) -> Result<Option<u64>, String> {
+        let age = Clock::system().wall().saturating_sub(note.submitted);
+        let until = Instant::now() + self.doubt.saturating_sub(Duration::from_millis(age));
+        loop {
+            if let Some(number) = self.find(folder, &note.name).await? {
+                let found = Note { number: Some(number), name: note.name.clone(), ..*note };
+                found.write(folder).map_err(|error| format!("{NOTE}: {error}"))?;
+                return Ok(Some(number));
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            tokio::time::sleep(self.poll).await;
+        }
+    }
+
+    async fn submit(&self, work: &Work<'_>, input: &Path, name: &str) -> Result<u64, String> {
+        let folder = &*work.folder;
+        let arguments: Vec<OsString> = vec![
+            "--parsable".into(),
+            "--export=ALL".into(),
+            format!("--job-name={name}").into(),
+            "--output".into(),
+            folder.join("log").into(),
+            self.script.clone().into(),
+        ];
+        let mut sbatch = call("sbatch", arguments);
+        let hekaton = &self.hekaton;
+        let variables: [(&str, OsString); 7] = [
+            ("FILE", input.into()),
+            ("KEYS", hekaton.keys.clone().into()),
+            ("RUN", folder.join("run").into()),
+            ("HEKATON", hekaton.program.clone().into()),
+            ("OPTIONS", hekaton.options.join(" ").into()),
+            // What else the script takes from the environment is not this task's.
+            ("PROGRAM", OsString::new()),
+            ("PROOF", folder.join("run/proof").into()),
+        ];
+        sbatch.environment = variables.map(|(name, value)| (name.into(), value)).into();
+        let said = self.ask(folder, sbatch).await?;
+        // NUMBER or NUMBER;CLUSTER
+        let number = said.trim().split(';').next().and_then(|number| number.parse().ok());
+        number.ok_or_else(|| format!("sbatch printed no number of a job: {}", said.trim()))
+    }
+}
+
+fn call(program: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
+    let arguments = arguments.into_iter().map(Into::into).collect();
+    Program { program: program.into(), arguments, environment: vec![] }
+}
+
+/// What an end without a proof means. Jobs that were ended by others, or by their machine, are not the task's fault.
+fn ended(how: &str, number: u64, log: &Path) -> Outcome {
+    const NOT_OURS: [&str; 7] = [
+        "CANCELLED",
+        "NODE_FAIL",
+        "BOOT_FAIL",
+        "LAUNCH_FAILED",
+        "PREEMPTED",
+        "REVOKED",
+        "RECONFIG_FAIL",
+    ];
+    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it is empty");
+    let why = format!("SLURM job {number} ended as {how}; its log {}: {last}", log.display());
+    match NOT_OURS.contains(&how) {
+        true => Outcome::Again(why),
+        false => Outcome::Failed(why),
+    }
+}
+
+#[async_trait]
+impl Backend for Slurm {
+    async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
+        let [input] = &work.inputs[..] else {
+            let why = format!("`hekaton prove` takes one input, not {}", work.inputs.len());
+            return Outcome::Impossible(why);
+        };
+        let folder = &*work.folder;
+        let (run, log) = (folder.join("run"), folder.join("log"));
+        let number = match self.job(work, input).await {
+            Ok(number) => number,
+            Err(outcome) => return outcome,
+        };
+        let mut events = Events::new(run.join("events.jsonl"));
+        let mut over = false;
+        let how = loop {
+            match self.state(folder, number).await {
+                // A job that is requeued looks as if it had ended, for an instant.
+                State::Ended(how) if over => break how,
+                State::Ended(_) => over = true,
+                State::Waiting => {
+                    over = false;
+                    // Time in the queue is not a stall.
+                    progress.report(events.part());
+                }
+                State::Running => over = false,
+            }
+            events.report(progress);
+            tokio::time::sleep(self.poll).await;
+        };
+        events.report(progress);
+        // The next attempt is another job, which resumes.
+        Note::remove(folder);
+        let proof = run.join("proof");
+        match proof.is_file() {
+            true => Outcome::Done(Output::File(proof)),
+            false => ended(&how, number, &log),
+        }
+    }
+
+    async fn verify(&self, work: &Work<'_>, output: &Path) -> Result<(), Rejected> {
+        self.hekaton.verify(work, output).await
+    }
+
+    async fn abandon(&self, folder: &Path) {
+        let Some(note) = Note::read(folder) else { return };
+        let number = match note.number {
+            Some(number) => Ok(Some(number)),
+            None => self.find(folder, &note.name).await,
+        };
+        let cancelled = match number {
+            Ok(Some(number)) => {
+                self.ask(folder, call("scancel", [number.to_string()])).await.map(drop)
+            }
+            other => other.map(drop),
+        };
+        match cancelled {
+            Ok(()) => Note::remove(folder),
+            // It is tried again when the folder is tidied up.
+            Err(why) => tracing::warn!(job = note.name, %why, "a job of SLURM is not cancelled"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_slurm_mean_what_they_say() {
+        for (word, state) in [
+            ("PENDING", State::Waiting),
+            ("REQUEUED", State::Waiting),
+            ("RUNNING", State::Running),
+            ("COMPLETING", State::Running),
+            ("COMPLETED", State::Ended("COMPLETED".into())),
+            ("OUT_OF_MEMORY", State::Ended("OUT_OF_MEMORY".into())),
+        ] {
+            assert_eq!(State::of(word), state);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        std::fs::write(&log, "one\ntwo\n\n").unwrap();
+        let why = |outcome| match outcome {
+            Outcome::Failed(why) | Outcome::Again(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(ended("NODE_FAIL", 7, &log), Outcome::Again(_)));
+        assert!(matches!(ended("TIMEOUT", 7, &log), Outcome::Failed(_)));
+        assert!(why(ended("TIMEOUT", 7, &log)).ends_with(": two"));
+    }
+
+    #[test]
+    fn notes_are_read_back_and_strange_ones_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        assert!(Note::read(folder).is_none());
+        let note =
+            Note { version: VERSION, name: "hk-a-0-1".into(), number: Some(7), submitted: 1 };
+        note.write(folder).unwrap();
+        assert_eq!(Note::read(folder).unwrap().number, Some(7));
+        for bad in [
+            r#"{"version":2,"name":"hk-a","number":7,"submitted":1}"#,
+            r#"{"version":1,"name":"hk a --all","number":7,"submitted":1}"#,
+            r#"{"version":1,"name":"hk-a","#,
+        ] {
+            std::fs::write(folder.join(NOTE), bad).unwrap();
+            assert!(Note::read(folder).is_none(), "{bad}");
+        }
+    }
+}

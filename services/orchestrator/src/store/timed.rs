@@ -1,0 +1,71 @@
+//! A store whose operations are timed.
+
+use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WriteError};
+use crate::metrics::Metrics;
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Another store, with metrics.
+#[derive(Debug)]
+pub(crate) struct Timed {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) metrics: Metrics,
+}
+
+impl Timed {
+    async fn time<T>(&self, operation: &'static str, work: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let done = work.await;
+        self.metrics.stored(operation, start.elapsed());
+        done
+    }
+}
+
+#[async_trait]
+impl Store for Timed {
+    async fn create(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.time("create", self.inner.create(key, value)).await
+    }
+
+    async fn update(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.time("update", self.inner.update(key, value, expected)).await
+    }
+
+    async fn create_soon(&self, key: &str, value: Bytes) -> Result<Rev, WriteError> {
+        self.time("create_soon", self.inner.create_soon(key, value)).await
+    }
+
+    async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
+        self.time("update_soon", self.inner.update_soon(key, value, expected)).await
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Entry>, Unavailable> {
+        self.time("get", self.inner.get(key)).await
+    }
+
+    async fn list(&self, prefix: &str, after: u64) -> Result<Listing, Unavailable> {
+        self.time("list", self.inner.list(prefix, after)).await
+    }
+
+    async fn watch(&self, prefix: &str, after: Rev) -> Result<Box<dyn Watch>, Unavailable> {
+        self.inner.watch(prefix, after).await
+    }
+
+    async fn append(&self, log: &str, entry: Bytes, last: Option<Rev>) -> Result<Rev, WriteError> {
+        self.time("append", self.inner.append(log, entry, last)).await
+    }
+
+    async fn tail(&self, log: &str) -> Result<Option<Entry>, Unavailable> {
+        self.time("tail", self.inner.tail(log)).await
+    }
+
+    async fn read(&self, log: &str, after: u64, limit: usize) -> Result<Vec<Entry>, Unavailable> {
+        self.time("read", self.inner.read(log, after, limit)).await
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}

@@ -1,0 +1,52 @@
+//! Records to begin with.
+
+use super::world::name;
+use crate::id::Digest;
+use crate::record::{Job, JobKey, JobState, Limits, Order, Task, TaskKey, TaskState};
+use std::collections::BTreeMap;
+
+pub(crate) fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {
+    let job = JobKey { tenant: name(tenant), chain: name(chain), slot: name(&block.to_string()) };
+    let digest = Digest::of(format!("{job}").as_bytes());
+    let key = TaskKey { partition: job.partition(), job: digest, stage: 0, index: 0, copy: 0 };
+    let task = Task {
+        id: digest,
+        job,
+        generation: 0,
+        block,
+        block_id: name("b"),
+        lane,
+        stage: name("s"),
+        depth: 0,
+        backend: name("prove"),
+        inputs: vec![],
+        limits: Limits { attempts: 4, seconds: 1, stall_seconds: 1 },
+        trace: None,
+        created: 0,
+        attempts: 0,
+        returns: 0,
+        not_before: 0,
+        last_failure: None,
+        state: TaskState::Ready,
+    };
+    (key, task)
+}
+
+/// A job without order, of one block.
+pub(crate) fn job(inputs: Vec<Digest>) -> Job {
+    Job {
+        tenant: name("t"),
+        chain: name("c"),
+        order: Order::None,
+        block: 1,
+        id: name("b"),
+        parent: None,
+        lane: 0,
+        workflow: Digest::of(b"w"),
+        inputs: BTreeMap::from([(name("a"), inputs)]),
+        generation: 0,
+        trace: None,
+        accepted: 0,
+        state: JobState::Live,
+    }
+}

@@ -1,0 +1,302 @@
+//! The program: processes that are started, asked, killed and started again.
+
+mod requests;
+mod slurm;
+mod support;
+
+use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
+use hekaton_orchestrator::record::Order;
+use std::collections::BTreeMap;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::*;
+
+#[test]
+fn jobs_are_proven_and_published_in_order() {
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    let client = service.client();
+    strict(&client);
+    // The first one takes longest.
+    let inputs = ["1 one", "0.2 two", "0 three"];
+    let jobs: Vec<JobStatus> =
+        (1..).zip(inputs).map(|(block, input)| submit(&client, &place, block, input)).collect();
+    let again = submit(&client, &place, 2, "0.2 two");
+    assert_eq!((again.job, again.accepted), (jobs[1].job.clone(), jobs[1].accepted));
+    for (job, word) in jobs.iter().zip(["ONE", "TWO", "THREE"]) {
+        let status = ended(&client, job);
+        assert_eq!(status.state, "done", "{status:?}");
+        assert_eq!(output(&client, &place, &status), word);
+    }
+    wait("all are published", || published(&client) == ["b1", "b2", "b3"]);
+    assert_eq!(place.attempts(), 3);
+    place.check();
+}
+
+#[test]
+fn a_worker_that_is_killed_is_replaced_within_seconds() {
+    let place = Place::new("");
+    let service = place.serve(&["--slots", "0"]);
+    let client = service.client();
+    strict(&client);
+    let first = place.work();
+    // No other test, and no other run of this one, sleeps for so long.
+    let seconds = format!("{}.{}", 600, std::process::id());
+    let job = submit(&client, &place, 1, &format!("{seconds} one"));
+    let sleeping = || {
+        let found = Command::new("pgrep").args(["-x", "-f", &format!("sleep {seconds}")]).output();
+        text(&found.unwrap().stdout).lines().count()
+    };
+    wait("it runs", || sleeping() == 1);
+    let second = place.work();
+    std::thread::sleep(Duration::from_secs(2));
+    first.kill();
+    let killed = Instant::now();
+    let status = ended(&client, &job);
+    // Not after the five reads of a session on another machine, since its lock is free. (A generous limit, for slow machines.)
+    assert!(killed.elapsed() < Duration::from_secs(30));
+    assert_eq!(status.state, "done", "{status:?}\n{}", place.errors());
+    assert_eq!(place.attempts(), 2);
+    wait("nothing is left of the first attempt", || sleeping() == 0);
+    drop(second);
+    place.check();
+}
+
+#[test]
+fn a_frozen_worker_loses_its_lease_and_does_no_harm() {
+    let place = Place::new("");
+    let service = place.serve(&["--slots", "0"]);
+    let client = service.client();
+    strict(&client);
+    let frozen = place.work();
+    // The next holder of the task kills its prover, which is not frozen.
+    let job = submit(&client, &place, 1, "30 one");
+    wait("it runs", || place.attempts() == 1);
+    frozen.signal("-STOP");
+    let other = place.work();
+    wait("another one has it", || place.attempts() == 2);
+    frozen.signal("-CONT");
+    let status = ended(&client, &job);
+    assert_eq!((status.state.as_str(), status.outputs.len()), ("done", 1), "{status:?}");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(client.job(&job.job, 0).unwrap(), status, "the first result stays");
+    assert_eq!(place.attempts(), 2, "{}", place.errors());
+    drop((frozen, other));
+    place.check();
+}
+
+/// `HEKATON_KILLS` is how many rounds there are.
+#[test]
+fn everything_may_be_killed_at_any_time() {
+    let rounds = std::env::var("HEKATON_KILLS").map_or(6, |text| text.parse().unwrap());
+    let place = Place::new("");
+    let mut service = place.serve(&[]);
+    strict(&service.client());
+    let mut worker = place.start(&["work", "--collect"]);
+    let mut jobs = Vec::new();
+    for round in 0..rounds {
+        for at in 1..=3 {
+            let block = 3 * round + at;
+            jobs.push(submit(&service.client(), &place, block, &format!("0.{at} w{block}")));
+        }
+        std::thread::sleep(Duration::from_millis(100 + 131 * (round % 5)));
+        match round % 3 {
+            0 => {
+                worker.kill();
+                worker = place.start(&["work", "--collect"]);
+            }
+            1 => {
+                service.kill();
+                service = place.serve(&[]);
+            }
+            _ => {
+                worker.kill();
+                service.kill();
+                (service, worker) = (place.serve(&[]), place.start(&["work", "--collect"]));
+            }
+        }
+    }
+    let client = service.client();
+    for job in &jobs {
+        let status = ended(&client, job);
+        assert_eq!(status.state, "done", "{status:?}\n{}", place.errors());
+        assert_eq!(output(&client, &place, &status), format!("W{}", status.block));
+    }
+    wait("all are published", || published(&client).len() == jobs.len());
+    // Only what ran when something was killed ran again: at most four at a time.
+    let again = place.attempts() - jobs.len();
+    assert!(again <= 4 * usize::try_from(rounds).unwrap(), "{again} attempts too many");
+    drop((service, worker));
+    place.check();
+}
+
+/// A server of NATS that syncs every write; none where there is no such program (`NATS_SERVER`, or in PATH).
+#[cfg(feature = "nats")]
+fn nats(place: &Place, port: u16) -> Option<Child> {
+    let program = std::env::var_os("NATS_SERVER").unwrap_or_else(|| "nats-server".into());
+    let config = place.path("nats.conf");
+    let text = format!(
+        "host: 127.0.0.1\nport: {port}\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
+        place.path("nats"),
+    );
+    std::fs::write(&config, text).unwrap();
+    let mut command = Command::new(program);
+    let child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if child.is_err() {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "SKIPPED: there is no nats-server");
+    }
+    wait("it answers", || {
+        child.is_err() || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    child.ok()
+}
+
+/// The same with records in NATS JetStream, whose server is killed, too.
+#[cfg(feature = "nats")]
+#[test]
+fn nats_and_everything_else_may_be_killed() {
+    let mut place = Place::new("");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let Some(mut server) = nats(&place, port) else { return };
+    place.more = vec!["--nats".into(), format!("nats://127.0.0.1:{port}")];
+    let service = place.serve(&[]);
+    let client = service.client();
+    strict(&client);
+    let mut worker = place.start(&["work", "--collect"]);
+    let mut jobs = Vec::new();
+    for round in 0..3 {
+        for at in 1..=3 {
+            let block = 3 * round + at;
+            jobs.push(submit(&client, &place, block, &format!("0.{at} w{block}")));
+        }
+        std::thread::sleep(Duration::from_millis(150));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        // The worker dies after the server is back, and once while it is away.
+        let away = (round == 1).then(|| worker.child.kill().unwrap());
+        server = nats(&place, port).unwrap();
+        if away.is_none() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        worker.kill();
+        worker = place.start(&["work", "--collect"]);
+    }
+    for job in &jobs {
+        let status = ended(&client, job);
+        assert_eq!(status.state, "done", "{status:?}\n{}", place.errors());
+        assert_eq!(output(&client, &place, &status), format!("W{}", status.block));
+    }
+    let all: Vec<String> = (1..=9).map(|block| format!("b{block}")).collect();
+    wait("all are published in order", || {
+        client.proofs("main", 0).is_ok_and(|it| it.proofs.len() == 9)
+    });
+    assert_eq!(published(&client), all);
+    drop((service, worker));
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_task_that_kills_its_worker_dies_at_last() {
+    let place = Place::new("");
+    let service = place.serve(&["--slots", "0"]);
+    let client = service.client();
+    strict(&client);
+    let job = submit(&client, &place, 1, "0 poison");
+    let after = submit(&client, &place, 2, "0 two");
+    let mut worker = place.work();
+    let until = Instant::now() + Duration::from_secs(120);
+    let status = loop {
+        let status = client.job(&job.job, 0).unwrap();
+        if status.state != "live" {
+            break status;
+        }
+        assert!(Instant::now() < until, "{}", place.errors());
+        if worker.child.try_wait().unwrap().is_some() {
+            worker = place.work();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.state, "dead");
+    assert!(status.reason.unwrap().contains("ended while it ran the task"));
+    drop(worker);
+    let worker = place.work();
+    assert_eq!(ended(&client, &after).state, "done");
+    assert_eq!(published(&client), [""; 0]);
+    client.skip(&job.job).unwrap();
+    wait("the chain goes on", || published(&client) == ["b1", "b2"]);
+    drop(worker);
+    place.check();
+}
+
+#[test]
+fn wrong_and_impossible_tasks() {
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    let client = service.client();
+    strict(&client);
+    client.make_chain("files", &ChainBody { order: Order::None, genesis: None }).unwrap();
+    let impossible = submit(&client, &place, 1, "0 impossible");
+    let status = ended(&client, &impossible);
+    assert_eq!((status.state.as_str(), place.attempts()), ("dead", 1));
+    assert!(status.reason.unwrap().contains("not a witness"));
+    assert_eq!(client.requeue(&impossible.job).unwrap().state, "live");
+    let status = ended(&client, &impossible);
+    assert_eq!((status.generation, place.attempts()), (1, 2));
+    assert_eq!(client.cancel(&impossible.job).unwrap().state, "cancelled");
+
+    // What leaves something running behind ends all the same.
+    let leaves = submit(&client, &place, 1, "0 leaves");
+    assert_eq!(ended(&client, &leaves).state, "done");
+    // What is given back uncounted is not given back all the time.
+    let tired = submit(&client, &place, 2, "0 tired");
+    std::thread::sleep(Duration::from_secs(3));
+    assert!((1..8).contains(&(place.attempts() - 3)), "{} attempts", place.attempts());
+    assert_eq!(client.cancel(&tired.job).unwrap().state, "cancelled");
+
+    // Its outputs do not count, and after those of three tasks its back-end is not used anymore.
+    let wrong = ["0 wrong", "0.0 wrong", "0.00 wrong"].map(|input| {
+        std::fs::write(place.path("input"), format!("{input}\n")).unwrap();
+        let blob = client.put_file(&place.path("input")).unwrap();
+        let inputs = BTreeMap::from([("input".into(), vec![blob.to_string()])]);
+        let backend = Some("prove".into());
+        client
+            .submit(&JobBody { chain: "files".into(), backend, inputs, ..JobBody::default() })
+            .unwrap()
+    });
+    let metrics = || {
+        let url = format!("{}/metrics", service.address);
+        text(&Command::new("curl").args(["-s", &url]).output().unwrap().stdout)
+    };
+    wait("it is quarantined", || metrics().contains("quarantined{backend=\"prove\"} 1"));
+    let live = wrong.iter().filter(|job| client.job(&job.job, 0).unwrap().state == "live").count();
+    let unrunnable = format!("tasks_unrunnable {live}");
+    wait("nobody can run them", || metrics().contains(&unrunnable));
+    drop(service);
+    place.check();
+}
+
+#[test]
+fn a_process_stops_in_order() {
+    let place = Place::new("");
+    let mut service = place.serve(&["--grace", "60"]);
+    let client = service.client();
+    strict(&client);
+    let job = submit(&client, &place, 1, "1 one");
+    let later = submit(&client, &place, 2, "60 two");
+    wait("both run", || place.attempts() == 2);
+    service.signal("-TERM");
+    assert_eq!(ended(&client, &job).state, "done", "what runs may end");
+    assert_eq!(client.job(&later.job, 0).unwrap().state, "live");
+    // A second signal is a hurry.
+    service.signal("-TERM");
+    assert!(service.child.wait().unwrap().success(), "{}", place.errors());
+    place.check();
+    let again = place.serve(&[]);
+    wait("it is claimed at once", || place.attempts() == 3);
+    let log = std::fs::read_to_string(place.path("log")).unwrap();
+    assert_eq!(log.lines().last(), Some("2 0"), "the attempt before is not counted");
+    drop(again);
+}

@@ -1,0 +1,203 @@
+//! Requests and command lines, good and bad.
+
+use super::support::*;
+use hekaton_orchestrator::http::{ChainBody, JobBody, RevertBody};
+use hekaton_orchestrator::record::Order;
+use hekaton_orchestrator::{Client, ClientError, Digest};
+use std::path::Path;
+use std::process::{Command, Output};
+
+#[test]
+fn tenants_are_kept_apart() {
+    let (alice, bob) = ("a token of alice", "a token of bob's");
+    let digest = |token: &str| Digest::of(token.as_bytes());
+    let place = Place::new(&format!(
+        "[tenants.alice]\ntoken_digest = \"{}\"\njobs = 2\nblob_bytes = 100\n[tenants.bob]\ntoken_digest = \"{}\"\n",
+        digest(alice),
+        digest(bob),
+    ));
+    let service = place.serve(&["--slots", "0"]);
+    let client = |token: Option<&str>| Client::new(&service.address, token.map(str::to_owned));
+    let (nobody, alice, bob) = (client(None), client(Some(alice)), client(Some(bob)));
+    assert_eq!(status_of(nobody.chain("main")), 401);
+    assert_eq!(status_of(client(Some("another token")).chain("main")), 401);
+    strict(&alice);
+    let job = submit(&alice, &place, 1, "0 one");
+    assert_eq!(status_of(bob.job(&job.job, 0)), 404);
+    assert_eq!(status_of(bob.cancel(&job.job)), 404);
+    assert_eq!(status_of(bob.proofs("main", 0)), 404);
+    assert_eq!(status_of(bob.requeue(&job.job)), 404);
+    assert_eq!(status_of(bob.skip(&job.job)), 404);
+    let all = RevertBody { to: "genesis".into(), block: 0 };
+    assert_eq!(status_of(bob.revert("main", &all)), 404);
+    assert_eq!(status_of(bob.drain()), 403, "who has a token is not the operator");
+    // Bob's chain of the same name is another one.
+    strict(&bob);
+    submit(&bob, &place, 1, "0 one");
+    // Limits, which do not refuse what was accepted before.
+    submit(&alice, &place, 2, "0 two");
+    let blob = Digest::of(b"0 two\n").to_string();
+    let refused =
+        |block: u64| matches!(alice.submit(&body(block, &blob)), Err(ClientError::Problem { .. }));
+    let mut block = 2;
+    wait("two are open", || {
+        block += 1;
+        refused(block)
+    });
+    assert_eq!(status_of(alice.submit(&body(block, &blob))), 429);
+    assert_eq!(alice.submit(&body(2, &blob)).unwrap().state, "live");
+    let large = place.path("large");
+    std::fs::write(&large, [0; 101]).unwrap();
+    assert_eq!(status_of(alice.put_file(&large)), 413);
+}
+
+#[test]
+fn bad_requests_say_what_is_wrong() {
+    let place = Place::new("");
+    let service = place.serve(&["--slots", "0"]);
+    let client = service.client();
+    let curl = |arguments: &[String], path: &str| -> (String, String) {
+        let url = format!("{}{path}", service.address);
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "-w", "\n%{http_code}"]).args(arguments).arg(url);
+        let out = text(&curl.output().unwrap().stdout);
+        let (body, code) = out.rsplit_once('\n').unwrap();
+        (code.to_owned(), body.to_owned())
+    };
+    let none = Digest::of(b"none");
+    let json = |body: &str| {
+        ["-H", "content-type: application/json", "-d", body].map(str::to_owned).to_vec()
+    };
+    let job = |rest: &str| {
+        json(&format!("{{\"chain\":\"main\",\"inputs\":{{\"input\":[\"{none}\"]}}{rest}}}"))
+    };
+    let with = |options: &[&str]| options.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let put = |body: &str| [json(body), with(&["-X", "PUT"])].concat();
+    for (arguments, path, code, why) in [
+        (vec![], "/v1/nothing".to_owned(), "404", "openapi.json"),
+        (with(&["-X", "PATCH"]), "/v1/jobs".into(), "405", "no such method"),
+        (vec![], "/v1/jobs/x".into(), "400", "is not a name"),
+        (vec![], format!("/v1/jobs/a.b.{none}"), "404", "there is no job"),
+        (vec![], "/v1/chains/main".into(), "404", "make it first"),
+        (json("{"), "/v1/jobs".into(), "400", "EOF"),
+        (
+            json("{\"chain\":\"main\",\"inputs\":{},\"more\":1}"),
+            "/v1/jobs".into(),
+            "400",
+            "unknown field",
+        ),
+        (job(""), "/v1/jobs".into(), "400", "either a 'workflow' or a 'backend'"),
+        (job(",\"backend\":\"prove\""), "/v1/jobs".into(), "422", "PUT it to"),
+        (job(",\"workflow\":\"zz\""), "/v1/jobs".into(), "400", "64 lowercase"),
+        (put("{\"order\":\"strict\"}"), "/v1/chains/main".into(), "400", "genesis"),
+        (put("{\"order\":\"best\"}"), "/v1/chains/main".into(), "400", "unknown variant"),
+        (put("x"), format!("/v1/blobs/{none}"), "400", "the body has digest"),
+        (put("x"), "/v1/blobs/abc".into(), "400", "64 lowercase"),
+        (vec![], format!("/v1/blobs/{none}"), "404", "there is no blob"),
+        (with(&["-d", "stages = 1"]), "/v1/workflows".into(), "422", "not a workflow"),
+        (with(&["-H", "origin: http://evil"]), "/healthz".into(), "403", "another site"),
+        (with(&["-H", "host: evil.example:80"]), "/healthz".into(), "403", "this machine"),
+    ] {
+        let (found, body) = curl(&arguments, &path);
+        assert_eq!(found, code, "{path}: {body}");
+        assert!(body.contains(why), "{path}: {body}\nand not: {why}");
+    }
+    assert_eq!(curl(&[], "/readyz").0, "204");
+    assert!(curl(&[], "/openapi.json").1.contains("Hekaton orchestrator"));
+    strict(&client);
+    let other = ChainBody { order: Order::None, genesis: None };
+    assert_eq!(status_of(client.make_chain("main", &other)), 409);
+    submit(&client, &place, 1, "0 one");
+    // Another block in the same place.
+    let blob = Digest::of(b"0 one\n").to_string();
+    let rival = JobBody { id: Some("rival".into()), ..body(1, &blob) };
+    assert_eq!(status_of(client.submit(&rival)), 409);
+}
+
+fn blake3_of(path: &Path) -> String {
+    Digest::of(&std::fs::read(path).unwrap()).to_string()
+}
+
+fn program(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).current_dir(folder).env("RUST_LOG", "off").output().unwrap()
+}
+
+#[test]
+fn the_command_line_does_all_of_it() {
+    let place = Place::new("");
+    let service = place.serve(&[]);
+    let at = service.address.clone();
+    let run = |arguments: &[&str]| {
+        program(&[arguments, &["--service", &at]].concat(), place.folder.path())
+    };
+    for (name, input) in [("a", "0 a"), ("b", "0 b"), ("c", "0 impossible")] {
+        std::fs::write(place.path(name), format!("{input}\n")).unwrap();
+    }
+    let done = run(&["submit", "a", "--wait", "--output", "a.proof"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("a.proof")).unwrap(), "A\n");
+    let done = run(&["submit", "a", "b", "--chain", "main", "--wait", "--output", "proofs"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("proofs/b.proof")).unwrap(), "B\n");
+    wait("both are out", || text(&run(&["proofs", "main"]).stdout).lines().count() == 2);
+    let chain = text(&run(&["chain", "main"]).stdout);
+    assert!(chain.contains("block 1"), "{chain}");
+
+    // Without waiting, the next command continues after what the one before submitted.
+    let more = run(&["submit", "a", "--chain", "pending"]);
+    assert!(more.status.success(), "{}", text(&more.stderr));
+    let more = run(&["submit", "b", "--chain", "pending"]);
+    assert!(more.status.success(), "{}", text(&more.stderr));
+
+    let dead = run(&["submit", "c", "--chain", "main", "--wait"]);
+    assert_eq!(dead.status.code(), Some(1), "{}", text(&dead.stdout));
+    assert!(text(&dead.stdout).contains("not a witness"));
+    let job = text(&dead.stdout).split_whitespace().next().unwrap().to_owned();
+    assert!(text(&run(&["status", &job]).stdout).contains("dead"));
+    assert!(run(&["skip", &job]).status.success());
+    let workflow = "version = 1\nname = \"two\"\n[inputs.x]\n[[stages]]\nname = \"one\"\nfrom = [\"x\"]\n\
+                    backend = \"prove\"\n";
+    std::fs::write(place.path("two.toml"), workflow).unwrap();
+    let inputs = ["-i", "x=a", "-i", "x=b", "--wait", "--output", "two"];
+    let done = run(&[&["submit", "--workflow", "two.toml"], &inputs[..]].concat());
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("two.1")).unwrap(), "B\n");
+
+    for (arguments, code, why) in [
+        (vec!["submit"], 2, "name files"),
+        (vec!["submit", "none"], 3, "none: "),
+        (vec!["submit", "a", "./a", "--wait", "--output", "x"], 2, "two files are called"),
+        (vec!["status", "x"], 4, "is not a name"),
+        (vec!["revert", "main", "x", "7"], 0, ""),
+        (vec!["revert", "main", "x", "1"], 4, "not one that the chain has published"),
+        (vec!["workflow", "a"], 4, "not a workflow"),
+    ] {
+        let out = run(&arguments);
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
+    }
+    // A damaged input is found, and sent again it is whole again.
+    let blob = blake3_of(&place.path("a"));
+    let stored = place.path("data").join("blobs").join(&blob[..2]).join(&blob);
+    std::fs::write(&stored, "0 z\n").unwrap();
+    let done = run(&["submit", "a", "--chain", "again", "--wait", "--output", "again.proof"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    assert_eq!(std::fs::read_to_string(place.path("again.proof")).unwrap(), "A\n");
+    drop(service);
+    let nowhere = ["--slots", "0", "--listen", "127.0.0.1:0"];
+    for (arguments, code, why) in [
+        (vec!["serve", "--data", "d"], 2, "there is no back-end"),
+        (vec!["serve", "--data", "d", "--slots", "0", "--listen", "0.0.0.0:0"], 2, "name tenants"),
+        (vec!["serve", "--data", "d", "--keys", "none"], 2, "hekaton setup"),
+        (vec!["serve", "--data", "d", "--settings", "a"], 2, "TOML"),
+        (vec!["check", "--data", "d"], 3, "there is no orchestrator.db"),
+        ([&["serve", "--data", "a"], &nowhere[..]].concat(), 3, "the folder a"),
+        (vec!["status", "x", "--service", "127.0.0.1:9"], 4, "127.0.0.1:9"),
+    ] {
+        let out = program(&arguments, place.folder.path());
+        assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", text(&out.stderr));
+        assert!(text(&out.stderr).contains(why), "{arguments:?}: {}", text(&out.stderr));
+    }
+    place.check();
+}
