@@ -10,7 +10,7 @@ mod vm;
 pub(crate) use directory::{
     Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
     DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
-    DirectoryServe, ExpectedOption, Proving, Serving,
+    DirectoryServe, ExpectedOption, Proving, Serving, ToOrchestrator,
 };
 pub(crate) use prove::{ExecuteOption, Prove, Ranks, RootProves, ScheduleOption};
 pub(crate) use shared::{NewKeys, Parameters};

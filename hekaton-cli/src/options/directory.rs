@@ -262,6 +262,24 @@ pub(crate) struct DirectoryServe {
     pub(crate) proving: Proving,
 }
 
+/// Proofs made elsewhere.
+#[derive(Debug, Args)]
+pub(crate) struct ToOrchestrator {
+    /// Have each proof made by hekaton-orchestrator, such as http://127.0.0.1:8642, instead of on this machine; its back-end has the
+    /// same keys. Jobs go on when this command is stopped
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["threads", "slurm", "memory_limit"])]
+    pub(crate) orchestrator: Option<String>,
+    /// A file with this directory's token there
+    #[arg(long, value_name = "FILE", requires = "orchestrator")]
+    pub(crate) orchestrator_token: Option<PathBuf>,
+    /// The chain there; its blocks are epoch-N
+    #[arg(long, value_name = "NAME", default_value = "directory")]
+    pub(crate) orchestrator_chain: String,
+    /// The back-end there
+    #[arg(long, value_name = "NAME", default_value = "epochs")]
+    pub(crate) orchestrator_backend: String,
+}
+
 /// How epochs are proven.
 #[derive(Debug, Args)]
 pub(crate) struct Proving {
@@ -269,6 +287,8 @@ pub(crate) struct Proving {
     /// on a file system that all machines share; jobs keep running when this command is stopped
     #[arg(long, value_name = "SCRIPT", conflicts_with = "threads")]
     pub(crate) slurm: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) orchestrator: ToOrchestrator,
     /// Use at most this much memory to prove, for example 8G
     #[arg(long, value_name = "SIZE", value_parser = super::shared::size)]
     pub(crate) memory_limit: Option<u64>,

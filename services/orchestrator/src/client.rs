@@ -1,7 +1,7 @@
 //! Requests to a service.
 
 use crate::http::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, Problem, ProofsBody,
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobsBody, Problem, ProofsBody,
     RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
@@ -209,6 +209,14 @@ impl Client {
     pub fn job(&self, job: &str, wait: u32) -> Result<JobStatus, ClientError> {
         let time = TIME + Duration::from_secs(wait.into());
         self.call("GET", &format!("/v1/jobs/{job}?wait={wait}"), "text/plain", (), time)
+    }
+
+    /// The jobs that are open, and the last ones that have ended.
+    ///
+    /// # Errors
+    /// If the service does not answer.
+    pub fn jobs(&self) -> Result<JobsBody, ClientError> {
+        self.get("/v1/jobs")
     }
 
     /// Cancels a job.

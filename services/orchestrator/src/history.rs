@@ -49,6 +49,9 @@ impl Default for History {
     }
 }
 
+/// How long after each other the claims that a process makes at the same time may be written, in milliseconds.
+const SAME_TIME: u64 = 2_000;
+
 impl History {
     /// All broken promises, in the order of revisions.
     pub fn violations(&self) -> Vec<Violation> {
@@ -180,13 +183,14 @@ impl History {
                     }
                     let chain = (task.job.tenant.clone(), task.job.chain.clone());
                     let lifted = lifted.get(&chain).copied().unwrap_or(0);
-                    let older = free.iter().find(|(_, (other, since))| {
+                    let older = free.iter().find(|(key, (other, since))| {
                         let from = (*since).max(other.not_before).max(lifted);
                         other.job.tenant == task.job.tenant
                             && other.job.chain == task.job.chain
                             && (other.lane, &other.backend) == (task.lane, &task.backend)
                             && other.block < task.block
                             && from.saturating_add(self.free_millis) < version.at
+                            && !self.is_claimed_with(version, key)
                     });
                     if let Some((other, (waiting, since))) = older {
                         let why = format!(
@@ -203,6 +207,20 @@ impl History {
                 }
             }
         }
+    }
+
+    /// Whether whoever wrote a claim claims another task at the same time: the writes of one process may pass each other.
+    fn is_claimed_with(&self, claim: &Version, other: &TaskKey) -> bool {
+        let session = |version: &Version| match decode::<Task>(&version.entry).ok()?.value.state {
+            TaskState::Leased { session, .. } => Some(session),
+            _ => None,
+        };
+        let other = other.to_string();
+        let later = |version: &&Version| version.entry.rev.number > claim.entry.rev.number;
+        let same_time = |version: &&Version| version.at <= claim.at.saturating_add(SAME_TIME);
+        let later = self.records.iter().filter(later).take_while(same_time);
+        let mut claims = later.filter(|version| version.entry.key == other);
+        claims.any(|version| session(version) == session(claim))
     }
 
     fn check_logs(&self, found: &mut Vec<Violation>) {

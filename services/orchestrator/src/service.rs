@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::dispatcher::Runner;
 use crate::feed::patiently;
 use crate::host;
-use crate::http::{Api, Tenants, router};
+use crate::http::{Api, Board, Tenants, router};
 use crate::id::Name;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
@@ -35,6 +35,9 @@ const TIDY: Duration = Duration::from_secs(600);
 
 /// How many blobs may be on their way in.
 const MAX_TRANSFERS: usize = 64;
+
+/// How many may listen to events.
+const MAX_LISTENERS: usize = 64;
 
 /// How many connections may be open.
 const MAX_CONNECTIONS: usize = 512;
@@ -262,7 +265,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let workshop = Arc::new(workshop);
     let process = Process {
         store: Arc::clone(&store),
-        sessions,
+        sessions: Arc::clone(&sessions),
         clock: clock.clone(),
         session: session.clone(),
         own: Arc::clone(&own),
@@ -284,16 +287,19 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     drop(listen);
     tracing::info!(%session, store = store.describe(), "started");
     let ended = runtime.block_on(async {
+        let closing = CancellationToken::new();
         let (finished, end) = tokio::sync::watch::channel(false);
         let answers = match listener {
             Some(listener) => {
                 listener.set_nonblocking(true)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 let tenants = Tenants::new(settings);
-                let watched = Arc::clone(&tenants);
+                let board = Arc::new(Board::new());
+                let (watched, shown) = (Arc::clone(&tenants), Arc::clone(&board));
                 tokio::spawn(async move {
                     while let Some(event) = events.recv().await {
                         watched.apply(&event);
+                        shown.apply(&event);
                     }
                 });
                 let intake = Intake::new(Arc::clone(&store), clock.clone(), workflows.clone());
@@ -308,6 +314,11 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     own: Arc::clone(&own),
                     drain: stop.drain.clone(),
                     transfers: tokio::sync::Semaphore::new(MAX_TRANSFERS),
+                    sessions: Arc::clone(&sessions),
+                    clock: clock.clone(),
+                    board,
+                    listeners: Arc::new(tokio::sync::Semaphore::new(MAX_LISTENERS)),
+                    closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));
                 let answers =
@@ -335,6 +346,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         }
         process.run(stop.drain.clone(), stop.stop.clone()).await;
         grace_ends.abort();
+        closing.cancel();
         finished.send_replace(true);
         if let Some(answers) = answers {
             answers.await.map_err(std::io::Error::other)?.close().await;

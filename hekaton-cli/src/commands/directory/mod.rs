@@ -5,6 +5,7 @@ mod audit;
 mod folder;
 mod insert;
 mod manage;
+mod orchestrator;
 mod prover;
 mod serve;
 mod slurm;

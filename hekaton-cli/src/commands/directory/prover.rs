@@ -1,6 +1,7 @@
-//! Proofs of epochs: made by `prove` in a process of its own or by a SLURM job, and verified here.
+//! Proofs of epochs: made by `prove` in a process of its own, by a SLURM job or by an orchestrator, and verified here.
 
 use super::folder::{CIRCUIT, check_trust, most_subcircuits, profile_of, steps_of};
+use super::orchestrator::Orchestrator;
 use super::slurm::{Job, Slurm};
 use crate::exit::{self, Failure, OrFail};
 use crate::family::{FamilyCircuit, OpenedFamily};
@@ -171,6 +172,7 @@ pub(super) struct EpochProver<'p> {
     options: Vec<String>,
     folder: PathBuf,
     slurm: Option<Slurm>,
+    orchestrator: Option<Orchestrator>,
     /// The run that could not be resumed the last time.
     stuck: Mutex<Option<PathBuf>>,
 }
@@ -193,8 +195,10 @@ impl<'p> EpochProver<'p> {
             options.extend(["--threads".to_owned(), threads.to_string()]);
         }
         let slurm = proving.slurm.as_deref().map(Slurm::new).transpose()?;
+        let orchestrator = Orchestrator::new(&proving.orchestrator)?;
         let folder = std::path::absolute(&folder).or_fail(exit::FAILED)?;
-        Ok(Self { keys, executable, options, folder, slurm, stuck: Mutex::default() })
+        let stuck = Mutex::default();
+        Ok(Self { keys, executable, options, folder, slurm, orchestrator, stuck })
     }
 
     /// Where the proof of some epochs is made.
@@ -358,9 +362,10 @@ impl Prover for EpochProver<'_> {
         }
         let subcircuits = u32::try_from(self.keys.subcircuits(witness.steps.len()))
             .map_err(|e| ProveError::Failed(e.to_string()))?;
-        let proof = match &self.slurm {
-            None => self.prove_here(&place, (from, to), stop)?,
-            Some(slurm) => {
+        let proof = match (&self.slurm, &self.orchestrator) {
+            (None, None) => self.prove_here(&place, (from, to), stop)?,
+            (None, Some(orchestrator)) => orchestrator.prove(&place, &file, (from, to), stop)?,
+            (Some(slurm), _) => {
                 let made = run.join("proof");
                 if !made.is_file() {
                     let keys = self.keys.store(subcircuits, &self.folder);

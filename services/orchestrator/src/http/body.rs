@@ -93,6 +93,48 @@ impl From<&Job> for JobStatus {
     }
 }
 
+/// A job with its tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobView {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobStatus,
+    /// How many tasks are in which state.
+    pub tasks: BTreeMap<String, u32>,
+    /// The ids of those that run.
+    pub running: Vec<String>,
+}
+
+/// Open jobs, and the last ones that have ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JobsBody {
+    /// In no order.
+    pub jobs: Vec<JobView>,
+}
+
+/// A process that is alive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerView {
+    /// Its session.
+    pub session: String,
+    /// The machine.
+    pub host: String,
+    /// The process on it.
+    pub pid: u32,
+    /// How many tasks it runs at the same time.
+    pub slots: u32,
+    /// How many it runs now, for all tenants.
+    pub busy: usize,
+    /// The back-ends that it has and trusts.
+    pub backends: Vec<String>,
+    /// Whether it makes tasks and publishes.
+    pub collects: bool,
+    /// Whether it claims nothing more.
+    pub draining: bool,
+    /// How far the tenant's own tasks are, from 0 to 1.
+    pub running: BTreeMap<String, f32>,
+}
+
 /// A chain that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,13 +1,15 @@
 //! The service over HTTP: what clients send and get, and who they are.
 
+mod board;
 pub(crate) mod body;
 mod problem;
 mod routes;
 mod tenants;
 
+pub(crate) use board::Board;
 pub use body::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, ProofBody, ProofsBody,
-    RevertBody, WorkflowBody,
+    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, ProofBody,
+    ProofsBody, RevertBody, WorkerView, WorkflowBody,
 };
 pub use problem::Problem;
 pub use routes::open_api;

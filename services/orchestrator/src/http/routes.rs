@@ -3,7 +3,9 @@
 mod blobs;
 mod chains;
 mod jobs;
+mod live;
 
+use super::board::Board;
 use super::body::HealthBody;
 use super::problem::{
     BAD_REQUEST, HOST, INTERNAL, METHOD, NOT_FOUND, OPERATOR, ORIGIN, Problem, UNAVAILABLE,
@@ -11,6 +13,7 @@ use super::problem::{
 use super::tenants::Tenants;
 use crate::alive::Own;
 use crate::blobs::Blobs;
+use crate::clock::Clock;
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::record::SessionId;
@@ -44,6 +47,13 @@ pub(crate) struct Api {
     pub(crate) drain: CancellationToken,
     /// How many blobs may be on their way in.
     pub(crate) transfers: tokio::sync::Semaphore,
+    pub(crate) sessions: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) board: Arc<Board>,
+    /// How many may listen to events.
+    pub(crate) listeners: Arc<tokio::sync::Semaphore>,
+    /// The process ends, and with it what never ends by itself.
+    pub(crate) closing: CancellationToken,
 }
 
 type Shared = State<Arc<Api>>;
@@ -132,7 +142,7 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
     ),
     paths(
         jobs::submit, jobs::job, jobs::cancel, jobs::requeue, jobs::skip, jobs::workflow, blobs::put_blob,
-        blobs::blob, chains::make_chain, chains::chain, chains::proofs, chains::revert, drain, health, ready,
+        blobs::blob, live::jobs, live::events, chains::make_chain, chains::chain, chains::proofs, chains::revert, drain, health, ready,
         metrics, description,
     ),
     tags(
@@ -186,7 +196,8 @@ fn is_this_machine(host: &str) -> bool {
 /// The whole service.
 pub(crate) fn router(api: Arc<Api>) -> Router {
     Router::new()
-        .route("/v1/jobs", post(jobs::submit))
+        .route("/v1/jobs", post(jobs::submit).get(live::jobs))
+        .route("/v1/events", get(live::events))
         .route("/v1/jobs/{job}", get(jobs::job).delete(jobs::cancel))
         .route("/v1/jobs/{job}/requeue", post(jobs::requeue))
         .route("/v1/jobs/{job}/skip", post(jobs::skip))
@@ -201,6 +212,9 @@ pub(crate) fn router(api: Arc<Api>) -> Router {
             "/v1/blobs/{digest}",
             put(blobs::put_blob).get(blobs::blob).layer(DefaultBodyLimit::disable()),
         )
+        .route("/", get(live::page))
+        .route("/live.js", get(live::script))
+        .route("/live.css", get(live::style))
         .route("/healthz", get(health))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))

@@ -336,27 +336,6 @@ fn random_schedules_break_no_promise() {
             let (world, handles, _) = schedule(seed, Bug::None).await;
             broken(&world, &handles)
         });
-        #[allow(clippy::print_stdout)]
-        if !found.is_empty() && std::env::var("DBG").is_ok() {
-            simulate(async || {
-                let (world, ..) = schedule(seed, Bug::None).await;
-                for v in &world.core.history().records {
-                    println!(
-                        "{} {} {}",
-                        v.at,
-                        v.entry.key,
-                        String::from_utf8_lossy(&v.entry.value)
-                            .chars()
-                            .rev()
-                            .take(300)
-                            .collect::<String>()
-                            .chars()
-                            .rev()
-                            .collect::<String>()
-                    );
-                }
-            });
-        }
         assert_eq!(found, Vec::<String>::new(), "HEKATON_SIMULATION_SEED={seed}");
     }
 }

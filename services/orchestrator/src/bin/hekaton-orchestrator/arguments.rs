@@ -30,8 +30,8 @@ pub(crate) enum Command {
     Work(Work),
     /// Submit files, each as a job of its own, or one job with several inputs
     Submit(Submit),
-    /// Print what is known of a job
-    Status(OfJob),
+    /// Print what is known of a job; without one, of those that are open and the last ones that have ended
+    Status(Status),
     /// Cancel a job
     Cancel(OfJob),
     /// Have a dead or cancelled job live again; what is done stays done
@@ -175,6 +175,14 @@ pub(crate) struct Submit {
     /// Store the proof in this file; of several jobs, in this folder
     #[arg(long, value_name = "PATH", requires = "wait")]
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) to: ToService,
+    /// What `submit` printed
+    pub(crate) job: Option<String>,
 }
 
 #[derive(Args)]

@@ -5,11 +5,11 @@ mod output;
 mod serve;
 mod submit;
 
-use arguments::{Arguments, Check, Command, Exec, Fetch, Serve, Work, WorkflowCommand};
+use arguments::{Arguments, Check, Command, Exec, Fetch, Serve, Status, Work, WorkflowCommand};
 use clap::Parser;
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::history::Violation;
-use hekaton_orchestrator::http::{ChainBody, ProofBody, RevertBody};
+use hekaton_orchestrator::http::{ChainBody, JobStatus, JobView, ProofBody, RevertBody};
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
 use hekaton_orchestrator::{Blobs, Digest};
@@ -39,9 +39,21 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
         Command::Serve(Serve { place, listen }) => serve(place, Some(&listen), true, json),
         Command::Work(Work { place, collect }) => serve(place, None, collect, json),
         Command::Submit(arguments) => submit(&arguments, json),
-        Command::Status(of) => {
-            let status = client(&of.to)?.job(&of.job, 0)?;
-            show(json, &status)?;
+        Command::Status(Status { to, job: Some(job) }) => {
+            show(json, &client(&to)?.job(&job, 0)?)?;
+            Ok(0)
+        }
+        Command::Status(Status { to, job: None }) => {
+            let mut jobs = client(&to)?.jobs()?.jobs;
+            jobs.sort_by(|one, other| {
+                (&one.job.chain, one.job.block).cmp(&(&other.job.chain, other.job.block))
+            });
+            for view in &jobs {
+                let JobView { job: JobStatus { chain, block, id, state, .. }, tasks, .. } = view;
+                let tasks = tasks.iter().map(|(state, count)| format!("{count} {state}"));
+                let tasks = tasks.collect::<Vec<_>>().join(", ");
+                print(json, view, format_args!("{chain} {block} {id}: {state} (tasks: {tasks})"))?;
+            }
             Ok(0)
         }
         Command::Cancel(of) => {

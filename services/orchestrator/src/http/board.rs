@@ -1,0 +1,221 @@
+//! What is going on, for the live page: jobs with their tasks, and who runs them.
+
+use super::body::{JobStatus, JobView, WorkerView};
+use crate::feed::{Event, is_newer};
+use crate::id::{Digest, Name};
+use crate::record::{Job, JobKey, Session, Stored, Task, TaskKey, TaskState};
+use crate::store::Rev;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast;
+
+/// How many jobs of a tenant that have ended are still shown.
+const MAX_ENDED: usize = 100;
+
+/// How many changes a reader may be behind before it starts over.
+const MAX_BEHIND: usize = 4_096;
+
+/// Jobs as they are in memory, and who waits for changes.
+#[derive(Debug)]
+pub(crate) struct Board {
+    tenants: Mutex<BTreeMap<Name, Jobs>>,
+    news: broadcast::Sender<JobKey>,
+}
+
+#[derive(Debug, Default)]
+struct Jobs {
+    rows: BTreeMap<JobKey, Row>,
+    /// Ended jobs by revision, oldest first.
+    ended: BTreeMap<u64, JobKey>,
+}
+
+#[derive(Debug, Default)]
+struct Row {
+    job: Option<Arc<Stored<Job>>>,
+    tasks: BTreeMap<TaskKey, Shown>,
+}
+
+/// What is shown of a task.
+#[derive(Debug)]
+struct Shown {
+    id: Digest,
+    rev: Rev,
+    state: &'static str,
+    leased: bool,
+}
+
+impl Row {
+    fn view(&self) -> Option<JobView> {
+        let job = &self.job.as_ref()?.value;
+        let identity = job.identity();
+        let mut tasks = BTreeMap::new();
+        let mut running = Vec::new();
+        // Those of a block that another one has replaced are not its own.
+        for (_, task) in self.tasks.iter().filter(|(key, _)| key.job == identity) {
+            *tasks.entry(task.state.to_owned()).or_insert(0) += 1;
+            if task.leased {
+                running.push(task.id.to_string());
+            }
+        }
+        Some(JobView { job: JobStatus::from(job), tasks, running })
+    }
+}
+
+impl Board {
+    pub(crate) fn new() -> Self {
+        Self { tenants: Mutex::default(), news: broadcast::Sender::new(MAX_BEHIND) }
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, BTreeMap<Name, Jobs>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a change.
+    pub(crate) fn apply(&self, event: &Event) {
+        let key = match event {
+            Event::Reset => {
+                self.tenants().clear();
+                return;
+            }
+            Event::Job(key, job) => {
+                self.job(key, job);
+                key.clone()
+            }
+            Event::Task(key, task) => {
+                self.task(*key, task);
+                task.value.job.clone()
+            }
+            Event::Owner(..) | Event::Complete => return,
+        };
+        // Nobody may be listening.
+        let _ = self.news.send(key);
+    }
+
+    fn job(&self, key: &JobKey, job: &Arc<Stored<Job>>) {
+        let mut tenants = self.tenants();
+        let jobs = tenants.entry(key.tenant.clone()).or_default();
+        let row = jobs.rows.entry(key.clone()).or_default();
+        let known = row.job.as_ref().map(|known| known.rev);
+        if !is_newer(known, job.rev) {
+            return;
+        }
+        row.job = Some(Arc::clone(job));
+        if let Some(known) = known {
+            jobs.ended.remove(&known.number);
+        }
+        if !job.value.is_live() {
+            jobs.ended.insert(job.rev.number, key.clone());
+        }
+        while jobs.ended.len() > MAX_ENDED {
+            let Some((_, oldest)) = jobs.ended.pop_first() else { break };
+            jobs.rows.remove(&oldest);
+        }
+    }
+
+    fn task(&self, key: TaskKey, stored: &Stored<Task>) {
+        let Stored { value: task, rev } = stored;
+        let mut tenants = self.tenants();
+        let jobs = tenants.entry(task.job.tenant.clone()).or_default();
+        // Old tasks are listed at the start, when their jobs are not shown anymore.
+        let Some(row) = jobs.rows.get_mut(&task.job) else { return };
+        let known = row.tasks.get(&key).map(|known| known.rev);
+        if is_newer(known, *rev) {
+            let leased = matches!(task.state, TaskState::Leased { .. });
+            let shown = Shown { id: task.id, rev: *rev, state: task.state.word(), leased };
+            row.tasks.insert(key, shown);
+        }
+    }
+
+    /// The keys of what changes from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<JobKey> {
+        self.news.subscribe()
+    }
+
+    /// All jobs of a tenant that are shown.
+    pub(crate) fn all(&self, tenant: &Name) -> Vec<JobView> {
+        let tenants = self.tenants();
+        let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
+        rows.filter_map(Row::view).collect()
+    }
+
+    /// Some jobs of a tenant.
+    pub(crate) fn some(&self, tenant: &Name, keys: &BTreeSet<JobKey>) -> Vec<JobView> {
+        let tenants = self.tenants();
+        let Some(jobs) = tenants.get(tenant) else { return vec![] };
+        keys.iter().filter_map(|key| jobs.rows.get(key)?.view()).collect()
+    }
+
+    /// What a tenant may see of a process: of its tasks, only their own.
+    pub(crate) fn worker(&self, tenant: &Name, id: &str, session: &Session) -> WorkerView {
+        let tenants = self.tenants();
+        let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
+        let own: BTreeSet<Digest> = rows
+            .flat_map(|row| row.tasks.values().filter(|task| task.leased))
+            .map(|task| task.id)
+            .collect();
+        let running = session.running.iter().filter(|(task, _)| own.contains(task));
+        WorkerView {
+            session: id.to_owned(),
+            // The boot in it is of no interest to people.
+            host: session.host.split(':').next().unwrap_or_default().to_owned(),
+            pid: session.pid,
+            slots: session.slots,
+            busy: session.running.len(),
+            backends: session.backends.iter().map(Name::to_string).collect(),
+            collects: session.collects,
+            draining: session.draining,
+            running: running.map(|(task, part)| (task.to_string(), *part)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{JobState, SessionId};
+    use crate::tests::records::{job, task};
+
+    fn stored<T>(value: T, number: u64) -> Arc<Stored<T>> {
+        Arc::new(Stored { value, rev: Rev { incarnation: 1, number } })
+    }
+
+    #[test]
+    fn jobs_are_shown_with_their_tasks_and_forgotten_at_last() {
+        let board = Board::new();
+        let job = job(vec![]);
+        let key = job.key();
+        let (_, mut work) = task("t", "c", 1, 0);
+        work.job = key.clone();
+        let place = |index| TaskKey {
+            partition: key.partition(),
+            job: job.identity(),
+            stage: 0,
+            index,
+            copy: 0,
+        };
+        let mut news = board.subscribe();
+        board.apply(&Event::Job(key.clone(), stored(job.clone(), 1)));
+        board.apply(&Event::Task(place(0), stored(work.clone(), 2)));
+        board.apply(&Event::Task(place(1), stored(work.clone(), 3)));
+        let session = SessionId::from_number(1);
+        let leased = work.claim(&session, 0).unwrap();
+        board.apply(&Event::Task(place(1), stored(leased, 5)));
+        // Reported again, and late.
+        board.apply(&Event::Task(place(1), stored(work.clone(), 3)));
+        let [view] = &board.all(&key.tenant)[..] else { panic!() };
+        assert_eq!(view.tasks, BTreeMap::from([("leased".into(), 1), ("ready".into(), 1)]));
+        assert_eq!(view.running, [work.id.to_string()]);
+        assert_eq!(news.try_recv().unwrap(), key);
+        assert_eq!(board.all(&"other".parse().unwrap()), []);
+
+        for number in 10..10 + 2 * MAX_ENDED as u64 {
+            let mut ended = job.clone();
+            ended.id = format!("b{number}").parse().unwrap();
+            ended.state = JobState::Done { outputs: vec![], at: 0 };
+            board.apply(&Event::Job(ended.key(), stored(ended, number)));
+        }
+        assert_eq!(board.all(&key.tenant).len(), MAX_ENDED + 1);
+        board.apply(&Event::Reset);
+        assert_eq!(board.all(&key.tenant), []);
+    }
+}

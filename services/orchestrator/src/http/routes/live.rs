@@ -1,0 +1,185 @@
+//! The live page, and the events that it shows.
+
+use super::{Api, Shared};
+use crate::feed::patiently;
+use crate::http::body::{JobView, JobsBody, WorkerView};
+use crate::http::problem::{FULL, Problem};
+use crate::id::Name;
+use crate::record::{JobKey, Session, decode};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+/// How long changes are collected before they are sent together.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// How often processes are looked at. They write their sessions twice as often.
+const WORKERS: Duration = Duration::from_secs(2);
+
+/// Nothing from anywhere else, and nothing within another page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+fn file(kind: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, text).into_response()
+}
+
+pub(super) async fn page() -> Response {
+    file("text/html; charset=utf-8", include_str!("../../../web/live.html"))
+}
+
+pub(super) async fn script() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("../../../web/live.js"))
+}
+
+pub(super) async fn style() -> Response {
+    file("text/css; charset=utf-8", include_str!("../../../web/live.css"))
+}
+
+/// The tenant's open jobs, and the last ones that have ended.
+#[utoipa::path(
+    get, path = "/v1/jobs", tag = "jobs",
+    responses((status = 200, body = JobsBody), (status = 401, body = Problem))
+)]
+pub(super) async fn jobs(
+    State(api): Shared,
+    headers: HeaderMap,
+) -> Result<Json<JobsBody>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    Ok(Json(JobsBody { jobs: api.board.all(&tenant) }))
+}
+
+/// What changes, as server-sent events, until the connection is closed (five minutes).
+///
+/// `all` has all jobs and comes first, and again after changes were missed; `jobs` has those that have changed; `workers` has the
+/// processes that are alive, every two seconds. Data are lists in JSON.
+#[utoipa::path(
+    get, path = "/v1/events", tag = "jobs",
+    responses(
+        (status = 200, content_type = "text/event-stream", body = String),
+        (status = 401, body = Problem), (status = 429, body = Problem, description = "Too many listen"),
+    )
+)]
+pub(super) async fn events(
+    State(api): Shared,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let (tenant, _) = api.tenants.of(&headers)?;
+    let permit = Arc::clone(&api.listeners).try_acquire_owned();
+    let permit = permit.map_err(|_| Problem::new(FULL, "too many listen to events already"))?;
+    let live = Live {
+        news: api.board.subscribe(),
+        api,
+        tenant,
+        started: false,
+        look: Instant::now(),
+        counters: BTreeMap::new(),
+        _permit: permit,
+    };
+    let stream = futures_util::stream::unfold(live, async |mut live| {
+        let event = live.next().await?;
+        Some((Ok(event), live))
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::default()))
+}
+
+/// What one listener has heard.
+struct Live {
+    api: Arc<Api>,
+    tenant: Name,
+    news: Receiver<JobKey>,
+    started: bool,
+    /// When processes are looked at next.
+    look: Instant,
+    /// How far the counters of sessions were at the last look.
+    counters: BTreeMap<String, u64>,
+    _permit: OwnedSemaphorePermit,
+}
+
+fn event(name: &str, data: &impl Serialize) -> Event {
+    // Lists of plain structures, which are always JSON.
+    Event::default().event(name).data(serde_json::to_string(data).unwrap_or_default())
+}
+
+impl Live {
+    /// Waits for the next event; none when the process ends.
+    async fn next(&mut self) -> Option<Event> {
+        let closing = self.api.closing.clone();
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => None,
+            event = self.wait() => Some(event),
+        }
+    }
+
+    async fn wait(&mut self) -> Event {
+        if !self.started {
+            self.started = true;
+            return self.all();
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(self.look) => {
+                    self.look = Instant::now() + WORKERS;
+                    return event("workers", &self.workers().await);
+                }
+                first = self.news.recv() => match first {
+                    Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
+                    Ok(_) | Err(RecvError::Closed) => {}
+                    Err(RecvError::Lagged(_)) => return self.all(),
+                },
+            }
+        }
+    }
+
+    fn all(&self) -> Event {
+        event("all", &self.api.board.all(&self.tenant))
+    }
+
+    async fn changes(&mut self, first: JobKey) -> Event {
+        let mut keys = BTreeSet::from([first]);
+        tokio::time::sleep(TOGETHER).await;
+        while let Ok(key) = self.news.try_recv() {
+            keys.insert(key);
+        }
+        let views: Vec<JobView> = self.api.board.some(&self.tenant, &keys);
+        event("jobs", &views)
+    }
+
+    /// The processes whose counter has risen since the last look.
+    async fn workers(&mut self) -> Vec<WorkerView> {
+        let listed = patiently(&self.api.clock, || self.api.sessions.list("session/", 0)).await;
+        let mut workers = Vec::new();
+        let mut counters = BTreeMap::new();
+        for entry in &listed.entries {
+            let Ok(session) = decode::<Session>(entry) else { continue };
+            let Some(id) = entry.key.strip_prefix("session/") else { continue };
+            let counter = session.value.counter;
+            if self.counters.get(id).is_some_and(|before| *before < counter) {
+                workers.push(self.api.board.worker(&self.tenant, id, &session.value));
+            }
+            counters.insert(id.to_owned(), counter);
+        }
+        self.counters = counters;
+        workers
+    }
+}

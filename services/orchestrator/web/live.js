@@ -1,0 +1,128 @@
+// Shows /v1/events. Everything from the service is written as text, never as markup.
+
+const $ = (id) => document.getElementById(id);
+const jobs = new Map();
+/** How far tasks are, by their ids. */
+let progress = new Map();
+let token = "";
+
+function cell(row, text, kind = "") {
+  const made = row.insertCell();
+  made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function age(millis) {
+  const seconds = Math.max(0, Math.round(millis / 1000));
+  if (seconds < 90) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${Math.round(minutes / 60)} h`;
+}
+
+/** From 0 to 1. A task that runs counts for as much as is done of it. */
+function part(job) {
+  if (job.state === "done") return 1;
+  const all = Object.values(job.tasks).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return 0;
+  const running = job.running.reduce((sum, task) => sum + (progress.get(task) ?? 0), 0);
+  return ((job.tasks.done ?? 0) + running) / all;
+}
+
+function showJobs() {
+  const body = $("jobs").tBodies[0];
+  const rows = [...jobs.values()].sort((a, b) => (a.state !== "live") - (b.state !== "live") || b.accepted - a.accepted);
+  body.replaceChildren();
+  for (const job of rows) {
+    const row = body.insertRow();
+    row.dataset.job = job.job;
+    cell(row, job.chain, "name");
+    cell(row, job.block, "number");
+    cell(row, job.id, "name");
+    cell(row, job.reason ? `${job.state}: ${job.reason}` : job.state, job.state);
+    cell(row, Object.entries(job.tasks).map(([state, count]) => `${count} ${state}`).join(", "));
+    const bar = document.createElement("progress");
+    bar.value = part(job);
+    bar.setAttribute("aria-label", `${Math.round(100 * bar.value)} %`);
+    cell(row, "").append(bar);
+    cell(row, age((job.ended ?? Date.now()) - job.accepted), "number");
+  }
+  $("jobs").hidden = rows.length === 0;
+  $("no-jobs").hidden = rows.length > 0;
+}
+
+function showWorkers(workers) {
+  const body = $("workers").tBodies[0];
+  body.replaceChildren();
+  progress = new Map(workers.flatMap((worker) => Object.entries(worker.running)));
+  for (const worker of workers) {
+    const row = body.insertRow();
+    cell(row, worker.host, "name");
+    cell(row, worker.pid, "number");
+    cell(row, worker.backends.join(", "), "name");
+    cell(row, worker.busy, "number");
+    cell(row, worker.slots, "number");
+    cell(row, worker.draining ? "draining" : worker.collects ? "works and collects" : "works", worker.draining ? "draining" : "");
+  }
+  $("workers").hidden = workers.length === 0;
+  $("no-workers").hidden = workers.length > 0;
+  $("no-workers").textContent = "No process is alive.";
+  showJobs();
+}
+
+const take = {
+  all(list) {
+    jobs.clear();
+    take.jobs(list);
+  },
+  jobs(list) {
+    for (const job of list) jobs.set(`${job.chain} ${job.id} ${job.job}`, job);
+    showJobs();
+  },
+  workers: showWorkers,
+};
+
+/** Reads events until the connection ends. */
+async function listen(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
+      const lines = rest.slice(0, end).split("\n");
+      const field = (name) => lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2)).join("\n");
+      take[field("event")]?.(JSON.parse(field("data")));
+    }
+  }
+}
+
+async function run() {
+  for (let pause = 500; ; pause = Math.min(2 * pause, 10_000)) {
+    try {
+      const answer = await fetch("/v1/events", { headers: token ? { authorization: `Bearer ${token}` } : {} });
+      if (answer.status === 401) {
+        $("status").textContent = token ? "No tenant has this token." : "Whose jobs?";
+        $("sign-in").hidden = false;
+        return;
+      }
+      if (!answer.ok) throw new Error((await answer.json()).detail);
+      $("sign-in").hidden = true;
+      $("status").textContent = "Live";
+      pause = 250;
+      await listen(answer.body);
+    } catch (error) {
+      $("status").textContent = `The service does not answer: ${error.message}. Trying again…`;
+    }
+    await new Promise((done) => setTimeout(done, pause));
+  }
+}
+
+$("sign-in").addEventListener("submit", (event) => {
+  event.preventDefault();
+  // In memory only: a reload asks again.
+  token = $("token").value.trim();
+  $("token").value = "";
+  run();
+});
+run();
