@@ -75,6 +75,9 @@ pub enum BackendSettings {
         /// What exit codes mean.
         #[serde(default)]
         exits: Exits,
+        /// How much address space an attempt may have, in bytes.
+        #[serde(default)]
+        memory_bytes: Option<u64>,
     },
 }
 
@@ -327,9 +330,9 @@ impl Settings {
                     poll: Duration::from_secs(poll_seconds.into()),
                     doubt: Duration::from_secs(doubt_seconds.into()),
                 }),
-                BackendSettings::Command { command, verify, exits, .. } => {
-                    Arc::new(Command { command, verify, exits, helper })
-                }
+                BackendSettings::Command {
+                    command, verify, exits, memory_bytes: memory, ..
+                } => Arc::new(Command { command, verify, exits, memory, helper }),
             };
             (name.clone(), backend)
         });

@@ -6,6 +6,7 @@
 mod nats;
 mod ours;
 mod push0;
+mod text;
 
 use benches::{Line, Run, peak_of_process, times};
 use clap::Parser;
@@ -34,6 +35,10 @@ struct Options {
     /// How many sleep at the same time.
     #[arg(long, default_value_t = 32)]
     sleepers: usize,
+    /// The program hekaton-orchestrator, for the text's other experiments: kills, order, a join, a burst, memory. Nothing else is
+    /// measured then.
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// The program nats-server. Without it, only SQLite is measured, without a rival.
     #[arg(long, env = "NATS_SERVER")]
     nats_server: Option<PathBuf>,
@@ -47,6 +52,9 @@ trait System: Sync {
 
 fn main() -> Result<(), Error> {
     let options = Options::parse();
+    if let Some(program) = &options.program {
+        return text::run(&options, program);
+    }
     let server = options.nats_server.as_deref().map(nats::Server::start).transpose()?;
     bare(&options)?;
     overhead(&options, server.as_ref())?;

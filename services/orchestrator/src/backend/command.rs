@@ -24,6 +24,8 @@ pub struct Command {
     pub verify: Option<Vec<String>>,
     /// What the exit codes of `command` mean.
     pub exits: Exits,
+    /// How much address space an attempt may have, in bytes.
+    pub memory: Option<u64>,
     /// What starts it.
     pub helper: Helper,
 }
@@ -71,7 +73,7 @@ impl Command {
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into())).into();
         let program = arguments.remove(0);
-        Program { program, arguments, environment }
+        Program { program, arguments, environment, memory: self.memory }
     }
 }
 

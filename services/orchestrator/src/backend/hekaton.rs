@@ -30,7 +30,12 @@ pub struct Hekaton {
 impl Hekaton {
     fn call(&self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
         let arguments = arguments.into_iter().map(Into::into).collect();
-        Program { program: self.program.clone().into(), arguments, environment: vec![] }
+        Program {
+            program: self.program.clone().into(),
+            arguments,
+            environment: vec![],
+            memory: None,
+        }
     }
 
     /// The exit codes of `hekaton prove`: what it cannot read or prove stays so, and what it lost it resumes.

@@ -105,3 +105,94 @@ impl Backend for Library {
         run.await.unwrap_or_else(|error| Err(Rejected::Unverified(error.to_string())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Blobs;
+    use crate::backend::Workshop;
+    use crate::clock::Clock;
+    use crate::dispatcher::{Attempt, Claimed, Report, Runner};
+    use crate::tests::records::task;
+    use std::collections::BTreeMap;
+
+    /// Doubles its input, unless the input says otherwise.
+    struct Doubler;
+
+    impl Prover for Doubler {
+        fn prove(
+            &self,
+            inputs: &[Vec<u8>],
+            cancel: &CancellationToken,
+            progress: &Progress,
+        ) -> Result<Vec<u8>, Failure> {
+            progress.report(0.5);
+            match &inputs[0][..] {
+                b"fail" => Err(Failure::Failed("no luck".into())),
+                b"no witness" => Err(Failure::Impossible("no witness".into())),
+                b"panic" => panic!("a bug"),
+                b"wrong" => Ok(b"something else".to_vec()),
+                b"wait" => {
+                    while !cancel.is_cancelled() {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                    }
+                    Err(Failure::Cancelled)
+                }
+                input => Ok([input, input].concat()),
+            }
+        }
+
+        fn verify(&self, inputs: &[Vec<u8>], output: &[u8]) -> Result<(), String> {
+            match output == [&inputs[0][..], &inputs[0][..]].concat() {
+                true => Ok(()),
+                false => Err("it is not twice the input".into()),
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl Report for Nowhere {
+        fn report(&self, part: f32) {
+            assert!((0.0..=1.0).contains(&part));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_prover_in_rust_is_run_and_what_it_makes_verified() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(folder.path()).unwrap();
+        let (key, work) = task("t", "c", 1, 0);
+        let backend: Arc<dyn Backend> = Arc::new(Library::new(Doubler));
+        let workshop = Workshop {
+            backends: BTreeMap::from([(work.backend.clone(), backend)]),
+            blobs: blobs.clone(),
+            spool: folder.path().join("spool"),
+            clock: Clock::system(),
+        };
+        let run = async |input: &[u8], cancel: CancellationToken| {
+            let mut task = work.clone();
+            task.inputs = vec![blobs.put(input).unwrap()];
+            task.limits.stall_seconds = 60;
+            let claimed = Claimed { key, task: &task, epoch: 1 };
+            workshop.run(&claimed, &cancel, &Progress(Arc::new(Nowhere))).await
+        };
+        let never = CancellationToken::new;
+        let Attempt::Done(output) = run(b"ab", never()).await else { panic!() };
+        assert_eq!(blobs.get(&output, 9).unwrap(), b"abab");
+        assert_eq!(run(b"fail", never()).await, Attempt::Failed("no luck".into()));
+        assert_eq!(run(b"no witness", never()).await, Attempt::Impossible("no witness".into()));
+        assert!(
+            matches!(run(b"panic", never()).await, Attempt::Failed(why) if why.contains("panicked"))
+        );
+        assert!(
+            matches!(run(b"wrong", never()).await, Attempt::Wrong(why) if why.contains("twice"))
+        );
+        let cancel = never();
+        cancel.cancel();
+        assert!(matches!(run(b"wait", cancel).await, Attempt::Again(_)));
+        // It needs no folder.
+        assert!(!folder.path().join("spool").exists());
+    }
+}

@@ -5,7 +5,9 @@
 //! Each has a process group of its own, which is killed as a whole: when the program ends, when the attempt is given up, and, as the
 //! group is noted in the task's folder, by the next process on the same machine that takes the task over.
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process_group, setrlimit, waitid,
+};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -37,11 +39,16 @@ impl Helper {
         Self(program)
     }
 
-    /// Becomes a program that is killed with its parent. Returns only if that fails.
+    /// Becomes a program that is killed with its parent, and that cannot have more than this many bytes of address space. Returns only
+    /// if that fails.
     ///
     /// # Errors
     /// Why it failed.
-    pub fn become_program(parent: u32, program: &[OsString]) -> std::io::Error {
+    pub fn become_program(
+        parent: u32,
+        memory: Option<u64>,
+        program: &[OsString],
+    ) -> std::io::Error {
         if let Err(error) = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
             return error.into();
         }
@@ -49,6 +56,12 @@ impl Helper {
         let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
         if now.map(i32::unsigned_abs) != Some(parent) {
             return std::io::Error::other("the process that started this one is gone");
+        }
+        if let Some(most) = memory {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            if let Err(error) = setrlimit(Resource::As, limit) {
+                return error.into();
+            }
         }
         match program {
             [program, arguments @ ..] => Command::new(program).args(arguments).exec(),
@@ -63,6 +76,8 @@ pub(super) struct Program {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
+    /// How much address space it may have, in bytes.
+    pub(super) memory: Option<u64>,
 }
 
 /// What a program has done.
@@ -189,7 +204,11 @@ async fn run_noted(
     noted: bool,
 ) -> std::io::Result<Ended> {
     let mut command = Command::new(&helper.0);
-    command.arg(Helper::ARGUMENT).arg(std::process::id().to_string()).arg("--");
+    command.arg(Helper::ARGUMENT).arg(std::process::id().to_string());
+    if let Some(memory) = program.memory {
+        command.arg("--memory").arg(memory.to_string());
+    }
+    command.arg("--");
     command.arg(&program.program).args(&program.arguments);
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     command.current_dir(folder).process_group(0);

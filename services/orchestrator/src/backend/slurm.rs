@@ -260,7 +260,7 @@ impl Slurm {
 
 fn call(program: &str, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
     let arguments = arguments.into_iter().map(Into::into).collect();
-    Program { program: program.into(), arguments, environment: vec![] }
+    Program { program: program.into(), arguments, environment: vec![], memory: None }
 }
 
 /// What an end without a proof means. Jobs that were ended by others, or by their machine, are not the task's fault.

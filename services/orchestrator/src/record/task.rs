@@ -59,7 +59,7 @@ impl FromStr for TaskKey {
 }
 
 /// What a task may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// After how many failed attempts it is dead.
@@ -80,7 +80,7 @@ impl Limits {
 }
 
 /// One run of a back-end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// The digest of what is to be done: the same wherever and whenever it is done.
@@ -122,7 +122,7 @@ pub struct Task {
 }
 
 /// How far a task is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum TaskState {
     /// It may be claimed.

@@ -1,5 +1,6 @@
 //! Tests of the components together.
 
+mod exhaustive;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;

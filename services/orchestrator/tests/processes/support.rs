@@ -49,6 +49,7 @@ case $word in
     poison) kill -9 $PPID; exit 0 ;;
     leaves) sleep 300 & ;;
     tired) exit 75 ;;
+    hungry) head -c 600000000 /dev/zero | tail >/dev/null || exit 3 ;;
 esac
 [ "$HEKATON_ATTEMPT" = 0 ] || seconds=0
 sleep "$seconds"
@@ -79,7 +80,7 @@ impl Place {
             |name: &str| format!("[\"sh\", {:?}, \"{{input}}\", \"{{output}}\"]", path(name));
         let settings = format!(
             "version = 1\nslots = 2\n{more}\n[backends.prove]\nkind = \"command\"\ncommand = {}\nverify = {}\n\
-             exits = {{ dead = [3], again = [75] }}\n",
+             exits = {{ dead = [3], again = [75] }}\nmemory_bytes = 300000000\n",
             call("prover"),
             call("verifier"),
         );

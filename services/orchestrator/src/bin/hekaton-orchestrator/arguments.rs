@@ -256,6 +256,8 @@ pub(crate) struct Check {
 #[derive(Args)]
 pub(crate) struct Exec {
     pub(crate) parent: u32,
+    #[arg(long)]
+    pub(crate) memory: Option<u64>,
     #[arg(last = true)]
     pub(crate) program: Vec<OsString>,
 }

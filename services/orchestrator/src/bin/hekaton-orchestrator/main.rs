@@ -145,8 +145,8 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             say(Digest::of(token.trim().as_bytes()))?;
             Ok(0)
         }
-        Command::Exec(Exec { parent, program }) => {
-            let error = Helper::become_program(parent, &program);
+        Command::Exec(Exec { parent, memory, program }) => {
+            let error = Helper::become_program(parent, memory, &program);
             let program = program.first().map(|name| name.display().to_string());
             Err(failure(127, format!("{}: {error}", program.unwrap_or_default())))
         }

@@ -1,0 +1,308 @@
+//! Every state of a small world: one task, two processes that may die or be taken for dead, and a store whose answers and writes come
+//! late or never. The transitions are the real ones.
+
+use super::records::task;
+use crate::id::Digest;
+use crate::record::{SessionId, Task, TaskState};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+use std::collections::BTreeSet;
+
+/// When tasks are claimed: after all pauses.
+const LATE: u64 = 1_000_000;
+
+/// Revisions beyond this one are not looked at.
+const MAX_REV: u64 = 6;
+
+/// How many writes are under way at most.
+const MAX_WRITES: usize = 2;
+
+/// How often a living process is taken for dead at most.
+const MAX_MISTAKES: u8 = 1;
+
+/// A world, and which of its rules are left out.
+#[derive(Clone, Debug)]
+struct World {
+    /// The store compares revisions.
+    compares: bool,
+    /// Processes give leases back that they do not run.
+    audits: bool,
+}
+
+const RIGHT: World = World { compares: true, audits: true };
+
+/// Which process.
+type Who = usize;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    record: Task,
+    rev: u64,
+    processes: [Process; 2],
+    writes: BTreeSet<Write>,
+    mistakes: u8,
+    /// What was ever written as done.
+    done: Vec<Digest>,
+    /// A result was written by who did not hold the lease.
+    usurped: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Process {
+    dead: bool,
+    /// The record as it was read last.
+    known: Option<(Task, u64)>,
+    /// A claim that was sent and not answered.
+    claims: bool,
+    /// What it runs: the task, and the revision of its claim.
+    runs: Option<(Task, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Claim,
+    Finish,
+    Fail,
+    GiveBack,
+    Expire,
+}
+
+/// A write under way. What it writes follows from the record at its revision, so it is told by these.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Write {
+    from: Who,
+    kind: Kind,
+    expected: u64,
+    next: Task,
+}
+
+impl PartialOrd for Write {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Write {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |write: &Self| (write.from, write.kind, write.expected);
+        key(self).cmp(&key(other))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Action {
+    Read(Who),
+    Send(Who, Kind),
+    Deliver(Write),
+    /// It never takes effect.
+    Lose(Write),
+    /// The sender of a claim does not wait for its answer anymore.
+    GiveUp(Who),
+    Die(Who),
+}
+
+fn session(who: Who) -> SessionId {
+    SessionId::from_number(who as u64)
+}
+
+/// What a process makes of a task.
+fn output(who: Who) -> Digest {
+    Digest::of(&[u8::try_from(who).unwrap()])
+}
+
+impl World {
+    /// The write that a process would send.
+    fn write(&self, state: &State, from: Who, kind: Kind) -> Option<Write> {
+        let process = &state.processes[from];
+        let own = session(from);
+        let (next, expected) = match kind {
+            Kind::Claim => {
+                let (known, rev) = process.known.as_ref()?;
+                (!process.claims && process.runs.is_none()).then_some(())?;
+                (known.claim(&own, LATE).ok()?, *rev)
+            }
+            Kind::Finish | Kind::Fail => {
+                let (claim, rev) = process.runs.as_ref()?;
+                let next = match kind {
+                    Kind::Finish => claim.finish(&own, output(from), LATE),
+                    _ => claim.fail(&own, "no luck", 0),
+                };
+                (next.ok()?, *rev)
+            }
+            Kind::GiveBack => {
+                let (known, rev) = process.known.as_ref()?;
+                (self.audits && !process.claims && process.runs.is_none()).then_some(())?;
+                (known.give_back(&own, "nobody runs it", 0, false).ok()?, *rev)
+            }
+            Kind::Expire => {
+                let (known, rev) = process.known.as_ref()?;
+                let TaskState::Leased { session: holder, .. } = &known.state else { return None };
+                let is_dead = *holder != own && state.processes[1 - from].dead;
+                let is_mistake = *holder != own && state.mistakes < MAX_MISTAKES;
+                (is_dead || is_mistake).then_some(())?;
+                (known.expire(0).ok()?, *rev)
+            }
+        };
+        Some(Write { from, kind, expected, next })
+    }
+
+    /// What happens by itself, without deaths, mistakes and losses.
+    fn calm(&self, state: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        for (who, process) in state.processes.iter().enumerate().filter(|(_, it)| !it.dead) {
+            if process.known.as_ref().is_none_or(|(_, rev)| *rev != state.rev) {
+                actions.push(Action::Read(who));
+            }
+            if process.claims {
+                actions.push(Action::GiveUp(who));
+            }
+            if state.writes.len() < MAX_WRITES {
+                for kind in [Kind::Claim, Kind::Finish, Kind::Fail, Kind::GiveBack, Kind::Expire] {
+                    let sent = self.write(state, who, kind);
+                    if sent.is_some_and(|write| !state.writes.contains(&write)) {
+                        actions.push(Action::Send(who, kind));
+                    }
+                }
+            }
+        }
+        actions.extend(state.writes.iter().cloned().map(Action::Deliver));
+        actions
+    }
+
+    fn deliver(&self, state: &mut State, write: &Write) {
+        state.writes.remove(write);
+        let Write { from, kind, expected, next } = write;
+        let takes = *expected == state.rev || !self.compares;
+        if takes {
+            if let TaskState::Done { output, session, .. } = &next.state {
+                state.done.push(*output);
+                let holder = match &state.record.state {
+                    TaskState::Leased { session, .. } => Some(session.clone()),
+                    _ => None,
+                };
+                state.usurped |= holder.as_ref() != Some(session);
+            }
+            (state.record, state.rev) = (next.clone(), state.rev + 1);
+        }
+        let rev = state.rev;
+        let process = &mut state.processes[*from];
+        if process.dead {
+            return;
+        }
+        match kind {
+            // The answer reaches whoever still waits for it.
+            Kind::Claim if process.claims => {
+                process.claims = false;
+                process.runs = takes.then(|| (next.clone(), rev));
+            }
+            // Settled, one way or the other.
+            Kind::Finish | Kind::Fail => process.runs = None,
+            Kind::Claim | Kind::GiveBack | Kind::Expire => {}
+        }
+    }
+}
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let (_, mut record) = task("t", "c", 1, 0);
+        record.limits.attempts = 2;
+        vec![State {
+            record,
+            rev: 1,
+            processes: Default::default(),
+            writes: BTreeSet::new(),
+            mistakes: 0,
+            done: vec![],
+            usurped: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        actions.extend(self.calm(state));
+        actions.extend(state.writes.iter().cloned().map(Action::Lose));
+        // One of them survives.
+        if state.processes.iter().all(|process| !process.dead) {
+            actions.extend([0, 1].map(Action::Die));
+        }
+    }
+
+    fn next_state(&self, before: &State, action: Action) -> Option<State> {
+        let mut state = before.clone();
+        match action {
+            Action::Read(who) => {
+                state.processes[who].known = Some((before.record.clone(), before.rev));
+            }
+            Action::Send(who, kind) => {
+                let write = self.write(before, who, kind)?;
+                state.processes[who].claims |= kind == Kind::Claim;
+                if kind == Kind::Expire && !before.processes[1 - who].dead {
+                    state.mistakes += 1;
+                }
+                state.writes.insert(write);
+            }
+            Action::Deliver(write) => self.deliver(&mut state, &write),
+            Action::Lose(write) => drop(state.writes.remove(&write)),
+            Action::GiveUp(who) => state.processes[who].claims = false,
+            Action::Die(who) => state.processes[who] = Process { dead: true, ..Process::default() },
+        }
+        Some(state)
+    }
+
+    fn within_boundary(&self, state: &State) -> bool {
+        state.rev <= MAX_REV
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("done at most once", |_, state: &State| state.done.len() <= 1),
+            Property::always("done is final", |_, state: &State| {
+                state.done.is_empty() || matches!(state.record.state, TaskState::Done { .. })
+            }),
+            Property::always("only the holder writes a result", |_, state: &State| !state.usurped),
+            Property::always("attempts are bounded", |_, state: &State| {
+                let Task { attempts, limits, .. } = &state.record;
+                *attempts < limits.attempts || state.record.state.is_final()
+            }),
+            // Where nothing happens by itself anymore, the task has ended.
+            Property::always("no task is left behind", |world: &World, state: &State| {
+                state.record.state.is_final() || !world.calm(state).is_empty()
+            }),
+            Property::sometimes("it is done", |_, state: &State| !state.done.is_empty()),
+            Property::sometimes("it is dead", |_, state: &State| {
+                matches!(state.record.state, TaskState::Dead { .. })
+            }),
+            Property::sometimes(
+                "a holder that was taken for dead ends its run",
+                |_, state: &State| {
+                    let stale = |process: &Process| {
+                        process.runs.as_ref().is_some_and(|(_, rev)| *rev < state.rev)
+                    };
+                    state.mistakes > 0 && state.processes.iter().any(stale)
+                },
+            ),
+        ]
+    }
+}
+
+#[test]
+fn no_state_of_a_small_world_breaks_a_promise() {
+    let checker = RIGHT.checker().spawn_bfs().join();
+    checker.assert_properties();
+    assert!(checker.unique_state_count() > 10_000, "{}", checker.unique_state_count());
+}
+
+/// The properties are worth something: without a rule, they fail.
+#[test]
+fn without_a_rule_a_promise_is_broken() {
+    for (world, promise) in [
+        (World { compares: false, ..RIGHT }, "done at most once"),
+        (World { compares: false, ..RIGHT }, "only the holder writes a result"),
+        (World { audits: false, ..RIGHT }, "no task is left behind"),
+    ] {
+        let found = HasDiscoveries::AllOf(BTreeSet::from([promise]));
+        let checker = world.clone().checker().finish_when(found).spawn_bfs().join();
+        assert!(checker.discovery(promise).is_some(), "{world:?} keeps '{promise}'");
+    }
+}
