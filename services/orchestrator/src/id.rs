@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How many partitions the groups of all chains are divided into. Their owners change, the partitions never do.
 pub const PARTITIONS: u8 = 64;
@@ -110,10 +111,10 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// A name of a tenant, a chain, a block, a stage or a back-end: 1 to 80 letters, digits, `-` and `_`. It may be part of a key, of a
-/// path and of a URL.
+/// path and of a URL. Copies share their text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 impl Name {
     /// The longest name, in characters.
@@ -131,7 +132,7 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, BadId> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         match (1..=Self::MAX).contains(&text.len()) && text.bytes().all(allowed) {
-            true => Ok(Self(text.to_owned())),
+            true => Ok(Self(text.into())),
             false => Err(BadId::new(text, "a name of 1 to 80 letters, digits, '-' and '_'")),
         }
     }
@@ -147,13 +148,13 @@ impl TryFrom<String> for Name {
 
 impl From<Name> for String {
     fn from(name: Name) -> Self {
-        name.0
+        (*name.0).to_owned()
     }
 }
 
 impl From<Digest> for Name {
     fn from(digest: Digest) -> Self {
-        Self(digest.to_string())
+        Self(digest.to_string().into())
     }
 }
 
