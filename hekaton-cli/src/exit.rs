@@ -19,7 +19,7 @@ pub(crate) const BAD_FILE: u8 = 3;
 pub(crate) const FAILED: u8 = 4;
 /// Asked to stop by Ctrl-C or SIGTERM; completed work is in the run directory.
 pub(crate) const STOPPED: u8 = 5;
-/// A rank was lost or fell silent; all answers received are in the run directory.
+/// A rank was lost or fell silent, and all answers received are in the run directory; or another process holds that directory.
 pub(crate) const LOST: u8 = 6;
 /// Ended immediately by Ctrl-C or SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;
@@ -35,8 +35,8 @@ pub(crate) const HELP: &str = "Exit codes:
   4    the run failed: the input does not fit, a witness is wrong, a disk is full
   5    interrupted; completed work is in the run directory, continue with
        --resume
-  6    a rank was lost or fell silent; completed work is in the run directory,
-       continue with --resume
+  6    a rank was lost or fell silent, or another process holds the run
+       directory; completed work is in it, continue with --resume
   130  interrupted immediately; no result was written
 
 Environment:

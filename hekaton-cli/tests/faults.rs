@@ -239,7 +239,7 @@ fn two_processes() {
     for _ in 0..2 {
         let second = chain.prove(&run, &["--resume"]).output().unwrap();
         let err = String::from_utf8_lossy(&second.stderr);
-        assert_eq!(second.status.code(), Some(3), "{err}");
+        assert_eq!(second.status.code(), Some(6), "{err}");
         assert!(err.contains(&format!("held by process {}", first.id())), "{err}");
     }
     assert_eq!(wait(first).0, Some(0), "the first is not disturbed");
@@ -278,7 +278,7 @@ fn a_lease_of_another_machine() {
     std::thread::sleep(Duration::from_millis(400));
     foreign_lease(&run, 2);
     let (code, err) = wait(second);
-    assert_eq!(code, Some(3), "{err}");
+    assert_eq!(code, Some(6), "{err}");
     assert!(err.contains("held by process 1 on elsewhere"), "{err}");
     // dead: after its deadline it is taken over
     let since = Instant::now();

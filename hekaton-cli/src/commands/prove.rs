@@ -340,7 +340,13 @@ fn open_run(
     run.map(Some).map_err(|e| {
         let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
         let failed = matches!(&e, RunError::Io { source, .. } if full.contains(&source.kind()));
-        Failure::new(if failed { exit::FAILED } else { exit::BAD_FILE }, explain(&e))
+        let code = match &e {
+            _ if failed => exit::FAILED,
+            // Later, the same command may succeed.
+            RunError::Held { .. } => exit::LOST,
+            _ => exit::BAD_FILE,
+        };
+        Failure::new(code, explain(&e))
     })
 }
 

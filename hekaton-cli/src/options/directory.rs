@@ -266,7 +266,7 @@ pub(crate) struct DirectoryServe {
 #[derive(Debug, Args)]
 pub(crate) struct ToOrchestrator {
     /// Have each proof made by hekaton-orchestrator, such as http://127.0.0.1:8642, instead of on this machine; its back-end has the
-    /// same keys. Jobs go on when this command is stopped
+    /// same keys. Jobs continue when this command is stopped
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["threads", "slurm", "memory_limit"])]
     pub(crate) orchestrator: Option<String>,
     /// A file with this directory's token there

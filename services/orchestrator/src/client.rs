@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How long an answer may take. Waiting for a job is longer by what is waited.
 const TIME: Duration = Duration::from_secs(60);
 
+/// How long a blob may take. The service's connections live five minutes.
+const TRANSFER: Duration = Duration::from_secs(280);
+
 /// The largest answer that is not a blob, in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
 
@@ -151,8 +154,7 @@ impl Client {
         let opened = std::fs::File::open(path).map_err(file)?;
         let body = ureq::SendBody::from_owned_reader(opened);
         let kind = "application/octet-stream";
-        let time = Duration::from_secs(280);
-        self.call::<BlobBody>("PUT", &format!("/v1/blobs/{digest}"), kind, body, time)?;
+        self.call::<BlobBody>("PUT", &format!("/v1/blobs/{digest}"), kind, body, TRANSFER)?;
         Ok(digest)
     }
 
@@ -164,7 +166,7 @@ impl Client {
         let url = format!("{}/v1/blobs/{digest}", self.address);
         let failed = |why: String| ClientError::Failed { url: url.clone(), why };
         let file = |error| ClientError::File { path: path.display().to_string(), error };
-        let mut request = self.agent.get(&url);
+        let mut request = self.agent.get(&url).config().timeout_global(Some(TRANSFER)).build();
         if let Some(value) = self.authorization() {
             request = request.header("authorization", value);
         }

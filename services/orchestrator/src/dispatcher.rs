@@ -465,14 +465,16 @@ impl OneRun {
         // It may have been reported before its number was known here.
         self.lease.check();
         self.metrics.claimed(&claim.value, self.clock.wall());
+        let started = self.clock.monotonic();
         let attempt = self.attempt(&claim).await;
+        let took = self.clock.monotonic().saturating_sub(started);
         if attempt.is_none() {
             self.abandon(&claim.value).await;
         }
         let wrong = matches!(attempt, Some(Attempt::Wrong(_))).then_some(claim.value.id);
         let mut result = Written::Nothing;
         if let Some(attempt) = attempt
-            && let Some(stored) = self.write(&claim, &attempt).await
+            && let Some(stored) = self.write(&claim, &attempt, took).await
         {
             result = Written::Task(Box::new(stored));
         }
@@ -522,7 +524,7 @@ impl OneRun {
         attempt
     }
 
-    /// A lease is lost. If that is because nobody wants the task anymore, what runs elsewhere ends, too.
+    /// Called when a lease is lost: if the task is no longer wanted, ends what runs on other machines.
     async fn abandon(&self, task: &Task) {
         let found = read::<Task>(&*self.store, &self.key.to_string()).await;
         if found.is_ok_and(|found| found.is_some_and(|found| found.value.state.is_final())) {
@@ -531,7 +533,12 @@ impl OneRun {
     }
 
     /// Writes what became of a lease. The work may have taken hours, so this does not give up before the lease is settled.
-    async fn write(&self, claim: &Stored<Task>, attempt: &Attempt) -> Option<Stored<Task>> {
+    async fn write(
+        &self,
+        claim: &Stored<Task>,
+        attempt: &Attempt,
+        took: Duration,
+    ) -> Option<Stored<Task>> {
         let key = self.key.to_string();
         let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
         let next = match attempt {
@@ -546,10 +553,12 @@ impl OneRun {
             TaskState::Leased { since, .. } => *since,
             _ => now,
         };
-        let millis = now.saturating_sub(since);
         self.metrics.ended(&next, attempt_word(attempt), (since, now));
         let on_disk = match attempt {
-            Attempt::Done(_) if Duration::from_millis(millis) >= WORTH_A_SYNC => OnDisk::Now,
+            // A later attempt may have found what earlier ones have made.
+            Attempt::Done(_) if took >= WORTH_A_SYNC || task.attempts + task.returns > 0 => {
+                OnDisk::Now
+            }
             _ => OnDisk::Soon,
         };
         if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {

@@ -209,7 +209,7 @@ impl History {
         }
     }
 
-    /// Whether whoever wrote a claim claims another task at the same time: the writes of one process may pass each other.
+    /// Whether the session that wrote a claim claims another task at the same time: writes of one process may overtake each other.
     fn is_claimed_with(&self, claim: &Version, other: &TaskKey) -> bool {
         let session = |version: &Version| match decode::<Task>(&version.entry).ok()?.value.state {
             TaskState::Leased { session, .. } => Some(session),

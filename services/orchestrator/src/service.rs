@@ -36,9 +36,6 @@ const TIDY: Duration = Duration::from_secs(600);
 /// How many blobs may be on their way in.
 const MAX_TRANSFERS: usize = 64;
 
-/// How many may listen to events.
-const MAX_LISTENERS: usize = 64;
-
 /// How many connections may be open.
 const MAX_CONNECTIONS: usize = 512;
 
@@ -317,7 +314,6 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     sessions: Arc::clone(&sessions),
                     clock: clock.clone(),
                     board,
-                    listeners: Arc::new(tokio::sync::Semaphore::new(MAX_LISTENERS)),
                     closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));
@@ -335,7 +331,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 stop.stop.cancel();
             })
         };
-        if collects {
+        {
             let (workshop, store) = (Arc::clone(&workshop), Arc::clone(&store));
             tokio::spawn(async move {
                 loop {

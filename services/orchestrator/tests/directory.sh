@@ -36,8 +36,8 @@ for label in alice bob; do
 done
 prove() { "$hekaton" directory prove "$T/d" --keys "$T/keys" --orchestrator "$address"; }
 address=http://127.0.0.1:9
-if prove >"$T/nobody.log" 2>&1; then fail "nobody answers, and it says nothing"; fi
-grep -q "127.0.0.1:9" "$T/nobody.log" || fail "it does not say who does not answer"
+if prove >"$T/nobody.log" 2>&1; then fail "an unreachable service is not reported"; fi
+grep -q "127.0.0.1:9" "$T/nobody.log" || fail "the error does not name the service"
 # Without slots, jobs wait.
 hekaton-orchestrator --json serve --data "$T/jobs" --settings "$T/settings.toml" --slots 0 --listen 127.0.0.1:0 >"$T/serving" 2>"$T/serve.log" &
 service=$!

@@ -213,7 +213,7 @@ fn recovery(program: &Path, less: Print<'_>) -> Result<(), Error> {
         fleet.chain(Order::None)?;
         fleet.submit(Order::None, 1, &[3.0])?;
         wait("the task starts", || !fleet.notes("start").is_empty())?;
-        // Whoever runs it has a child.
+        // The worker that runs it has a child process.
         let busy = (0..2).find(|&at| fleet.workers[at].as_ref().is_some_and(has_children));
         let killed = Fleet::kill(&mut fleet.workers[busy.ok_or("nobody runs it")?])?;
         wait("it starts again", || fleet.notes("start").len() == 2)?;

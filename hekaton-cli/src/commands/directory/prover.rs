@@ -403,6 +403,9 @@ impl Prover for EpochProver<'_> {
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let verified = self.keys.verify(proof, values).map(drop);
         if let Err(Unverified::Rejected(_)) = verified {
+            if let Some(orchestrator) = &self.orchestrator {
+                orchestrator.take_back(proof.from, &self.folder);
+            }
             // The run would give it again.
             self.attached(proof.from, proof.to);
         }

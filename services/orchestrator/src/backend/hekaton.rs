@@ -133,6 +133,18 @@ impl Events {
     pub(super) fn new(path: PathBuf) -> Self {
         // A resumed run appends to the same file.
         let read = std::fs::metadata(&path).map_or(0, |found| found.len());
+        Self::from(path, read)
+    }
+
+    /// Also what was written before: to follow a run that another process has started. Its phases were reported by that one.
+    pub(super) fn of_all(path: PathBuf) -> Self {
+        let mut events = Self::from(path, 0);
+        events.news();
+        events.phases.clear();
+        events
+    }
+
+    fn from(path: PathBuf, read: u64) -> Self {
         Self {
             path,
             read,
@@ -192,6 +204,7 @@ impl Events {
             }
             Some("subcircuit") => self.answered += 1,
             Some("process_start") => {
+                self.answered = 0;
                 self.since = event["unix_time"].as_f64().zip(at).map(|(time, at)| time - at);
             }
             Some("phase_end") => {

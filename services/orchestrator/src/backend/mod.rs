@@ -72,9 +72,13 @@ pub trait Backend: std::fmt::Debug + Send + Sync + 'static {
         progress: &Progress,
     ) -> Outcome;
 
-    /// Ends what attempts have left running on other machines, given the task's folder. Nobody wants the task anymore, or the attempt
-    /// took too long.
-    async fn abandon(&self, _: &Path) {}
+    /// Ends whatever attempts of a task have left running on other machines, given the task's folder. Called when the task is no longer
+    /// wanted, or the attempt took too long.
+    ///
+    /// Returns whether nothing is left. Otherwise, it is tried again later.
+    async fn abandon(&self, _: &Path) -> bool {
+        true
+    }
 
     /// Verifies what an attempt has made. Nothing counts before.
     ///

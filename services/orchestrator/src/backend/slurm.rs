@@ -64,6 +64,16 @@ impl Note {
         (note.version == VERSION && note.name.bytes().all(plain)).then_some(note)
     }
 
+    /// Notes the number, unless another process has taken the task since: then none.
+    fn found(self, number: u64, folder: &Path) -> std::io::Result<Option<Self>> {
+        if !self.is_current(folder) {
+            return Ok(None);
+        }
+        let found = Self { number: Some(number), ..self };
+        found.write(folder)?;
+        Ok(Some(found))
+    }
+
     /// On disk when this returns.
     fn write(&self, folder: &Path) -> std::io::Result<()> {
         let (path, new) = (folder.join(NOTE), folder.join(format!("{NOTE}.new")));
@@ -74,12 +84,20 @@ impl Note {
         std::fs::File::open(folder)?.sync_all()
     }
 
-    fn remove(folder: &Path) {
-        let _ = std::fs::remove_file(folder.join(NOTE));
+    /// Whether it is still the note of the folder: another process may have taken the task since, and have submitted a job of its own.
+    fn is_current(&self, folder: &Path) -> bool {
+        Self::read(folder).is_some_and(|found| found.name == self.name)
+    }
+
+    /// Removes it, unless there is another one by now.
+    fn remove(&self, folder: &Path) {
+        if self.is_current(folder) {
+            let _ = std::fs::remove_file(folder.join(NOTE));
+        }
     }
 }
 
-/// What SLURM says of a job.
+/// The state of a job according to SLURM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// It waits, or is between two attempts; or SLURM does not answer now.
@@ -141,7 +159,7 @@ impl Slurm {
         );
         let accounts = match self.ask(folder, accounts).await {
             // Without accounts, the queue and the note must do.
-            Err(why) if why.contains("disabled") => String::new(),
+            Err(why) if why.contains("disabled") || why.contains("No such file") => String::new(),
             answer => answer?,
         };
         let numbers = queue.lines().chain(accounts.lines());
@@ -174,32 +192,38 @@ impl Slurm {
     }
 
     /// The job of a task, which is submitted if there is none.
-    async fn job(&self, work: &Work<'_>, input: &Path) -> Result<u64, Outcome> {
+    async fn job(
+        &self,
+        work: &Work<'_>,
+        input: &Path,
+        progress: &Progress,
+    ) -> Result<Note, Outcome> {
         let folder = &*work.folder;
+        let failed = |error: std::io::Error| {
+            Outcome::Again(format!("{}: {error}", folder.join(NOTE).display()))
+        };
+        let taken = || Outcome::Again("another process has submitted a job of this task".into());
         if let Some(note) = Note::read(folder) {
-            if let Some(number) = note.number {
-                return Ok(number);
+            if note.number.is_some() {
+                return Ok(note);
             }
-            if let Some(number) = self.doubt(folder, &note).await.map_err(Outcome::Again)? {
-                return Ok(number);
+            if let Some(number) = self.doubt(folder, &note, progress).await {
+                return note.found(number, folder).map_err(failed)?.ok_or_else(taken);
             }
         }
         let task = work.task;
         let name = format!("hk-{}-{}-{}", task.id.short(), task.generation, work.epoch);
         let note = Note { version: VERSION, name, number: None, submitted: Clock::system().wall() };
-        let failed = |error: std::io::Error| {
-            Outcome::Again(format!("{}: {error}", folder.join(NOTE).display()))
-        };
         note.write(folder).map_err(failed)?;
         let submitted = self.submit(work, input, &note.name).await;
         let number = match submitted {
             Ok(number) => number,
             Err(why) => {
                 tracing::warn!(%why, job = note.name, "looking for a job that may have been submitted");
-                match self.doubt(folder, &note).await.map_err(Outcome::Again)? {
+                match self.doubt(folder, &note, progress).await {
                     Some(number) => number,
                     None => {
-                        Note::remove(folder);
+                        note.remove(folder);
                         return Err(Outcome::Again(why));
                     }
                 }
@@ -207,23 +231,22 @@ impl Slurm {
         };
         let log = folder.join("log");
         tracing::info!(job = number, name = note.name, log = %log.display(), "submitted to SLURM");
-        Note { number: Some(number), ..note }.write(folder).map_err(failed)?;
-        Ok(number)
+        note.found(number, folder).map_err(failed)?.ok_or_else(taken)
     }
 
-    /// Asks for a job that may have been submitted until it is found, or has had the time to appear.
-    async fn doubt(&self, folder: &Path, note: &Note) -> Result<Option<u64>, String> {
-        let age = Clock::system().wall().saturating_sub(note.submitted);
-        let until = Instant::now() + self.doubt.saturating_sub(Duration::from_millis(age));
+    /// Asks for a job that may have been submitted until it is found, or has had the time to appear. While SLURM does not answer, it is
+    /// asked again.
+    async fn doubt(&self, folder: &Path, note: &Note, progress: &Progress) -> Option<u64> {
+        let until = Instant::now() + self.doubt;
         loop {
-            if let Some(number) = self.find(folder, &note.name).await? {
-                let found = Note { number: Some(number), name: note.name.clone(), ..*note };
-                found.write(folder).map_err(|error| format!("{NOTE}: {error}"))?;
-                return Ok(Some(number));
+            match self.find(folder, &note.name).await {
+                Ok(Some(number)) => return Some(number),
+                Ok(None) if Instant::now() >= until => return None,
+                Ok(None) => {}
+                Err(why) => tracing::warn!(job = note.name, %why, "SLURM does not answer"),
             }
-            if Instant::now() >= until {
-                return Ok(None);
-            }
+            // Waiting for SLURM is not a stall.
+            progress.report(0.0);
             tokio::time::sleep(self.poll).await;
         }
     }
@@ -277,7 +300,10 @@ fn ended(how: &str, number: u64, log: &Path) -> Outcome {
     let said = std::fs::read_to_string(log).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it is empty");
     let why = format!("SLURM job {number} ended as {how}; its log {}: {last}", log.display());
-    match NOT_OURS.contains(&how) {
+    // Stopped from outside, lost a machine, or the run directory was held by another job.
+    let code = said.lines().rev().find_map(|line| line.split_once("hekaton exited with "));
+    let again = code.is_some_and(|(_, code)| ["5", "6"].contains(&code.trim()));
+    match again || NOT_OURS.contains(&how) {
         true => Outcome::Again(why),
         false => Outcome::Failed(why),
     }
@@ -292,11 +318,14 @@ impl Backend for Slurm {
         };
         let folder = &*work.folder;
         let (run, log) = (folder.join("run"), folder.join("log"));
-        let number = match self.job(work, input).await {
-            Ok(number) => number,
+        let note = match self.job(work, input, progress).await {
+            Ok(note) => note,
             Err(outcome) => return outcome,
         };
-        let mut events = Events::new(run.join("events.jsonl"));
+        let Some(number) = note.number else {
+            return Outcome::Again("its job has no number".into());
+        };
+        let mut events = Events::of_all(run.join("events.jsonl"));
         let mut over = false;
         let how = loop {
             match self.state(folder, number).await {
@@ -315,7 +344,7 @@ impl Backend for Slurm {
         };
         events.report(progress);
         // The next attempt is another job, which resumes.
-        Note::remove(folder);
+        note.remove(folder);
         let proof = run.join("proof");
         match proof.is_file() {
             true => Outcome::Done(Output::File(proof)),
@@ -327,8 +356,8 @@ impl Backend for Slurm {
         self.hekaton.verify(work, output).await
     }
 
-    async fn abandon(&self, folder: &Path) {
-        let Some(note) = Note::read(folder) else { return };
+    async fn abandon(&self, folder: &Path) -> bool {
+        let Some(note) = Note::read(folder) else { return true };
         let number = match note.number {
             Some(number) => Ok(Some(number)),
             None => self.find(folder, &note.name).await,
@@ -337,13 +366,21 @@ impl Backend for Slurm {
             Ok(Some(number)) => {
                 self.ask(folder, call("scancel", [number.to_string()])).await.map(drop)
             }
-            other => other.map(drop),
+            Ok(None) => {
+                let age = Clock::system().wall().saturating_sub(note.submitted);
+                match Duration::from_millis(age) > self.doubt + TIME {
+                    true => Ok(()),
+                    false => Err("it may still appear".into()),
+                }
+            }
+            Err(why) => Err(why),
         };
         match cancelled {
-            Ok(()) => Note::remove(folder),
-            // It is tried again when the folder is tidied up.
+            Ok(()) => note.remove(folder),
+            // It is tried again when folders are tidied up.
             Err(why) => tracing::warn!(job = note.name, %why, "a job of SLURM is not cancelled"),
         }
+        Note::read(folder).is_none()
     }
 }
 
@@ -372,6 +409,9 @@ mod tests {
         };
         assert!(matches!(ended("NODE_FAIL", 7, &log), Outcome::Again(_)));
         assert!(matches!(ended("TIMEOUT", 7, &log), Outcome::Failed(_)));
+        std::fs::write(&log, "2026-11-26 hekaton exited with 6\ngiving up\n").unwrap();
+        assert!(matches!(ended("FAILED", 7, &log), Outcome::Again(_)));
+        std::fs::write(&log, "one\ntwo\n\n").unwrap();
         assert!(why(ended("TIMEOUT", 7, &log)).ends_with(": two"));
     }
 

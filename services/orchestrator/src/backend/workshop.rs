@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The file in a task's folder that says whose folder it is: the key of the task.
+/// The file in a task's folder that holds the task's key.
 const OWNER: &str = "task";
 
 /// For how long the folders of tasks that are dead or cancelled are kept, as they may be requeued.
@@ -182,10 +182,9 @@ impl Workshop {
             let Some(key) = owner.and_then(|key| key.parse::<TaskKey>().ok()) else { continue };
             let Ok(Some(task)) = read::<Task>(store, &key.to_string()).await else { continue };
             let task = task.value;
-            // A folder with the name of another task was not made here.
-            if folder != self.folder(&task) {
-                continue;
-            }
+            // A folder with the name of another task was not made here, and other back-ends are for other processes.
+            let backend = self.backends.get(&task.backend);
+            let Some(backend) = backend.filter(|_| folder == self.folder(&task)) else { continue };
             let keep = match task.state {
                 TaskState::Ready | TaskState::Leased { .. } => continue,
                 TaskState::Done { .. } => false,
@@ -194,8 +193,7 @@ impl Workshop {
                     age < KEPT
                 }
             };
-            self.abandon(&task).await;
-            if !keep {
+            if backend.abandon(&folder).await && !keep {
                 let _ = std::fs::remove_dir_all(&folder);
             }
         }

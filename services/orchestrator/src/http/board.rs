@@ -7,7 +7,7 @@ use crate::record::{Job, JobKey, Session, Stored, Task, TaskKey, TaskState};
 use crate::store::Rev;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::broadcast;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
 /// How many jobs of a tenant that have ended are still shown.
 const MAX_ENDED: usize = 100;
@@ -15,11 +15,15 @@ const MAX_ENDED: usize = 100;
 /// How many changes a reader may be behind before it starts over.
 const MAX_BEHIND: usize = 4_096;
 
+/// How many of a tenant may listen to events.
+const MAX_LISTENERS: usize = 16;
+
 /// Jobs as they are in memory, and who waits for changes.
 #[derive(Debug)]
 pub(crate) struct Board {
     tenants: Mutex<BTreeMap<Name, Jobs>>,
     news: broadcast::Sender<JobKey>,
+    listeners: Mutex<BTreeMap<Name, Arc<Semaphore>>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +67,11 @@ impl Row {
 
 impl Board {
     pub(crate) fn new() -> Self {
-        Self { tenants: Mutex::default(), news: broadcast::Sender::new(MAX_BEHIND) }
+        Self {
+            tenants: Mutex::default(),
+            news: broadcast::Sender::new(MAX_BEHIND),
+            listeners: Mutex::default(),
+        }
     }
 
     fn tenants(&self) -> MutexGuard<'_, BTreeMap<Name, Jobs>> {
@@ -116,7 +124,7 @@ impl Board {
         let Stored { value: task, rev } = stored;
         let mut tenants = self.tenants();
         let jobs = tenants.entry(task.job.tenant.clone()).or_default();
-        // Old tasks are listed at the start, when their jobs are not shown anymore.
+        // At the start, tasks are listed whose jobs are too old to be shown.
         let Some(row) = jobs.rows.get_mut(&task.job) else { return };
         let known = row.tasks.get(&key).map(|known| known.rev);
         if is_newer(known, *rev) {
@@ -145,27 +153,38 @@ impl Board {
         keys.iter().filter_map(|key| jobs.rows.get(key)?.view()).collect()
     }
 
-    /// What a tenant may see of a process: of its tasks, only their own.
-    pub(crate) fn worker(&self, tenant: &Name, id: &str, session: &Session) -> WorkerView {
+    /// The ids of a tenant's tasks that run.
+    pub(crate) fn running(&self, tenant: &Name) -> BTreeSet<Digest> {
         let tenants = self.tenants();
         let rows = tenants.get(tenant).into_iter().flat_map(|jobs| jobs.rows.values());
-        let own: BTreeSet<Digest> = rows
-            .flat_map(|row| row.tasks.values().filter(|task| task.leased))
-            .map(|task| task.id)
-            .collect();
-        let running = session.running.iter().filter(|(task, _)| own.contains(task));
-        WorkerView {
-            session: id.to_owned(),
-            // The boot in it is of no interest to people.
-            host: session.host.split(':').next().unwrap_or_default().to_owned(),
-            pid: session.pid,
-            slots: session.slots,
-            busy: session.running.len(),
-            backends: session.backends.iter().map(Name::to_string).collect(),
-            collects: session.collects,
-            draining: session.draining,
-            running: running.map(|(task, part)| (task.to_string(), *part)).collect(),
-        }
+        let leased = rows.flat_map(|row| row.tasks.values().filter(|task| task.leased));
+        leased.map(|task| task.id).collect()
+    }
+
+    /// Lets somebody listen, unless too many of the tenant do.
+    pub(crate) fn listen(&self, tenant: &Name) -> Option<OwnedSemaphorePermit> {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let permits = listeners
+            .entry(tenant.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(MAX_LISTENERS)));
+        Arc::clone(permits).try_acquire_owned().ok()
+    }
+}
+
+/// What a tenant may see of a process: of its tasks, only its own.
+pub(crate) fn worker(own: &BTreeSet<Digest>, id: &str, session: &Session) -> WorkerView {
+    let running = session.running.iter().filter(|(task, _)| own.contains(task));
+    WorkerView {
+        session: id.to_owned(),
+        // The boot in it is of no interest to people.
+        host: session.host.split(':').next().unwrap_or_default().to_owned(),
+        pid: session.pid,
+        slots: session.slots,
+        busy: session.running.len(),
+        backends: session.backends.iter().map(Name::to_string).collect(),
+        collects: session.collects,
+        draining: session.draining,
+        running: running.map(|(task, part)| (task.to_string(), *part)).collect(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The service over HTTP: what clients send and get, and who they are.
 
-mod board;
+pub(crate) mod board;
 pub(crate) mod body;
 mod problem;
 mod routes;

@@ -50,8 +50,6 @@ pub(crate) struct Api {
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) board: Arc<Board>,
-    /// How many may listen to events.
-    pub(crate) listeners: Arc<tokio::sync::Semaphore>,
     /// The process ends, and with it what never ends by itself.
     pub(crate) closing: CancellationToken,
 }

@@ -120,7 +120,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         self.create(key, value).await
     }
 
-    /// Like [`Self::update`], with what [`Self::create_soon`] says of crashes.
+    /// Like [`Self::update`], with the durability of [`Self::create_soon`].
     async fn update_soon(&self, key: &str, value: Bytes, expected: Rev) -> Result<Rev, WriteError> {
         self.update(key, value, expected).await
     }

@@ -16,10 +16,17 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How many writes one transaction takes.
 const MAX_GROUP: usize = 256;
+
+/// For how long at most a write that need not be synced is not on disk.
+const UNSYNCED: Duration = Duration::from_millis(100);
+
+/// As long as nothing is to be done.
+const LONG: Duration = Duration::from_secs(3_600);
 
 /// How many changes a watch reports at once.
 const MAX_CHANGES: i64 = 1_000;
@@ -212,7 +219,21 @@ fn write_all(
     wake: &wake::Wake,
 ) {
     let mut synced = true;
-    while let Ok(first) = requests.recv() {
+    loop {
+        // What was written without a sync is on disk soon, also if nothing else is written.
+        let wait = if synced { LONG } else { UNSYNCED };
+        let first = match requests.recv_timeout(wait) {
+            Ok(first) => first,
+            Err(mpsc::RecvTimeoutError::Timeout) if !synced => {
+                match sync(&mut connection) {
+                    Ok(()) => synced = true,
+                    Err(error) => tracing::error!(%error, "the store cannot sync"),
+                }
+                continue;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => continue,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        };
         let mut group = vec![first];
         while group.len() < MAX_GROUP
             && let Ok(next) = requests.try_recv()
@@ -244,6 +265,15 @@ fn write_all(
             }
         }
     }
+}
+
+/// A commit that changes nothing, and is on disk with all that were made before.
+fn sync(connection: &mut Connection) -> rusqlite::Result<()> {
+    schema::set_synced(connection, true)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let counter = schema::counter(&transaction)?;
+    schema::set_counter(&transaction, counter)?;
+    transaction.commit()
 }
 
 /// Why a group was not written.
@@ -535,7 +565,7 @@ impl Watch for Changes {
                 Some(known) => known,
                 None => self.long_ago().await?,
             };
-            self.after.number = upto;
+            self.after.number = self.after.number.max(upto);
             if !changes.is_empty() {
                 return Ok(changes);
             }

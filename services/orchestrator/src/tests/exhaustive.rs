@@ -95,7 +95,7 @@ enum Action {
     Deliver(Write),
     /// It never takes effect.
     Lose(Write),
-    /// The sender of a claim does not wait for its answer anymore.
+    /// The sender of a claim stops waiting for its answer.
     GiveUp(Who),
     Die(Who),
 }
@@ -189,7 +189,7 @@ impl World {
             return;
         }
         match kind {
-            // The answer reaches whoever still waits for it.
+            // The answer counts only while its sender still waits.
             Kind::Claim if process.claims => {
                 process.claims = false;
                 process.runs = takes.then(|| (next.clone(), rev));
@@ -265,7 +265,7 @@ impl Model for World {
                 let Task { attempts, limits, .. } = &state.record;
                 *attempts < limits.attempts || state.record.state.is_final()
             }),
-            // Where nothing happens by itself anymore, the task has ended.
+            // In a state without further steps, the task has ended.
             Property::always("no task is left behind", |world: &World, state: &State| {
                 state.record.state.is_final() || !world.calm(state).is_empty()
             }),

@@ -61,7 +61,7 @@ touch "$here/cancelled-$1"
 kill -9 -$(cat "$here/pid-$1")
 "#;
 
-/// Writes its input in capital letters. The first job dies if its input says so; all wait for a sign.
+/// Writes its input in capital letters. The first job of an unlucky input dies; the others wait until a file exists.
 const JOB: &str = r#"
 here=HERE
 mkdir -p "$RUN"
@@ -127,7 +127,7 @@ impl Place {
     }
 }
 
-/// What toil #5459 and sisyphus #281 report: the job runs twice.
+/// toil #5459 and sisyphus #281: the job runs twice.
 #[test]
 fn a_job_whose_submission_was_not_answered_is_found_by_its_name() {
     let place = Place::with_slurm();
@@ -146,7 +146,7 @@ fn a_job_whose_submission_was_not_answered_is_found_by_its_name() {
 }
 
 #[test]
-fn jobs_outlive_whoever_submitted_them_and_are_submitted_again_if_they_fail() {
+fn jobs_outlive_the_process_that_submitted_them_and_are_resubmitted_if_they_fail() {
     let place = Place::with_slurm();
     let serve = place.serve(&[]);
     strict(&serve.client());

@@ -2,6 +2,7 @@
 
 use super::{Api, Shared};
 use crate::feed::patiently;
+use crate::http::board::worker;
 use crate::http::body::{JobView, JobsBody, WorkerView};
 use crate::http::problem::{FULL, Problem};
 use crate::id::Name;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
 /// How long changes are collected before they are sent together.
@@ -83,8 +84,8 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
-    let permit = Arc::clone(&api.listeners).try_acquire_owned();
-    let permit = permit.map_err(|_| Problem::new(FULL, "too many listen to events already"))?;
+    let permit = api.board.listen(&tenant);
+    let permit = permit.ok_or_else(|| Problem::new(FULL, "too many listen to events already"))?;
     let live = Live {
         news: api.board.subscribe(),
         api,
@@ -140,7 +141,12 @@ impl Live {
                 biased;
                 () = tokio::time::sleep_until(self.look) => {
                     self.look = Instant::now() + WORKERS;
-                    return event("workers", &self.workers().await);
+                    let first = self.counters.is_empty();
+                    let workers = self.workers().await;
+                    // Who is alive shows at the second look.
+                    if !first {
+                        return event("workers", &workers);
+                    }
                 }
                 first = self.news.recv() => match first {
                     Ok(first) if first.tenant == self.tenant => return self.changes(first).await,
@@ -158,8 +164,12 @@ impl Live {
     async fn changes(&mut self, first: JobKey) -> Event {
         let mut keys = BTreeSet::from([first]);
         tokio::time::sleep(TOGETHER).await;
-        while let Ok(key) = self.news.try_recv() {
-            keys.insert(key);
+        loop {
+            match self.news.try_recv() {
+                Ok(key) => drop(keys.insert(key)),
+                Err(TryRecvError::Lagged(_)) => return self.all(),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
         }
         let views: Vec<JobView> = self.api.board.some(&self.tenant, &keys);
         event("jobs", &views)
@@ -168,6 +178,7 @@ impl Live {
     /// The processes whose counter has risen since the last look.
     async fn workers(&mut self) -> Vec<WorkerView> {
         let listed = patiently(&self.api.clock, || self.api.sessions.list("session/", 0)).await;
+        let own = self.api.board.running(&self.tenant);
         let mut workers = Vec::new();
         let mut counters = BTreeMap::new();
         for entry in &listed.entries {
@@ -175,7 +186,7 @@ impl Live {
             let Some(id) = entry.key.strip_prefix("session/") else { continue };
             let counter = session.value.counter;
             if self.counters.get(id).is_some_and(|before| *before < counter) {
-                workers.push(self.api.board.worker(&self.tenant, id, &session.value));
+                workers.push(worker(&own, id, &session.value));
             }
             counters.insert(id.to_owned(), counter);
         }

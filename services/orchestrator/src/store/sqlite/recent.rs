@@ -1,7 +1,7 @@
 //! The last changes of records, which watches read instead of the database.
 //!
-//! Whoever commits adds its own writes. A commit of another process shows in the counter, and what is missing is then read from the
-//! database, so that no change is left out and all are in the order of their revisions.
+//! The writing thread adds its own commits. A commit of another process shows in the counter, and the missing changes are then read
+//! from the database, so the sequence is complete and in the order of revisions.
 
 use super::{entries, schema};
 use crate::store::Entry;

@@ -24,7 +24,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Starts following a database over a connection of its own, for as long as its changes are of use to anybody.
+    /// Starts following a database over a connection of its own, until the store is dropped.
     pub(super) fn new(database: &Path, connection: Connection, recent: Weak<Recent>) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wake");
