@@ -249,7 +249,7 @@ fn two_processes() {
     until(&run, "the prove round", phase_started("prove"));
     signal(&first, "STOP");
     let second = chain.prove(&run, &["--resume", "--lease", "1"]).output().unwrap();
-    assert_eq!(second.status.code(), Some(3));
+    assert_eq!(second.status.code(), Some(6));
     signal(&first, "CONT");
     assert_eq!(wait(first).0, Some(0));
 }
