@@ -17,6 +17,7 @@ pub struct Traces {
 
 /// What a span is about.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "traces"), expect(dead_code))]
 pub(crate) struct Span<'a> {
     pub(crate) name: &'a str,
     /// The `traceparent` of the job. Without it there is no span.
