@@ -7,7 +7,9 @@ mod support;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
 use std::collections::BTreeMap;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+#[cfg(feature = "nats")]
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use support::*;
 
