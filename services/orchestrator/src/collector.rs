@@ -81,9 +81,14 @@ impl Collector {
                 () = self.stop.cancelled() => break,
                 event = events.recv() => {
                     let Some(event) = event else { return };
+                    let before = state.complete;
                     self.apply(&mut state, event);
                     while let Ok(event) = events.try_recv() {
                         self.apply(&mut state, event);
+                    }
+                    if state.complete && !before {
+                        // What a dead process has left is taken over at once.
+                        look = Instant::now();
                     }
                 }
                 () = tokio::time::sleep_until(due) => {}

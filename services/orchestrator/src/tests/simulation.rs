@@ -548,7 +548,10 @@ fn partitions_are_divided_and_taken_over() {
         assert_eq!(owners(&world), [16; 4]);
         nodes.truncate(3);
         sleep(Duration::from_secs(30)).await;
-        assert_eq!(owners(&world), [20, 22, 22]);
+        // None has more than its share, rounded up.
+        let three = owners(&world);
+        assert_eq!((three.len(), three.iter().sum::<usize>()), (3, 64));
+        assert!(three.iter().all(|count| *count <= 22), "{three:?}");
         nodes.truncate(1);
         sleep(Duration::from_secs(30)).await;
         assert_eq!(owners(&world), [64]);
