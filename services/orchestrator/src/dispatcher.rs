@@ -35,8 +35,7 @@ const MAX_RUNNING: usize = 256;
 /// How long to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Results of shorter attempts are only on disk with the next write that must be: their job's end, at the latest. What a crash of the
-/// machine takes is run again.
+/// Results of shorter first attempts need not be on disk at once: what a crash of the machine loses is run again.
 const WORTH_A_SYNC: Duration = Duration::from_secs(1);
 
 /// The outcome of an attempt.

@@ -331,15 +331,13 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                 stop.stop.cancel();
             })
         };
-        {
-            let (workshop, store) = (Arc::clone(&workshop), Arc::clone(&store));
-            tokio::spawn(async move {
-                loop {
-                    workshop.tidy(&*store).await;
-                    tokio::time::sleep(TIDY).await;
-                }
-            });
-        }
+        let (workshop, store) = (Arc::clone(&workshop), Arc::clone(&store));
+        tokio::spawn(async move {
+            loop {
+                workshop.tidy(&*store).await;
+                tokio::time::sleep(TIDY).await;
+            }
+        });
         process.run(stop.drain.clone(), stop.stop.clone()).await;
         grace_ends.abort();
         closing.cancel();

@@ -39,7 +39,7 @@ impl Orchestrator {
         }
         let token = match token {
             Some(path) if !path.is_file() => {
-                let why = format!("--orchestrator-token {}: there is no such file", path.display());
+                let why = format!("--orchestrator-token: file {} not found", path.display());
                 return Err(Failure::new(exit::USAGE, why));
             }
             token => token.clone(),

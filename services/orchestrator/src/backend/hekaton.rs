@@ -53,9 +53,9 @@ impl Hekaton {
 #[async_trait]
 impl Backend for Hekaton {
     async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
-        let [input] = &work.inputs[..] else {
-            let why = format!("`hekaton prove` takes one input, not {}", work.inputs.len());
-            return Outcome::Impossible(why);
+        let input = match only_input(work) {
+            Ok(input) => input,
+            Err(outcome) => return outcome,
         };
         let run = work.folder.join("run");
         let output = work.folder.join("proof");
@@ -113,6 +113,17 @@ impl Backend for Hekaton {
                 Err(Rejected::Wrong(verified.describe()))
             }
             _ => Err(unverified(verified.describe())),
+        }
+    }
+}
+
+/// The file to prove.
+pub(super) fn only_input<'a>(work: &'a Work<'_>) -> Result<&'a Path, Outcome> {
+    match &work.inputs[..] {
+        [input] => Ok(input),
+        inputs => {
+            let why = format!("`hekaton prove` takes one input, not {}", inputs.len());
+            Err(Outcome::Impossible(why))
         }
     }
 }

@@ -5,7 +5,7 @@
 //! in its queue and in its accounts, for a while, before another one is submitted. Should two run all the same, the lease of their
 //! run directory keeps them apart.
 
-use super::hekaton::{Events, Hekaton};
+use super::hekaton::{Events, Hekaton, only_input};
 use super::process::{self, Ended, Program};
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
@@ -312,9 +312,9 @@ fn ended(how: &str, number: u64, log: &Path) -> Outcome {
 #[async_trait]
 impl Backend for Slurm {
     async fn run(&self, work: &Work<'_>, _: &CancellationToken, progress: &Progress) -> Outcome {
-        let [input] = &work.inputs[..] else {
-            let why = format!("`hekaton prove` takes one input, not {}", work.inputs.len());
-            return Outcome::Impossible(why);
+        let input = match only_input(work) {
+            Ok(input) => input,
+            Err(outcome) => return outcome,
         };
         let folder = &*work.folder;
         let (run, log) = (folder.join("run"), folder.join("log"));
