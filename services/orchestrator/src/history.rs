@@ -3,7 +3,9 @@
 //! It knows nothing of how components work, so it finds their mistakes. Simulations and crash tests run it over what they have
 //! done; operators run it over the `audit` table of a database (`hekaton-orchestrator check`).
 
+use crate::bundler::{Bundle, bundle, bundles};
 use crate::id::{Digest, Name};
+use crate::intake::Path;
 use crate::record::{
     Chain, Job, JobKey, JobState, Limits, Order, Publication, Task, TaskKey, TaskState, chain_key,
     decode, log_name,
@@ -69,6 +71,7 @@ impl History {
         self.check_outputs(&mut found);
         self.check_claims(&mut found);
         self.check_logs(&mut found);
+        self.check_bundles(&mut found);
         found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
         found
     }
@@ -305,6 +308,63 @@ impl History {
                             found.push(violation(entry, why));
                         }
                     }
+                }
+            }
+        }
+    }
+
+    /// Each bundle that is published is of consecutive blocks that the other chain had published before.
+    fn check_bundles(&self, found: &mut Vec<Violation>) {
+        let records = self.records.iter().filter(|version| version.entry.key.starts_with("chain/"));
+        let chains =
+            records.filter_map(|version| Some(decode::<Chain>(&version.entry).ok()?.value));
+        let chains: BTreeMap<(Name, Name), Chain> =
+            chains.map(|chain| ((chain.tenant.clone(), chain.chain.clone()), chain)).collect();
+        let jobs = self.jobs();
+        for chain in chains.values() {
+            let Some(spec) = &chain.bundles else { continue };
+            let of = chains.get(&(chain.tenant.clone(), spec.of.clone()));
+            let (Some(genesis), Some(root)) =
+                (&chain.genesis, of.and_then(|of| of.genesis.clone()))
+            else {
+                continue;
+            };
+            let log = |name: &Name| {
+                let log = log_name(&chain.tenant, name);
+                let entries = self.logs.iter().filter(move |entry| entry.key == log);
+                entries.filter_map(|entry| Some((entry, decode::<Publication>(entry).ok()?.value)))
+            };
+            // What may be published, and from which revision on.
+            let mut known: BTreeMap<Name, (u64, Vec<Digest>)> = BTreeMap::new();
+            let (mut path, mut made) = (Path::new(root), Vec::new());
+            for (entry, publication) in log(&spec.of) {
+                let torn = matches!(publication, Publication::Revert { .. });
+                path.add(publication);
+                let size = spec.blocks as usize;
+                if torn {
+                    made = bundles(genesis, spec.blocks, &path.blocks);
+                }
+                let proven = path.blocks.iter().filter_map(|b| Some((b, b.outputs.as_deref()?)));
+                let group: Vec<_> = proven.skip(made.len() * size).collect();
+                if group.len() == size {
+                    let parent = made.last().map_or(genesis, |last: &Bundle| &last.id);
+                    let next = bundle(parent, &group);
+                    known.entry(next.id.clone()).or_insert((entry.rev.number, next.inputs.clone()));
+                    made.push(next);
+                }
+            }
+            for (entry, publication) in log(&chain.chain) {
+                let Publication::Block { id, job, .. } = publication else { continue };
+                let inputs = known.get(&id).filter(|(from, _)| *from < entry.rev.number);
+                let Some((_, inputs)) = inputs else {
+                    let why = format!("block '{id}' is no bundle of '{}' at that time", spec.of);
+                    found.push(violation(entry, why));
+                    continue;
+                };
+                let made = jobs.values().find(|made| made.identity() == job);
+                if made.is_some_and(|made| made.inputs.get(&spec.input) != Some(inputs)) {
+                    let why = format!("bundle '{id}' is of other inputs than it says");
+                    found.push(violation(entry, why));
                 }
             }
         }

@@ -2,15 +2,17 @@
 
 mod published;
 
+pub(crate) use published::{Path, PathBlock};
+
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::id::{Digest, Name};
 use crate::record::{
-    Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create, encode,
-    read, update,
+    Bundles, Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create,
+    encode, read, update,
 };
 use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
-use crate::workflow::WorkflowError;
+use crate::workflow::{MAX_BLOBS, WorkflowError};
 use crate::workflows::Workflows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,27 +129,30 @@ impl Intake {
     /// Makes a chain. Making the same one again is fine.
     ///
     /// # Errors
-    /// If it exists with another order or genesis.
-    pub async fn make_chain(
-        &self,
-        tenant: Name,
-        chain: Name,
-        order: Order,
-        genesis: Option<Name>,
-    ) -> Result<Chain, IntakeError> {
-        if (order == Order::Strict) != genesis.is_some() {
+    /// If it exists with another order or genesis, or cannot be.
+    pub async fn make_chain(&self, wanted: Chain) -> Result<Chain, IntakeError> {
+        let Chain { order, genesis, bundles, .. } = &wanted;
+        if (*order == Order::Strict) != genesis.is_some() {
             let why = "a chain with strict order has a genesis, and one without order has none";
             return Err(IntakeError::Bad(why.into()));
         }
-        let wanted = Chain { tenant, chain, order, genesis };
+        if let Some(bundles) = bundles {
+            self.check_bundles(&wanted, bundles).await?;
+        }
         let key = chain_key(&wanted.tenant, &wanted.chain);
         match create(&*self.store, &key, wanted.clone()).await {
             Ok(stored) => Ok(stored.value),
             Err(WriteError::Conflict { .. }) => {
                 let found = self.chain(&wanted.tenant, &wanted.chain).await?;
-                let say = |chain: &Chain| match &chain.genesis {
-                    Some(genesis) => format!("strict order and genesis '{genesis}'"),
-                    None => "no order".into(),
+                let say = |chain: &Chain| {
+                    let order = match &chain.genesis {
+                        Some(genesis) => format!("strict order and genesis '{genesis}'"),
+                        None => "no order".into(),
+                    };
+                    let bundles = chain.bundles.as_ref().map(|Bundles { of, blocks, .. }| {
+                        format!(", of bundles of {blocks} blocks of '{of}'")
+                    });
+                    order + &bundles.unwrap_or_default()
                 };
                 match found == wanted {
                     true => Ok(found),
@@ -159,6 +164,41 @@ impl Intake {
                 }
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks what the blocks of a chain are to be made of. The other chain is there before this one and neither is ever changed,
+    /// so no chain is made of itself.
+    async fn check_bundles(&self, chain: &Chain, bundles: &Bundles) -> Result<(), IntakeError> {
+        let Bundles { of, blocks, workflow, input, .. } = bundles;
+        let bad = |why: String| Err(IntakeError::Bad(format!("bundles: {why}")));
+        let other = match *of == chain.chain {
+            true => return bad("a chain cannot be made of its own blocks".into()),
+            false => self.chain(&chain.tenant, of).await?,
+        };
+        if other.order != Order::Strict || chain.order != Order::Strict {
+            return bad(format!("both '{of}' and '{}' need strict order", chain.chain));
+        }
+        let most = u32::try_from(MAX_BLOBS).unwrap_or(u32::MAX);
+        if !(1..=most).contains(blocks) {
+            return bad(format!("{blocks} blocks, and 1 to {most} are possible"));
+        }
+        let workflow = self.workflows.get(workflow);
+        let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
+        match workflow.inputs.get(input) {
+            None => bad(format!("the workflow has no input '{input}'")),
+            Some(found) if found.at_most < *blocks as usize => {
+                let most = found.at_most;
+                bad(format!(
+                    "the input '{input}' takes {most} files, and {blocks} blocks have more"
+                ))
+            }
+            Some(_) => match workflow.inputs.iter().find(|(name, _)| *name != input) {
+                Some((name, more)) if more.at_least > 0 => {
+                    bad(format!("the workflow needs the input '{name}', too"))
+                }
+                _ => Ok(()),
+            },
         }
     }
 
@@ -178,6 +218,27 @@ impl Intake {
     /// What does not fit, or what is in its place.
     pub async fn submit(&self, submission: Submission) -> Result<Accepted, IntakeError> {
         let chain = self.chain(&submission.tenant, &submission.chain).await?;
+        if let Some(Bundles { of, .. }) = &chain.bundles {
+            let why = format!("the blocks of '{}' are made of those of '{of}'", chain.chain);
+            return Err(IntakeError::Taken(why));
+        }
+        self.submit_to(chain, submission).await
+    }
+
+    /// Accepts a job of a chain of bundles, like [`Self::submit`].
+    pub(crate) async fn submit_bundle(
+        &self,
+        submission: Submission,
+    ) -> Result<Accepted, IntakeError> {
+        let chain = self.chain(&submission.tenant, &submission.chain).await?;
+        self.submit_to(chain, submission).await
+    }
+
+    async fn submit_to(
+        &self,
+        chain: Chain,
+        submission: Submission,
+    ) -> Result<Accepted, IntakeError> {
         if (chain.order == Order::Strict) != submission.parent.is_some() {
             let why = match chain.order {
                 Order::Strict => "a block of a chain with strict order needs its parent",
@@ -273,9 +334,14 @@ impl Intake {
         let Handle { chain, slot, job } = handle;
         let (tenant, chain, slot) = (tenant.clone(), chain.clone(), slot.clone());
         let key = JobKey { tenant, chain, slot };
-        let found = read::<Job>(&*self.store, &key.to_string()).await?;
+        let found = self.read_job(&key).await?;
         let found = found.filter(|found| found.value.identity() == *job);
         found.ok_or_else(|| IntakeError::NoJob(handle.clone()))
+    }
+
+    /// Reads what is in the place of a job.
+    pub(crate) async fn read_job(&self, key: &JobKey) -> Result<Option<Stored<Job>>, ReadError> {
+        read::<Job>(&*self.store, &key.to_string()).await
     }
 
     /// Cancels a job that is live or dead.

@@ -13,6 +13,7 @@
 mod alive;
 pub mod backend;
 mod blobs;
+mod bundler;
 mod client;
 mod clock;
 mod collector;

@@ -6,6 +6,7 @@ use crate::collector::Collector;
 use crate::dispatcher::{Dispatcher, Runner};
 use crate::feed::{Event, feed};
 use crate::id::Name;
+use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
 use crate::publisher::Publisher;
@@ -69,8 +70,11 @@ impl Process {
                 stop: ended.clone(),
             };
             components.spawn(collector.run(listen()));
+            let intake =
+                Intake::new(Arc::clone(&self.store), self.clock.clone(), self.workflows.clone());
             let publisher = Publisher {
                 store: Arc::clone(&self.store),
+                intake,
                 clock: self.clock.clone(),
                 metrics: self.metrics.clone(),
                 stop: ended.clone(),

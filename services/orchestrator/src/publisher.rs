@@ -4,9 +4,11 @@
 //! begins at the tail. In that order a re-org, which cancels jobs before it appends, cannot be overtaken. The store refuses a
 //! stale tail; that the parent is the tail is checked here.
 
+use crate::bundler::Bundler;
 use crate::clock::Clock;
 use crate::feed::{Event, patiently};
 use crate::id::Name;
+use crate::intake::{Intake, IntakeError};
 use crate::metrics::Metrics;
 use crate::record::{
     Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored, chain_key, create,
@@ -30,6 +32,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// The configuration and dependencies of a publisher.
 pub(crate) struct Publisher {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) intake: Intake,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
     pub(crate) stop: CancellationToken,
@@ -54,6 +57,22 @@ impl Default for Due {
 
 fn is_among(partitions: &BTreeSet<u8>, (tenant, chain): &ChainId) -> bool {
     partitions.contains(&JobKey::chain_partition(tenant, chain))
+}
+
+/// Chains of bundles, by the chain that their blocks are made of.
+#[derive(Default)]
+struct Bundled {
+    chains: BTreeMap<ChainId, BTreeSet<ChainId>>,
+    /// The last revision that was listed.
+    listed: u64,
+}
+
+/// Has a chain looked at, at a time at the latest.
+fn look(due: &mut BTreeMap<ChainId, Due>, chain: ChainId, at: Instant) {
+    let due = due.entry(chain).or_insert_with(|| Due { idle: true, ..Due::default() });
+    if due.idle || due.at > at {
+        (due.at, due.idle) = (at, false);
+    }
 }
 
 /// Takes note of a job that is done.
@@ -84,6 +103,8 @@ enum Failure {
     Read(#[from] ReadError),
     #[error(transparent)]
     Write(#[from] WriteError),
+    #[error("its bundles: {0}")]
+    Bundles(#[from] IntakeError),
 }
 
 impl From<crate::store::Unavailable> for Failure {
@@ -108,6 +129,8 @@ impl Publisher {
         let mut partitions = BTreeSet::new();
         // What is to be published of the chains in these partitions.
         let mut due: BTreeMap<ChainId, Due> = BTreeMap::new();
+        let mut bundled = Bundled::default();
+        let mut bundler = Bundler::new(self.intake.clone());
         let mut sweep = self.clock.after(SWEEP);
         loop {
             let next = due.values().filter(|due| !due.idle).map(|due| due.at).min();
@@ -126,12 +149,29 @@ impl Publisher {
                         due.retain(|chain, _| is_among(&partitions, chain));
                         if more {
                             self.list(&partitions, &mut due).await;
+                            self.list_bundled(&partitions, &mut bundled, &mut due).await;
                         }
                     }
                     None => return,
                 },
                 event = events.recv() => match event {
-                    Some(Event::Job(key, job)) => note(&partitions, &mut due, &key, &job.value),
+                    Some(Event::Job(key, job)) => {
+                        note(&partitions, &mut due, &key, &job.value);
+                        if !job.value.is_live() {
+                            // Published, or torn off, a moment later, perhaps by another process.
+                            let chain = (key.tenant, key.chain);
+                            let at = self.clock.after(PAUSE);
+                            for chain in bundled.chains.get(&chain).into_iter().flatten() {
+                                if is_among(&partitions, chain) {
+                                    look(&mut due, chain.clone(), at);
+                                }
+                            }
+                        }
+                    }
+                    Some(Event::Reset) => {
+                        bundler.forget();
+                        bundled = Bundled::default();
+                    }
                     Some(_) => {}
                     None => return,
                 },
@@ -140,6 +180,7 @@ impl Publisher {
             let now = Instant::now();
             if now >= sweep {
                 sweep = self.clock.after(SWEEP);
+                self.list_bundled(&partitions, &mut bundled, &mut due).await;
                 due.values_mut().for_each(|due| due.idle = false);
             }
             let ready = due.iter().filter(|(_, due)| !due.idle && due.at <= now);
@@ -148,7 +189,7 @@ impl Publisher {
                 let Some(entry) = due.get_mut(&chain) else { continue };
                 let jobs = std::mem::take(&mut entry.jobs);
                 entry.idle = true;
-                if let Err(error) = self.publish(&chain, &jobs).await {
+                if let Err(error) = self.publish(&chain, &jobs, &mut bundler).await {
                     tracing::warn!(chain = %chain.1, %error, "published later");
                     let entry = due.entry(chain).or_default();
                     (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
@@ -168,16 +209,48 @@ impl Publisher {
         }
     }
 
+    /// Finds chains of bundles, which have no jobs before they are looked at.
+    async fn list_bundled(
+        &self,
+        partitions: &BTreeSet<u8>,
+        bundled: &mut Bundled,
+        due: &mut BTreeMap<ChainId, Due>,
+    ) {
+        match self.store.list("chain/", bundled.listed).await {
+            Ok(listing) => {
+                for entry in &listing.entries {
+                    let Ok(chain) = decode::<Chain>(entry).map(|chain| chain.value) else {
+                        continue;
+                    };
+                    if let Some(bundles) = chain.bundles {
+                        let of = (chain.tenant.clone(), bundles.of);
+                        bundled.chains.entry(of).or_default().insert((chain.tenant, chain.chain));
+                    }
+                }
+                bundled.listed = listing.at.number;
+            }
+            Err(error) => tracing::warn!(%error, "chains of bundles are looked for later"),
+        }
+        let now = Instant::now();
+        for chain in bundled.chains.values().flatten().filter(|it| is_among(partitions, it)) {
+            look(due, chain.clone(), now);
+        }
+    }
+
     async fn publish(
         &self,
         (tenant, name): &ChainId,
         jobs: &BTreeSet<JobKey>,
+        bundler: &mut Bundler,
     ) -> Result<(), Failure> {
         let store = &*self.store;
         let Some(chain) = read::<Chain>(store, &chain_key(tenant, name)).await? else {
             tracing::error!(%tenant, chain = %name, "there are jobs of a chain that does not exist");
             return Ok(());
         };
+        if let Some(bundles) = &chain.value.bundles {
+            bundler.bundle(&chain.value, bundles).await?;
+        }
         match (chain.value.order, &chain.value.genesis) {
             (Order::Strict, Some(genesis)) => self.in_order(&chain.value, genesis).await,
             _ => {

@@ -119,7 +119,7 @@ impl Fleet {
 
     fn chain(&self, order: Order) -> Result<(), Error> {
         let genesis = (order == Order::Strict).then(|| "b0".to_owned());
-        self.client().make_chain("text", &ChainBody { order, genesis })?;
+        self.client().make_chain("text", &ChainBody { order, genesis, bundles: None })?;
         Ok(())
     }
 

@@ -145,6 +145,26 @@ pub struct ChainBody {
     /// The parent of the first block, where the order is strict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
+    /// What its blocks are made of, where nobody submits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundles: Option<BundlesBody>,
+}
+
+/// A chain whose blocks are made of those that another chain publishes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BundlesBody {
+    /// The other chain, with strict order.
+    pub of: String,
+    /// How many of its blocks make one.
+    pub blocks: u32,
+    /// The digest of a workflow (`POST /v1/workflows`).
+    pub workflow: String,
+    /// The workflow's input that the outputs of the blocks are.
+    pub input: String,
+    /// The urgency of its jobs: 0 is the most urgent.
+    #[serde(default)]
+    pub lane: u8,
 }
 
 /// What is known of a chain.
@@ -158,6 +178,9 @@ pub struct ChainState {
     /// The parent of the first block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<String>,
+    /// What its blocks are made of, where nobody submits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundles: Option<BundlesBody>,
     /// The last published block, which the next one follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,

@@ -8,8 +8,8 @@ mod tenants;
 
 pub(crate) use board::Board;
 pub use body::{
-    BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView, JobsBody, ProofBody,
-    ProofsBody, RevertBody, WorkerView, WorkflowBody,
+    BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
+    JobsBody, ProofBody, ProofsBody, RevertBody, WorkerView, WorkflowBody,
 };
 pub use problem::Problem;
 pub use routes::open_api;

@@ -1,13 +1,12 @@
 //! What a chain has published, and how operators change it: re-orgs and skips.
 
 use super::{Intake, IntakeError};
-use crate::id::{Name, random};
+use crate::id::{Digest, Name, random};
 use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Publication, ReadError, Stored, decode, encode, log_name,
     read, update,
 };
 use crate::store::{Rev, WriteError};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How many blocks behind the published ones are looked at.
@@ -16,41 +15,63 @@ const MAX_PENDING: usize = 10_000;
 /// How long to wait after an answer of the store was lost.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// A block that a chain has published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathBlock {
+    pub(crate) id: Name,
+    pub(crate) height: u64,
+    /// None where it was skipped.
+    pub(crate) outputs: Option<Vec<Digest>>,
+}
+
 /// What a chain has published: the genesis, and what follows it without what was torn off.
-struct Path {
-    blocks: Vec<(Name, u64)>,
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Never empty.
+    pub(crate) blocks: Vec<PathBlock>,
     /// The last entry of the log.
     last: Option<Rev>,
-    skipped: BTreeSet<Name>,
 }
 
 impl Path {
-    fn add(&mut self, publication: Publication) {
-        match publication {
-            Publication::Block { id, block, .. } => self.blocks.push((id, block)),
-            Publication::Skip { id, block, .. } => {
-                self.skipped.insert(id.clone());
-                self.blocks.push((id, block));
-            }
+    /// The path of a chain that has published nothing.
+    pub(crate) fn new(genesis: Name) -> Self {
+        Self { blocks: vec![PathBlock { id: genesis, height: 0, outputs: None }], last: None }
+    }
+
+    pub(crate) fn add(&mut self, publication: Publication) {
+        let (id, height, outputs) = match publication {
+            Publication::Block { id, block, outputs, .. } => (id, block, Some(outputs)),
+            Publication::Skip { id, block, .. } => (id, block, None),
             Publication::Revert { to, .. } => {
-                let keep = self.blocks.iter().position(|(id, _)| *id == to);
-                let torn = self.blocks.split_off(keep.map_or(self.blocks.len(), |at| at + 1));
-                self.skipped.retain(|id| !torn.iter().any(|(gone, _)| gone == id));
+                if let Some(keep) = self.blocks.iter().position(|block| block.id == to) {
+                    self.blocks.truncate(keep + 1);
+                }
+                return;
             }
-        }
+        };
+        self.blocks.push(PathBlock { id, height, outputs });
     }
 
     fn has(&self, wanted: &Name, height: u64) -> bool {
-        self.blocks.iter().any(|(id, block)| id == wanted && *block == height)
+        self.blocks.iter().any(|block| block.id == *wanted && block.height == height)
+    }
+
+    fn skips(&self, id: &Name) -> bool {
+        self.blocks[1..].iter().any(|block| block.id == *id && block.outputs.is_none())
+    }
+
+    fn last(&self) -> &PathBlock {
+        // The genesis is never torn off.
+        self.blocks.last().unwrap_or(&self.blocks[0])
     }
 
     fn tail(&self) -> &Name {
-        // The genesis is never torn off.
-        self.blocks.last().map_or(&self.blocks[0].0, |(id, _)| id)
+        &self.last().id
     }
 
     fn height(&self) -> u64 {
-        self.blocks.last().map_or(0, |(_, block)| *block)
+        self.last().height
     }
 }
 
@@ -108,15 +129,22 @@ impl Intake {
 
     /// What a chain has published, from its genesis to its tail.
     async fn path(&self, log: &str, genesis: &Name) -> Result<Path, IntakeError> {
-        let mut path =
-            Path { blocks: vec![(genesis.clone(), 0)], last: None, skipped: BTreeSet::new() };
-        let mut after = 0;
+        let mut path = Path::new(genesis.clone());
+        self.read_on(log, &mut path).await?;
+        Ok(path)
+    }
+
+    /// Adds to a path what was published since it was read.
+    pub(crate) async fn read_on(&self, log: &str, path: &mut Path) -> Result<(), IntakeError> {
         loop {
+            let after = path.last.map_or(0, |last| last.number);
             let entries = self.store.read(log, after, 256).await?;
-            let Some(last) = entries.last() else { return Ok(path) };
-            (after, path.last) = (last.rev.number, Some(last.rev));
+            if entries.is_empty() {
+                return Ok(());
+            }
             for entry in &entries {
                 path.add(decode::<Publication>(entry).map_err(ReadError::from)?.value);
+                path.last = Some(entry.rev);
             }
         }
     }
@@ -141,7 +169,7 @@ impl Intake {
                 JobState::Skipped { .. } => return Ok(()),
                 // An earlier attempt to skip it got that far.
                 JobState::Dead { .. } | JobState::Live | JobState::Done { .. }
-                    if path.skipped.contains(id) => {}
+                    if path.skips(id) => {}
                 JobState::Dead { .. } if next => {
                     let parent = parent.clone().unwrap_or_else(|| id.clone());
                     let entry = Publication::Skip { block: *block, id: id.clone(), parent };

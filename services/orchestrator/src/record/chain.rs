@@ -26,6 +26,27 @@ pub struct Chain {
     pub order: Order,
     /// The parent of the first block. Only where the order is strict.
     pub genesis: Option<Name>,
+    /// What its blocks are made of, where nobody submits them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundles: Option<Bundles>,
+}
+
+/// A chain whose blocks are bundles: each is a job over the outputs of so many blocks of another chain, made when these are
+/// published, and torn off when one of them is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bundles {
+    /// The other chain, of the same tenant, with strict order.
+    pub of: Name,
+    /// How many of its blocks make a bundle. Skipped ones do not count.
+    pub blocks: u32,
+    /// The blob of the workflow that a bundle's job has.
+    pub workflow: Digest,
+    /// The workflow's input that the outputs are, in the order of their blocks.
+    pub input: Name,
+    /// The urgency of its jobs: 0 is the most urgent.
+    #[serde(default)]
+    pub lane: u8,
 }
 
 /// An entry of a chain's log of publications.

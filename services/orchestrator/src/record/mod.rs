@@ -8,7 +8,7 @@ mod session;
 mod task;
 
 pub use chain::{
-    Chain, Order, Owner, Publication, chain_key, log_name, owner_key, publication_key,
+    Bundles, Chain, Order, Owner, Publication, chain_key, log_name, owner_key, publication_key,
 };
 pub use job::{Handle, Job, JobKey, JobState};
 pub use session::{Session, SessionId, session_key};

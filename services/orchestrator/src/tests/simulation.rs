@@ -2,10 +2,11 @@
 
 use super::memory::{Bug, Faults};
 use super::world::{Node, Provers, Shape, World, name, output};
+use crate::bundler::bundles;
 use crate::history::{History, Violation};
 use crate::id::{Digest, Name};
-use crate::intake::{Accepted, Intake, IntakeError, Submission};
-use crate::record::{Handle, JobState, Order, Publication, TaskState, decode};
+use crate::intake::{Accepted, Intake, IntakeError, Path, Submission};
+use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
 use rand::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,6 +43,17 @@ fn simulate<T>(test: impl AsyncFnOnce() -> T) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     runtime.block_on(test())
+}
+
+/// A chain with strict order.
+fn strict(chain: &str) -> Chain {
+    Chain {
+        tenant: name("tenant"),
+        chain: name(chain),
+        order: Order::Strict,
+        genesis: Some(name("genesis")),
+        bundles: None,
+    }
 }
 
 fn submission(
@@ -115,12 +127,17 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
     });
     let intake = world.intake();
     let tenant = name("tenant");
-    for (chain, order, genesis) in
-        [("strict", Order::Strict, Some(name("genesis"))), ("free", Order::None, None)]
-    {
-        let make =
-            async || intake.make_chain(name("tenant"), name(chain), order, genesis.clone()).await;
-        insist(make).await.unwrap();
+    let bundles = Bundles {
+        of: name("strict"),
+        blocks: world.random.gen_range(1..4),
+        workflow: workflows[1],
+        input: name("a"),
+        lane: 0,
+    };
+    let bundled = Chain { bundles: Some(bundles), ..strict("bundles") };
+    let free = Chain { order: Order::None, genesis: None, ..strict("free") };
+    for chain in [strict("strict"), free, bundled] {
+        insist(async || intake.make_chain(chain.clone()).await).await.unwrap();
     }
     let shape = |world: &mut World| Shape {
         slots: world.random.gen_range(1..4),
@@ -301,6 +318,7 @@ fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
             found.push(format!("job '{handle}' was accepted and is not there"));
         }
     }
+    found.extend(missing_bundle(&history));
     for (key, task) in history.tasks() {
         match task.state {
             TaskState::Done { output: made, .. } if made != output(&task) => {
@@ -319,6 +337,27 @@ fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
         }
     }
     found
+}
+
+/// The bundles that the chain `strict` has by now are all published, up to the first one that is dead.
+fn missing_bundle(history: &History) -> Option<String> {
+    let chains = history.records.iter().filter_map(|version| decode::<Chain>(&version.entry).ok());
+    let chain = chains.map(|chain| chain.value).find(|chain| chain.bundles.is_some())?;
+    let genesis = chain.genesis?;
+    let mut path = Path::new(genesis.clone());
+    for entry in history.logs.iter().filter(|entry| entry.key == "out/tenant/strict") {
+        path.add(decode::<Publication>(entry).unwrap().value);
+    }
+    let wanted = bundles(&genesis, chain.bundles?.blocks, &path.blocks);
+    let wanted: Vec<String> = wanted.iter().map(|bundle| bundle.id.to_string()).collect();
+    let out = published(history, "bundles");
+    let next = wanted.get(out.len());
+    let dead = history.jobs().values().any(|job| {
+        Some(job.id.as_str()) == next.map(String::as_str)
+            && matches!(job.state, JobState::Dead { .. })
+    });
+    let right = wanted.starts_with(&out) && (dead || out.len() == wanted.len());
+    (!right).then(|| format!("the bundles {out:?} are published, and there are {wanted:?}"))
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -347,7 +386,8 @@ fn stores_that_ignore_revisions_are_found() {
         let found = (0..200).find_map(|seed| {
             simulate(async || {
                 let (world, ..) = schedule(seed, bug).await;
-                world.core.history().violations().first().map(Violation::to_string)
+                let found = world.core.history().violations();
+                found.first().map(Violation::to_string).or_else(|| world.lost.first().cloned())
             })
         });
         let found = found.unwrap_or_else(|| panic!("{bug:?} was not found"));
@@ -360,10 +400,7 @@ async fn done_world() -> (World, Handle) {
     let mut world = World::new(7, Bug::None);
     let workflow = world.workflow(SINGLE);
     let intake = world.intake();
-    intake
-        .make_chain(name("tenant"), name("strict"), Order::Strict, Some(name("genesis")))
-        .await
-        .unwrap();
+    intake.make_chain(strict("strict")).await.unwrap();
     let wanted = submission("strict", 1, "one", Some("genesis"), workflow);
     let handle = submit(&intake, &wanted).await.unwrap().job.handle();
     let node = world.start(Shape::default());
@@ -458,6 +495,96 @@ fn nothing_cancelled_is_published_after_a_reversal() {
     });
 }
 
+/// Blocks are bundled as they are published. A re-org tears off the bundles with them, and a branch that comes back finds its own.
+#[test]
+fn bundles_follow_what_is_published() {
+    use crate::record::encode;
+    simulate(async || {
+        let mut world = World::new(5, Bug::None);
+        let (single, join) = (world.workflow(SINGLE), world.workflow(JOIN));
+        let (intake, tenant) = (world.intake(), name("tenant"));
+        let spec =
+            Bundles { of: name("strict"), blocks: 2, workflow: join, input: name("a"), lane: 0 };
+        let bundled = Chain { bundles: Some(spec.clone()), ..strict("bundles") };
+        let early = intake.make_chain(bundled.clone()).await;
+        assert!(matches!(early, Err(IntakeError::NoChain(_))), "{early:?}");
+        intake.make_chain(strict("strict")).await.unwrap();
+        for (wrong, why) in [
+            (Bundles { blocks: 0, ..spec.clone() }, "0 blocks"),
+            (Bundles { blocks: 513, ..spec.clone() }, "1 to 512"),
+            (Bundles { of: name("bundles"), ..spec.clone() }, "its own blocks"),
+            (Bundles { input: name("b"), ..spec.clone() }, "no input 'b'"),
+            (Bundles { workflow: Digest::of(b"none"), ..spec.clone() }, "workflow"),
+        ] {
+            let chain = Chain { bundles: Some(wrong), ..strict("bundles") };
+            let refused = intake.make_chain(chain).await.unwrap_err().to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+        intake.make_chain(bundled).await.unwrap();
+        let own = submission("bundles", 1, "own", Some("genesis"), join);
+        let refused = intake.submit(own).await;
+        assert!(matches!(refused, Err(IntakeError::Taken(_))), "{refused:?}");
+
+        let node = world.start(Shape::default());
+        let block = |block: u64, id: &str, parent: &str| {
+            submission("strict", block, id, Some(parent), single)
+        };
+        for wanted in [block(1, "a1", "genesis"), block(2, "a2", "a1"), block(3, "a3", "a2")] {
+            submit(&intake, &wanted).await.unwrap();
+        }
+        settle(&world).await;
+        let first = published(&world.core.history(), "bundles");
+        assert_eq!(first.len(), 1, "the third block waits for a fourth");
+        for wanted in [block(4, "a4", "a3"), block(5, "a5", "a4")] {
+            submit(&intake, &wanted).await.unwrap();
+        }
+        settle(&world).await;
+        let both = published(&world.core.history(), "bundles");
+        assert_eq!((both.len(), &both[..1]), (2, &first[..]));
+
+        // Another branch from the third block on: the first bundle stays.
+        let chain = name("strict");
+        intake.revert(&tenant, &chain, &name("a3"), 3).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "bundles"), first);
+        submit(&intake, &block(4, "b4", "a3")).await.unwrap();
+        settle(&world).await;
+        let other = published(&world.core.history(), "bundles");
+        assert_eq!((other.len(), &other[..1]), (2, &first[..]));
+        assert_ne!(other, both);
+        // And back.
+        let runs = world.runs.lock().unwrap().values().sum::<u32>();
+        intake.revert(&tenant, &chain, &name("a3"), 3).await.unwrap();
+        submit(&intake, &block(4, "a4", "a3")).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "bundles"), both);
+        assert_eq!(world.runs.lock().unwrap().values().sum::<u32>(), runs, "all was done before");
+        assert_eq!(broken(&world, &[]), [""; 0]);
+
+        // Who publishes a bundle of a branch that is not there anymore, or one with other inputs, is found.
+        let (store, log) = (world.store(), "out/tenant/bundles");
+        let tail = store.tail(log).await.unwrap().unwrap();
+        let Publication::Block { job, outputs, .. } = decode(&tail).unwrap().value else {
+            panic!("a bundle was published");
+        };
+        let rogue = Publication::Block {
+            block: 9,
+            id: name("rogue"),
+            parent: name(&both[1]),
+            generation: 0,
+            job,
+            outputs,
+        };
+        store.append(log, encode(&rogue, 0), Some(tail.rev)).await.unwrap();
+        let found = world.core.history().violations();
+        assert!(
+            found.iter().any(|it| it.why.contains("'rogue' is no bundle of 'strict'")),
+            "{found:?}"
+        );
+        drop(node);
+    });
+}
+
 /// A dispatcher whose claim was applied after it gave up waiting holds a lease that it does not know of.
 #[test]
 fn leases_that_nobody_runs_are_given_back() {
@@ -465,7 +592,10 @@ fn leases_that_nobody_runs_are_given_back() {
         let mut world = World::new(3, Bug::None);
         let workflow = world.workflow(SINGLE);
         let intake = world.intake();
-        intake.make_chain(name("tenant"), name("free"), Order::None, None).await.unwrap();
+        intake
+            .make_chain(Chain { order: Order::None, genesis: None, ..strict("free") })
+            .await
+            .unwrap();
         let collector = world.start(Shape { slots: 0, ..Shape::default() });
         submit(&intake, &submission("free", 1, "one", None, workflow)).await.unwrap();
         sleep(Duration::from_secs(5)).await;
@@ -489,10 +619,7 @@ fn work_stops_behind_a_dead_block() {
         world.provers = Provers { impossible: 1_000, ..Provers::GOOD };
         let workflow = world.workflow(SINGLE);
         let intake = world.intake();
-        intake
-            .make_chain(name("tenant"), name("strict"), Order::Strict, Some(name("genesis")))
-            .await
-            .unwrap();
+        intake.make_chain(strict("strict")).await.unwrap();
         let dying = world.start(Shape::default());
         let first = submit(&intake, &submission("strict", 1, "b1", Some("genesis"), workflow))
             .await

@@ -239,7 +239,9 @@ fn wrong_and_impossible_tasks() {
     let service = place.serve(&[]);
     let client = service.client();
     strict(&client);
-    client.make_chain("files", &ChainBody { order: Order::None, genesis: None }).unwrap();
+    client
+        .make_chain("files", &ChainBody { order: Order::None, genesis: None, bundles: None })
+        .unwrap();
     let impossible = submit(&client, &place, 1, "0 impossible");
     let status = ended(&client, &impossible);
     assert_eq!((status.state.as_str(), place.attempts()), ("dead", 1));

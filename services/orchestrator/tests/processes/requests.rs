@@ -105,7 +105,7 @@ fn bad_requests_say_what_is_wrong() {
     assert_eq!(curl(&[], "/readyz").0, "204");
     assert!(curl(&[], "/openapi.json").1.contains("Hekaton orchestrator"));
     strict(&client);
-    let other = ChainBody { order: Order::None, genesis: None };
+    let other = ChainBody { order: Order::None, genesis: None, bundles: None };
     assert_eq!(status_of(client.make_chain("main", &other)), 409);
     submit(&client, &place, 1, "0 one");
     // Another block in the same place.

@@ -175,7 +175,7 @@ pub(super) fn submit(client: &Client, place: &Place, block: u64, input: &str) ->
 }
 
 pub(super) fn strict(client: &Client) {
-    let body = ChainBody { order: Order::Strict, genesis: Some("genesis".into()) };
+    let body = ChainBody { order: Order::Strict, genesis: Some("genesis".into()), bundles: None };
     client.make_chain("main", &body).unwrap();
 }
 

@@ -213,6 +213,18 @@ pub(crate) struct ChainCommand {
     /// Make it, without order
     #[arg(long)]
     pub(crate) unordered: bool,
+    /// Make its blocks of those that this chain publishes: a job of --workflow for every --blocks of them
+    #[arg(long, value_name = "CHAIN", requires = "genesis", requires = "bundle_workflow")]
+    pub(crate) bundles_of: Option<String>,
+    /// How many blocks make a bundle
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "bundles_of")]
+    pub(crate) blocks: u32,
+    /// The workflow file of a bundle's job. Its only input gets the outputs of the blocks
+    #[arg(long = "workflow", id = "bundle_workflow", value_name = "FILE", requires = "bundles_of")]
+    pub(crate) workflow: Option<PathBuf>,
+    /// The urgency of bundles, 0 is the most urgent
+    #[arg(long, default_value_t = 1, requires = "bundles_of")]
+    pub(crate) lane: u8,
 }
 
 #[derive(Args)]

@@ -5,14 +5,18 @@ mod output;
 mod serve;
 mod submit;
 
-use arguments::{Arguments, Check, Command, Exec, Fetch, Serve, Status, Work, WorkflowCommand};
+use arguments::{
+    Arguments, ChainCommand, Check, Command, Exec, Fetch, Serve, Status, Work, WorkflowCommand,
+};
 use clap::Parser;
 use hekaton_orchestrator::backend::Helper;
 use hekaton_orchestrator::history::Violation;
-use hekaton_orchestrator::http::{ChainBody, JobStatus, JobView, ProofBody, RevertBody};
+use hekaton_orchestrator::http::{
+    BundlesBody, ChainBody, JobStatus, JobView, ProofBody, RevertBody,
+};
 use hekaton_orchestrator::record::{JobState, Order};
 use hekaton_orchestrator::service::{BLOBS, RECORDS, open_records};
-use hekaton_orchestrator::{Blobs, Digest};
+use hekaton_orchestrator::{Blobs, Client, Digest, Workflow};
 use output::{Failure, client, exit, failure, print, say, show, text_of};
 use serve::serve;
 use std::io::Write;
@@ -86,7 +90,8 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             };
             let state = match order {
                 Some(order) => {
-                    let body = ChainBody { order, genesis: arguments.genesis.clone() };
+                    let bundles = bundles(&client, &arguments)?;
+                    let body = ChainBody { order, genesis: arguments.genesis.clone(), bundles };
                     client.make_chain(&arguments.chain, &body)?
                 }
                 None => client.chain(&arguments.chain)?,
@@ -151,6 +156,27 @@ fn run(command: Command, json: bool) -> Result<u8, Failure> {
             Err(failure(127, format!("{}: {error}", program.unwrap_or_default())))
         }
     }
+}
+
+/// What the blocks of a new chain are to be made of.
+fn bundles(client: &Client, arguments: &ChainCommand) -> Result<Option<BundlesBody>, Failure> {
+    let (Some(of), Some(file)) = (&arguments.bundles_of, &arguments.workflow) else {
+        return Ok(None);
+    };
+    let text = text_of(file)?;
+    let workflow = Workflow::parse(&text);
+    let workflow =
+        workflow.map_err(|error| failure(exit::USAGE, format!("{}: {error}", file.display())))?;
+    let input = match workflow.inputs.len() {
+        1 => workflow.inputs.keys().next().map(ToString::to_string).unwrap_or_default(),
+        count => {
+            let why = format!("{}: it has {count} inputs, and bundles need one", file.display());
+            return Err(failure(exit::USAGE, why));
+        }
+    };
+    let workflow = client.workflow(&text)?.workflow;
+    let (of, blocks, lane) = (of.clone(), arguments.blocks, arguments.lane);
+    Ok(Some(BundlesBody { of, blocks, workflow, input, lane }))
 }
 
 fn check(data: &Path, json: bool) -> Result<u8, Failure> {

@@ -95,7 +95,8 @@ pub(crate) fn submit(arguments: &Submit, json: bool) -> Result<u8, Failure> {
                 _ => (Order::Strict, Some("genesis".to_owned())),
             };
             insist(|| {
-                client.make_chain(&arguments.chain, &ChainBody { order, genesis: genesis.clone() })
+                let body = ChainBody { order, genesis: genesis.clone(), bundles: None };
+                client.make_chain(&arguments.chain, &body)
             })?
         }
         found => found?,

@@ -1,10 +1,10 @@
 //! Chains, and what they have published.
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
-use crate::http::body::{ChainBody, ChainState, ProofBody, ProofsBody, RevertBody};
+use crate::http::body::{BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, RevertBody};
 use crate::http::problem::Problem;
 use crate::id::Name;
-use crate::record::Order;
+use crate::record::{Bundles, Chain, Order};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -28,7 +28,20 @@ pub(super) async fn make_chain(
     let (tenant, _) = api.tenants.of(&headers)?;
     let chain: Name = parse("chain", &chain)?;
     let genesis = body.genesis.as_deref().map(|genesis| parse("genesis", genesis)).transpose()?;
-    api.intake.make_chain(tenant.clone(), chain.clone(), body.order, genesis).await?;
+    let bundles = body.bundles.map(|bundles| {
+        let BundlesBody { of, blocks, workflow, input, lane } = bundles;
+        Ok::<_, Problem>(Bundles {
+            of: parse("bundles.of", &of)?,
+            blocks,
+            workflow: parse("bundles.workflow", &workflow)?,
+            input: parse("bundles.input", &input)?,
+            lane,
+        })
+    });
+    let bundles = bundles.transpose()?;
+    let wanted =
+        Chain { tenant: tenant.clone(), chain: chain.clone(), order: body.order, genesis, bundles };
+    api.intake.make_chain(wanted).await?;
     state_of(&api, &tenant, &chain).await
 }
 
@@ -43,6 +56,13 @@ async fn state_of(api: &Api, tenant: &Name, chain: &Name) -> Result<Json<ChainSt
     Ok(Json(ChainState {
         chain: chain.to_string(),
         order: found.order,
+        bundles: found.bundles.map(|bundles| BundlesBody {
+            of: bundles.of.to_string(),
+            blocks: bundles.blocks,
+            workflow: bundles.workflow.to_string(),
+            input: bundles.input.to_string(),
+            lane: bundles.lane,
+        }),
         tail: tail
             .as_ref()
             .map(|tail| tail.tail().to_string())
