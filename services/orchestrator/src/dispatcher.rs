@@ -1,5 +1,7 @@
 //! Claims tasks, has them run, and writes what became of them.
 
+mod run;
+
 use crate::alive::Own;
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
@@ -7,13 +9,14 @@ use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::record::{
-    Job, JobKey, JobState, OnDisk, Order, SessionId, Stored, Task, TaskKey, TaskState, read,
+    Job, JobKey, JobState, OnDisk, Order, SessionId, Stored, Task, TaskKey, TaskState,
     update_on_disk,
 };
-use crate::store::{Rev, Store, WriteError};
+use crate::store::{Rev, Store};
 use async_trait::async_trait;
+use run::{Lease, OneRun, Returned, Written};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -28,15 +31,6 @@ pub const BLOCKS_BEHIND_DEAD: u64 = 64;
 
 /// The number of tasks in a row with wrong outputs after which a back-end is quarantined. A single task may itself be at fault.
 const WRONG: usize = 3;
-
-/// The maximum number of running tasks listed in a session.
-const MAX_RUNNING: usize = 256;
-
-/// How long to wait before a result is written again.
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// Results of shorter first attempts need not be on disk at once: what a crash of the machine loses is run again.
-const WORTH_A_SYNC: Duration = Duration::from_secs(1);
 
 /// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,45 +140,6 @@ struct State {
 struct Run {
     tenant: Name,
     lease: Arc<Lease>,
-}
-
-/// State of a claim shared by the event loop and its run.
-#[derive(Default)]
-struct Lease {
-    /// The claim's number, once it is known.
-    epoch: AtomicU64,
-    /// The highest revision of the record that was reported.
-    seen: AtomicU64,
-    lost: CancellationToken,
-}
-
-impl Lease {
-    /// Notices that somebody has ended the lease. To be called after either number has changed.
-    fn check(&self) {
-        let epoch = self.epoch.load(Ordering::SeqCst);
-        if epoch != 0 && self.seen.load(Ordering::SeqCst) > epoch {
-            self.lost.cancel();
-        }
-    }
-}
-
-/// The result of a run.
-struct Returned {
-    key: TaskKey,
-    backend: Name,
-    result: Written,
-    /// The task, if what was made for it was wrong.
-    wrong: Option<Digest>,
-}
-
-/// The last write of a run.
-enum Written {
-    /// The task as it is now stored.
-    Task(Box<Stored<Task>>),
-    /// Nothing: it was not the one to claim the task at this revision.
-    Beaten(Rev),
-    /// Nothing.
-    Nothing,
 }
 
 impl Dispatcher {
@@ -405,194 +360,5 @@ impl Dispatcher {
             };
             state.ids.insert(runs.spawn(give_back).id(), key);
         }
-    }
-}
-
-/// A claim, its run and its result.
-struct OneRun {
-    key: TaskKey,
-    store: Arc<dyn Store>,
-    clock: Clock,
-    session: SessionId,
-    runner: Arc<dyn Runner>,
-    lease: Arc<Lease>,
-    stop: CancellationToken,
-    own: Own,
-    metrics: Metrics,
-}
-
-/// Reports progress into the session's record.
-#[derive(Debug)]
-struct InSession {
-    own: Own,
-    task: Task,
-    metrics: Metrics,
-}
-
-impl Report for InSession {
-    fn report(&self, part: f32) {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = own.running.get_mut(&self.task.id) {
-            *running = part;
-        }
-    }
-
-    fn phase(&self, name: &str, from: u64, to: u64) {
-        self.metrics.task_span(name, &self.task, from, to, None, vec![]);
-    }
-}
-
-impl OneRun {
-    async fn run(self, task: Task, rev: Rev) -> Returned {
-        let (key, backend) = (self.key, task.backend.clone());
-        let without = |backend, result| Returned { key, backend, result, wrong: None };
-        let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
-            return without(backend, Written::Nothing);
-        };
-        let name = key.to_string();
-        // A crash of the machine ends the lease anyway.
-        let claim = match update_on_disk(&*self.store, &name, claimed, rev, OnDisk::Soon).await {
-            Ok(claim) => claim,
-            Err(WriteError::Conflict { .. }) => return without(backend, Written::Beaten(rev)),
-            Err(error) => {
-                tracing::warn!(task = %key, %error, "not claimed");
-                self.clock.sleep(PAUSE).await;
-                return without(backend, Written::Nothing);
-            }
-        };
-        self.lease.epoch.store(claim.rev.number, Ordering::SeqCst);
-        // It may have been reported before its number was known here.
-        self.lease.check();
-        self.metrics.claimed(&claim.value, self.clock.wall());
-        let started = self.clock.monotonic();
-        let attempt = self.attempt(&claim).await;
-        let took = self.clock.monotonic().saturating_sub(started);
-        if attempt.is_none() {
-            self.abandon(&claim.value).await;
-        }
-        let wrong = matches!(attempt, Some(Attempt::Wrong(_))).then_some(claim.value.id);
-        let mut result = Written::Nothing;
-        if let Some(attempt) = attempt
-            && let Some(stored) = self.write(&claim, &attempt, took).await
-        {
-            result = Written::Task(Box::new(stored));
-        }
-        Returned { key, backend, result, wrong }
-    }
-
-    /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
-    async fn attempt(&self, claim: &Stored<Task>) -> Option<Attempt> {
-        let task = &claim.value;
-        let claimed = Claimed { key: self.key, task, epoch: claim.rev.number };
-        let running = |part: Option<f32>| {
-            let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-            match part {
-                // A session's record has a limited size, and only people read this list.
-                Some(_) if own.running.len() >= MAX_RUNNING => None,
-                Some(part) => own.running.insert(task.id, part),
-                None => own.running.remove(&task.id),
-            };
-        };
-        running(Some(0.0));
-        let cancel = CancellationToken::new();
-        let progress = Progress(Arc::new(InSession {
-            own: Arc::clone(&self.own),
-            task: task.clone(),
-            metrics: self.metrics.clone(),
-        }));
-        let limit = Duration::from_secs(task.limits.seconds.into());
-        let late = format!("it took more than {} s", task.limits.seconds);
-        let (attempt, is_late) = {
-            let run = self.runner.run(&claimed, &cancel, &progress);
-            tokio::pin!(run);
-            let ended = tokio::select! {
-                biased;
-                () = self.lease.lost.cancelled() => (None, false),
-                attempt = &mut run => (Some(attempt), false),
-                () = self.stop.cancelled() => (Some(Attempt::Stopped), false),
-                () = self.clock.sleep(limit) => (Some(Attempt::Failed(late)), true),
-            };
-            // At the end of this block the run is dropped, and with it its processes, before the lease is given up.
-            cancel.cancel();
-            ended
-        };
-        running(None);
-        if is_late {
-            self.runner.abandon(task).await;
-        }
-        attempt
-    }
-
-    /// Called when a lease is lost: if the task is no longer wanted, ends what runs on other machines.
-    async fn abandon(&self, task: &Task) {
-        let found = read::<Task>(&*self.store, &self.key.to_string()).await;
-        if found.is_ok_and(|found| found.is_some_and(|found| found.value.state.is_final())) {
-            self.runner.abandon(task).await;
-        }
-    }
-
-    /// Writes what became of a lease. The work may have taken hours, so this does not give up before the lease is settled.
-    async fn write(
-        &self,
-        claim: &Stored<Task>,
-        attempt: &Attempt,
-        took: Duration,
-    ) -> Option<Stored<Task>> {
-        let key = self.key.to_string();
-        let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
-        let next = match attempt {
-            Attempt::Done(output) => task.finish(session, *output, now),
-            Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now),
-            Attempt::Impossible(why) => task.bury(session, why, now),
-            Attempt::Again(why) => task.give_back(session, why, now, true),
-            Attempt::Stopped => task.give_back(session, "its worker was stopped", now, false),
-        };
-        let next = next.ok()?;
-        let since = match &task.state {
-            TaskState::Leased { since, .. } => *since,
-            _ => now,
-        };
-        self.metrics.ended(&next, attempt_word(attempt), (since, now));
-        let on_disk = match attempt {
-            // A later attempt may have found what earlier ones have made.
-            Attempt::Done(_) if took >= WORTH_A_SYNC || task.attempts + task.returns > 0 => {
-                OnDisk::Now
-            }
-            _ => OnDisk::Soon,
-        };
-        if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {
-            tracing::warn!(task = %self.key, block = task.block, %why, "an attempt failed");
-        }
-        loop {
-            match update_on_disk(&*self.store, &key, next.clone(), claim.rev, on_disk).await {
-                Ok(stored) => {
-                    if let Attempt::Done(_) = attempt {
-                        self.runner.settled(task);
-                    }
-                    return Some(stored);
-                }
-                Err(WriteError::Conflict { .. }) => {
-                    // Either an earlier attempt to write took effect, or the lease was lost.
-                    let found = read::<Task>(&*self.store, &key).await.ok().flatten();
-                    return found.filter(|found| found.value == next);
-                }
-                Err(error) => tracing::warn!(task = %self.key, %error, "a result is written again"),
-            }
-            self.clock.sleep(PAUSE).await;
-            if self.lease.lost.is_cancelled() {
-                return None;
-            }
-        }
-    }
-}
-
-fn attempt_word(attempt: &Attempt) -> &'static str {
-    match attempt {
-        Attempt::Done(_) => "done",
-        Attempt::Failed(_) => "failed",
-        Attempt::Wrong(_) => "wrong",
-        Attempt::Impossible(_) => "impossible",
-        Attempt::Again(_) => "again",
-        Attempt::Stopped => "stopped",
     }
 }

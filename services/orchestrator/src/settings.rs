@@ -96,6 +96,10 @@ pub struct Tenant {
     /// The largest blob, in bytes.
     #[serde(default = "blob")]
     pub blob_bytes: u64,
+    /// How many bytes of new blobs may be sent a day: all at once, and from then on as the day goes by. Counted by each service for
+    /// itself, from its start on.
+    #[serde(default)]
+    pub bytes_per_day: Option<u64>,
     /// How many jobs may be submitted each second, on average.
     #[serde(default = "rate")]
     pub jobs_per_second: u32,
@@ -112,6 +116,7 @@ impl Tenant {
             jobs: jobs(),
             slots: None,
             blob_bytes: blob(),
+            bytes_per_day: None,
             jobs_per_second: 10_000,
             weight: weight(),
         }
@@ -302,8 +307,12 @@ impl Settings {
             if tenant.weight == 0 || tenant.weight > 1_000 {
                 return Err(bad(place, "'weight' must be 1 to 1,000"));
             }
-            if tenant.jobs_per_second == 0 || tenant.jobs == 0 || tenant.slots == Some(0) {
+            let none = [Some(tenant.jobs), tenant.slots].contains(&Some(0));
+            if tenant.jobs_per_second == 0 || none {
                 return Err(bad(place, "limits must be above 0"));
+            }
+            if tenant.bytes_per_day.is_some_and(|bytes| bytes < tenant.blob_bytes) {
+                return Err(bad(place, "'bytes_per_day' must allow a blob of 'blob_bytes'"));
             }
         }
         Ok(())

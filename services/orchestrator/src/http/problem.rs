@@ -44,6 +44,7 @@ pub(crate) const MEDIA_TYPE: Kind = (415, "media-type", "The body has another me
 pub(crate) const MISFIT: Kind = (422, "misfit", "The job does not fit its workflow", None);
 pub(crate) const FULL: Kind = (429, "full", "Too much waits already", Some(5));
 pub(crate) const RATE: Kind = (429, "rate", "Too many jobs in a short time", Some(1));
+pub(crate) const BYTES: Kind = (429, "bytes", "Too many bytes in a short time", Some(60));
 pub(crate) const DEAD: Kind = (429, "behind-dead", "A block before it is dead", Some(60));
 pub(crate) const INTERNAL: Kind = (500, "internal", "The service cannot answer", None);
 pub(crate) const UNKNOWN: Kind =
@@ -64,6 +65,14 @@ impl Problem {
             detail: detail.to_string(),
             retry_after,
         }
+    }
+}
+
+impl Problem {
+    /// With another time to wait.
+    pub(crate) fn after(self, seconds: f64) -> Self {
+        // Between one second and a day.
+        Self { retry_after: Some(seconds.clamp(1.0, 86_400.0) as u32), ..self }
     }
 }
 

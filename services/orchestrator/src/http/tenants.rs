@@ -1,6 +1,6 @@
 //! Who sends a request, and how much they may.
 
-use super::problem::{FULL, Problem, RATE, UNAUTHORIZED};
+use super::problem::{BYTES, FULL, Problem, RATE, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
 use crate::id::{Digest, Name};
 use crate::record::JobKey;
@@ -20,16 +20,79 @@ pub(crate) struct Tenants {
     by_token: BTreeMap<Digest, Name>,
     tenants: BTreeMap<Name, Tenant>,
     open: Mutex<BTreeMap<Name, BTreeMap<JobKey, Rev>>>,
-    buckets: Mutex<BTreeMap<Name, Bucket>>,
+    jobs: Mutex<BTreeMap<Name, Bucket>>,
+    bytes: Mutex<BTreeMap<Name, Bucket>>,
     dead: Mutex<BTreeMap<(Name, Name), BTreeMap<JobKey, u64>>>,
 }
 
-/// A token bucket: at most a second's worth of jobs at once.
+/// A token bucket.
 #[derive(Debug)]
 struct Bucket {
-    jobs: f64,
+    left: f64,
     at: Instant,
+    /// How many it holds when it is full.
+    most: f64,
+    /// In how many seconds an empty one becomes full.
+    seconds: f64,
 }
+
+impl Bucket {
+    fn full(most: f64, seconds: f64) -> Self {
+        Self { left: most, at: Instant::now(), most, seconds }
+    }
+
+    /// Takes out so much, or returns after how many seconds there will be as much.
+    fn take(&mut self, count: f64) -> Result<(), f64> {
+        let (now, rate) = (Instant::now(), self.most / self.seconds);
+        let more = now.duration_since(self.at).as_secs_f64() * rate;
+        (self.left, self.at) = ((self.left + more).min(self.most), now);
+        if self.left < count {
+            return Err((count - self.left) / rate);
+        }
+        self.left -= count;
+        Ok(())
+    }
+}
+
+/// Bytes that were counted against a tenant. They are given back unless they are kept.
+pub(crate) struct Quota<'a> {
+    tenants: &'a Tenants,
+    name: Name,
+    most: Option<u64>,
+    count: u64,
+}
+
+impl Quota<'_> {
+    /// Counts more.
+    pub(crate) fn take(&mut self, more: u64) -> Result<(), Problem> {
+        let Some(most) = self.most else { return Ok(()) };
+        let mut buckets = self.tenants.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = || Bucket::full(most as f64, DAY);
+        let bucket = buckets.entry(self.name.clone()).or_insert_with(full);
+        bucket.take(more as f64).map_err(|seconds| {
+            let why = format!("{most} bytes a day may be sent, and {more} more are too many now");
+            Problem::new(BYTES, why).after(seconds)
+        })?;
+        self.count += more;
+        Ok(())
+    }
+
+    /// Something new is stored: they stay counted.
+    pub(crate) fn keep(mut self) {
+        self.count = 0;
+    }
+}
+
+impl Drop for Quota<'_> {
+    fn drop(&mut self) {
+        let mut buckets = self.tenants.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = buckets.get_mut(&self.name) {
+            bucket.left = (bucket.left + self.count as f64).min(bucket.most);
+        }
+    }
+}
+
+const DAY: f64 = 86_400.0;
 
 impl Tenants {
     pub(crate) fn new(settings: &Settings) -> Arc<Self> {
@@ -39,8 +102,8 @@ impl Tenants {
         if tenants.is_empty() {
             tenants.insert(ANYBODY.parse().expect("a name"), Tenant::anybody());
         }
-        let (open, buckets, dead) = Default::default();
-        Arc::new(Self { by_token, tenants, open, buckets, dead })
+        let (open, jobs, bytes, dead) = Default::default();
+        Arc::new(Self { by_token, tenants, open, jobs, bytes, dead })
     }
 
     /// Whose request it is. Tokens are compared by their digests, so timing reveals nothing about them.
@@ -70,19 +133,18 @@ impl Tenants {
             return Err(Problem::new(FULL, why));
         }
         drop(open);
-        let rate = f64::from(tenant.jobs_per_second);
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let full = Bucket { jobs: rate, at: now };
-        let bucket = buckets.entry(name.clone()).or_insert(full);
-        let more = now.duration_since(bucket.at).as_secs_f64() * rate;
-        (bucket.jobs, bucket.at) = ((bucket.jobs + more).min(rate), now);
-        if bucket.jobs < 1.0 {
+        let mut buckets = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = || Bucket::full(f64::from(tenant.jobs_per_second), 1.0);
+        let bucket = buckets.entry(name.clone()).or_insert_with(full);
+        bucket.take(1.0).map_err(|_| {
             let why = format!("{} jobs a second may be submitted", tenant.jobs_per_second);
-            return Err(Problem::new(RATE, why));
-        }
-        bucket.jobs -= 1.0;
-        Ok(())
+            Problem::new(RATE, why)
+        })
+    }
+
+    /// Counts the bytes of a blob that is being sent.
+    pub(crate) fn bytes(&self, name: &Name, tenant: &Tenant) -> Quota<'_> {
+        Quota { tenants: self, name: name.clone(), most: tenant.bytes_per_day, count: 0 }
     }
 
     /// The lowest dead block of a chain.

@@ -11,6 +11,7 @@
 
 use super::{Entry, Listing, Rev, Store, Unavailable, Watch, WatchError, WriteError, check};
 use crate::history::{History, Version};
+use async_nats::ServerAddr;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::consumer::{Consumer, DeliverPolicy};
 use async_nats::jetstream::context::{GetStreamErrorKind, PublishError, PublishErrorKind};
@@ -97,7 +98,15 @@ impl NatsStore {
                 .map_err(|error| unavailable(format_args!("{}: {error}", path.display())))?;
             options = options.credentials(&text).map_err(unavailable)?;
         }
-        let servers: Vec<&str> = settings.address.split(',').collect();
+        let servers = settings.address.split(',').map(str::parse::<ServerAddr>);
+        let servers: Vec<ServerAddr> = servers.collect::<Result<_, _>>().map_err(unavailable)?;
+        let user = servers.iter().find_map(|server| Some((server.username()?, server.password()?)));
+        if let Some((user, password)) = user {
+            if password.contains('%') || user.contains('%') {
+                return Err(unavailable("a password in an address cannot have special characters"));
+            }
+            options = options.user_and_password(user.into(), password.into());
+        }
         let client = options.connect(servers).await.map_err(unavailable)?;
         let (major, minor, patch) = match settings.replicas {
             // One server has checked conditional writes one after the other before that, too.

@@ -7,6 +7,7 @@ mod nats;
 mod plans;
 mod queues;
 pub(crate) mod records;
+mod scenarios;
 mod simulation;
 mod stores;
 #[cfg(feature = "traces")]

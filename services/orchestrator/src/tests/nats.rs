@@ -12,6 +12,7 @@ pub(super) struct Server {
     child: Child,
     program: PathBuf,
     folder: tempfile::TempDir,
+    config: &'static str,
     pub(super) settings: NatsSettings,
 }
 
@@ -22,11 +23,17 @@ impl Drop for Server {
     }
 }
 
-fn start(program: &Path, folder: &Path, port: u16) -> Child {
-    let config = format!(
-        "host: 127.0.0.1\nport: {port}\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
-        folder.join("store"),
-    );
+/// The example for operators, with users of different rights.
+const WITH_USERS: &str = include_str!("../../nats.conf");
+
+/// The same without users.
+fn without_users() -> &'static str {
+    WITH_USERS.split("authorization {").next().unwrap()
+}
+
+fn start(program: &Path, folder: &Path, config: &str, port: u16) -> Child {
+    let store = folder.join("store").display().to_string();
+    let config = config.replace("4222", &port.to_string()).replace("nats-data", &store);
     std::fs::write(folder.join("nats.conf"), config).unwrap();
     let mut command = Command::new(program);
     command.arg("-c").arg(folder.join("nats.conf")).stdout(Stdio::null()).stderr(Stdio::null());
@@ -36,6 +43,10 @@ fn start(program: &Path, folder: &Path, port: u16) -> Child {
 impl Server {
     /// `None` if there is no such program.
     pub(super) async fn new() -> Option<Self> {
+        Self::with(without_users()).await
+    }
+
+    async fn with(config: &'static str) -> Option<Self> {
         let program = std::env::var_os("NATS_SERVER").map_or("nats-server".into(), PathBuf::from);
         let version = Command::new(&program).arg("--version").stdout(Stdio::null()).status();
         if version.is_err() {
@@ -51,8 +62,8 @@ impl Server {
             credentials: None,
             versions: 64,
         };
-        let child = start(&program, folder.path(), port);
-        let server = Self { child, program, folder, settings };
+        let child = start(&program, folder.path(), config, port);
+        let server = Self { child, program, folder, config, settings };
         server.wait().await;
         Some(server)
     }
@@ -75,7 +86,7 @@ impl Server {
     pub(super) async fn restart(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = start(&self.program, self.folder.path(), self.port());
+        self.child = start(&self.program, self.folder.path(), self.config, self.port());
         self.wait().await;
     }
 
@@ -151,4 +162,58 @@ async fn a_stream_that_was_made_again_is_another_store() {
     let settings = NatsSettings { replicas: 3, ..settings };
     let refused = NatsStore::open(&settings, "three", false).await;
     assert!(refused.is_err(), "one server has no three replicas");
+}
+
+/// A process that only runs tasks can neither accept, end or publish a job, nor delete anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_write_nothing_but_tasks_and_sessions() {
+    let Some(server) = Server::with(WITH_USERS).await else { return };
+    let user = |user: &str| NatsSettings {
+        address: server.settings.address.replace("//", &format!("//{user}:{user}-password@")),
+        namespace: "hekaton".into(),
+        ..server.settings.clone()
+    };
+    let nobody = NatsStore::open(&server.settings, "records", false).await;
+    assert!(nobody.is_err(), "without a password");
+    let service = NatsStore::open(&user("service"), "records", false).await.unwrap();
+    let sessions = NatsStore::open(&user("service"), "sessions", true).await.unwrap();
+    let value = Bytes::from_static(b"x");
+    let job = service.create("job/00/t/c/b", value.clone()).await.unwrap();
+    let task = service.create("task/00/x", value.clone()).await.unwrap();
+    service.append("out/t/c", value.clone(), None).await.unwrap();
+
+    let worker = NatsStore::open(&user("worker"), "records", false).await.unwrap();
+    assert_eq!(worker.get("job/00/t/c/b").await.unwrap().unwrap().rev, job);
+    assert_eq!(worker.list("", 0).await.unwrap().entries.len(), 2);
+    let mut watch = worker.watch("task/", job).await.unwrap();
+    let claim = worker.update("task/00/x", value.clone(), task).await.unwrap();
+    assert_eq!(watch.next().await.unwrap().last().unwrap().rev, claim);
+    let own = NatsStore::open(&user("worker"), "sessions", true).await.unwrap();
+    own.create("session/w", value.clone()).await.unwrap();
+    assert!(sessions.get("session/w").await.unwrap().is_some());
+
+    let (a, b, c, d) = tokio::join!(
+        worker.update("job/00/t/c/b", value.clone(), job),
+        worker.create("job/00/t/c/other", value.clone()),
+        worker.create("owner/00", value.clone()),
+        worker.append(
+            "out/t/c",
+            value.clone(),
+            service.tail("out/t/c").await.unwrap().map(|it| it.rev)
+        ),
+    );
+    for breach in [a, b, c, d] {
+        breach.unwrap_err();
+    }
+    let options = async_nats::ConnectOptions::new();
+    let options = options.user_and_password("worker".into(), "worker-password".into());
+    let client = options.connect(&server.settings.address).await.unwrap();
+    let mut context = async_nats::jetstream::new(client);
+    context.set_timeout(Duration::from_secs(1));
+    let stream = format!("hk-hekaton-records-{:016x}", job.incarnation);
+    assert!(context.delete_stream(&stream).await.is_err());
+    context.get_stream(&stream).await.unwrap().purge().await.unwrap_err();
+    assert_eq!(service.get("job/00/t/c/b").await.unwrap().unwrap().rev, job);
+    assert_eq!(service.list("", 0).await.unwrap().entries.len(), 2);
+    assert_eq!(service.read("out/t/c", 0, 9).await.unwrap().len(), 1);
 }

@@ -137,10 +137,9 @@ fn everything_may_be_killed_at_any_time() {
 fn nats(place: &Place, port: u16) -> Option<Child> {
     let program = std::env::var_os("NATS_SERVER").unwrap_or_else(|| "nats-server".into());
     let config = place.path("nats.conf");
-    let text = format!(
-        "host: 127.0.0.1\nport: {port}\njetstream {{\n  store_dir: {:?}\n  sync_interval: always\n}}\n",
-        place.path("nats"),
-    );
+    let store = place.path("nats").display().to_string();
+    let text = include_str!("../../nats.conf").replace("4222", &port.to_string());
+    let text = text.replace("nats-data", &store);
     std::fs::write(&config, text).unwrap();
     let mut command = Command::new(program);
     let child = command.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -161,15 +160,21 @@ fn nats_and_everything_else_may_be_killed() {
     let mut place = Place::new("");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let Some(mut server) = nats(&place, port) else { return };
-    place.more = vec!["--nats".into(), format!("nats://127.0.0.1:{port}")];
-    let service = place.serve(&[]);
+    let address = |user: &str| format!("nats://{user}:{user}-password@127.0.0.1:{port}");
+    place.more = vec!["--nats".into(), address("service")];
+    let service = place.serve(&["--slots", "0"]);
     let client = service.client();
     strict(&client);
-    let mut worker = place.start(&["work", "--collect"]);
-    let mut jobs = Vec::new();
+    // It only runs tasks, and may do no more.
+    place.more = vec!["--nats".into(), address("worker")];
+    let runs = place.start(&["work"]);
+    place.more = vec!["--nats".into(), address("service")];
+    let mut jobs = vec![submit(&client, &place, 1, "0 w1")];
+    assert_eq!(ended(&client, &jobs[0]).state, "done", "by the one that may do no more");
+    let mut worker = place.start(&["work", "--collect", "--slots", "1"]);
     for round in 0..3 {
         for at in 1..=3 {
-            let block = 3 * round + at;
+            let block = 3 * round + at + 1;
             jobs.push(submit(&client, &place, block, &format!("0.{at} w{block}")));
         }
         std::thread::sleep(Duration::from_millis(150));
@@ -183,19 +188,19 @@ fn nats_and_everything_else_may_be_killed() {
             std::thread::sleep(Duration::from_millis(300));
         }
         worker.kill();
-        worker = place.start(&["work", "--collect"]);
+        worker = place.start(&["work", "--collect", "--slots", "1"]);
     }
     for job in &jobs {
         let status = ended(&client, job);
         assert_eq!(status.state, "done", "{status:?}\n{}", place.errors());
         assert_eq!(output(&client, &place, &status), format!("W{}", status.block));
     }
-    let all: Vec<String> = (1..=9).map(|block| format!("b{block}")).collect();
+    let all: Vec<String> = (1..=10).map(|block| format!("b{block}")).collect();
     wait("all are published in order", || {
-        client.proofs("main", 0).is_ok_and(|it| it.proofs.len() == 9)
+        client.proofs("main", 0).is_ok_and(|it| it.proofs.len() == 10)
     });
     assert_eq!(published(&client), all);
-    drop((service, worker));
+    drop((service, worker, runs));
     server.kill().unwrap();
     server.wait().unwrap();
 }

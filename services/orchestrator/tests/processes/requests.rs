@@ -12,7 +12,7 @@ fn tenants_are_kept_apart() {
     let (alice, bob) = ("a token of alice", "a token of bob's");
     let digest = |token: &str| Digest::of(token.as_bytes());
     let place = Place::new(&format!(
-        "[tenants.alice]\ntoken_digest = \"{}\"\njobs = 2\nblob_bytes = 100\n[tenants.bob]\ntoken_digest = \"{}\"\n",
+        "[tenants.alice]\ntoken_digest = \"{}\"\njobs = 2\nblob_bytes = 100\nbytes_per_day = 150\n[tenants.bob]\ntoken_digest = \"{}\"\n",
         digest(alice),
         digest(bob),
     ));
@@ -49,6 +49,16 @@ fn tenants_are_kept_apart() {
     let large = place.path("large");
     std::fs::write(&large, [0; 101]).unwrap();
     assert_eq!(status_of(alice.put_file(&large)), 413);
+    // What is stored already, or is not what it is called, is not counted again: 12 bytes are so far.
+    for count in [98, 98, 98] {
+        std::fs::write(&large, vec![7; count]).unwrap();
+        alice.put_file(&large).unwrap();
+    }
+    std::fs::write(&large, [1; 50]).unwrap();
+    assert_eq!(status_of(alice.put_file(&large)), 429);
+    bob.put_file(&large).unwrap();
+    std::fs::write(&large, vec![7; 98]).unwrap();
+    alice.put_file(&large).unwrap();
 }
 
 #[test]
@@ -125,7 +135,10 @@ fn program(arguments: &[&str], folder: &Path) -> Output {
 
 #[test]
 fn the_command_line_does_all_of_it() {
-    let place = Place::new("");
+    let place = Place::new(
+        "[backends.join]\nkind = \"command\"\nunverified = true\n\
+         command = [\"sh\", \"-c\", 'out=$1; shift; cat \"$@\" > \"$out\"', \"join\", \"{output}\", \"{inputs}\"]\n",
+    );
     let service = place.serve(&[]);
     let at = service.address.clone();
     let run = |arguments: &[&str]| {
@@ -143,6 +156,22 @@ fn the_command_line_does_all_of_it() {
     wait("both are out", || text(&run(&["proofs", "main"]).stdout).lines().count() == 2);
     let chain = text(&run(&["chain", "main"]).stdout);
     assert!(chain.contains("block 1"), "{chain}");
+
+    // A bundle of both, and of whatever follows.
+    let bundle = "version = 1\nname = \"bundle\"\n[inputs.proofs]\n[[stages]]\nname = \"join\"\n\
+                  from = [\"proofs\"]\ncollect = \"all\"\nbackend = \"join\"\n";
+    std::fs::write(place.path("bundle.toml"), bundle).unwrap();
+    let made = ["chain", "pairs", "--genesis", "g", "--bundles-of", "main", "--blocks", "2"];
+    let made = run(&[&made[..], &["--workflow", "bundle.toml"]].concat());
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    wait("a bundle is out", || text(&run(&["proofs", "pairs"]).stdout).lines().count() == 1);
+    let out = text(&run(&["proofs", "pairs"]).stdout);
+    let joined = place.path("data").join("blobs");
+    let blob = out.split_whitespace().last().unwrap();
+    assert_eq!(std::fs::read_to_string(joined.join(&blob[..2]).join(blob)).unwrap(), "A\nB\n");
+    let refused = run(&["submit", "a", "--chain", "pairs"]);
+    assert_eq!(refused.status.code(), Some(4));
+    assert!(text(&refused.stderr).contains("are made of those of 'main'"));
 
     // Without waiting, the next command continues after what the one before submitted.
     let more = run(&["submit", "a", "--chain", "pending"]);

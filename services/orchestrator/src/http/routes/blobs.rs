@@ -3,6 +3,7 @@
 use super::{Path, Shared, blocking, parse};
 use crate::http::body::BlobBody;
 use crate::http::problem::{BAD_REQUEST, INTERNAL, NOT_FOUND, Problem, TOO_LARGE};
+use crate::http::tenants::Quota;
 use crate::id::Digest;
 use axum::Json;
 use axum::body::{Body, Bytes};
@@ -18,7 +19,8 @@ use std::io::Read;
     request_body(content_type = "application/octet-stream"),
     responses(
         (status = 200, body = BlobBody), (status = 400, body = Problem, description = "It has another digest"),
-        (status = 413, body = Problem), (status = 507, body = Problem, description = "The disk is full"),
+        (status = 413, body = Problem), (status = 429, body = Problem, description = "The tenant has sent too much today"),
+        (status = 507, body = Problem, description = "The disk is full"),
     )
 )]
 pub(super) async fn put_blob(
@@ -27,27 +29,38 @@ pub(super) async fn put_blob(
     Path(digest): Path<String>,
     body: Body,
 ) -> Result<Json<BlobBody>, Problem> {
-    let (_, tenant) = api.tenants.of(&headers)?;
+    let (name, tenant) = api.tenants.of(&headers)?;
     let digest: Digest = parse("digest", &digest)?;
     let limit = tenant.blob_bytes;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse().ok()).is_some_and(|length: u64| length > limit) {
+    let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if announced > limit {
         return Err(Problem::new(TOO_LARGE, format!("a blob may have {limit} bytes")));
     }
+    let mut counted = api.tenants.bytes(&name, tenant);
+    // What is there already may be sent again at any time: the answer may have been lost.
+    let known = api.blobs.path(&digest);
+    let is_new = blocking(move || Ok(!known.exists())).await?;
+    let count = |counted: &mut Quota<'_>, more| if is_new { counted.take(more) } else { Ok(()) };
+    count(&mut counted, announced)?;
     let blobs = api.blobs.clone();
     // Each has files open.
     let _turn = api.transfers.acquire().await;
+    let mut left = announced;
     let mut incoming = blocking(move || Ok(blobs.begin(limit)?)).await?;
     let mut stream = body.into_data_stream();
     while let Some(part) = stream.next().await {
         let part = part.map_err(|error| Problem::new(BAD_REQUEST, format!("the body: {error}")))?;
+        let length = part.len() as u64;
+        count(&mut counted, length.saturating_sub(left))?;
+        left = left.saturating_sub(length);
         incoming = blocking(move || {
             incoming.write(&part)?;
             Ok(incoming)
         })
         .await?;
     }
-    blocking(move || {
+    let body = blocking(move || {
         let (found, bytes) = (incoming.digest(), incoming.length());
         if found != digest {
             let why = format!("the body has digest {found}, but the path names {digest}");
@@ -56,7 +69,9 @@ pub(super) async fn put_blob(
         let blob = incoming.finish()?;
         Ok(Json(BlobBody { blob: blob.to_string(), bytes }))
     })
-    .await
+    .await?;
+    counted.keep();
+    Ok(body)
 }
 
 /// Reads a blob: an output, or an input.
