@@ -134,7 +134,8 @@ impl Orchestrator {
             }
             tries += 1;
         };
-        client.make_chain("bench", &ChainBody { order: Order::None, genesis: None, bundles: None })?;
+        client
+            .make_chain("bench", &ChainBody { order: Order::None, genesis: None, bundles: None })?;
         let system = Self { client, blob, stop, running: Some(running), _folder: folder };
         // Partitions have an owner by then.
         system.task(usize::MAX)?;

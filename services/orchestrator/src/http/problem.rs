@@ -7,6 +7,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// What was wrong with a request, as `application/problem+json` (RFC 9457).
@@ -72,7 +73,8 @@ impl Problem {
     /// With another time to wait.
     pub(crate) fn after(self, seconds: f64) -> Self {
         // Between one second and a day.
-        Self { retry_after: Some(seconds.clamp(1.0, 86_400.0) as u32), ..self }
+        let seconds = Duration::from_secs_f64(seconds.clamp(1.0, 86_400.0)).as_secs();
+        Self { retry_after: u32::try_from(seconds).ok(), ..self }
     }
 }
 

@@ -217,3 +217,74 @@ async fn workers_write_nothing_but_tasks_and_sessions() {
     assert_eq!(service.list("", 0).await.unwrap().entries.len(), 2);
     assert_eq!(service.read("out/t/c", 0, 9).await.unwrap().len(), 1);
 }
+
+/// Three servers keep copies of everything: one of them may be gone at any time.
+#[tokio::test(flavor = "multi_thread")]
+async fn three_servers_obey_the_laws_and_one_may_be_gone() {
+    // Of a single one, only to know whether there is the program.
+    let Some(single) = Server::new().await else { return };
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bound: Vec<_> = (0..6).map(|_| free()).collect();
+    let ports: Vec<u16> = bound.iter().map(|free| free.local_addr().unwrap().port()).collect();
+    drop(bound);
+    let (clients, routes) = ports.split_at(3);
+    let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+    let mut servers = Vec::new();
+    for at in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "server_name: s{at}\n{}\ncluster {{ name: c, listen: \"127.0.0.1:{}\", routes: [{}] }}\n",
+            without_users(),
+            routes[at],
+            all.join(", "),
+        );
+        let child = start(&single.program, folder.path(), &config, clients[at]);
+        let settings = NatsSettings { replicas: 3, ..single.settings.clone() };
+        let (program, config) = (single.program.clone(), without_users());
+        servers.push(Server { child, program, folder, config, settings });
+    }
+    let address: Vec<String> =
+        clients.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+    let settings = NatsSettings { address: address.join(","), ..servers[0].settings.clone() };
+    // Until they have found each other and chosen a leader.
+    let open = async |kind| {
+        for _ in 0..60 {
+            if let Ok(store) = NatsStore::open(&settings, kind, false).await {
+                return store;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("the servers do not answer")
+    };
+    super::stores::laws(&open("records").await, &open("records").await).await;
+
+    let store = open("records").await;
+    let value = Bytes::from_static(b"x");
+    let mut rev = store.create("replicated", value.clone()).await.unwrap();
+    servers.truncate(2);
+    let mut written = 0;
+    for _ in 0..120 {
+        match store.update("replicated", value.clone(), rev).await {
+            Ok(next) => (rev, written) = (next, written + 1),
+            // A leader is chosen. What was not answered may have been done.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+                if let Ok(Some(entry)) = store.get("replicated").await {
+                    assert!(entry.rev.number >= rev.number, "what was acknowledged is lost");
+                    rev = entry.rev;
+                }
+            }
+        }
+        if written == 20 {
+            break;
+        }
+    }
+    assert_eq!(written, 20);
+    // With two of three gone, nothing is written.
+    servers.truncate(1);
+    let alone = store.update("replicated", value.clone(), rev).await;
+    assert!(
+        matches!(alone, Err(WriteError::Unknown { .. } | WriteError::Refused { .. })),
+        "{alone:?}"
+    );
+}
