@@ -3,7 +3,7 @@
 use crate::alive::{Gone, Own};
 use crate::clock::Clock;
 use crate::collector::Collector;
-use crate::dispatcher::{Dispatcher, Runner};
+use crate::dispatcher::Dispatcher;
 use crate::feed::{Event, feed};
 use crate::id::Name;
 use crate::intake::Intake;
@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::plan::Strategies;
 use crate::publisher::Publisher;
 use crate::record::SessionId;
+use crate::runner::Runner;
 use crate::store::Store;
 use crate::workflows::Workflows;
 use std::collections::{BTreeMap, BTreeSet};

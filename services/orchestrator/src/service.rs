@@ -4,7 +4,6 @@ use crate::alive::{Own, beat};
 use crate::backend::{Backend, Helper, Workshop};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::dispatcher::Runner;
 use crate::feed::patiently;
 use crate::host;
 use crate::http::{Api, Board, Tenants, router};
@@ -14,6 +13,7 @@ use crate::metrics::Metrics;
 use crate::plan::Strategies;
 use crate::process::Process;
 use crate::record::{Session, SessionId};
+use crate::runner::Runner;
 use crate::settings::Settings;
 use crate::store::{Durability, SqliteStore, Store, Timed, Unavailable};
 #[cfg(feature = "nats")]

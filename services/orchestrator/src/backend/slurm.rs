@@ -9,7 +9,7 @@ use super::hekaton::{Events, Hekaton, only_input};
 use super::process::{self, Ended, Program};
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::clock::Clock;
-use crate::dispatcher::Progress;
+use crate::runner::Progress;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;

@@ -3,9 +3,9 @@
 use super::{Backend, Outcome, Output, Rejected, Work};
 use crate::blobs::{BlobError, Blobs};
 use crate::clock::Clock;
-use crate::dispatcher::{Attempt, Claimed, Progress, Report, Runner};
 use crate::id::Name;
 use crate::record::{Task, TaskKey, TaskState, read};
+use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::Store;
 use async_trait::async_trait;
 use std::collections::BTreeMap;

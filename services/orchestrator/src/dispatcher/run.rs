@@ -1,11 +1,11 @@
 //! One claim, the run of its task, and the write of its result.
 
-use super::{Attempt, Claimed, Progress, Report, Runner};
 use crate::alive::Own;
 use crate::clock::Clock;
 use crate::id::{Digest, Name};
 use crate::metrics::Metrics;
 use crate::record::{OnDisk, SessionId, Stored, Task, TaskKey, TaskState, read, update_on_disk};
+use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::{Rev, Store, WriteError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};

@@ -3,13 +3,13 @@
 use super::memory::{Bug, Core, Frozen, MemoryStore};
 use crate::alive::{Gone, Own, beat};
 use crate::clock::{Clock, Time};
-use crate::dispatcher::{Attempt, Claimed, Progress, Runner};
 use crate::id::{Digest, Name};
 use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
 use crate::process::Process;
 use crate::record::{Session, SessionId, Task};
+use crate::runner::{Attempt, Claimed, Progress, Runner};
 use crate::store::Store;
 use crate::workflow::Workflow;
 use crate::workflows::Workflows;
