@@ -1,0 +1,397 @@
+//! Takes execution witnesses over HTTP, checks them and has them proven.
+
+use clap::{Args, Parser, Subcommand};
+use hekaton_intake::check::{Options, check_block, check_keys, check_witness};
+use hekaton_intake::codec::json::Parameters;
+use hekaton_intake::desk::{Desk, DeskError, Jobs, Record, Source};
+use hekaton_intake::jwt::Secret;
+use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
+use hekaton_intake::service::{Service, serve};
+use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::{Push, SszError};
+use hekaton_orchestrator::Client;
+use serde::Serialize;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const EXIT_CODES: &str = "Exit codes:
+  0  done
+  1  a witness or its block is wrong, or the node has not executed it
+  2  the command line is wrong
+  3  a file or folder cannot be used
+  4  the node or the service does not answer";
+
+/// Takes execution witnesses of Ethereum blocks over HTTP, checks them and has them proven
+#[derive(Parser)]
+#[command(name = "hekaton-intake", version, after_help = EXIT_CODES)]
+struct Arguments {
+    /// Print results as JSON, one object per line
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Take witnesses over HTTP: those that are sent, fetched, or go past
+    Serve(Serve),
+    /// Ask a node for the witnesses of blocks, each a file with the parameters of `engine_newPayloadV5`
+    Fetch(Fetch),
+    /// Check files with the body of `POST /v1/witness`
+    Check(Check),
+    /// Make a synthetic block with a witness, as a file with the body of `POST /v1/witness`
+    StandIn(Make),
+    /// Start a node that answers with a synthetic block, whatever it is asked
+    StandInNode(MakeNode),
+}
+
+#[derive(Args)]
+struct Place {
+    /// The folder of witnesses and records; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Accept nodes and codes in any order
+    #[arg(long)]
+    lenient: bool,
+    /// Make a job of each witness with the orchestrator at this address
+    #[arg(long, value_name = "ADDRESS")]
+    orchestrator: Option<String>,
+    /// A file with the orchestrator's token
+    #[arg(long, value_name = "FILE", requires = "orchestrator")]
+    token: Option<PathBuf>,
+    /// The chain of the jobs. One that does not exist is made, with strict order
+    #[arg(long, default_value = "blocks")]
+    chain: String,
+    /// The orchestrator's back-end that proves
+    #[arg(long, default_value = "witness")]
+    backend: String,
+}
+
+#[derive(Args)]
+struct NodeArguments {
+    /// How the node is asked [default: the best that it speaks]
+    #[arg(long, value_enum)]
+    codec: Option<Codec>,
+    /// The secret of the node, in a file of 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    node_secret: Option<PathBuf>,
+    /// Ask the node by HTTP/2 without TLS (h2c)
+    #[arg(long)]
+    http2: bool,
+    /// The largest body, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_WITNESS)]
+    limit: u64,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-intake serve --data witnesses --orchestrator http://127.0.0.1:8642
+  hekaton-intake serve --data witnesses --node http://127.0.0.1:8551 --proxy --listen 127.0.0.1:8561
+
+With --proxy, the consensus client is given this service's address in place of the node's. Bytes pass unchanged, and the node
+checks the tokens.")]
+struct Serve {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    node_arguments: NodeArguments,
+    /// Where to answer requests. Without --secret, only on this machine
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8561")]
+    listen: String,
+    /// The secret of whoever sends witnesses, in a file of 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    secret: Option<PathBuf>,
+    /// The node that `POST /v1/fetch` asks
+    #[arg(long, value_name = "ADDRESS")]
+    node: Option<String>,
+    /// Pass all other requests on to the node, and keep a copy of the witnesses in its answers
+    #[arg(long, requires = "node")]
+    proxy: bool,
+}
+
+#[derive(Args)]
+struct Fetch {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    node_arguments: NodeArguments,
+    /// The node
+    #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8551")]
+    node: String,
+    /// The parameters of `engine_newPayloadV5`, as JSON
+    #[arg(required = true)]
+    blocks: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+struct Check {
+    /// Accept nodes and codes in any order
+    #[arg(long)]
+    lenient: bool,
+    /// The files
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+struct Make {
+    /// The height of the block
+    #[arg(long, default_value_t = 2)]
+    number: u64,
+    /// What is random follows from this
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// About how many bytes the witness has
+    #[arg(long, default_value_t = 100_000)]
+    bytes: usize,
+    /// The file
+    output: PathBuf,
+    /// Write the parameters of `engine_newPayloadV5` into this file, too
+    #[arg(long, value_name = "FILE")]
+    parameters: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct MakeNode {
+    /// About how many bytes the witness has
+    #[arg(long, default_value_t = 100_000)]
+    bytes: usize,
+    /// Where to answer requests
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8551")]
+    listen: String,
+}
+
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+fn failure(code: u8, message: impl std::fmt::Display) -> Failure {
+    Failure { code, message: message.to_string() }
+}
+
+fn bad_file(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
+    |error| failure(3, format!("{}: {error}", path.display()))
+}
+
+fn print(json: bool, value: &impl Serialize, text: impl std::fmt::Display) -> Result<(), Failure> {
+    let line = match json {
+        true => serde_json::to_string(value).unwrap_or_default(),
+        false => text.to_string(),
+    };
+    // A reader that has seen enough is no failure.
+    match writeln!(std::io::stdout(), "{line}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failure(4, error)),
+        _ => Ok(()),
+    }
+}
+
+fn show(json: bool, record: &Record) -> Result<(), Failure> {
+    let Record { block, number, headers, nodes, codes, bytes, .. } = record;
+    let text = format_args!(
+        "block {number} {block}: {bytes} bytes, {headers} headers, {nodes} nodes, {codes} codes"
+    )
+    .to_string();
+    print(json, record, text)
+}
+
+fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let Arguments { json, command } = Arguments::parse();
+    let done = match command {
+        Command::Serve(arguments) => run_service(arguments, json),
+        Command::Fetch(arguments) => fetch(arguments, json),
+        Command::Check(arguments) => check(&arguments, json),
+        Command::StandIn(arguments) => make(&arguments, json),
+        Command::StandInNode(arguments) => make_node(&arguments, json),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure { code, message }) => {
+            let _ = writeln!(std::io::stderr(), "error: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn desk(place: &Place) -> Result<Desk, Failure> {
+    let options = Options { any_order: place.lenient };
+    let token =
+        place.token.as_deref().map(|path| std::fs::read_to_string(path).map_err(bad_file(path)));
+    let token = token.transpose()?.map(|token| token.trim().to_owned());
+    let jobs = place.orchestrator.as_ref().map(|address| Jobs {
+        client: Client::new(address, token),
+        chain: place.chain.clone(),
+        backend: place.backend.clone(),
+    });
+    Desk::open(&place.data, options, jobs).map_err(|error| failure(3, error))
+}
+
+fn secret(path: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
+    path.map(|path| Secret::read(path).map_err(|error| failure(3, error))).transpose()
+}
+
+fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
+    let secret = secret(arguments.node_secret.as_ref())?;
+    Ok(Node::new(address, secret, arguments.http2, arguments.limit))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let made = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    made.map_err(|error| failure(4, error))
+}
+
+/// Listens at an address; `open` says whether others than this machine may ask.
+fn listen(address: &str, open: bool) -> Result<(TcpListener, String), Failure> {
+    let bad = |why: String| failure(2, format!("--listen {address}: {why}"));
+    let listener = TcpListener::bind(address).map_err(|error| bad(error.to_string()))?;
+    let bound = listener.local_addr().map_err(|error| bad(error.to_string()))?;
+    if !open && !bound.ip().is_loopback() {
+        return Err(bad(
+            "everybody could send witnesses: name a --secret, or listen on 127.0.0.1".into()
+        ));
+    }
+    listener.set_nonblocking(true).map_err(|error| bad(error.to_string()))?;
+    Ok((listener, format!("http://{bound}")))
+}
+
+/// True once the process is asked to stop.
+fn stop() -> Result<tokio::sync::watch::Receiver<bool>, Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
+    let mut signals = signals.map_err(|error| failure(4, error))?;
+    let (asked, end) = tokio::sync::watch::channel(false);
+    std::thread::spawn(move || {
+        for at in signals.forever().enumerate().map(|(at, _)| at) {
+            if at > 0 {
+                std::process::exit(4);
+            }
+            let _ = writeln!(std::io::stderr(), "stopping; a second signal stops at once");
+            asked.send_replace(true);
+        }
+    });
+    Ok(end)
+}
+
+#[derive(Serialize)]
+struct Started {
+    address: String,
+    pid: u32,
+}
+
+fn started(json: bool, address: String) -> Result<(), Failure> {
+    let text = format!("serving at {address}");
+    print(json, &Started { address, pid: std::process::id() }, text)
+}
+
+fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
+    let Serve { place, node_arguments, listen: address, secret: file, node: asked, proxy } =
+        arguments;
+    let desk = Arc::new(desk(&place)?);
+    let secret = secret(file.as_ref())?;
+    let (listener, address) = listen(&address, secret.is_some())?;
+    let (wake, woken) = std::sync::mpsc::channel();
+    let submitting = Arc::clone(&desk);
+    std::thread::spawn(move || submitting.keep_submitting(&woken));
+    let mut service = Service::new(desk, secret, node_arguments.limit, wake);
+    service.node = asked.map(|address| node(&address, &node_arguments)).transpose()?;
+    (service.codec, service.proxy) = (node_arguments.codec, proxy);
+    let end = stop()?;
+    runtime()?.block_on(async {
+        let listener =
+            tokio::net::TcpListener::from_std(listener).map_err(|error| failure(4, error))?;
+        started(json, address)?;
+        serve(Arc::new(service), listener, end).await;
+        Ok(())
+    })
+}
+
+fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
+    let desk = desk(&arguments.place)?;
+    let node = node(&arguments.node, &arguments.node_arguments)?;
+    let runtime = runtime()?;
+    let codec = match arguments.node_arguments.codec {
+        Some(codec) => codec,
+        None => runtime.block_on(node.best_codec()),
+    };
+    for path in &arguments.blocks {
+        let text = std::fs::read(path).map_err(bad_file(path))?;
+        let parameters = Parameters::decode(&text)
+            .map_err(|(_, error)| failure(3, format!("{}: {error}", path.display())))?;
+        let fetched = runtime.block_on(node.fetch(&parameters, codec));
+        let fetched = fetched.map_err(|error| failure(4, error))?;
+        let answer = fetched.answer().map_err(|error| failure(4, error))?;
+        let hashes = Some(&parameters.blob_hashes[..]);
+        let record = desk.answer(Source::Fetch, &parameters.envelope, hashes, &answer);
+        let record = record.map_err(|error| {
+            let code = match error {
+                DeskError::Blob(_) | DeskError::Record { .. } => 3,
+                _ => 1,
+            };
+            failure(code, format!("{}: {error}", path.display()))
+        })?;
+        show(json, &record)?;
+    }
+    desk.submit().map_err(|error| failure(4, error))?;
+    Ok(())
+}
+
+fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
+    for path in &arguments.files {
+        let bytes = std::fs::read(path).map_err(bad_file(path))?;
+        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
+        let push = Push::decode(&bytes).map_err(|error: SszError| wrong(error.to_string()))?;
+        let payload = &push.envelope.payload;
+        let options = Options { any_order: arguments.lenient };
+        let checked = check_block(&push.envelope, None)
+            .and_then(|()| match push.public_keys {
+                [] => Ok(()),
+                keys => check_keys(&push.envelope, keys),
+            })
+            .and_then(|()| check_witness(&push.witness, payload.parent_hash, options));
+        let summary = checked.map_err(|error| wrong(error.to_string()))?;
+        let text = format!(
+            "{}: block {}, {} headers, {} nodes, {} codes, {} not there",
+            path.display(),
+            payload.block_number,
+            summary.headers,
+            summary.nodes,
+            summary.codes,
+            summary.absent
+        );
+        print(json, &summary, text)?;
+    }
+    Ok(())
+}
+
+fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
+    let block = Block::new(arguments.seed, arguments.number, arguments.bytes);
+    let body = block.push();
+    std::fs::write(&arguments.output, &body).map_err(bad_file(&arguments.output))?;
+    if let Some(path) = &arguments.parameters {
+        std::fs::write(path, block.parameters.encode()).map_err(bad_file(path))?;
+    }
+    let made = serde_json::json!({ "bytes": body.len(), "witness": block.witness.len() });
+    let text =
+        format!("{}: a witness of {} bytes", arguments.output.display(), block.witness.len());
+    print(json, &made, text)
+}
+
+fn make_node(arguments: &MakeNode, json: bool) -> Result<(), Failure> {
+    let node = StandIn::new(Block::new(1, 2, arguments.bytes));
+    let (listener, address) = listen(&arguments.listen, false)?;
+    let end = stop()?;
+    runtime()?.block_on(async {
+        let listener =
+            tokio::net::TcpListener::from_std(listener).map_err(|error| failure(4, error))?;
+        started(json, address)?;
+        node.serve(listener, end).await;
+        Ok(())
+    })
+}

@@ -1,0 +1,69 @@
+//! Codec A: `POST /new-payload-with-witness` of execution-apis 773, with the parameters of `engine_newPayloadV5` as JSON and an
+//! answer in SSZ. What is optional is a union with nothing; the witness is nested as bytes.
+
+use super::{Answer, Witness, cut, status};
+use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
+
+/// The path of the request.
+pub const PATH: &str = "/new-payload-with-witness";
+
+/// How `engine_exchangeCapabilities` names it.
+pub const CAPABILITY: &str = "rest_engine_newPayloadWithWitness";
+
+/// How long an error may be, in bytes (`VALIDATION_ERROR_MAX`).
+pub const MAX_ERROR: usize = 8_192;
+
+/// How long a witness may be, in bytes (`MAX_WITNESS_BYTES`).
+pub const MAX_WITNESS: usize = 1 << 30;
+
+/// Reads an answer.
+///
+/// # Errors
+/// Where it is not one, or has a witness with a status other than VALID.
+pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
+    let message = Part::message(bytes, "NewPayloadWithWitnessResponseV1");
+    let [state, hash, error, witness] = message.container([
+        Field::Fixed("status", 1),
+        Field::Variable("latest_valid_hash"),
+        Field::Variable("validation_error"),
+        Field::Variable("witness"),
+    ])?;
+    let status = status(state, 5)?;
+    let latest_valid_hash = hash.union()?.map(|hash| hash.array().copied()).transpose()?;
+    let validation_error = error.union()?.map(|error| error.text(MAX_ERROR)).transpose()?;
+    let nested = witness.list(MAX_WITNESS)?;
+    if !nested.is_empty() && status != super::Status::Valid {
+        return Err(
+            witness.error(format!("the status is {}, and there is a witness", status.name()))
+        );
+    }
+    let witness = (!nested.is_empty()).then(|| Witness::read(witness)).transpose()?;
+    Ok(Answer { status, latest_valid_hash, validation_error, witness, public_keys: &[] })
+}
+
+/// The encoding of an answer. Longer errors are cut between two characters; a witness is only sent with VALID.
+pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
+    let witness = answer.witness.filter(|_| answer.status == super::Status::Valid);
+    let capacity = witness.map_or(0, |witness| witness.encoded_len()) + 64 + MAX_ERROR;
+    let union = |some: Option<&[u8]>| {
+        let some = some.map(<[u8]>::to_vec);
+        move |mut bytes: Vec<u8>| {
+            bytes.push(u8::from(some.is_some()));
+            bytes.extend(some.unwrap_or_default());
+            bytes
+        }
+    };
+    let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
+    Writer::new(Vec::with_capacity(capacity), 1 + 3 * OFFSET)
+        .fixed(&[answer.status.number()])
+        .offset()
+        .offset()
+        .offset()
+        .variable(union(answer.latest_valid_hash.as_ref().map(|hash| &hash[..])))
+        .variable(union(error))
+        .variable(|bytes| match witness {
+            Some(witness) => witness.write(bytes),
+            None => bytes,
+        })
+        .end()
+}

@@ -1,0 +1,166 @@
+//! Codec B: `POST /engine/v1/payloads/witness` of execution-apis 793 (merged) and 885 (open, so this may change), SSZ both ways.
+//! What is optional is a list of at most one.
+
+use super::{Answer, Status, Witness, cut, status};
+use crate::payload::Payload;
+use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+
+/// The path of the request.
+pub const PATH: &str = "/engine/v1/payloads/witness";
+
+/// Where a node says what it can.
+pub const CAPABILITIES: &str = "/engine/v1/capabilities";
+
+/// The header that names the fork whose containers the request has.
+pub const VERSION: &str = "eth-execution-version";
+
+/// The only fork whose payloads are known here.
+pub const FORK: &str = "amsterdam";
+
+/// The version of this codec: of the pull requests it follows, as of September 2026.
+pub const REVISION: u32 = 1;
+
+/// How long an error may be, in bytes (`MAX_ERROR_BYTES`).
+pub const MAX_ERROR: usize = 1_024;
+
+/// How long a request may be, in bytes (`payload.max_bytes`).
+pub const MAX_REQUEST: usize = 64 << 20;
+
+/// How many transactions a payload may have.
+pub(crate) const MAX_TRANSACTIONS: usize = 1 << 20;
+
+/// The bytes of an uncompressed public key.
+pub const PUBLIC_KEY: usize = 65;
+
+/// Reads an answer.
+///
+/// # Errors
+/// Where it is not one; if VALID comes without a witness, or another status with one.
+pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
+    let message = Part::message(bytes, "PayloadStatusWithWitness");
+    let fields = ["payload_status", "witness", "public_keys"].map(Field::Variable);
+    let [payload_status, found, keys] = message.container(fields)?;
+    let [state, hash, error] = payload_status.container([
+        Field::Fixed("status", 1),
+        Field::Variable("latest_valid_hash"),
+        Field::Variable("validation_error"),
+    ])?;
+    let status = status(state, 4)?;
+    let hash_bytes = hash.elements(32, 1)?;
+    let latest_valid_hash = hash_bytes.try_into().ok();
+    let validation_error = error.at_most_one()?.map(|error| error.text(MAX_ERROR)).transpose()?;
+    let witness = found.at_most_one()?.map(Witness::read).transpose()?;
+    let public_keys = keys.elements(PUBLIC_KEY, MAX_TRANSACTIONS)?;
+    match (status, &witness) {
+        (Status::Valid, None) => Err(found.error("the status is VALID, and there is no witness")),
+        (Status::Valid, Some(_)) => Ok(()),
+        (_, Some(_)) => {
+            Err(found.error(format!("the status is {}, and there is a witness", status.name())))
+        }
+        (_, None) if !public_keys.is_empty() => {
+            Err(keys.error(format!("the status is {}, and there are keys", status.name())))
+        }
+        (_, None) => Ok(()),
+    }?;
+    Ok(Answer { status, latest_valid_hash, validation_error, witness, public_keys })
+}
+
+/// The encoding of an answer. Longer errors are cut between two characters; a witness and keys are only sent with VALID.
+pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
+    let valid = answer.status == Status::Valid;
+    let witness = answer.witness.filter(|_| valid);
+    let keys = if valid { answer.public_keys } else { &[] };
+    // This codec has no number for it: it is INVALID there.
+    let status = match answer.status {
+        Status::InvalidBlockHash => Status::Invalid,
+        other => other,
+    };
+    let capacity =
+        witness.map_or(0, |witness| witness.encoded_len()) + keys.len() + MAX_ERROR + 128;
+    Writer::new(Vec::with_capacity(capacity), 3 * OFFSET)
+        .offset()
+        .offset()
+        .offset()
+        .variable(|bytes| {
+            let writer = Writer::new(bytes, 1 + 2 * OFFSET).fixed(&[status.number()]);
+            let writer = writer.offset().offset().variable(|mut bytes| {
+                bytes.extend(
+                    answer
+                        .latest_valid_hash
+                        .unwrap_or_default()
+                        .iter()
+                        .take(if answer.latest_valid_hash.is_some() { 32 } else { 0 }),
+                );
+                bytes
+            });
+            let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
+            writer.variable(|bytes| write_items(bytes, error.into_iter())).end()
+        })
+        .variable(|mut bytes| match witness {
+            Some(witness) => {
+                // The offset of the only element.
+                bytes.extend_from_slice(&[4, 0, 0, 0]);
+                witness.write(bytes)
+            }
+            None => bytes,
+        })
+        .variable(|mut bytes| {
+            bytes.extend_from_slice(keys);
+            bytes
+        })
+        .end()
+}
+
+/// A block and what belongs to it: the body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The block.
+    pub payload: Payload,
+    /// The root of the beacon block before it.
+    pub parent_beacon_block_root: [u8; 32],
+    /// Requests to the beacon chain, each with its type in the first byte.
+    pub execution_requests: Vec<Vec<u8>>,
+}
+
+/// How many requests a block may have: their types are bytes.
+const MAX_REQUESTS: usize = 256;
+
+impl Envelope {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// Where it is not one.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SszError> {
+        Self::read(Part::message(bytes, "ExecutionPayloadEnvelope"))
+    }
+
+    pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
+        let [payload, root, requests] = part.container([
+            Field::Variable("payload"),
+            Field::Fixed("parent_beacon_block_root", 32),
+            Field::Variable("execution_requests"),
+        ])?;
+        let requests = requests.items(MAX_REQUESTS, MAX_REQUEST)?;
+        Ok(Self {
+            payload: Payload::read(payload)?,
+            parent_beacon_block_root: *root.array()?,
+            execution_requests: requests.iter().map(<[u8]>::to_vec).collect(),
+        })
+    }
+
+    /// The encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        self.write(Vec::new())
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let requests = self.execution_requests.iter().map(Vec::as_slice);
+        Writer::new(bytes, 32 + 2 * OFFSET)
+            .offset()
+            .fixed(&self.parent_beacon_block_root)
+            .offset()
+            .variable(|bytes| self.payload.write(bytes))
+            .variable(|bytes| write_items(bytes, requests))
+            .end()
+    }
+}

@@ -1,0 +1,263 @@
+//! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes that speak nothing else.
+
+use super::b::Envelope;
+use super::{Status, Witness, encode_witness};
+use crate::payload::Payload;
+use alloy_primitives::{U256, hex as hexadecimal};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// JSON that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {why}")]
+pub struct JsonError {
+    /// Which part.
+    pub part: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
+    JsonError { part, why: why.into() }
+}
+
+pub(crate) fn object<'a>(
+    value: &'a Value,
+    part: &'static str,
+) -> Result<&'a Map<String, Value>, JsonError> {
+    value.as_object().ok_or_else(|| wrong(part, "it is not an object"))
+}
+
+pub(crate) fn field<'a>(
+    object: &'a Map<String, Value>,
+    name: &'static str,
+) -> Result<&'a Value, JsonError> {
+    object.get(name).ok_or_else(|| wrong(name, "it is missing"))
+}
+
+pub(crate) fn text<'a>(value: &'a Value, part: &'static str) -> Result<&'a str, JsonError> {
+    value.as_str().ok_or_else(|| wrong(part, "it is not a string"))
+}
+
+pub(crate) fn list<'a>(value: &'a Value, part: &'static str) -> Result<&'a Vec<Value>, JsonError> {
+    value.as_array().ok_or_else(|| wrong(part, "it is not an array"))
+}
+
+/// Bytes: `0x` and an even number of digits.
+pub(crate) fn data(value: &Value, part: &'static str) -> Result<Vec<u8>, JsonError> {
+    bytes(text(value, part)?, part)
+}
+
+fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
+    // The decoder allows a prefix, too.
+    if digits.starts_with("0x") {
+        return Err(wrong(part, "it begins with 0x twice"));
+    }
+    hexadecimal::decode(digits).map_err(|error| wrong(part, error.to_string()))
+}
+
+/// Bytes of a fixed length.
+pub(crate) fn array<const N: usize>(
+    value: &Value,
+    part: &'static str,
+) -> Result<[u8; N], JsonError> {
+    let found = data(value, part)?;
+    let length = found.len();
+    found.try_into().map_err(|_| wrong(part, format!("it has {length} bytes, and must have {N}")))
+}
+
+/// A number: `0x` and digits without a zero in front.
+pub(crate) fn quantity(value: &Value, part: &'static str) -> Result<u64, JsonError> {
+    let number = big_quantity(text(value, part)?, part)?;
+    u64::try_from(number).map_err(|_| wrong(part, "it has more than 64 bits"))
+}
+
+pub(crate) fn big_quantity(text: &str, part: &'static str) -> Result<U256, JsonError> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
+    let well_formed = (1..=64).contains(&digits.len())
+        && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        && (digits == "0" || !digits.starts_with('0'));
+    match U256::from_str_radix(digits, 16) {
+        Ok(number) if well_formed => Ok(number),
+        _ => Err(wrong(part, format!("'{}' is not a number", super::cut(text, 80)))),
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    hexadecimal::encode_prefixed(bytes)
+}
+
+pub(crate) fn hex_number(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+/// What `engine_newPayloadV5` is called with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// The block, its requests and the root of the beacon block before it.
+    pub envelope: Envelope,
+    /// The hashes of the blobs, as the beacon chain knows them.
+    pub blob_hashes: Vec<[u8; 32]>,
+}
+
+impl Parameters {
+    /// Reads the four parameters: an array.
+    ///
+    /// # Errors
+    /// What is wrong. The code that codec A has for it is -32700 where it is no JSON, else -32602.
+    pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
+        let value: Value = serde_json::from_slice(text)
+            .map_err(|error| (-32_700, wrong("body", format!("it is not JSON: {error}"))))?;
+        Self::from_json(&value).map_err(|error| (-32_602, error))
+    }
+
+    fn from_json(value: &Value) -> Result<Self, JsonError> {
+        let parameters = list(value, "parameters")?;
+        let [payload, hashes, root, requests] = &parameters[..] else {
+            return Err(wrong("parameters", format!("there are {}, not 4", parameters.len())));
+        };
+        let hashes = list(hashes, "expectedBlobVersionedHashes")?.iter();
+        let hashes = hashes.map(|hash| array::<32>(hash, "expectedBlobVersionedHashes"));
+        let requests = list(requests, "executionRequests")?.iter();
+        let requests = requests.map(|request| data(request, "executionRequests"));
+        Ok(Self {
+            blob_hashes: hashes.collect::<Result<_, _>>()?,
+            envelope: Envelope {
+                payload: Payload::from_json(payload)?,
+                parent_beacon_block_root: array(root, "parentBeaconBlockRoot")?,
+                execution_requests: requests.collect::<Result<_, _>>()?,
+            },
+        })
+    }
+
+    /// The same as JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        self.to_json().to_string().into_bytes()
+    }
+
+    /// The same as a value.
+    pub fn to_json(&self) -> Value {
+        let Envelope { payload, parent_beacon_block_root, execution_requests } = &self.envelope;
+        let hashes: Vec<String> = self.blob_hashes.iter().map(|hash| hex(hash)).collect();
+        let requests: Vec<String> = execution_requests.iter().map(|it| hex(it)).collect();
+        serde_json::json!([payload.to_json(), hashes, hex(parent_beacon_block_root), requests])
+    }
+}
+
+/// An answer of JSON-RPC.
+#[derive(Debug, Deserialize)]
+struct Response<T> {
+    result: Option<T>,
+    error: Option<RpcError>,
+}
+
+/// An error of JSON-RPC, and of codec A.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    /// Which.
+    pub code: i64,
+    /// In words.
+    pub message: String,
+}
+
+/// Reads an answer of JSON-RPC.
+pub(crate) fn result<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, RpcError> {
+    let bad = |message: String| RpcError { code: -32_603, message };
+    let response: Response<T> = serde_json::from_slice(text)
+        .map_err(|error| bad(format!("the answer is not JSON-RPC: {error}")))?;
+    match response {
+        Response { error: Some(error), .. } => Err(error),
+        Response { result: Some(result), .. } => Ok(result),
+        _ => Err(bad("the answer has neither a result nor an error".into())),
+    }
+}
+
+/// `PayloadStatusV1`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PayloadStatus {
+    status: String,
+    latest_valid_hash: Option<String>,
+    validation_error: Option<String>,
+    /// Of `engine_newPayloadWithWitness`.
+    witness: Option<JsonWitness>,
+}
+
+/// A witness as `debug_executionWitness` has it. Its keys are not used.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct JsonWitness {
+    state: Vec<String>,
+    codes: Vec<String>,
+    headers: Vec<String>,
+}
+
+/// What a node said in JSON, in terms of SSZ.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: Status,
+    pub(crate) latest_valid_hash: Option<[u8; 32]>,
+    pub(crate) validation_error: Option<String>,
+    pub(crate) witness: Option<Vec<u8>>,
+}
+
+impl PayloadStatus {
+    pub(crate) fn read(self) -> Result<Said, JsonError> {
+        let status = Status::named(&self.status).ok_or_else(|| {
+            wrong("status", format!("'{}' is none", super::cut(&self.status, 80)))
+        })?;
+        let hash =
+            self.latest_valid_hash.map(|hash| array(&Value::String(hash), "latestValidHash"));
+        Ok(Said {
+            status,
+            latest_valid_hash: hash.transpose()?,
+            validation_error: self.validation_error,
+            witness: self.witness.map(JsonWitness::encode).transpose()?,
+        })
+    }
+}
+
+impl JsonWitness {
+    /// The same in SSZ. Nodes are sorted, as nodes that speak JSON do not promise an order.
+    pub(crate) fn encode(self) -> Result<Vec<u8>, JsonError> {
+        let items = |texts: Vec<String>, part| {
+            texts.iter().map(|text| bytes(text, part)).collect::<Result<Vec<_>, _>>()
+        };
+        let mut state = items(self.state, "state")?;
+        let mut codes = items(self.codes, "codes")?;
+        let headers = items(self.headers, "headers")?;
+        for sorted in [&mut state, &mut codes] {
+            sorted.sort_unstable();
+            sorted.dedup();
+        }
+        let [state, codes, headers] =
+            [&state, &codes, &headers].map(|items| items.iter().map(Vec::as_slice));
+        let encoded = encode_witness(state, codes, headers);
+        // What does not fit its limits is noticed here.
+        match Witness::decode(&encoded) {
+            Ok(_) => Ok(encoded),
+            Err(error) => Err(wrong("witness", error.to_string())),
+        }
+    }
+}
+
+/// A witness as JSON, with an empty list of keys.
+pub fn witness_to_json(witness: &Witness<'_>) -> Vec<u8> {
+    let total = witness.encoded_len() * 2 + 64;
+    let mut text = Vec::with_capacity(total);
+    let parts = [("{\"state\":[", witness.state), ("],\"codes\":[", witness.codes)];
+    for (head, items) in parts.into_iter().chain([("],\"headers\":[", witness.headers)]) {
+        text.extend_from_slice(head.as_bytes());
+        for (at, item) in items.iter().enumerate() {
+            text.extend_from_slice(if at == 0 { b"\"0x" } else { b",\"0x" });
+            let from = text.len();
+            text.resize(from + 2 * item.len(), 0);
+            // The length is right, so this cannot fail.
+            let _ = hexadecimal::encode_to_slice(item, &mut text[from..]);
+            text.push(b'"');
+        }
+    }
+    text.extend_from_slice(b"],\"keys\":[]}");
+    text
+}

@@ -1,0 +1,155 @@
+//! What nodes answer, in the two encodings that are in use.
+
+pub mod a;
+pub mod b;
+pub mod json;
+
+use crate::ssz::{Field, Items, OFFSET, Part, SszError, Writer, write_items};
+
+/// How many items each part of a witness may have (rest.md and refactor-ssz.md: `MAX_WITNESS_ITEMS`).
+pub const MAX_ITEMS: usize = 1 << 20;
+
+/// How many bytes an item may have (`MAX_WITNESS_ITEM_BYTES`).
+pub const MAX_ITEM_BYTES: usize = 1 << 20;
+
+/// What became of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It was executed, and is right.
+    Valid,
+    /// It is wrong.
+    Invalid,
+    /// The node lacks what comes before it.
+    Syncing,
+    /// It is on a side chain, and was not executed.
+    Accepted,
+    /// Its hash is not the one that it says. Only in codec A.
+    InvalidBlockHash,
+}
+
+impl Status {
+    /// The name that JSON-RPC has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "VALID",
+            Self::Invalid => "INVALID",
+            Self::Syncing => "SYNCING",
+            Self::Accepted => "ACCEPTED",
+            Self::InvalidBlockHash => "INVALID_BLOCK_HASH",
+        }
+    }
+
+    /// The status of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// The number that SSZ has for it.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Valid => 0,
+            Self::Invalid => 1,
+            Self::Syncing => 2,
+            Self::Accepted => 3,
+            Self::InvalidBlockHash => 4,
+        }
+    }
+}
+
+const ALL: [Status; 5] =
+    [Status::Valid, Status::Invalid, Status::Syncing, Status::Accepted, Status::InvalidBlockHash];
+
+/// Reads a status out of the first so many.
+fn status(part: Part<'_>, count: usize) -> Result<Status, SszError> {
+    let [number] = *part.array::<1>()?;
+    let found = ALL.get(usize::from(number)).filter(|_| usize::from(number) < count);
+    found
+        .copied()
+        .ok_or_else(|| part.error(format!("the status {number} is not 0 to {}", count - 1)))
+}
+
+/// What a node says about a payload, and the witness if there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// What became of the payload.
+    pub status: Status,
+    /// The last block that is right.
+    pub latest_valid_hash: Option<[u8; 32]>,
+    /// What is wrong.
+    pub validation_error: Option<&'a str>,
+    /// What a stateless execution needs.
+    pub witness: Option<Witness<'a>>,
+    /// The public key of the sender of each transaction, 65 bytes each. Only in codec B.
+    pub public_keys: &'a [u8],
+}
+
+/// The nodes, codes and headers that the execution of a block has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness<'a> {
+    /// Nodes of tries, RLP-encoded.
+    pub state: Items<'a>,
+    /// Codes of contracts.
+    pub codes: Items<'a>,
+    /// Headers of the blocks before, RLP-encoded; the last one is the parent's.
+    pub headers: Items<'a>,
+}
+
+impl<'a> Witness<'a> {
+    /// Reads the encoding of a witness.
+    ///
+    /// # Errors
+    /// Where it is not one.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, SszError> {
+        Self::read(Part::message(bytes, "witness"))
+    }
+
+    pub(crate) fn read(part: Part<'a>) -> Result<Self, SszError> {
+        let fields = ["state", "codes", "headers"].map(Field::Variable);
+        let [state, codes, headers] = part.container(fields)?;
+        let items = |part: Part<'a>| part.items(MAX_ITEMS, MAX_ITEM_BYTES);
+        Ok(Self { state: items(state)?, codes: items(codes)?, headers: items(headers)? })
+    }
+
+    /// How long the encoding is.
+    pub fn encoded_len(&self) -> usize {
+        [self.state, self.codes, self.headers]
+            .iter()
+            .map(|items| items.bytes().len() + OFFSET)
+            .sum()
+    }
+
+    /// The encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        self.write(Vec::with_capacity(self.encoded_len()))
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let [state, codes, headers] = [self.state, self.codes, self.headers].map(|it| it.bytes());
+        let add = |part: &'a [u8]| {
+            move |mut bytes: Vec<u8>| {
+                bytes.extend_from_slice(part);
+                bytes
+            }
+        };
+        let writer = Writer::new(bytes, 3 * OFFSET).offset().offset().offset();
+        writer.variable(add(state)).variable(add(codes)).variable(add(headers)).end()
+    }
+}
+
+/// Encodes a witness from its items.
+pub fn encode_witness<'a, I>(state: I, codes: I, headers: I) -> Vec<u8>
+where
+    I: ExactSizeIterator<Item = &'a [u8]> + Clone,
+{
+    let length = |items: &I| items.clone().map(|item| item.len() + OFFSET).sum::<usize>() + OFFSET;
+    let length = length(&state) + length(&codes) + length(&headers);
+    let writer = Writer::new(Vec::with_capacity(length), 3 * OFFSET).offset().offset().offset();
+    let writer = writer.variable(|bytes| write_items(bytes, state));
+    let writer = writer.variable(|bytes| write_items(bytes, codes));
+    writer.variable(|bytes| write_items(bytes, headers)).end()
+}
+
+/// The longest beginning of a text that has at most so many bytes: it ends between two characters.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}

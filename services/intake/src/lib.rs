@@ -1,0 +1,26 @@
+//! Takes the execution witness of an Ethereum block over HTTP, checks it, keeps it and has it proven.
+//!
+//! A witness is what a stateless execution of a block needs: nodes of the state's tries, codes, headers. Nodes of the execution layer
+//! send it in SSZ, in one of two codecs ([`codec::a`], [`codec::b`]), or as JSON ([`codec::json`]). It can be asked for
+//! ([`node::Node`]), be copied as it goes past or be sent by others ([`service`]). Each that belongs to its block
+//! ([`check`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]).
+
+pub mod check;
+pub mod codec;
+pub mod desk;
+pub mod jwt;
+pub mod node;
+mod payload;
+mod problem;
+mod push;
+pub mod service;
+mod ssz;
+pub mod stand_in;
+#[cfg(test)]
+mod tests;
+pub mod trie;
+
+pub use payload::Payload;
+pub use problem::Problem;
+pub use push::Push;
+pub use ssz::{Items, SszError};

@@ -1,0 +1,333 @@
+//! Asks a node for the witness of a block.
+
+use crate::codec::json::{self, Parameters, RpcError};
+use crate::codec::{Answer, Status, Witness, a, b};
+use crate::jwt::Secret;
+use crate::ssz::SszError;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::time::Duration;
+
+/// How long an answer may take: what the text allows for the whole of it, and some time for the largest witnesses.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The largest witness, in bytes, unless somebody wants more.
+pub const MAX_WITNESS: u64 = 640_000_000;
+
+/// The window of HTTP/2, in bytes: the default of 64 KiB makes large answers wait.
+const WINDOW: u32 = 1 << 20;
+
+/// The media type of SSZ.
+pub(crate) const OCTETS: &str = "application/octet-stream";
+
+/// How a node is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Codec {
+    /// `POST /new-payload-with-witness`.
+    A,
+    /// `POST /engine/v1/payloads/witness`.
+    B,
+    /// JSON-RPC: `engine_newPayloadV5`, then `debug_executionWitness`.
+    Json,
+}
+
+/// Why there is no witness.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The node does not answer.
+    #[error("{url}: {why}")]
+    Failed {
+        /// What was asked.
+        url: String,
+        /// What happened.
+        why: String,
+    },
+    /// The node refuses.
+    #[error("{url}: status {status}: {body}")]
+    Refused {
+        /// What was asked.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+        /// The begin of its body.
+        body: String,
+    },
+    /// The answer is longer than is allowed.
+    #[error("{url}: the answer has more than {limit} bytes")]
+    TooLong {
+        /// What was asked.
+        url: String,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// The answer is of another kind.
+    #[error("{url}: the answer is '{found}', not {OCTETS}")]
+    Kind {
+        /// What was asked.
+        url: String,
+        /// What came.
+        found: String,
+    },
+    /// The answer is not in SSZ.
+    #[error("the answer: {0}")]
+    Ssz(#[from] SszError),
+    /// JSON-RPC says no.
+    #[error("{method}: {error}")]
+    Rpc {
+        /// What was called.
+        method: &'static str,
+        /// Why not.
+        error: RpcError,
+    },
+    /// What came as JSON is not what it must be.
+    #[error("{method}: {error}")]
+    Json {
+        /// What was called.
+        method: &'static str,
+        /// What is wrong.
+        error: json::JsonError,
+    },
+}
+
+/// What a node has answered.
+#[derive(Debug)]
+pub enum Fetched {
+    /// In a codec, as it came.
+    Encoded(Codec, Vec<u8>),
+    /// In JSON.
+    Json {
+        /// What became of the payload.
+        status: Status,
+        /// The last block that is right.
+        latest_valid_hash: Option<[u8; 32]>,
+        /// What is wrong.
+        validation_error: Option<String>,
+        /// The witness, in SSZ.
+        witness: Option<Vec<u8>>,
+    },
+}
+
+impl Fetched {
+    /// Reads the answer.
+    ///
+    /// # Errors
+    /// If it is not one.
+    pub fn answer(&self) -> Result<Answer<'_>, SszError> {
+        match self {
+            Self::Encoded(Codec::A, bytes) => a::decode(bytes),
+            Self::Encoded(_, bytes) => b::decode(bytes),
+            Self::Json { status, latest_valid_hash, validation_error, witness } => Ok(Answer {
+                status: *status,
+                latest_valid_hash: *latest_valid_hash,
+                validation_error: validation_error.as_deref(),
+                witness: witness.as_deref().map(Witness::decode).transpose()?,
+                public_keys: &[],
+            }),
+        }
+    }
+}
+
+/// A node of the execution layer.
+#[derive(Clone, Debug)]
+pub struct Node {
+    address: String,
+    secret: Option<Secret>,
+    client: Client<HttpConnector, Full<Bytes>>,
+    limit: u64,
+}
+
+impl Node {
+    /// A node at an address such as `http://127.0.0.1:8551`. With `http2`, it is asked by HTTP/2 without TLS (h2c).
+    pub fn new(address: &str, secret: Option<Secret>, http2: bool, limit: u64) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).http2_only(http2);
+        builder.http2_initial_stream_window_size(WINDOW);
+        builder.http2_initial_connection_window_size(4 * WINDOW);
+        builder.http2_max_frame_size(1 << 18);
+        let address = address.trim_end_matches('/').to_owned();
+        Self { address, secret, client: builder.build(connector), limit }
+    }
+
+    /// How long an answer may be.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+
+    /// Passes a request on and returns the answer as it begins.
+    ///
+    /// # Errors
+    /// If the node does not answer.
+    pub async fn pass(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<hyper::body::Incoming>, NodeError> {
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+        let url = self.url(path);
+        let failed = |why: String| NodeError::Failed { url: url.clone(), why };
+        *request.uri_mut() = url.parse().map_err(|error| failed(format!("{error}")))?;
+        self.client.request(request).await.map_err(|error| {
+            // The reason is in the source.
+            let mut why = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(inner) = source {
+                why = format!("{why}: {inner}");
+                source = inner.source();
+            }
+            failed(why)
+        })
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        kind: &str,
+        more: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<Vec<u8>, NodeError> {
+        let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, kind);
+        for (name, value) in more {
+            request = request.header(*name, *value);
+        }
+        if let Some(secret) = &self.secret {
+            request = request.header(AUTHORIZATION, format!("Bearer {}", secret.token()));
+        }
+        let request = request.body(Full::new(body.into()));
+        let url = self.url(path);
+        let failed = |why: String| NodeError::Failed { url: url.clone(), why };
+        let request = request.map_err(|error| failed(error.to_string()))?;
+        let asked = async {
+            let answer = self.pass(request).await?;
+            let status = answer.status();
+            if status != StatusCode::OK {
+                let body = receive(answer.into_body(), None, 1 << 16, &url).await?;
+                let body = crate::codec::cut(&String::from_utf8_lossy(&body), 2_000).to_owned();
+                return Err(NodeError::Refused { url: url.clone(), status: status.as_u16(), body });
+            }
+            let text =
+                |name: HeaderName| answer.headers().get(name).and_then(|it| it.to_str().ok());
+            let found = text(CONTENT_TYPE).unwrap_or_default().to_owned();
+            if kind_of(path) == OCTETS && found != OCTETS {
+                return Err(NodeError::Kind { url: url.clone(), found });
+            }
+            let length = text(CONTENT_LENGTH).and_then(|length| length.parse().ok());
+            receive(answer.into_body(), length, self.limit, &url).await
+        };
+        let asked = tokio::time::timeout(TIME, asked).await;
+        asked.map_err(|_| failed(format!("there is no answer after {} s", TIME.as_secs())))?
+    }
+
+    async fn rpc<T: serde::de::DeserializeOwned>(
+        &self,
+        method: &'static str,
+        parameters: &serde_json::Value,
+    ) -> Result<T, NodeError> {
+        let call =
+            serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
+        let call = call.to_string().into_bytes();
+        let text = self.ask(Method::POST, "/", "application/json", &[], call).await?;
+        json::result(&text).map_err(|error| NodeError::Rpc { method, error })
+    }
+
+    /// The best codec that the node speaks.
+    pub async fn best_codec(&self) -> Codec {
+        #[derive(serde::Deserialize)]
+        struct Capabilities {
+            #[serde(default)]
+            fork_scoped_endpoints: Vec<String>,
+        }
+        let asked = self.ask(Method::GET, b::CAPABILITIES, "application/json", &[], vec![]).await;
+        let found: Option<Capabilities> =
+            asked.ok().and_then(|text| serde_json::from_slice(&text).ok());
+        if found
+            .is_some_and(|it| it.fork_scoped_endpoints.iter().any(|it| it == "payloads/witness"))
+        {
+            return Codec::B;
+        }
+        let ours = serde_json::json!([["engine_newPayloadV5", a::CAPABILITY]]);
+        let found = self.rpc::<Vec<String>>("engine_exchangeCapabilities", &ours).await;
+        match found.is_ok_and(|found| found.iter().any(|it| it == a::CAPABILITY)) {
+            true => Codec::A,
+            false => Codec::Json,
+        }
+    }
+
+    /// Has the node execute a block, and asks for the witness.
+    ///
+    /// # Errors
+    /// If it has none to give.
+    pub async fn fetch(&self, parameters: &Parameters, codec: Codec) -> Result<Fetched, NodeError> {
+        match codec {
+            Codec::A => {
+                let body = parameters.encode();
+                let answer = self.ask(Method::POST, a::PATH, "application/json", &[], body).await?;
+                Ok(Fetched::Encoded(codec, answer))
+            }
+            Codec::B => {
+                let body = parameters.envelope.encode();
+                let fork = [(b::VERSION, b::FORK)];
+                let answer = self.ask(Method::POST, b::PATH, OCTETS, &fork, body).await?;
+                Ok(Fetched::Encoded(codec, answer))
+            }
+            Codec::Json => self.fetch_json(parameters).await,
+        }
+    }
+
+    async fn fetch_json(&self, parameters: &Parameters) -> Result<Fetched, NodeError> {
+        let method = "engine_newPayloadV5";
+        let status: json::PayloadStatus = self.rpc(method, &parameters.to_json()).await?;
+        let said = status.read().map_err(|error| NodeError::Json { method, error })?;
+        let json::Said { status, latest_valid_hash, validation_error, mut witness } = said;
+        if status == Status::Valid && witness.is_none() {
+            let method = "debug_executionWitness";
+            let block = json::hex(&parameters.envelope.payload.block_hash);
+            let found: json::JsonWitness = self.rpc(method, &serde_json::json!([block])).await?;
+            let found = found.encode().map_err(|error| NodeError::Json { method, error })?;
+            witness = Some(found);
+        }
+        Ok(Fetched::Json { status, latest_valid_hash, validation_error, witness })
+    }
+}
+
+fn kind_of(path: &str) -> &'static str {
+    match path {
+        a::PATH | b::PATH => OCTETS,
+        _ => "application/json",
+    }
+}
+
+/// Receives a body of at most `limit` bytes. What is announced is believed only up to that.
+async fn receive(
+    mut body: hyper::body::Incoming,
+    announced: Option<u64>,
+    limit: u64,
+    url: &str,
+) -> Result<Vec<u8>, NodeError> {
+    let too_long = || NodeError::TooLong { url: url.to_owned(), limit };
+    if announced.is_some_and(|length| length > limit) {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
+    while let Some(frame) = body.frame().await {
+        let failed =
+            |error: hyper::Error| NodeError::Failed { url: url.to_owned(), why: error.to_string() };
+        if let Ok(data) = frame.map_err(failed)?.into_data() {
+            if (bytes.len() + data.len()) as u64 > limit {
+                return Err(too_long());
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,331 @@
+//! The payload of a block of the fork Amsterdam, and the header that its hash is of.
+
+use crate::codec::b::MAX_TRANSACTIONS;
+use crate::codec::json::{self, JsonError};
+use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
+use alloy_consensus::proofs::calculate_withdrawals_root;
+use alloy_consensus::{TxEip4844, TxEip4844Variant, TxEnvelope};
+use alloy_eips::eip2718::Decodable2718;
+use alloy_eips::eip4895::Withdrawal;
+use alloy_eips::eip7685::Requests;
+use alloy_primitives::{B64, B256, Bytes, U256, keccak256};
+use serde_json::Value;
+
+/// `ExecutionPayload` of Amsterdam (refactor-ssz.md), `ExecutionPayloadV4` in JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// The hash of the block before it.
+    pub parent_hash: [u8; 32],
+    /// Who gets the fees.
+    pub fee_recipient: [u8; 20],
+    /// The root of the state after it.
+    pub state_root: [u8; 32],
+    /// The root of its receipts.
+    pub receipts_root: [u8; 32],
+    /// The Bloom filter of its logs.
+    pub logs_bloom: Box<[u8; 256]>,
+    /// The randomness of the beacon chain.
+    pub prev_randao: [u8; 32],
+    /// Its height.
+    pub block_number: u64,
+    /// How much gas it may use.
+    pub gas_limit: u64,
+    /// How much gas it uses.
+    pub gas_used: u64,
+    /// When it was made, in seconds since 1970.
+    pub timestamp: u64,
+    /// At most 32 bytes.
+    pub extra_data: Vec<u8>,
+    /// The price of gas, little-endian.
+    pub base_fee_per_gas: [u8; 32],
+    /// The hash that it says it has.
+    pub block_hash: [u8; 32],
+    /// Its transactions, as EIP-2718 encodes them.
+    pub transactions: Vec<Vec<u8>>,
+    /// Withdrawals from the beacon chain.
+    pub withdrawals: Vec<Withdrawal>,
+    /// How much gas its blobs use.
+    pub blob_gas_used: u64,
+    /// How much gas blobs before it used beyond the target.
+    pub excess_blob_gas: u64,
+    /// What it reads and writes, as EIP-7928 encodes it.
+    pub block_access_list: Vec<u8>,
+    /// The slot of the beacon chain.
+    pub slot_number: u64,
+}
+
+const MAX_EXTRA: usize = 32;
+const MAX_WITHDRAWALS: usize = 16;
+const WITHDRAWAL: usize = 44;
+/// A transaction or an access list is only limited by the request.
+const MAX_BYTES: usize = 1 << 30;
+const FIXED: usize =
+    32 + 20 + 32 + 32 + 256 + 32 + 4 * 8 + OFFSET + 32 + 32 + 2 * OFFSET + 8 + 8 + OFFSET + 8;
+
+impl Payload {
+    pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
+        let fields = part.container([
+            Field::Fixed("parent_hash", 32),
+            Field::Fixed("fee_recipient", 20),
+            Field::Fixed("state_root", 32),
+            Field::Fixed("receipts_root", 32),
+            Field::Fixed("logs_bloom", 256),
+            Field::Fixed("prev_randao", 32),
+            Field::Fixed("block_number", 8),
+            Field::Fixed("gas_limit", 8),
+            Field::Fixed("gas_used", 8),
+            Field::Fixed("timestamp", 8),
+            Field::Variable("extra_data"),
+            Field::Fixed("base_fee_per_gas", 32),
+            Field::Fixed("block_hash", 32),
+            Field::Variable("transactions"),
+            Field::Variable("withdrawals"),
+            Field::Fixed("blob_gas_used", 8),
+            Field::Fixed("excess_blob_gas", 8),
+            Field::Variable("block_access_list"),
+            Field::Fixed("slot_number", 8),
+        ])?;
+        let [parent, recipient, state, receipts, bloom, randao, rest @ ..] = fields;
+        let [number, limit, used, timestamp, extra, fee, hash, transactions, rest @ ..] = rest;
+        let [withdrawals, blob, excess, accesses, slot] = rest;
+        let items = transactions.items(MAX_TRANSACTIONS, MAX_BYTES)?;
+        if let Some(at) = items.iter().position(<[u8]>::is_empty) {
+            return Err(transactions.error(format!("transaction {at} is empty")));
+        }
+        let elements = withdrawals.elements(WITHDRAWAL, MAX_WITHDRAWALS)?;
+        Ok(Self {
+            parent_hash: *parent.array()?,
+            fee_recipient: *recipient.array()?,
+            state_root: *state.array()?,
+            receipts_root: *receipts.array()?,
+            logs_bloom: Box::new(*bloom.array()?),
+            prev_randao: *randao.array()?,
+            block_number: number.u64()?,
+            gas_limit: limit.u64()?,
+            gas_used: used.u64()?,
+            timestamp: timestamp.u64()?,
+            extra_data: extra.list(MAX_EXTRA)?.to_vec(),
+            base_fee_per_gas: *fee.array()?,
+            block_hash: *hash.array()?,
+            transactions: items.iter().map(<[u8]>::to_vec).collect(),
+            withdrawals: elements.chunks_exact(WITHDRAWAL).map(withdrawal).collect(),
+            blob_gas_used: blob.u64()?,
+            excess_blob_gas: excess.u64()?,
+            block_access_list: accesses.list(MAX_BYTES)?.to_vec(),
+            slot_number: slot.u64()?,
+        })
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let add = |field: &[u8]| {
+            let field = field.to_vec();
+            move |mut bytes: Vec<u8>| {
+                bytes.extend(field);
+                bytes
+            }
+        };
+        let mut withdrawals = Vec::new();
+        for withdrawal in &self.withdrawals {
+            withdrawals.extend(withdrawal.index.to_le_bytes());
+            withdrawals.extend(withdrawal.validator_index.to_le_bytes());
+            withdrawals.extend(withdrawal.address);
+            withdrawals.extend(withdrawal.amount.to_le_bytes());
+        }
+        let transactions = self.transactions.iter().map(Vec::as_slice);
+        Writer::new(bytes, FIXED)
+            .fixed(&self.parent_hash)
+            .fixed(&self.fee_recipient)
+            .fixed(&self.state_root)
+            .fixed(&self.receipts_root)
+            .fixed(&self.logs_bloom[..])
+            .fixed(&self.prev_randao)
+            .fixed(&self.block_number.to_le_bytes())
+            .fixed(&self.gas_limit.to_le_bytes())
+            .fixed(&self.gas_used.to_le_bytes())
+            .fixed(&self.timestamp.to_le_bytes())
+            .offset()
+            .fixed(&self.base_fee_per_gas)
+            .fixed(&self.block_hash)
+            .offset()
+            .offset()
+            .fixed(&self.blob_gas_used.to_le_bytes())
+            .fixed(&self.excess_blob_gas.to_le_bytes())
+            .offset()
+            .fixed(&self.slot_number.to_le_bytes())
+            .variable(add(&self.extra_data))
+            .variable(|bytes| write_items(bytes, transactions))
+            .variable(add(&withdrawals))
+            .variable(add(&self.block_access_list))
+            .end()
+    }
+
+    /// Reads `ExecutionPayloadV4`.
+    pub(crate) fn from_json(value: &Value) -> Result<Self, JsonError> {
+        let object = json::object(value, "executionPayload")?;
+        let field = |name: &'static str| json::field(object, name);
+        let fixed = |name| json::array::<32>(field(name)?, name);
+        let number = |name| json::quantity(field(name)?, name);
+        let base_fee = json::text(field("baseFeePerGas")?, "baseFeePerGas")?;
+        let base_fee = json::big_quantity(base_fee, "baseFeePerGas")?;
+        let list = |name| json::list(field(name)?, name);
+        let withdrawals = list("withdrawals")?.iter().map(|withdrawal| {
+            let object = json::object(withdrawal, "withdrawals")?;
+            let number = |name| json::quantity(json::field(object, name)?, name);
+            Ok(Withdrawal {
+                index: number("index")?,
+                validator_index: number("validatorIndex")?,
+                address: json::array::<20>(json::field(object, "address")?, "address")?.into(),
+                amount: number("amount")?,
+            })
+        });
+        let withdrawals: Vec<Withdrawal> = withdrawals.collect::<Result<_, JsonError>>()?;
+        let transactions = list("transactions")?.iter();
+        let transactions = transactions.map(|it| json::data(it, "transactions"));
+        let extra_data = json::data(field("extraData")?, "extraData")?;
+        if extra_data.len() > MAX_EXTRA || withdrawals.len() > MAX_WITHDRAWALS {
+            let part = "executionPayload";
+            return Err(JsonError { part, why: "extraData or withdrawals are too long".into() });
+        }
+        Ok(Self {
+            parent_hash: fixed("parentHash")?,
+            fee_recipient: json::array::<20>(field("feeRecipient")?, "feeRecipient")?,
+            state_root: fixed("stateRoot")?,
+            receipts_root: fixed("receiptsRoot")?,
+            logs_bloom: Box::new(json::array::<256>(field("logsBloom")?, "logsBloom")?),
+            prev_randao: fixed("prevRandao")?,
+            block_number: number("blockNumber")?,
+            gas_limit: number("gasLimit")?,
+            gas_used: number("gasUsed")?,
+            timestamp: number("timestamp")?,
+            extra_data,
+            base_fee_per_gas: base_fee.to_le_bytes(),
+            block_hash: fixed("blockHash")?,
+            transactions: transactions.collect::<Result<_, _>>()?,
+            withdrawals,
+            blob_gas_used: number("blobGasUsed")?,
+            excess_blob_gas: number("excessBlobGas")?,
+            block_access_list: json::data(field("blockAccessList")?, "blockAccessList")?,
+            slot_number: number("slotNumber")?,
+        })
+    }
+
+    /// The same as JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        let withdrawals: Vec<Value> = self
+            .withdrawals
+            .iter()
+            .map(|it| {
+                serde_json::json!({
+                    "index": json::hex_number(it.index),
+                    "validatorIndex": json::hex_number(it.validator_index),
+                    "address": json::hex(it.address.as_slice()),
+                    "amount": json::hex_number(it.amount),
+                })
+            })
+            .collect();
+        let fee = U256::from_le_bytes(self.base_fee_per_gas);
+        let transactions: Vec<String> = self.transactions.iter().map(|it| json::hex(it)).collect();
+        serde_json::json!({
+            "parentHash": json::hex(&self.parent_hash),
+            "feeRecipient": json::hex(&self.fee_recipient),
+            "stateRoot": json::hex(&self.state_root),
+            "receiptsRoot": json::hex(&self.receipts_root),
+            "logsBloom": json::hex(&self.logs_bloom[..]),
+            "prevRandao": json::hex(&self.prev_randao),
+            "blockNumber": json::hex_number(self.block_number),
+            "gasLimit": json::hex_number(self.gas_limit),
+            "gasUsed": json::hex_number(self.gas_used),
+            "timestamp": json::hex_number(self.timestamp),
+            "extraData": json::hex(&self.extra_data),
+            "baseFeePerGas": format!("{fee:#x}"),
+            "blockHash": json::hex(&self.block_hash),
+            "transactions": transactions,
+            "withdrawals": withdrawals,
+            "blobGasUsed": json::hex_number(self.blob_gas_used),
+            "excessBlobGas": json::hex_number(self.excess_blob_gas),
+            "blockAccessList": json::hex(&self.block_access_list),
+            "slotNumber": json::hex_number(self.slot_number),
+        })
+    }
+
+    /// The header of the block. None if the price of gas has more than 64 bits, which no header has.
+    pub fn header(
+        &self,
+        parent_beacon_block_root: [u8; 32],
+        requests: &[Vec<u8>],
+    ) -> Option<Header> {
+        let fee = u64::try_from(U256::from_le_bytes(self.base_fee_per_gas)).ok()?;
+        let requests = requests.iter().map(|request| Bytes::copy_from_slice(request));
+        Some(Header {
+            parent_hash: self.parent_hash.into(),
+            ommers_hash: EMPTY_OMMER_ROOT_HASH,
+            beneficiary: self.fee_recipient.into(),
+            state_root: self.state_root.into(),
+            transactions_root: alloy_trie::root::ordered_trie_root_encoded(&self.transactions),
+            receipts_root: self.receipts_root.into(),
+            logs_bloom: (*self.logs_bloom).into(),
+            difficulty: U256::ZERO,
+            number: self.block_number,
+            gas_limit: self.gas_limit,
+            gas_used: self.gas_used,
+            timestamp: self.timestamp,
+            extra_data: Bytes::copy_from_slice(&self.extra_data),
+            mix_hash: self.prev_randao.into(),
+            nonce: B64::ZERO,
+            base_fee_per_gas: Some(fee),
+            withdrawals_root: Some(calculate_withdrawals_root(&self.withdrawals)),
+            blob_gas_used: Some(self.blob_gas_used),
+            excess_blob_gas: Some(self.excess_blob_gas),
+            parent_beacon_block_root: Some(parent_beacon_block_root.into()),
+            requests_hash: Some(Requests::new(requests.collect()).requests_hash()),
+            block_access_list_hash: Some(keccak256(&self.block_access_list)),
+            slot_number: Some(self.slot_number),
+        })
+    }
+
+    /// The hashes of all blobs that its transactions carry, in order.
+    ///
+    /// # Errors
+    /// The number of the first blob transaction that cannot be read.
+    pub fn blob_hashes(&self) -> Result<Vec<[u8; 32]>, usize> {
+        let mut found = Vec::new();
+        for (at, transaction) in self.transactions.iter().enumerate() {
+            // EIP-4844.
+            if transaction.first() != Some(&3) {
+                continue;
+            }
+            let mut rest = transaction.as_slice();
+            match TxEnvelope::decode_2718(&mut rest) {
+                Ok(TxEnvelope::Eip4844(signed)) if rest.is_empty() => {
+                    let hashes = match signed.tx() {
+                        TxEip4844Variant::TxEip4844(TxEip4844 {
+                            blob_versioned_hashes, ..
+                        }) => blob_versioned_hashes,
+                        TxEip4844Variant::TxEip4844WithSidecar(_) => return Err(at),
+                    };
+                    found.extend(hashes.iter().map(|hash: &B256| hash.0));
+                }
+                _ => return Err(at),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn withdrawal(bytes: &[u8]) -> Withdrawal {
+    let number = |at: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(eight)
+    };
+    let mut address = [0; 20];
+    address.copy_from_slice(&bytes[16..36]);
+    Withdrawal {
+        index: number(0),
+        validator_index: number(8),
+        address: address.into(),
+        amount: number(36),
+    }
+}

@@ -1,0 +1,57 @@
+//! The body of `POST /v1/witness`: a block with its witness, from somebody who has both.
+
+use crate::codec::Witness;
+use crate::codec::b::{Envelope, MAX_TRANSACTIONS, PUBLIC_KEY};
+use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
+
+/// ```text
+/// Push {
+///     envelope:    ExecutionPayloadEnvelope
+///     witness:     ExecutionWitness
+///     public_keys: List[ByteVector[65], 2^20]
+/// }
+/// ```
+///
+/// Without keys, they are not checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push<'a> {
+    /// The block.
+    pub envelope: Envelope,
+    /// Its witness.
+    pub witness: Witness<'a>,
+    /// The public keys of the senders, or nothing.
+    pub public_keys: &'a [u8],
+}
+
+impl<'a> Push<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// Where it is not one.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, SszError> {
+        let message = Part::message(bytes, "Push");
+        let fields = ["envelope", "witness", "public_keys"].map(Field::Variable);
+        let [envelope, witness, keys] = message.container(fields)?;
+        Ok(Self {
+            envelope: Envelope::read(envelope)?,
+            witness: Witness::read(witness)?,
+            public_keys: keys.elements(PUBLIC_KEY, MAX_TRANSACTIONS)?,
+        })
+    }
+
+    /// The encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        let capacity = self.witness.encoded_len() + self.public_keys.len() + 4_096;
+        Writer::new(Vec::with_capacity(capacity), 3 * OFFSET)
+            .offset()
+            .offset()
+            .offset()
+            .variable(|bytes| self.envelope.write(bytes))
+            .variable(|bytes| self.witness.write(bytes))
+            .variable(|mut bytes| {
+                bytes.extend_from_slice(self.public_keys);
+                bytes
+            })
+            .end()
+    }
+}

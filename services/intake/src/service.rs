@@ -1,0 +1,358 @@
+//! The service: takes witnesses that are sent to it, fetches them from a node, or keeps a copy of those that go past.
+
+use crate::codec::b::Envelope;
+use crate::codec::json::Parameters;
+use crate::codec::{a, b};
+use crate::desk::{Desk, DeskError, Record, Source, decode_answer};
+use crate::jwt::Secret;
+use crate::node::{Codec, Node, OCTETS};
+use crate::problem::Problem;
+use crate::push::Push;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Full};
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+/// How many bodies may be in memory at the same time.
+const MAX_BODIES: usize = 8;
+
+/// How many connections may be open.
+const MAX_CONNECTIONS: usize = 256;
+
+/// How long a connection may be open.
+const MAX_LIFE: Duration = Duration::from_secs(3_600);
+
+/// What the service is made of.
+#[derive(Debug)]
+pub struct Service {
+    /// What becomes of witnesses.
+    pub desk: Arc<Desk>,
+    /// Whose tokens requests carry. Without it, everybody may ask.
+    pub secret: Option<Secret>,
+    /// The node that is asked.
+    pub node: Option<Node>,
+    /// How the node is asked; the best that it speaks where nothing is said.
+    pub codec: Option<Codec>,
+    /// Whether all other requests are passed on to the node.
+    pub proxy: bool,
+    /// The largest body, in bytes, before and after it is expanded.
+    pub limit: u64,
+    /// Told of each new record.
+    pub wake: Sender<()>,
+    /// Room for bodies.
+    pub room: Arc<Semaphore>,
+}
+
+impl Service {
+    /// A service with room for its bodies.
+    pub fn new(desk: Arc<Desk>, secret: Option<Secret>, limit: u64, wake: Sender<()>) -> Self {
+        let room = Arc::new(Semaphore::new(MAX_BODIES));
+        Self { desk, secret, node: None, codec: None, proxy: false, limit, wake, room }
+    }
+
+    fn authorize(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Some(secret) = &self.secret else { return Ok(()) };
+        let found = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        secret
+            .check(found)
+            .map_err(|error| Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", error))
+    }
+
+    /// Receives a body that is not too large, whatever it says of itself.
+    async fn body(&self, headers: &HeaderMap, body: Body, limit: u64) -> Result<Vec<u8>, Problem> {
+        let announced = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+        let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+        if announced > limit {
+            return Err(Problem::too_large(limit));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        let mut stream = body.into_data_stream();
+        while let Some(part) = stream.next().await {
+            let part = part.map_err(|error| {
+                let why = format!("the body: {error}");
+                Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why)
+            })?;
+            if (bytes.len() + part.len()) as u64 > limit {
+                return Err(Problem::too_large(limit));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        match headers.get(header::CONTENT_ENCODING).map(|it| it.to_str().unwrap_or("?")) {
+            None | Some("identity") => Ok(bytes),
+            Some("gzip") => blocking(move || expand(&bytes, limit)).await,
+            Some(other) => {
+                let why = format!("the content encoding '{other}' is not gzip");
+                Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", why))
+            }
+        }
+    }
+
+    fn wake(&self) {
+        // Whoever submits ends with the service.
+        let _ = self.wake.send(());
+    }
+}
+
+/// Expands a body, up to a limit.
+fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
+    let mut expanded = Vec::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
+    decoder.read_to_end(&mut expanded).map_err(|error| {
+        let why = format!("the body is not gzip: {error}");
+        Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why)
+    })?;
+    match expanded.len() as u64 > limit {
+        true => Err(Problem::too_large(limit)),
+        false => Ok(expanded),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.map_err(Problem::internal)?
+}
+
+fn needs(headers: &HeaderMap, kind: &str) -> Result<(), Problem> {
+    let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    // Parameters of a media type do not matter.
+    match found.unwrap_or_default().split(';').next().map(str::trim) {
+        Some(found) if found.eq_ignore_ascii_case(kind) => Ok(()),
+        found => {
+            let why = format!("the content type is '{}', and must be {kind}", found.unwrap_or(""));
+            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", why))
+        }
+    }
+}
+
+type Shared = State<Arc<Service>>;
+
+/// `POST /v1/witness`.
+async fn push(
+    State(service): Shared,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<Record>), Problem> {
+    service.authorize(&headers)?;
+    needs(&headers, OCTETS)?;
+    let _room = service.room.acquire().await;
+    let bytes = service.body(&headers, body, service.limit).await?;
+    let desk = Arc::clone(&service.desk);
+    let record = blocking(move || {
+        let push = Push::decode(&bytes).map_err(DeskError::from)?;
+        Ok(desk.accept(Source::Push, &push.envelope, None, &push.witness, push.public_keys)?)
+    })
+    .await?;
+    service.wake();
+    Ok((StatusCode::ACCEPTED, Json(record)))
+}
+
+/// `POST /v1/fetch`.
+async fn fetch(
+    State(service): Shared,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<Record>), Problem> {
+    service.authorize(&headers)?;
+    needs(&headers, "application/json")?;
+    let Some(node) = &service.node else {
+        let why = "the service was started without --node";
+        return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
+    };
+    let _room = service.room.acquire().await;
+    let bytes = service.body(&headers, body, b::MAX_REQUEST as u64).await?;
+    let parameters = blocking(move || {
+        Parameters::decode(&bytes).map_err(|(code, error)| {
+            let kind = if code == -32_700 { "parse-error" } else { "invalid-body" };
+            Problem::new(StatusCode::BAD_REQUEST, kind, error)
+        })
+    })
+    .await?;
+    let codec = match service.codec {
+        Some(codec) => codec,
+        None => node.best_codec().await,
+    };
+    let fetched = node.fetch(&parameters, codec).await?;
+    let desk = Arc::clone(&service.desk);
+    let record = blocking(move || {
+        let answer = fetched.answer().map_err(DeskError::from)?;
+        let hashes = Some(&parameters.blob_hashes[..]);
+        Ok(desk.answer(Source::Fetch, &parameters.envelope, hashes, &answer)?)
+    })
+    .await?;
+    service.wake();
+    Ok((StatusCode::ACCEPTED, Json(record)))
+}
+
+/// `GET /v1/witness/{block}`.
+async fn record(
+    State(service): Shared,
+    headers: HeaderMap,
+    Path(block): Path<String>,
+) -> Result<Json<Record>, Problem> {
+    service.authorize(&headers)?;
+    let name = block.trim_start_matches("0x").to_owned();
+    if name.len() != 64
+        || !name.bytes().all(|it| it.is_ascii_digit() || (b'a'..=b'f').contains(&it))
+    {
+        let why = "a block is named by its hash: 64 lowercase hexadecimal digits";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why));
+    }
+    let desk = Arc::clone(&service.desk);
+    let found = blocking(move || Ok(desk.record(&name)?)).await?;
+    found.map(Json).ok_or_else(|| {
+        let why = format!("there is no witness of block {block}");
+        Problem::new(StatusCode::NOT_FOUND, "unknown-payload", why)
+    })
+}
+
+async fn health() -> StatusCode {
+    StatusCode::NO_CONTENT
+}
+
+/// Metrics for Prometheus.
+async fn metrics(State(service): Shared) -> String {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::metrics::counter::ConstCounter;
+    use prometheus_client::registry::Registry;
+    let counts = &service.desk.counts;
+    let mut registry = Registry::with_prefix("hekaton_intake");
+    for (name, help, count) in [
+        ("witnesses", "Witnesses that were accepted", &counts.accepted),
+        ("refused", "Witnesses that were refused", &counts.refused),
+        ("jobs", "Jobs that were made", &counts.jobs),
+        ("bytes", "Bytes of accepted witnesses", &counts.bytes),
+    ] {
+        let counter = ConstCounter::new(count.load(Ordering::Relaxed));
+        registry.register(name, help, counter);
+    }
+    let mut text = String::new();
+    // Into a string, this cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// Everything else: passed on to the node, unchanged. Of answers with a witness, a copy is kept.
+async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
+    let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
+        let why = "there is no such path, and the service passes nothing on without --proxy";
+        return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
+    };
+    let (head, body) = request.into_parts();
+    // The node checks the token.
+    let path = head.uri.path().to_owned();
+    let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
+    let bytes = service.body(&HeaderMap::new(), body, service.limit).await?;
+    let bytes = Bytes::from(bytes);
+    let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
+    for (name, value) in &head.headers {
+        if !is_of_connection(name) {
+            passed = passed.header(name, value);
+        }
+    }
+    let passed = passed.body(Full::new(bytes.clone())).map_err(Problem::internal)?;
+    let answer = node.pass(passed).await?;
+    let (mut head, body) = answer.into_parts();
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let copied = watched && head.status == StatusCode::OK && kind == Some(OCTETS);
+    for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
+        head.headers.remove(name);
+    }
+    let stream = body.into_data_stream();
+    let body = match copied {
+        false => Body::from_stream(stream),
+        true => {
+            let (send, parts) = tokio::sync::mpsc::unbounded_channel();
+            let copying = Arc::clone(&service);
+            let limit = node.limit();
+            tokio::spawn(async move { keep(copying, path, bytes, parts, limit).await });
+            Body::from_stream(stream.inspect(move |part| {
+                // The caller does not wait for this: parts share their memory.
+                let _ = send.send(part.as_ref().ok().cloned());
+            }))
+        }
+    };
+    Ok(Response::from_parts(head, body).into_response())
+}
+
+/// What belongs to one connection and not to the request.
+fn is_of_connection(name: &header::HeaderName) -> bool {
+    [
+        header::CONNECTION,
+        header::HOST,
+        header::TRANSFER_ENCODING,
+        header::CONTENT_LENGTH,
+        header::UPGRADE,
+    ]
+    .contains(name)
+}
+
+/// Puts the parts of an answer together and accepts what is in it. Nothing that goes wrong here reaches the caller.
+async fn keep(
+    service: Arc<Service>,
+    path: String,
+    request: Bytes,
+    mut parts: tokio::sync::mpsc::UnboundedReceiver<Option<Bytes>>,
+    limit: u64,
+) {
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.recv().await {
+        let Some(part) = part else {
+            tracing::warn!("an answer broke off, and no copy of it is kept");
+            return;
+        };
+        if (bytes.len() + part.len()) as u64 > limit {
+            tracing::warn!(limit, "an answer is longer than is allowed, and no copy of it is kept");
+            return;
+        }
+        bytes.extend_from_slice(&part);
+    }
+    let desk = Arc::clone(&service.desk);
+    let kept = blocking(move || {
+        let parameters = |bytes: &[u8]| match path.as_str() {
+            a::PATH => Parameters::decode(bytes).map_err(|(_, error)| error.to_string()),
+            _ => Envelope::decode(bytes)
+                .map(|envelope| Parameters { envelope, blob_hashes: vec![] })
+                .map_err(|error| error.to_string()),
+        };
+        let parameters = parameters(&request).map_err(Problem::ssz)?;
+        let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
+        let hashes = (path == a::PATH).then_some(&parameters.blob_hashes[..]);
+        Ok(desk.answer(Source::Proxy, &parameters.envelope, hashes, &answer)?)
+    });
+    match kept.await {
+        Ok(_) => service.wake(),
+        Err(problem) => tracing::warn!(why = problem.detail, "no copy of an answer is kept"),
+    }
+}
+
+/// The whole service.
+pub fn router(service: Arc<Service>) -> Router {
+    Router::new()
+        .route("/v1/witness", post(push))
+        .route("/v1/witness/{block}", get(record))
+        .route("/v1/fetch", post(fetch))
+        .route("/healthz", get(health))
+        .route("/metrics", get(metrics))
+        .fallback(pass)
+        // Bodies have limits of their own.
+        .layer(axum::extract::DefaultBodyLimit::disable())
+        .with_state(service)
+}
+
+/// Answers requests until `end` is true.
+pub async fn serve(service: Arc<Service>, listener: TcpListener, end: watch::Receiver<bool>) {
+    let answers = hekaton_http::accept(router(service), listener, MAX_CONNECTIONS, MAX_LIFE, end);
+    answers.await.close().await;
+}

@@ -1,0 +1,334 @@
+//! Each check with one thing wrong.
+
+use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
+use crate::codec::{Witness, encode_witness};
+use crate::stand_in::Block;
+use crate::trie::{NodeError, Reference, Trie, read};
+use alloy_consensus::Header;
+use alloy_consensus::constants::EMPTY_ROOT_HASH;
+use alloy_primitives::keccak256;
+
+/// A witness in pieces.
+#[derive(Clone)]
+struct Pieces {
+    state: Vec<Vec<u8>>,
+    codes: Vec<Vec<u8>>,
+    headers: Vec<Vec<u8>>,
+    parent: [u8; 32],
+}
+
+impl Pieces {
+    fn new() -> (Block, Self) {
+        let block = Block::new(5, 9, 60_000);
+        let witness = Witness::decode(&block.witness).unwrap();
+        let items = [witness.state, witness.codes, witness.headers];
+        let [state, codes, headers] = items.map(|it| it.iter().map(<[u8]>::to_vec).collect());
+        let parent = block.parameters.envelope.payload.parent_hash;
+        (block, Self { state, codes, headers, parent })
+    }
+
+    fn check(&self, options: Options) -> Result<Summary, CheckError> {
+        let parts = [&self.state, &self.codes, &self.headers];
+        let [state, codes, headers] = parts.map(|items| items.iter().map(Vec::as_slice));
+        let bytes = encode_witness(state, codes, headers);
+        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, options)
+    }
+
+    fn refused(&self) -> CheckError {
+        self.check(Options::default()).unwrap_err()
+    }
+
+    /// Replaces the last header, and what the block says of it.
+    fn parent(&mut self, change: impl FnOnce(&mut Header)) {
+        let mut header: Header = alloy_rlp::decode_exact(&self.headers[1]).unwrap();
+        change(&mut header);
+        self.headers[1] = alloy_rlp::encode(&header);
+        self.parent = header.hash_slow().0;
+    }
+
+    /// Makes a single node the whole state.
+    fn single(&mut self, node: Vec<u8>) {
+        self.parent(|header| header.state_root = keccak256(&node));
+        (self.state, self.codes) = (vec![node], vec![]);
+    }
+}
+
+#[test]
+fn a_witness_that_belongs_to_its_block_is_accepted() {
+    for (seed, bytes) in [(1, 10_000), (2, 100_000), (3, 1_000_000)] {
+        let block = Block::new(seed, 3, bytes);
+        let envelope = &block.parameters.envelope;
+        check_block(envelope, Some(&[])).unwrap();
+        check_keys(envelope, &block.public_keys).unwrap();
+        let witness = Witness::decode(&block.witness).unwrap();
+        let summary = check_witness(&witness, envelope.payload.parent_hash, Options::default());
+        let summary = summary.unwrap();
+        assert_eq!((summary.headers, summary.nodes), (2, witness.state.len()));
+        assert!(summary.absent > 14);
+        let share = block.witness.len() as f64 / bytes as f64;
+        assert!((0.5..2.0).contains(&share), "{share} of {bytes}");
+    }
+}
+
+#[test]
+fn blocks_are_what_their_hashes_say() {
+    let (block, _) = Pieces::new();
+    let envelope = &block.parameters.envelope;
+    let refused = |change: &dyn Fn(&mut crate::codec::b::Envelope)| {
+        let mut changed = envelope.clone();
+        change(&mut changed);
+        check_block(&changed, None).unwrap_err()
+    };
+    let is_hash = |error: CheckError| matches!(error, CheckError::BlockHash { .. });
+    // Each part of the block is in its hash.
+    assert!(is_hash(refused(&|it| it.payload.parent_hash[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.fee_recipient[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.state_root[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.receipts_root[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.logs_bloom[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.prev_randao[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.block_number ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.gas_limit ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.gas_used ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.timestamp ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.extra_data[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.base_fee_per_gas[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.block_hash[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.transactions[1][9] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.withdrawals[0].amount ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.blob_gas_used ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.excess_blob_gas ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.block_access_list[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.payload.slot_number ^= 1)));
+    assert!(is_hash(refused(&|it| it.parent_beacon_block_root[0] ^= 1)));
+    assert!(is_hash(refused(&|it| it.execution_requests[0][1] ^= 1)));
+    assert_eq!(refused(&|it| it.payload.base_fee_per_gas[8] = 1), CheckError::BaseFee);
+    // Blobs.
+    assert_eq!(
+        check_block(envelope, Some(&[[1; 32]])),
+        Err(CheckError::Blobs { found: 0, expected: 1 })
+    );
+    let mut rehashed = envelope.clone();
+    rehashed.payload.transactions[2] = vec![3, 0xc0];
+    let header =
+        rehashed.payload.header(rehashed.parent_beacon_block_root, &rehashed.execution_requests);
+    rehashed.payload.block_hash = header.unwrap().hash_slow().0;
+    assert_eq!(check_block(&rehashed, None), Err(CheckError::Transaction(2)));
+    // Keys.
+    let keys = &block.public_keys;
+    assert_eq!(
+        check_keys(envelope, &keys[..130]),
+        Err(CheckError::Keys { keys: 2, transactions: 3 })
+    );
+    let mut compressed = keys.clone();
+    compressed[65] = 2;
+    assert_eq!(check_keys(envelope, &compressed), Err(CheckError::Key(1)));
+}
+
+#[test]
+fn headers_are_a_chain_to_the_parent() {
+    let (_, pieces) = Pieces::new();
+    let with = |change: &dyn Fn(&mut Pieces)| {
+        let mut changed = pieces.clone();
+        change(&mut changed);
+        changed.refused()
+    };
+    assert_eq!(with(&|it| it.headers.clear()), CheckError::Headers(0));
+    assert_eq!(with(&|it| it.headers = vec![it.headers[0].clone(); 257]), CheckError::Headers(257));
+    assert!(matches!(with(&|it| it.headers.swap(0, 1)), CheckError::Chain(0)));
+    assert!(matches!(with(&|it| drop(it.headers.pop())), CheckError::Parent { .. }));
+    assert!(matches!(with(&|it| it.parent[0] ^= 1), CheckError::Parent { .. }));
+    assert!(matches!(with(&|it| it.headers[0].push(0)), CheckError::Header { at: 0, .. }));
+    assert!(matches!(with(&|it| it.headers[1].truncate(100)), CheckError::Header { at: 1, .. }));
+    // One header is enough.
+    let mut one = pieces;
+    one.headers.remove(0);
+    one.check(Options::default()).unwrap();
+}
+
+#[test]
+fn everything_there_belongs_there() {
+    let (_, pieces) = Pieces::new();
+    let with = |change: &dyn Fn(&mut Pieces)| {
+        let mut changed = pieces.clone();
+        change(&mut changed);
+        changed.refused()
+    };
+    let last = pieces.state.len() - 1;
+    assert_eq!(with(&|it| it.state.swap(3, 4)), CheckError::Order { part: "node", at: 4 });
+    assert_eq!(with(&|it| it.codes.swap(0, 1)), CheckError::Order { part: "code", at: 1 });
+    assert_eq!(
+        with(&|it| it.state.push(it.state[last].clone())),
+        CheckError::Order { part: "node", at: last + 1 }
+    );
+    let mut shuffled = pieces.clone();
+    shuffled.state.reverse();
+    let lenient = Options { any_order: true };
+    shuffled.check(lenient).unwrap();
+    shuffled.state.push(pieces.state[0].clone());
+    assert!(matches!(shuffled.check(lenient), Err(CheckError::Order { part: "node", .. })));
+    // A node whose parent is gone, and one from elsewhere.
+    let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
+    let root = root.state_root;
+    let at = pieces.state.iter().position(|node| keccak256(node) == root).unwrap();
+    assert_eq!(with(&|it| drop(it.state.remove(at))), CheckError::Root(root.0));
+    let mut foreign = pieces.clone();
+    let other = Block::new(6, 9, 5_000);
+    let witness = Witness::decode(&other.witness).unwrap();
+    let node = witness.state.get(0).unwrap().to_vec();
+    foreign.state.push(node.clone());
+    foreign.state.sort();
+    let place = foreign.state.iter().position(|it| *it == node).unwrap();
+    assert_eq!(foreign.refused(), CheckError::Unreached(place));
+    // Each node is needed: without one, what hangs from it is not reached, or it is a leaf, which may be absent.
+    let mut unreached = 0;
+    for at in 0..pieces.state.len() {
+        let mut less = pieces.clone();
+        less.state.remove(at);
+        match less.check(Options::default()) {
+            Ok(summary) => assert_eq!(summary.nodes, last),
+            Err(CheckError::Unreached(_) | CheckError::Root(_) | CheckError::Code(_)) => {
+                unreached += 1
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(unreached > pieces.state.len() / 3);
+    // Each byte of a node is in the hash by which others know it.
+    let mut changed = pieces.clone();
+    let length = changed.state[at].len();
+    changed.state[at][length - 5] ^= 1;
+    changed.state.sort();
+    assert_eq!(changed.refused(), CheckError::Root(root.0));
+    // Codes.
+    let mut foreign = pieces.clone();
+    foreign.codes.push(vec![0xff; 40]);
+    foreign.codes.sort();
+    let place = foreign.codes.iter().position(|code| *code == vec![0xff; 40]).unwrap();
+    assert_eq!(foreign.refused(), CheckError::Code(place));
+    let mut long = pieces;
+    long.codes.push(vec![0xff; (1 << 18) + 1]);
+    assert_eq!(long.refused(), CheckError::CodeLength(long.codes.len() - 1));
+}
+
+#[test]
+fn an_empty_state_has_no_nodes() {
+    let (_, mut pieces) = Pieces::new();
+    pieces.parent(|header| header.state_root = EMPTY_ROOT_HASH);
+    (pieces.state, pieces.codes) = (vec![], vec![]);
+    assert_eq!(pieces.check(Options::default()).unwrap().nodes, 0);
+    pieces.state = vec![vec![0x80]];
+    assert_eq!(pieces.refused(), CheckError::Unreached(0));
+}
+
+/// A string or a list, with its header.
+fn string(bytes: &[u8]) -> Vec<u8> {
+    alloy_rlp::encode(bytes)
+}
+
+fn list(items: &[Vec<u8>]) -> Vec<u8> {
+    let inside = items.concat();
+    let mut bytes = Vec::new();
+    alloy_rlp::Header { list: true, payload_length: inside.len() }.encode(&mut bytes);
+    [bytes, inside].concat()
+}
+
+#[test]
+fn nodes_are_strict() {
+    let hash = string(&[9; 32]);
+    let nothing = string(&[]);
+    let branch = |children: usize, value: &[u8]| {
+        let mut items: Vec<Vec<u8>> =
+            (0..16).map(|at| if at < children { hash.clone() } else { nothing.clone() }).collect();
+        items.push(value.to_vec());
+        list(&items)
+    };
+    let path = |first: u8| string(&[&[first], &[7; 31][..]].concat());
+    let word = string(&string(&[5, 6]));
+    let leaf = |value: &[u8]| list(&[path(0x20), value.to_vec()]);
+    let account = |items: &[Vec<u8>]| leaf(&string(&list(items)));
+    let [one, two] = [string(&[1]), string(&[])];
+    let whole = [one.clone(), two.clone(), hash.clone(), hash.clone()];
+    let small = list(&[string(&[0x31]), string(&string(&[1]))]);
+    let found = |node: &[u8], trie| {
+        let mut found = 0;
+        read(node, trie, &mut |_: Reference<'_>| found += 1).map(|()| found)
+    };
+    let (accounts, storage) = (Trie::Accounts, Trie::Storage);
+    for (node, trie, expected) in [
+        (branch(2, &nothing), accounts, Ok(2)),
+        (branch(16, &nothing), storage, Ok(16)),
+        (account(&whole), accounts, Ok(2)),
+        (leaf(&word), storage, Ok(0)),
+        (list(&[path(0x00), hash.clone()]), storage, Ok(1)),
+        (list(&[path(0x15), hash.clone()]), storage, Ok(1)),
+        // A small node in a branch.
+        (
+            list(&[vec![small.clone(), small.clone()], vec![nothing.clone(); 15]].concat()),
+            storage,
+            Ok(0),
+        ),
+        (branch(1, &nothing), accounts, Err(NodeError::Lonely)),
+        (branch(2, &string(&[5])), accounts, Err(NodeError::Value)),
+        (branch(2, &list(&[])), accounts, Err(NodeError::Value)),
+        ([branch(2, &nothing), vec![0]].concat(), accounts, Err(NodeError::Longer)),
+        (list(&[hash.clone(), hash.clone(), hash.clone()]), accounts, Err(NodeError::Items(3))),
+        (list(&[]), accounts, Err(NodeError::Items(0))),
+        (list(&vec![nothing.clone(); 18]), accounts, Err(NodeError::Items(18))),
+        (list(&[path(0x40), hash.clone()]), storage, Err(NodeError::Path)),
+        (list(&[path(0x05), hash.clone()]), storage, Err(NodeError::Path)),
+        (list(&[path(0x25), word.clone()]), storage, Err(NodeError::Path)),
+        (list(&[nothing.clone(), hash.clone()]), storage, Err(NodeError::Path)),
+        (list(&[string(&[0x20; 34]), word.clone()]), storage, Err(NodeError::Path)),
+        // An extension by no nibble at all.
+        (list(&[string(&[0x00]), hash.clone()]), storage, Err(NodeError::Path)),
+        (list(&[path(0x00), nothing.clone()]), storage, Err(NodeError::Extension)),
+        (list(&[path(0x00), string(&[9; 31])]), storage, Err(NodeError::Extension)),
+        (leaf(&word), accounts, Err(NodeError::Account)),
+        (account(&whole), storage, Err(NodeError::Word)),
+        (leaf(&nothing), storage, Err(NodeError::Word)),
+        (leaf(&string(&string(&[0, 1]))), storage, Err(NodeError::Word)),
+        (leaf(&string(&string(&[1; 33]))), storage, Err(NodeError::Word)),
+        (leaf(&string(&[string(&[5]), string(&[6])].concat())), storage, Err(NodeError::Word)),
+        (leaf(&list(&[one.clone()])), storage, Err(NodeError::Word)),
+        (account(&whole[..3]), accounts, Err(NodeError::Account)),
+        (account(&[&whole[..], &[one.clone()]].concat()), accounts, Err(NodeError::Account)),
+        (
+            account(&[string(&[0, 1]), two.clone(), hash.clone(), hash.clone()]),
+            accounts,
+            Err(NodeError::Account),
+        ),
+        (
+            account(&[string(&[1; 9]), two.clone(), hash.clone(), hash.clone()]),
+            accounts,
+            Err(NodeError::Account),
+        ),
+        (
+            account(&[one.clone(), string(&[1; 33]), hash.clone(), hash.clone()]),
+            accounts,
+            Err(NodeError::Account),
+        ),
+        (
+            account(&[one.clone(), two.clone(), string(&[9; 31]), hash.clone()]),
+            accounts,
+            Err(NodeError::Account),
+        ),
+    ] {
+        let got = found(&node, trie);
+        assert_eq!(got, expected, "{}", alloy_primitives::hex::encode(&node));
+    }
+    // A child of 31 bytes, one of 33, and a small node of 32.
+    for child in [string(&[9; 31]), string(&[9; 33]), list(&[string(&[0x31]), string(&[1; 29])])] {
+        let items = [vec![child, hash.clone()], vec![nothing.clone(); 15]].concat();
+        assert_eq!(found(&list(&items), storage), Err(NodeError::Child(0)));
+    }
+    // Lengths in more bytes than they need.
+    for node in
+        [vec![0xf8, 0x02, 0x80, 0x80], vec![0xc2, 0x81, 0x05], vec![0xc0], vec![], vec![0xc5, 0x80]]
+    {
+        assert!(found(&node, storage).is_err(), "{node:?}");
+    }
+    let (_, mut pieces) = Pieces::new();
+    pieces.single(leaf(&word));
+    assert_eq!(pieces.refused(), CheckError::Node { at: 0, why: NodeError::Account });
+}
