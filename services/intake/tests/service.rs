@@ -1,0 +1,452 @@
+//! The service and a node over real connections: sending, fetching, passing on; every row of errors of both codecs.
+
+use hekaton_intake::Problem;
+use hekaton_intake::check::Options;
+use hekaton_intake::codec::{Status, Witness, a, b, json};
+use hekaton_intake::desk::{Desk, Record};
+use hekaton_intake::jwt::Secret;
+use hekaton_intake::node::{Codec, Node, NodeError};
+use hekaton_intake::service::{self, Service};
+use hekaton_intake::stand_in::{Block, StandIn};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+const OCTETS: &str = "application/octet-stream";
+const JSON: &str = "application/json";
+
+/// What runs a test's servers.
+struct World {
+    runtime: Runtime,
+    end: watch::Sender<bool>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        Self { runtime, end: watch::channel(false).0, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn listen(&self) -> (tokio::net::TcpListener, String) {
+        let bound = self.runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = format!("http://{}", bound.local_addr().unwrap());
+        (bound, address)
+    }
+
+    fn node(&self, node: StandIn) -> String {
+        let (listener, address) = self.listen();
+        self.runtime.spawn(node.serve(listener, self.end.subscribe()));
+        address
+    }
+
+    fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<Desk>, String) {
+        let desk = Desk::open(self.folder.path(), Options::default(), None).unwrap();
+        let desk = Arc::new(desk);
+        let mut made =
+            Service::new(Arc::clone(&desk), None, 4_000_000, std::sync::mpsc::channel().0);
+        change(&mut made);
+        let (listener, address) = self.listen();
+        self.runtime.spawn(service::serve(Arc::new(made), listener, self.end.subscribe()));
+        (desk, address)
+    }
+}
+
+/// Sends a request. Returns the status and the body.
+fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, Vec<u8>) {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let mut request = ureq::http::Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut answer = agent.run(request.body(body).unwrap()).unwrap();
+    let status = answer.status().as_u16();
+    (status, answer.body_mut().with_config().limit(1 << 30).read_to_vec().unwrap())
+}
+
+fn post(url: &str, kind: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    send("POST", url, &[("content-type", kind)], body)
+}
+
+fn problem(answer: (u16, Vec<u8>)) -> Problem {
+    let problem: Problem = serde_json::from_slice(&answer.1)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&answer.1)));
+    assert_eq!(problem.status, answer.0);
+    problem
+}
+
+fn record(answer: &(u16, Vec<u8>)) -> Record {
+    assert_eq!(answer.0, 202, "{}", String::from_utf8_lossy(&answer.1));
+    serde_json::from_slice(&answer.1).unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn what_is_sent_is_checked_and_kept() {
+    let world = World::new();
+    let (desk, address) = world.service(|_| {});
+    let block = Block::new(1, 2, 100_000);
+    let body = block.push();
+    let url = format!("{address}/v1/witness");
+    let found = record(&post(&url, OCTETS, &body));
+    assert_eq!((found.number, found.bytes), (2, block.witness.len() as u64));
+    let witness: hekaton_orchestrator::Digest = found.witness.parse().unwrap();
+    assert_eq!(desk.blobs().get(&witness, 1 << 20).unwrap(), block.witness);
+    // The same again is the same; compressed, too.
+    assert_eq!(record(&post(&url, OCTETS, &body)), found);
+    let headers = [("content-type", OCTETS), ("content-encoding", "gzip")];
+    assert_eq!(record(&send("POST", &url, &headers, &gzip(&body))), found);
+    let (status, read) = send("GET", &format!("{url}/{}", found.block), &[], &[]);
+    assert_eq!((status, serde_json::from_slice::<Record>(&read).unwrap()), (200, found.clone()));
+    // A process that is started again knows it.
+    let again = Desk::open(world.folder.path(), Options::default(), None).unwrap();
+    assert_eq!(again.record(&found.block).unwrap(), Some(found));
+    let (_, metrics) = send("GET", &format!("{address}/metrics"), &[], &[]);
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(metrics.contains("hekaton_intake_witnesses_total 3"), "{metrics}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let world = World::new();
+    let (_, address) = world.service(|_| {});
+    let url = format!("{address}/v1/witness");
+    let block = Block::new(1, 2, 20_000);
+    let body = block.push();
+    let zeros = gzip(&vec![0; 40_000_000]);
+    assert!(zeros.len() < 400_000, "a bomb is small");
+    let mut cut = body.clone();
+    cut.truncate(body.len() - 1);
+    let mut foreign = body.clone();
+    let at = foreign.len() - 3 * 65 - 1;
+    foreign[at] ^= 1;
+    let gzipped = [("content-type", OCTETS), ("content-encoding", "gzip")];
+    let zstd = [("content-type", OCTETS), ("content-encoding", "zstd")];
+    let octets = [("content-type", OCTETS)];
+    let json = [("content-type", JSON)];
+    for (method, path, headers, body, status, kind, why) in [
+        ("POST", "", &octets[..], &cut[..], 400, "ssz-decode-error", "public_keys"),
+        ("POST", "", &octets, &[], 400, "ssz-decode-error", "at least 12"),
+        ("POST", "", &octets, &block.witness, 400, "ssz-decode-error", ""),
+        ("POST", "", &octets, &foreign, 422, "invalid-body", "header"),
+        ("POST", "", &json, &body, 415, "unsupported-media-type", "application/json"),
+        ("POST", "", &[], &body, 415, "unsupported-media-type", "''"),
+        ("POST", "", &zstd, &body, 415, "unsupported-media-type", "zstd"),
+        ("POST", "", &gzipped, &body, 400, "invalid-request", "not gzip"),
+        ("POST", "", &gzipped, &zeros, 413, "request-too-large", "4000000"),
+        ("GET", "/xyz", &[], &[], 400, "invalid-request", "64 lowercase"),
+        ("GET", &format!("/{}", "0".repeat(64)), &[], &[], 404, "unknown-payload", "no witness"),
+        ("POST", "/../fetch", &json, b"[]", 404, "method-not-found", "--node"),
+        ("POST", "s", &octets, &[], 404, "method-not-found", "--proxy"),
+    ] {
+        let url = match path {
+            "/../fetch" => format!("{address}/v1/fetch"),
+            path => format!("{url}{path}"),
+        };
+        let found = problem(send(method, &url, headers, body));
+        assert_eq!(found.status, status, "{found:?}");
+        assert_eq!(found.kind, format!("/engine-api/errors/{kind}"), "{found:?}");
+        assert!(found.detail.contains(why), "{found:?}\nand not: {why}");
+    }
+    // What is announced is refused before it is sent, and what is not announced is counted.
+    let chunk = [b"100000\r\n".to_vec(), vec![0; 0x10_0000], b"\r\n".to_vec()].concat();
+    for (length, chunks) in [("Content-Length: 4000001", 0), ("Transfer-Encoding: chunked", 5)] {
+        let mut stream =
+            std::net::TcpStream::connect(address.trim_start_matches("http://")).unwrap();
+        let head = format!(
+            "POST /v1/witness HTTP/1.1\r\nHost: x\r\nContent-Type: {OCTETS}\r\n{length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // The service closes the connection when it has seen enough.
+        let _ = (0..chunks).try_for_each(|_| stream.write_all(&chunk));
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut answer = [0; 12];
+        std::io::Read::read_exact(&mut stream, &mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 413");
+    }
+}
+
+#[test]
+fn a_secret_keeps_others_out() {
+    let world = World::new();
+    let secret = Secret::new([9; 32]);
+    let (_, address) = world.service(|service| service.secret = Some(secret.clone()));
+    let url = format!("{address}/v1/witness");
+    let body = Block::new(1, 2, 5_000).push();
+    let with = |authorization: &str| {
+        send("POST", &url, &[("content-type", OCTETS), ("authorization", authorization)], &body)
+    };
+    assert_eq!(problem(post(&url, OCTETS, &body)).status, 401);
+    let other = format!("Bearer {}", Secret::new([8; 32]).token());
+    assert_eq!(problem(with(&other)).status, 401);
+    let old = format!("Bearer {}", secret.token_at(1_700_000_000));
+    let refused = problem(with(&old));
+    assert!(refused.detail.contains("made"), "{refused:?}");
+    record(&with(&format!("Bearer {}", secret.token())));
+}
+
+/// The node is asked in each of the ways that it knows, and the best is found.
+#[test]
+fn witnesses_are_fetched() {
+    let world = World::new();
+    let block = Block::new(4, 7, 300_000);
+    let secret = Secret::new([3; 32]);
+    let parameters = block.parameters.clone();
+    for (has_a, has_b, best) in
+        [(true, true, Codec::B), (true, false, Codec::A), (false, false, Codec::Json)]
+    {
+        let node = StandIn {
+            a: has_a,
+            b: has_b,
+            secret: Some(secret.clone()),
+            ..StandIn::new(block.clone())
+        };
+        let address = world.node(node);
+        let node = Node::new(&address, Some(secret.clone()), false, 10_000_000);
+        assert_eq!(world.runtime.block_on(node.best_codec()), best);
+        let fetched = world.runtime.block_on(node.fetch(&parameters, best)).unwrap();
+        let answer = fetched.answer().unwrap();
+        assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+        // Through the service.
+        let (_, service) = world.service(|service| service.node = Some(node));
+        let found = record(&post(&format!("{service}/v1/fetch"), JSON, &parameters.encode()));
+        assert_eq!(found.bytes, block.witness.len() as u64);
+        // What the service is sent is no call.
+        for (body, kind) in
+            [(&b"{"[..], "parse-error"), (b"[]", "invalid-body"), (b"{}", "invalid-body")]
+        {
+            let refused = problem(post(&format!("{service}/v1/fetch"), JSON, body));
+            assert!(refused.kind.ends_with(kind), "{refused:?}");
+        }
+    }
+}
+
+#[test]
+fn nodes_that_have_no_witness_are_reported() {
+    let world = World::new();
+    let block = Block::new(4, 7, 50_000);
+    let parameters = block.parameters.clone();
+    for codec in [Codec::A, Codec::B, Codec::Json] {
+        let fetch = |node: StandIn, limit: u64, secret: Option<Secret>| {
+            let node = Node::new(&world.node(node), secret, false, limit);
+            world.runtime.block_on(node.fetch(&parameters, codec))
+        };
+        let good = StandIn::new(block.clone());
+        let syncing = StandIn { status: Status::Syncing, ..good.clone() };
+        let answered = fetch(syncing, 1 << 20, None).unwrap();
+        assert_eq!(answered.answer().unwrap().status, Status::Syncing);
+        let invalid =
+            StandIn { status: Status::Invalid, error: Some("gas".into()), ..good.clone() };
+        let answered = fetch(invalid, 1 << 20, None).unwrap();
+        assert_eq!(answered.answer().unwrap().validation_error, Some("gas"));
+        let guarded = StandIn { secret: Some(Secret::new([1; 32])), ..good.clone() };
+        for secret in [None, Some(Secret::new([2; 32]))] {
+            let refused = fetch(guarded.clone(), 1 << 20, secret);
+            assert!(matches!(refused, Err(NodeError::Refused { status: 401, .. })), "{refused:?}");
+        }
+        let refused = fetch(good.clone(), 20_000, None);
+        assert!(matches!(refused, Err(NodeError::TooLong { .. })), "{refused:?}");
+        if codec != Codec::Json {
+            let broken = fetch(StandIn { broken: true, ..good.clone() }, 1 << 20, None);
+            assert!(matches!(broken, Err(NodeError::Refused { status: 500, .. })), "{broken:?}");
+        }
+    }
+    let (_, address) = world.service(|service| {
+        let invalid = StandIn {
+            status: Status::Invalid,
+            error: Some("gas".into()),
+            ..StandIn::new(block.clone())
+        };
+        service.node = Some(Node::new(&world.node(invalid), None, false, 1 << 20));
+    });
+    let refused = problem(post(&format!("{address}/v1/fetch"), JSON, &parameters.encode()));
+    assert_eq!((refused.status, &refused.detail[..]), (422, "the node says INVALID: gas"));
+    let nobody = Node::new("http://127.0.0.1:9", None, false, 1 << 20);
+    let refused = world.runtime.block_on(nobody.fetch(&parameters, Codec::A)).unwrap_err();
+    assert!(refused.to_string().contains("refused"), "{refused}");
+}
+
+/// Every row of errors of both codecs, from a node that has them.
+#[test]
+fn rows_of_errors() {
+    let world = World::new();
+    let block = Block::new(4, 7, 5_000);
+    let secret = Secret::new([3; 32]);
+    let token = format!("Bearer {}", secret.token());
+    let good = StandIn { secret: Some(secret), ..StandIn::new(block.clone()) };
+    let address = world.node(good.clone());
+    let broken = world.node(StandIn { broken: true, ..good });
+    let call = block.parameters.encode();
+    let mut old = block.parameters.clone();
+    old.envelope.payload.timestamp = 1_000_000_000;
+    let three = br#"[{},[],"0x00"]"#;
+    let shape = br#"[{},[],"0x00",[]]"#;
+    for (address, method, token, body, status, code) in [
+        (&address, "POST", "Bearer x", &call[..], 401, -32_000),
+        (&address, "POST", &token, b"{", 400, -32_700),
+        (&address, "POST", &token, b"{}", 400, -32_602),
+        (&address, "POST", &token, three, 400, -32_602),
+        (&address, "POST", &token, shape, 400, -32_602),
+        (&address, "POST", &token, &old.encode(), 400, -38_005),
+        (&address, "PUT", &token, &call, 405, -32_601),
+        (&broken, "POST", &token, &call, 500, -32_603),
+    ] {
+        let headers = [("content-type", JSON), ("authorization", token)];
+        let (found, text) = send(method, &format!("{address}{}", a::PATH), &headers, body);
+        let error: json::RpcError = serde_json::from_slice(&text).unwrap();
+        assert_eq!((found, error.code), (status, code), "{error}");
+        assert!(!error.message.is_empty());
+    }
+    let envelope = block.parameters.envelope.encode();
+    let mut expensive = block.parameters.envelope.clone();
+    expensive.payload.base_fee_per_gas[31] = 1;
+    let fork = (b::VERSION, b::FORK);
+    let octets = ("content-type", OCTETS);
+    let allowed = ("authorization", &token[..]);
+    for (address, method, path, headers, body, status, kind) in [
+        (&address, "POST", b::PATH, vec![octets, fork], &envelope[..], 401, "unauthorized"),
+        (&address, "POST", b::PATH, vec![octets, fork, allowed], b"x", 400, "ssz-decode-error"),
+        (&address, "POST", b::PATH, vec![octets, allowed], &envelope, 400, "unsupported-fork"),
+        (
+            &address,
+            "POST",
+            b::PATH,
+            vec![octets, (b::VERSION, "paris"), allowed],
+            &envelope,
+            400,
+            "unsupported-fork",
+        ),
+        (
+            &address,
+            "POST",
+            "/engine/v1/payloads/witness/",
+            vec![octets, fork, allowed],
+            &envelope,
+            404,
+            "method-not-found",
+        ),
+        (&address, "PUT", b::PATH, vec![octets, fork, allowed], &envelope, 405, "method-not-found"),
+        (
+            &address,
+            "POST",
+            b::PATH,
+            vec![octets, fork, allowed],
+            &vec![0; b::MAX_REQUEST + 1],
+            413,
+            "request-too-large",
+        ),
+        (
+            &address,
+            "POST",
+            b::PATH,
+            vec![("content-type", JSON), fork, allowed],
+            &envelope,
+            415,
+            "unsupported-media-type",
+        ),
+        (
+            &address,
+            "POST",
+            b::PATH,
+            vec![octets, fork, allowed],
+            &expensive.encode(),
+            422,
+            "invalid-body",
+        ),
+        (&broken, "POST", b::PATH, vec![octets, fork, allowed], &envelope, 500, "internal"),
+    ] {
+        let found = problem(send(method, &format!("{address}{path}"), &headers, body));
+        assert_eq!(
+            (found.status, &found.kind[..]),
+            (status, &format!("/engine-api/errors/{kind}")[..]),
+            "{found:?}"
+        );
+    }
+}
+
+/// What passes through is unchanged, in both directions, and what has a witness is kept.
+#[test]
+fn a_copy_is_kept_of_what_passes() {
+    let world = World::new();
+    let block = Block::new(4, 7, 500_000);
+    let secret = Secret::new([3; 32]);
+    let token = format!("Bearer {}", secret.token());
+    let node = StandIn { secret: Some(secret), ..StandIn::new(block.clone()) };
+    let behind = world.node(node);
+    let (desk, address) = world.service(|service| {
+        // Its own limit is for what is sent to it; the node's answers have another.
+        service.node = Some(Node::new(&behind, None, false, 10_000_000));
+        service.proxy = true;
+    });
+    let octets =
+        vec![("content-type", OCTETS), (b::VERSION, b::FORK), ("authorization", &token[..])];
+    let call = block.parameters.encode();
+    let envelope = block.parameters.envelope.encode();
+    let as_json = vec![("content-type", JSON), ("authorization", &token[..])];
+    let rpc = br#"{"jsonrpc":"2.0","id":7,"method":"engine_exchangeCapabilities","params":[[]]}"#;
+    for (method, path, headers, body, kept) in [
+        ("POST", "/", &as_json, &rpc[..], false),
+        ("GET", "/engine/v1/capabilities", &as_json, &[], false),
+        ("POST", a::PATH, &as_json, &call[..], true),
+        ("POST", b::PATH, &octets, &envelope, true),
+        // Errors pass, too.
+        ("POST", a::PATH, &as_json, b"{", false),
+        ("POST", b::PATH, &vec![], &envelope, false),
+        ("POST", "/nowhere?x=1", &as_json, &[], false),
+    ] {
+        let direct = send(method, &format!("{behind}{path}"), headers, body);
+        let passed = send(method, &format!("{address}{path}"), headers, body);
+        assert_eq!(direct, passed, "{path}");
+        let hash = json_hash(&block);
+        let until = Instant::now() + Duration::from_secs(10);
+        while kept && desk.record(&hash).unwrap().is_none() {
+            assert!(Instant::now() < until, "no copy is kept");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if kept {
+            let record = desk.record(&hash).unwrap().unwrap();
+            assert_eq!(record.bytes, block.witness.len() as u64);
+            std::fs::remove_file(world.folder.path().join("blocks").join(format!("{hash}.json")))
+                .unwrap();
+        }
+    }
+    // The node is away: the caller is told so.
+    world.end.send_replace(true);
+    let (_, address) = World::new_with(&world).service(|service| {
+        service.node = Some(Node::new("http://127.0.0.1:9", None, false, 1 << 20));
+        service.proxy = true;
+    });
+    assert_eq!(problem(send("POST", &format!("{address}/"), &as_json, rpc)).status, 502);
+}
+
+impl World {
+    /// Another one, since the first has ended.
+    fn new_with(_: &Self) -> &'static Self {
+        Box::leak(Box::new(Self::new()))
+    }
+}
+
+fn json_hash(block: &Block) -> String {
+    block.parameters.envelope.payload.block_hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// By HTTP/2 without TLS, as codec B recommends.
+#[test]
+fn http2_is_spoken_to_nodes() {
+    let world = World::new();
+    let block = Block::new(4, 7, 3_000_000);
+    let (listener, address) = world.listen();
+    let router = StandIn::new(block.clone()).router();
+    world.runtime.spawn(async move { axum::serve(listener, router).await });
+    let node = Node::new(&address, None, true, 10_000_000);
+    let fetched = world.runtime.block_on(node.fetch(&block.parameters, Codec::B)).unwrap();
+    assert_eq!(fetched.answer().unwrap().public_keys, block.public_keys);
+}
