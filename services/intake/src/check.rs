@@ -11,7 +11,7 @@ use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
 use alloy_primitives::keccak256;
 use alloy_rlp::Decodable;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// How many headers a witness may have: as far as `BLOCKHASH` reaches.
 const MAX_HEADERS: usize = 256;
@@ -120,7 +120,7 @@ pub struct Summary {
     pub nodes: usize,
     /// Codes.
     pub codes: usize,
-    /// Nodes and codes that are referred to and not there: they were not read, or are missing.
+    /// References to nodes that are not there: they were not read, or are missing.
     pub absent: usize,
 }
 
@@ -182,21 +182,13 @@ pub fn check_witness(
     let root = check_headers(&witness.headers, parent)?;
     check_order(&witness.state, "node", options)?;
     check_order(&witness.codes, "code", options)?;
-    let hashes = |items: &Items<'_>| -> HashMap<[u8; 32], usize> {
-        items.iter().enumerate().map(|(at, item)| (keccak256(item).0, at)).collect()
-    };
-    let nodes = hashes(&witness.state);
-    let repeated = |part, found: usize, items: &Items<'_>| match found == items.len() {
-        true => Ok(()),
-        false => Err(CheckError::Order { part, at: items.len() - 1 }),
-    };
-    repeated("node", nodes.len(), &witness.state)?;
+    let nodes = Hashes::of(&witness.state, "node")?;
     let mut named: HashSet<[u8; 32]> = HashSet::new();
-    let mut absent: HashSet<[u8; 32]> = HashSet::new();
+    let mut absent = 0;
     let mut reached = vec![[false; 2]; witness.state.len()];
     let mut open = Vec::new();
     if root != EMPTY_ROOT_HASH.0 {
-        open.push((*nodes.get(&root).ok_or(CheckError::Root(root))?, Trie::Accounts));
+        open.push((nodes.get(&root).ok_or(CheckError::Root(root))?, Trie::Accounts));
     }
     while let Some((at, trie)) = open.pop() {
         // Nodes of different tries may be the same.
@@ -204,8 +196,8 @@ pub fn check_witness(
             continue;
         }
         let mut refer = |hash: &[u8; 32], trie| match nodes.get(hash) {
-            Some(next) => open.push((*next, trie)),
-            None => drop(absent.insert(*hash)),
+            Some(next) => open.push((next, trie)),
+            None => absent += 1,
         };
         let node = witness.state.get(at).unwrap_or_default();
         let read = read(node, trie, &mut |reference| match reference {
@@ -220,23 +212,61 @@ pub fn check_witness(
         return Err(CheckError::Unreached(at));
     }
     named.remove(&KECCAK_EMPTY.0);
-    let codes = hashes(&witness.codes);
-    repeated("code", codes.len(), &witness.codes)?;
+    let codes = Hashes::of(&witness.codes, "code")?;
     for (at, code) in witness.codes.iter().enumerate() {
         if code.len() > MAX_CODE {
             return Err(CheckError::CodeLength(at));
         }
     }
-    let foreign = codes.iter().filter(|(hash, _)| !named.contains(*hash)).map(|(_, at)| *at);
+    let foreign = codes.sorted.iter().filter(|(hash, _)| !named.contains(hash)).map(|(_, at)| *at);
     if let Some(at) = foreign.min() {
-        return Err(CheckError::Code(at));
+        return Err(CheckError::Code(at as usize));
     }
     Ok(Summary {
         headers: witness.headers.len(),
         nodes: witness.state.len(),
         codes: witness.codes.len(),
-        absent: absent.len() + named.len() - codes.len(),
+        absent,
     })
+}
+
+/// The hashes of items with their places, sorted: a table of hashes would take twice the memory.
+struct Hashes {
+    sorted: Vec<([u8; 32], u32)>,
+    /// Where the hashes with each first two bytes begin. Most of what is looked for is not there, and this says so at once.
+    begins: Vec<u32>,
+}
+
+impl Hashes {
+    /// Hashes items, of which no two may be the same.
+    fn of(items: &Items<'_>, part: &'static str) -> Result<Self, CheckError> {
+        let hashes = (0u32..).zip(items.iter()).map(|(at, item)| (keccak256(item).0, at));
+        let mut hashes: Vec<([u8; 32], u32)> = hashes.collect();
+        hashes.sort_unstable();
+        if let Some(two) = hashes.windows(2).find(|two| two[0].0 == two[1].0) {
+            return Err(CheckError::Order { part, at: two[1].1 as usize });
+        }
+        let mut begins = vec![0; (1 << 16) + 1];
+        for (hash, _) in &hashes {
+            begins[first(hash) + 1] += 1;
+        }
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
+        Ok(Self { sorted: hashes, begins })
+    }
+
+    fn get(&self, hash: &[u8; 32]) -> Option<usize> {
+        let (from, to) = (self.begins[first(hash)], self.begins[first(hash) + 1]);
+        let near = &self.sorted[from as usize..to as usize];
+        let found = near.binary_search_by(|(known, _)| known.cmp(hash)).ok()?;
+        Some(near[found].1 as usize)
+    }
+}
+
+/// The first two bytes of a hash.
+fn first(hash: &[u8; 32]) -> usize {
+    usize::from(u16::from_be_bytes([hash[0], hash[1]]))
 }
 
 /// Checks that the headers are a chain that ends in the parent. Returns the root of its state.

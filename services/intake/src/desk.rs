@@ -103,8 +103,10 @@ pub enum DeskError {
 pub struct Jobs {
     /// The orchestrator.
     pub client: Client,
-    /// The chain. A new one has strict order, and begins at the parent of the first block.
+    /// The chain. A new one has strict order.
     pub chain: String,
+    /// The block before the first one of a new chain: without it, the parent of the lowest block that is there.
+    pub genesis: Option<String>,
     /// What proves.
     pub backend: String,
 }
@@ -194,7 +196,11 @@ impl Desk {
         let summary = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
-        let encoded = witness.encode();
+        let mut stored = self.blobs.begin(witness.encoded_len() as u64)?;
+        for part in witness.parts() {
+            stored.write(&part)?;
+        }
+        let bytes = stored.length();
         let payload = &envelope.payload;
         let record = Record {
             version: VERSION,
@@ -202,9 +208,9 @@ impl Desk {
             block: name(&payload.block_hash),
             number: payload.block_number,
             parent: name(&payload.parent_hash),
-            witness: self.blobs.put(&encoded)?.to_string(),
+            witness: stored.finish()?.to_string(),
             envelope: self.blobs.put(&envelope.encode())?.to_string(),
-            bytes: encoded.len() as u64,
+            bytes,
             headers: summary.headers,
             nodes: summary.nodes,
             codes: summary.codes,
@@ -323,7 +329,7 @@ impl Desk {
         let blob = file(&record.witness)?.to_string();
         let chain = match jobs.client.chain(&jobs.chain) {
             Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {
-                let genesis = Some(record.parent.clone());
+                let genesis = jobs.genesis.clone().or_else(|| Some(record.parent.clone()));
                 let body = ChainBody { order: Order::Strict, genesis, bundles: None };
                 jobs.client.make_chain(&jobs.chain, &body)?
             }

@@ -148,6 +148,8 @@ impl Node {
         connector.set_nodelay(true);
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).http2_only(http2);
+        // Large answers come in few parts.
+        builder.http1_read_buf_exact_size(1 << 18);
         builder.http2_initial_stream_window_size(WINDOW);
         builder.http2_initial_connection_window_size(4 * WINDOW);
         builder.http2_max_frame_size(1 << 18);

@@ -274,9 +274,9 @@ async fn pass(State(service): Shared, request: Request) -> Result<Response, Prob
         false => Body::from_stream(stream),
         true => {
             let (send, parts) = tokio::sync::mpsc::unbounded_channel();
-            let copying = Arc::clone(&service);
-            let limit = node.limit();
-            tokio::spawn(async move { keep(copying, path, bytes, parts, limit).await });
+            let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+            let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+            tokio::spawn(keep(Arc::clone(&service), path, bytes, parts, length, node.limit()));
             Body::from_stream(stream.inspect(move |part| {
                 // The caller does not wait for this: parts share their memory.
                 let _ = send.send(part.as_ref().ok().cloned());
@@ -304,9 +304,10 @@ async fn keep(
     path: String,
     request: Bytes,
     mut parts: tokio::sync::mpsc::UnboundedReceiver<Option<Bytes>>,
+    length: u64,
     limit: u64,
 ) {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(length.min(limit)).unwrap_or(0));
     while let Some(part) = parts.recv().await {
         let Some(part) = part else {
             tracing::warn!("an answer broke off, and no copy of it is kept");

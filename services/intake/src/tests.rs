@@ -290,9 +290,9 @@ fn nodes_are_strict() {
         (leaf(&string(&string(&[0, 1]))), storage, Err(NodeError::Word)),
         (leaf(&string(&string(&[1; 33]))), storage, Err(NodeError::Word)),
         (leaf(&string(&[string(&[5]), string(&[6])].concat())), storage, Err(NodeError::Word)),
-        (leaf(&list(&[one.clone()])), storage, Err(NodeError::Word)),
+        (leaf(&list(std::slice::from_ref(&one))), storage, Err(NodeError::Word)),
         (account(&whole[..3]), accounts, Err(NodeError::Account)),
-        (account(&[&whole[..], &[one.clone()]].concat()), accounts, Err(NodeError::Account)),
+        (account(&[&whole[..], &whole[..1]].concat()), accounts, Err(NodeError::Account)),
         (
             account(&[string(&[0, 1]), two.clone(), hash.clone(), hash.clone()]),
             accounts,

@@ -3,6 +3,7 @@
 
 use super::{Answer, Witness, cut, status};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
+use std::borrow::Cow;
 
 /// The path of the request.
 pub const PATH: &str = "/new-payload-with-witness";
@@ -43,27 +44,23 @@ pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
 
 /// The encoding of an answer. Longer errors are cut between two characters; a witness is only sent with VALID.
 pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
-    let witness = answer.witness.filter(|_| answer.status == super::Status::Valid);
-    let capacity = witness.map_or(0, |witness| witness.encoded_len()) + 64 + MAX_ERROR;
-    let union = |some: Option<&[u8]>| {
-        let some = some.map(<[u8]>::to_vec);
-        move |mut bytes: Vec<u8>| {
-            bytes.push(u8::from(some.is_some()));
-            bytes.extend(some.unwrap_or_default());
-            bytes
-        }
+    pieces(answer).concat()
+}
+
+/// The encoding in pieces, so that nobody needs to copy a large witness.
+pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
+    let union = |some: Option<&[u8]>| match some {
+        Some(some) => [&[1], some].concat(),
+        None => vec![0],
     };
-    let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
-    Writer::new(Vec::with_capacity(capacity), 1 + 3 * OFFSET)
-        .fixed(&[answer.status.number()])
-        .offset()
-        .offset()
-        .offset()
-        .variable(union(answer.latest_valid_hash.as_ref().map(|hash| &hash[..])))
-        .variable(union(error))
-        .variable(|bytes| match witness {
-            Some(witness) => witness.write(bytes),
-            None => bytes,
-        })
-        .end()
+    let hash = union(answer.latest_valid_hash.as_ref().map(|hash| &hash[..]));
+    let error = union(answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes()));
+    let head = Writer::new(Vec::new(), 1 + 3 * OFFSET).fixed(&[answer.status.number()]);
+    let head = head.offset().offset().offset();
+    let head = head.variable(|bytes| [bytes, hash].concat());
+    let head = head.variable(|bytes| [bytes, error].concat()).variable(|bytes| bytes).end();
+    let witness = answer.witness.filter(|_| answer.status == super::Status::Valid);
+    let mut pieces = vec![Cow::Owned(head)];
+    pieces.extend(witness.iter().flat_map(Witness::parts));
+    pieces
 }

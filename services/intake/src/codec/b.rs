@@ -4,6 +4,7 @@
 use super::{Answer, Status, Witness, cut, status};
 use crate::payload::Payload;
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use std::borrow::Cow;
 
 /// The path of the request.
 pub const PATH: &str = "/engine/v1/payloads/witness";
@@ -67,48 +68,35 @@ pub fn decode(bytes: &[u8]) -> Result<Answer<'_>, SszError> {
 
 /// The encoding of an answer. Longer errors are cut between two characters; a witness and keys are only sent with VALID.
 pub fn encode(answer: &Answer<'_>) -> Vec<u8> {
+    pieces(answer).concat()
+}
+
+/// The encoding in pieces, so that nobody needs to copy a large witness.
+pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
     let valid = answer.status == Status::Valid;
     let witness = answer.witness.filter(|_| valid);
-    let keys = if valid { answer.public_keys } else { &[] };
     // This codec has no number for it: it is INVALID there.
     let status = match answer.status {
         Status::InvalidBlockHash => Status::Invalid,
         other => other,
     };
-    let capacity =
-        witness.map_or(0, |witness| witness.encoded_len()) + keys.len() + MAX_ERROR + 128;
-    Writer::new(Vec::with_capacity(capacity), 3 * OFFSET)
-        .offset()
-        .offset()
-        .offset()
-        .variable(|bytes| {
-            let writer = Writer::new(bytes, 1 + 2 * OFFSET).fixed(&[status.number()]);
-            let writer = writer.offset().offset().variable(|mut bytes| {
-                bytes.extend(
-                    answer
-                        .latest_valid_hash
-                        .unwrap_or_default()
-                        .iter()
-                        .take(if answer.latest_valid_hash.is_some() { 32 } else { 0 }),
-                );
-                bytes
-            });
-            let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
-            writer.variable(|bytes| write_items(bytes, error.into_iter())).end()
-        })
-        .variable(|mut bytes| match witness {
-            Some(witness) => {
-                // The offset of the only element.
-                bytes.extend_from_slice(&[4, 0, 0, 0]);
-                witness.write(bytes)
-            }
-            None => bytes,
-        })
-        .variable(|mut bytes| {
-            bytes.extend_from_slice(keys);
-            bytes
-        })
-        .end()
+    let hash: &[u8] = answer.latest_valid_hash.as_ref().map_or(&[], |hash| &hash[..]);
+    let error = answer.validation_error.map(|error| cut(error, MAX_ERROR).as_bytes());
+    let says = Writer::new(Vec::new(), 1 + 2 * OFFSET).fixed(&[status.number()]).offset().offset();
+    let says = says.variable(|bytes| [&bytes, hash].concat());
+    let says = says.variable(|bytes| write_items(bytes, error.into_iter())).end();
+    // A list of one witness begins with its offset.
+    let list = witness.map_or(0, |witness| OFFSET + witness.encoded_len());
+    let ends = [0, says.len(), says.len() + list].map(|end| 3 * OFFSET + end);
+    let offsets = ends.iter().flat_map(|end| u32::try_from(*end).unwrap_or(u32::MAX).to_le_bytes());
+    let mut head: Vec<u8> = offsets.chain(says).collect();
+    if witness.is_some() {
+        head.extend([4, 0, 0, 0]);
+    }
+    let mut pieces = vec![Cow::Owned(head)];
+    pieces.extend(witness.iter().flat_map(Witness::parts));
+    pieces.push(Cow::Borrowed(if valid { answer.public_keys } else { &[] }));
+    pieces
 }
 
 /// A block and what belongs to it: the body of a request.

@@ -48,6 +48,11 @@ pub(crate) fn data(value: &Value, part: &'static str) -> Result<Vec<u8>, JsonErr
     bytes(text(value, part)?, part)
 }
 
+/// Bytes of `0x` and an even number of digits; none where it is something else.
+pub fn decode_hex(text: &str) -> Vec<u8> {
+    bytes(text, "data").unwrap_or_default()
+}
+
 fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError> {
     let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
     // The decoder allows a prefix, too.

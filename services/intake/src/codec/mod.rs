@@ -120,19 +120,21 @@ impl<'a> Witness<'a> {
 
     /// The encoding.
     pub fn encode(&self) -> Vec<u8> {
-        self.write(Vec::with_capacity(self.encoded_len()))
+        self.parts().concat()
     }
 
-    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+    /// The encoding in pieces, so that nobody needs to copy a large one: offsets, then the three parts.
+    pub(crate) fn parts(&self) -> [std::borrow::Cow<'a, [u8]>; 4] {
         let [state, codes, headers] = [self.state, self.codes, self.headers].map(|it| it.bytes());
-        let add = |part: &'a [u8]| {
-            move |mut bytes: Vec<u8>| {
-                bytes.extend_from_slice(part);
-                bytes
-            }
-        };
-        let writer = Writer::new(bytes, 3 * OFFSET).offset().offset().offset();
-        writer.variable(add(state)).variable(add(codes)).variable(add(headers)).end()
+        let ends = [0, state.len(), state.len() + codes.len()];
+        let offset = |end: usize| u32::try_from(3 * OFFSET + end).unwrap_or(u32::MAX);
+        let head: Vec<u8> = ends.iter().flat_map(|end| offset(*end).to_le_bytes()).collect();
+        [head.into(), state.into(), codes.into(), headers.into()]
+    }
+
+    pub(crate) fn write(&self, mut bytes: Vec<u8>) -> Vec<u8> {
+        self.parts().iter().for_each(|part| bytes.extend_from_slice(part));
+        bytes
     }
 }
 

@@ -66,6 +66,9 @@ struct Place {
     /// The chain of the jobs. One that does not exist is made, with strict order
     #[arg(long, default_value = "blocks")]
     chain: String,
+    /// The hash of the block before the first one of a new chain [default: the parent of the first block that arrives]
+    #[arg(long, value_name = "HASH", requires = "orchestrator")]
+    genesis: Option<String>,
     /// The orchestrator's back-end that proves
     #[arg(long, default_value = "witness")]
     backend: String,
@@ -228,6 +231,7 @@ fn desk(place: &Place) -> Result<Desk, Failure> {
     let jobs = place.orchestrator.as_ref().map(|address| Jobs {
         client: Client::new(address, token),
         chain: place.chain.clone(),
+        genesis: place.genesis.as_ref().map(|it| it.trim_start_matches("0x").to_owned()),
         backend: place.backend.clone(),
     });
     Desk::open(&place.data, options, jobs).map_err(|error| failure(3, error))

@@ -1,0 +1,242 @@
+//! A node with one block.
+
+use super::Block;
+use crate::codec::b::{self, Envelope};
+use crate::codec::json::{Parameters, RpcError, hex, witness_to_json};
+use crate::codec::{Answer, Status, Witness, a};
+use crate::jwt::Secret;
+use crate::node::OCTETS;
+use crate::problem::Problem;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// A node with one block.
+#[derive(Clone, Debug)]
+pub struct StandIn {
+    /// What it answers with.
+    pub block: Arc<Block>,
+    /// The status that it answers with.
+    pub status: Status,
+    /// What it says is wrong.
+    pub error: Option<String>,
+    /// Whether it has codec A.
+    pub a: bool,
+    /// Whether it has codec B.
+    pub b: bool,
+    /// Whose tokens requests must carry.
+    pub secret: Option<Secret>,
+    /// It fails, as a node without a disk would.
+    pub broken: bool,
+}
+
+impl StandIn {
+    /// A node that has all, and finds the block right.
+    pub fn new(block: Block) -> Self {
+        let (block, status) = (Arc::new(block), Status::Valid);
+        Self { block, status, error: None, a: true, b: true, secret: None, broken: false }
+    }
+
+    /// Its routes.
+    pub fn router(self) -> Router {
+        Router::new()
+            .fallback(answer)
+            .layer(axum::extract::DefaultBodyLimit::max(b::MAX_REQUEST))
+            .with_state(Arc::new(self))
+    }
+
+    /// Answers requests until `end` is true.
+    pub async fn serve(self, listener: TcpListener, end: watch::Receiver<bool>) {
+        let life = std::time::Duration::from_secs(3_600);
+        hekaton_http::accept(self.router(), listener, 64, life, end).await.close().await;
+    }
+
+    fn said(&self) -> Answer<'_> {
+        let payload = &self.block.parameters.envelope.payload;
+        let valid = self.status == Status::Valid;
+        Answer {
+            status: self.status,
+            latest_valid_hash: valid.then_some(payload.block_hash),
+            validation_error: self.error.as_deref(),
+            witness: Witness::decode(&self.block.witness).ok().filter(|_| valid),
+            public_keys: if valid { &self.block.public_keys } else { &[] },
+        }
+    }
+}
+
+/// An answer in pieces, of which those of the witness are not copied.
+fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
+    let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let whole = Bytes::from_owner(OfWitness(Arc::clone(block)));
+    let within = block.witness.as_ptr_range();
+    let pieces: Vec<_> = pieces
+        .into_iter()
+        .map(|piece| {
+            Ok::<_, std::convert::Infallible>(match piece {
+                Cow::Borrowed(part) if within.contains(&part.as_ptr()) => whole.slice_ref(part),
+                piece => Bytes::from(piece.into_owned()),
+            })
+        })
+        .collect();
+    let headers =
+        [(header::CONTENT_TYPE, OCTETS.to_owned()), (header::CONTENT_LENGTH, length.to_string())];
+    (headers, axum::body::Body::from_stream(futures_util::stream::iter(pieces))).into_response()
+}
+
+/// A block as the owner of its witness.
+struct OfWitness(Arc<Block>);
+
+impl AsRef<[u8]> for OfWitness {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.witness
+    }
+}
+
+fn rpc_error(status: StatusCode, code: i64, message: impl ToString) -> Response {
+    (status, Json(RpcError { code, message: message.to_string() })).into_response()
+}
+
+async fn answer(
+    State(node): State<Arc<StandIn>>,
+    method: Method,
+    uri: axum::http::Uri,
+    headers: HeaderMap,
+    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+) -> Response {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let authorized = node.secret.as_ref().map_or(Ok(()), |secret| secret.check(bearer));
+    match uri.path() {
+        a::PATH if node.a => {
+            if let Err(error) = authorized {
+                return rpc_error(StatusCode::UNAUTHORIZED, -32_000, error);
+            }
+            answer_a(&node, &method, body.ok())
+        }
+        b::PATH if node.b => match authorized {
+            Err(error) => {
+                Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", error).into_response()
+            }
+            Ok(()) => answer_b(&node, &method, &headers, body.ok())
+                .unwrap_or_else(IntoResponse::into_response),
+        },
+        b::CAPABILITIES if node.b && method == Method::GET => Json(serde_json::json!({
+            "supported_forks": [b::FORK],
+            "fork_scoped_endpoints": ["payloads", "payloads/witness"],
+            "limits": { "payload.max_bytes": b::MAX_REQUEST },
+        }))
+        .into_response(),
+        "/" if method == Method::POST => match (authorized, body) {
+            (Err(error), _) => rpc_error(StatusCode::UNAUTHORIZED, -32_000, error),
+            (Ok(()), Ok(body)) => answer_json(&node, &body),
+            (Ok(()), Err(error)) => rpc_error(StatusCode::BAD_REQUEST, -32_700, error),
+        },
+        path => {
+            let why = format!("there is no {path}");
+            Problem::new(StatusCode::NOT_FOUND, "method-not-found", why).into_response()
+        }
+    }
+}
+
+fn answer_a(node: &StandIn, method: &Method, body: Option<Bytes>) -> Response {
+    if method != Method::POST {
+        return rpc_error(StatusCode::METHOD_NOT_ALLOWED, -32_601, "it must be POST");
+    }
+    let parameters = match Parameters::decode(&body.unwrap_or_default()) {
+        Ok(parameters) => parameters,
+        Err((code, error)) => return rpc_error(StatusCode::BAD_REQUEST, code, error),
+    };
+    if node.broken {
+        return rpc_error(StatusCode::INTERNAL_SERVER_ERROR, -32_603, "the disk is gone");
+    }
+    if parameters.envelope.payload.timestamp < 1_800_000_000 {
+        return rpc_error(StatusCode::BAD_REQUEST, -38_005, "Unsupported fork");
+    }
+    octets(&node.block, a::pieces(&node.said()))
+}
+
+fn answer_b(
+    node: &StandIn,
+    method: &Method,
+    headers: &HeaderMap,
+    body: Option<Bytes>,
+) -> Result<Response, Problem> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if method != Method::POST {
+        return Err(Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method-not-found",
+            "it must be POST",
+        ));
+    }
+    if text("content-type") != Some(OCTETS) {
+        let kind = "unsupported-media-type";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, kind, "it must be SSZ"));
+    }
+    if text(b::VERSION) != Some(b::FORK) {
+        let why = format!("{} must be {}", b::VERSION, b::FORK);
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "unsupported-fork", why));
+    }
+    let body = body.ok_or_else(|| Problem::too_large(b::MAX_REQUEST as u64))?;
+    let envelope = Envelope::decode(&body).map_err(Problem::ssz)?;
+    let header =
+        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
+    if header.is_none() {
+        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+        return Err(Problem::new(unprocessable, "invalid-body", "base_fee_per_gas is too large"));
+    }
+    if node.broken {
+        return Err(Problem::internal("the disk is gone"));
+    }
+    Ok(octets(&node.block, b::pieces(&node.said())))
+}
+
+fn answer_json(node: &StandIn, body: &[u8]) -> Response {
+    #[derive(serde::Deserialize)]
+    struct Call {
+        id: serde_json::Value,
+        method: String,
+    }
+    let Ok(call) = serde_json::from_slice::<Call>(body) else {
+        return rpc_error(StatusCode::BAD_REQUEST, -32_700, "it is not a call");
+    };
+    let said = node.said();
+    let result: Vec<u8> = match call.method.as_str() {
+        "engine_exchangeCapabilities" => match node.a {
+            true => serde_json::json!(["engine_newPayloadV5", a::CAPABILITY]).to_string(),
+            false => serde_json::json!(["engine_newPayloadV5"]).to_string(),
+        }
+        .into(),
+        "engine_newPayloadV5" => serde_json::json!({
+            "status": said.status.name(),
+            "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
+            "validationError": said.validation_error,
+        })
+        .to_string()
+        .into(),
+        "debug_executionWitness" => match said.witness {
+            Some(witness) => witness_to_json(&witness),
+            None => b"null".to_vec(),
+        },
+        _ => {
+            let error = RpcError { code: -32_601, message: "Method not found".into() };
+            let answer = serde_json::json!({"jsonrpc": "2.0", "id": call.id, "error": error});
+            return Json(answer).into_response();
+        }
+    };
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", call.id);
+    // In three pieces, so that a large result is not copied.
+    let parts = [head.into(), Bytes::from(result), Bytes::from_static(b"}")];
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let parts = futures_util::stream::iter(parts.map(Ok::<_, std::convert::Infallible>));
+    let headers = [
+        (header::CONTENT_TYPE, "application/json".to_owned()),
+        (header::CONTENT_LENGTH, length.to_string()),
+    ];
+    (headers, axum::body::Body::from_stream(parts)).into_response()
+}
