@@ -7,9 +7,11 @@
 
 mod circuit_directory;
 pub mod directory;
+mod intake;
 mod program;
 
 pub use circuit_directory::circuit_directory;
+pub use intake::intake;
 pub use program::Program;
 
 use hekaton_arith::{Fr, G1Point, G2Point, Group};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 14] = [
+const TARGETS: [(&str, Target); 15] = [
     ("proof", hekaton_fuzzing::proof),
     ("verifying_key", hekaton_fuzzing::verifying_key),
     ("manifest", hekaton_fuzzing::manifest),
@@ -24,6 +24,7 @@ const TARGETS: [(&str, Target); 14] = [
     ("program_file", hekaton_fuzzing::program_file),
     ("claim", hekaton_fuzzing::claim),
     ("directory_answer", hekaton_fuzzing::directory_answer),
+    ("intake", hekaton_fuzzing::intake),
 ];
 
 /// Mostly short programs, and some files.
@@ -47,7 +48,7 @@ macro_rules! properties {
     };
 }
 
-properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim directory_answer }
+properties! { proof verifying_key manifest run_log messages key_file family_key r1cs wtns sym circuit_directory program_file claim directory_answer intake }
 
 fn seeds(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../seeds").join(target)

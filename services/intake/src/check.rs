@@ -4,9 +4,9 @@
 
 use crate::codec::Witness;
 use crate::codec::b::{Envelope, PUBLIC_KEY};
-use crate::codec::json::hex;
 use crate::ssz::Items;
 use crate::trie::{NodeError, Reference, Trie, read};
+use crate::values::hex;
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
 use alloy_primitives::keccak256;

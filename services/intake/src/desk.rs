@@ -2,9 +2,9 @@
 
 use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
 use crate::codec::b::Envelope;
-use crate::codec::json::hex;
 use crate::codec::{Answer, Status, Witness, a, b};
 use crate::ssz::SszError;
+use crate::values::hex;
 use hekaton_orchestrator::http::{ChainBody, JobBody};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{BlobError, Blobs, Client, ClientError, Digest};

@@ -19,6 +19,7 @@ pub mod stand_in;
 #[cfg(test)]
 mod tests;
 pub mod trie;
+mod values;
 
 pub use payload::Payload;
 pub use problem::Problem;

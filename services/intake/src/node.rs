@@ -293,7 +293,7 @@ impl Node {
         let json::Said { status, latest_valid_hash, validation_error, mut witness } = said;
         if status == Status::Valid && witness.is_none() {
             let method = "debug_executionWitness";
-            let block = json::hex(&parameters.envelope.payload.block_hash);
+            let block = crate::values::hex(&parameters.envelope.payload.block_hash);
             let found: json::JsonWitness = self.rpc(method, &serde_json::json!([block])).await?;
             let found = found.encode().map_err(|error| NodeError::Json { method, error })?;
             witness = Some(found);

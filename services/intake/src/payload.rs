@@ -1,8 +1,7 @@
 //! The payload of a block of the fork Amsterdam, and the header that its hash is of.
 
-use crate::codec::b::MAX_TRANSACTIONS;
-use crate::codec::json::{self, JsonError};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use crate::values::{self as json, JsonError};
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_OMMER_ROOT_HASH;
 use alloy_consensus::proofs::calculate_withdrawals_root;
@@ -55,6 +54,9 @@ pub struct Payload {
     /// The slot of the beacon chain.
     pub slot_number: u64,
 }
+
+/// How many transactions a payload may have.
+pub(crate) const MAX_TRANSACTIONS: usize = 1 << 20;
 
 const MAX_EXTRA: usize = 32;
 const MAX_WITHDRAWALS: usize = 16;
@@ -327,5 +329,59 @@ fn withdrawal(bytes: &[u8]) -> Withdrawal {
         validator_index: number(8),
         address: address.into(),
         amount: number(36),
+    }
+}
+
+/// A block and what belongs to it: the body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The block.
+    pub payload: Payload,
+    /// The root of the beacon block before it.
+    pub parent_beacon_block_root: [u8; 32],
+    /// Requests to the beacon chain, each with its type in the first byte.
+    pub execution_requests: Vec<Vec<u8>>,
+}
+
+/// How many requests a block may have: their types are bytes.
+const MAX_REQUESTS: usize = 256;
+
+impl Envelope {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// Where it is not one.
+    pub fn decode(bytes: &[u8]) -> Result<Self, SszError> {
+        Self::read(Part::message(bytes, "ExecutionPayloadEnvelope"))
+    }
+
+    pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
+        let [payload, root, requests] = part.container([
+            Field::Variable("payload"),
+            Field::Fixed("parent_beacon_block_root", 32),
+            Field::Variable("execution_requests"),
+        ])?;
+        let requests = requests.items(MAX_REQUESTS, MAX_BYTES)?;
+        Ok(Self {
+            payload: Payload::read(payload)?,
+            parent_beacon_block_root: *root.array()?,
+            execution_requests: requests.iter().map(<[u8]>::to_vec).collect(),
+        })
+    }
+
+    /// The encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        self.write(Vec::new())
+    }
+
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let requests = self.execution_requests.iter().map(Vec::as_slice);
+        Writer::new(bytes, 32 + 2 * OFFSET)
+            .offset()
+            .fixed(&self.parent_beacon_block_root)
+            .offset()
+            .variable(|bytes| self.payload.write(bytes))
+            .variable(|bytes| write_items(bytes, requests))
+            .end()
     }
 }

@@ -1,7 +1,8 @@
 //! The body of `POST /v1/witness`: a block with its witness, from somebody who has both.
 
 use crate::codec::Witness;
-use crate::codec::b::{Envelope, MAX_TRANSACTIONS, PUBLIC_KEY};
+use crate::codec::b::PUBLIC_KEY;
+use crate::payload::{Envelope, MAX_TRANSACTIONS};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
 
 /// ```text

@@ -2,9 +2,11 @@
 //! What is optional is a list of at most one.
 
 use super::{Answer, Status, Witness, cut, status};
-use crate::payload::Payload;
+use crate::payload::MAX_TRANSACTIONS;
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 use std::borrow::Cow;
+
+pub use crate::payload::Envelope;
 
 /// The path of the request.
 pub const PATH: &str = "/engine/v1/payloads/witness";
@@ -26,9 +28,6 @@ pub const MAX_ERROR: usize = 1_024;
 
 /// How long a request may be, in bytes (`payload.max_bytes`).
 pub const MAX_REQUEST: usize = 64 << 20;
-
-/// How many transactions a payload may have.
-pub(crate) const MAX_TRANSACTIONS: usize = 1 << 20;
 
 /// The bytes of an uncompressed public key.
 pub const PUBLIC_KEY: usize = 65;
@@ -97,58 +96,4 @@ pub fn pieces<'a>(answer: &Answer<'a>) -> Vec<Cow<'a, [u8]>> {
     pieces.extend(witness.iter().flat_map(Witness::parts));
     pieces.push(Cow::Borrowed(if valid { answer.public_keys } else { &[] }));
     pieces
-}
-
-/// A block and what belongs to it: the body of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// The block.
-    pub payload: Payload,
-    /// The root of the beacon block before it.
-    pub parent_beacon_block_root: [u8; 32],
-    /// Requests to the beacon chain, each with its type in the first byte.
-    pub execution_requests: Vec<Vec<u8>>,
-}
-
-/// How many requests a block may have: their types are bytes.
-const MAX_REQUESTS: usize = 256;
-
-impl Envelope {
-    /// Reads the body of a request.
-    ///
-    /// # Errors
-    /// Where it is not one.
-    pub fn decode(bytes: &[u8]) -> Result<Self, SszError> {
-        Self::read(Part::message(bytes, "ExecutionPayloadEnvelope"))
-    }
-
-    pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
-        let [payload, root, requests] = part.container([
-            Field::Variable("payload"),
-            Field::Fixed("parent_beacon_block_root", 32),
-            Field::Variable("execution_requests"),
-        ])?;
-        let requests = requests.items(MAX_REQUESTS, MAX_REQUEST)?;
-        Ok(Self {
-            payload: Payload::read(payload)?,
-            parent_beacon_block_root: *root.array()?,
-            execution_requests: requests.iter().map(<[u8]>::to_vec).collect(),
-        })
-    }
-
-    /// The encoding.
-    pub fn encode(&self) -> Vec<u8> {
-        self.write(Vec::new())
-    }
-
-    pub(crate) fn write(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let requests = self.execution_requests.iter().map(Vec::as_slice);
-        Writer::new(bytes, 32 + 2 * OFFSET)
-            .offset()
-            .fixed(&self.parent_beacon_block_root)
-            .offset()
-            .variable(|bytes| self.payload.write(bytes))
-            .variable(|bytes| write_items(bytes, requests))
-            .end()
-    }
 }

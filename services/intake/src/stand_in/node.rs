@@ -2,11 +2,12 @@
 
 use super::Block;
 use crate::codec::b::{self, Envelope};
-use crate::codec::json::{Parameters, RpcError, hex, witness_to_json};
+use crate::codec::json::{Parameters, RpcError, witness_to_json};
 use crate::codec::{Answer, Status, Witness, a};
 use crate::jwt::Secret;
 use crate::node::OCTETS;
 use crate::problem::Problem;
+use crate::values::hex;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};

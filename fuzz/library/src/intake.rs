@@ -1,0 +1,63 @@
+//! What nodes and others send to the intake of witnesses.
+
+use crate::file;
+use hekaton_intake::Push;
+use hekaton_intake::check::{Options, check_block, check_witness};
+use hekaton_intake::codec::json::Parameters;
+use hekaton_intake::codec::{Answer, Status, Witness, a, b};
+use hekaton_intake::stand_in::Block;
+use hekaton_intake::trie::{Trie, read};
+use std::sync::OnceLock;
+
+/// The body of a push, a witness, an answer in each codec, and the parameters in JSON.
+fn good() -> &'static [Vec<u8>; 5] {
+    static GOOD: OnceLock<[Vec<u8>; 5]> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let block = Block::new(1, 2, 2_000);
+        let answer = Answer {
+            status: Status::Valid,
+            latest_valid_hash: Some([1; 32]),
+            validation_error: None,
+            witness: Witness::decode(&block.witness).ok(),
+            public_keys: &block.public_keys,
+        };
+        let (in_a, in_b) = (a::encode(&answer), b::encode(&answer));
+        [block.push(), block.witness.clone(), in_a, in_b, block.parameters.encode()]
+    })
+}
+
+/// Checks everything that the intake is sent: what is accepted has one encoding, and nothing panics.
+pub fn intake(data: &[u8]) {
+    let Some((which, data)) = data.split_first() else { return };
+    let bytes = file(data, &good()[usize::from(which % 5)], &[]);
+    match which % 5 {
+        0 => {
+            let Ok(push) = Push::decode(&bytes) else { return };
+            assert_eq!(push.encode(), bytes, "a push has one encoding");
+            let _ = check_block(&push.envelope, None);
+            let parent = push.envelope.payload.parent_hash;
+            let _ = check_witness(&push.witness, parent, Options { any_order: true });
+        }
+        1 => {
+            let Ok(witness) = Witness::decode(&bytes) else { return };
+            assert_eq!(witness.encode(), bytes, "a witness has one encoding");
+            for node in witness.state.iter() {
+                let _ = read(node, Trie::Accounts, &mut |_| {});
+                let _ = read(node, Trie::Storage, &mut |_| {});
+            }
+        }
+        2 => {
+            let Ok(answer) = a::decode(&bytes) else { return };
+            assert_eq!(a::encode(&answer), bytes, "an answer has one encoding");
+        }
+        3 => {
+            let Ok(answer) = b::decode(&bytes) else { return };
+            assert_eq!(b::encode(&answer), bytes, "an answer has one encoding");
+        }
+        _ => {
+            let Ok(parameters) = Parameters::decode(&bytes) else { return };
+            let again = Parameters::decode(&parameters.encode());
+            assert_eq!(again.ok(), Some(parameters), "what is written is read");
+        }
+    }
+}

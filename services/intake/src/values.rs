@@ -1,0 +1,96 @@
+//! Values in the JSON of the Engine API: bytes and numbers as `0x` and digits.
+
+use alloy_primitives::{U256, hex as hexadecimal};
+use serde_json::{Map, Value};
+
+/// JSON that is not what it must be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{part}: {why}")]
+pub struct JsonError {
+    /// Which part.
+    pub part: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+pub(crate) fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
+    JsonError { part, why: why.into() }
+}
+
+pub(crate) fn object<'a>(
+    value: &'a Value,
+    part: &'static str,
+) -> Result<&'a Map<String, Value>, JsonError> {
+    value.as_object().ok_or_else(|| wrong(part, "it is not an object"))
+}
+
+pub(crate) fn field<'a>(
+    object: &'a Map<String, Value>,
+    name: &'static str,
+) -> Result<&'a Value, JsonError> {
+    object.get(name).ok_or_else(|| wrong(name, "it is missing"))
+}
+
+pub(crate) fn text<'a>(value: &'a Value, part: &'static str) -> Result<&'a str, JsonError> {
+    value.as_str().ok_or_else(|| wrong(part, "it is not a string"))
+}
+
+pub(crate) fn list<'a>(value: &'a Value, part: &'static str) -> Result<&'a Vec<Value>, JsonError> {
+    value.as_array().ok_or_else(|| wrong(part, "it is not an array"))
+}
+
+/// Bytes: `0x` and an even number of digits.
+pub(crate) fn data(value: &Value, part: &'static str) -> Result<Vec<u8>, JsonError> {
+    bytes(text(value, part)?, part)
+}
+
+/// Bytes of `0x` and an even number of digits; none where it is something else.
+pub fn decode_hex(text: &str) -> Vec<u8> {
+    bytes(text, "data").unwrap_or_default()
+}
+
+pub(crate) fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
+    // The decoder allows a prefix, too.
+    if digits.starts_with("0x") {
+        return Err(wrong(part, "it begins with 0x twice"));
+    }
+    hexadecimal::decode(digits).map_err(|error| wrong(part, error.to_string()))
+}
+
+/// Bytes of a fixed length.
+pub(crate) fn array<const N: usize>(
+    value: &Value,
+    part: &'static str,
+) -> Result<[u8; N], JsonError> {
+    let found = data(value, part)?;
+    let length = found.len();
+    found.try_into().map_err(|_| wrong(part, format!("it has {length} bytes, and must have {N}")))
+}
+
+/// A number: `0x` and digits without a zero in front.
+pub(crate) fn quantity(value: &Value, part: &'static str) -> Result<u64, JsonError> {
+    let number = big_quantity(text(value, part)?, part)?;
+    u64::try_from(number).map_err(|_| wrong(part, "it has more than 64 bits"))
+}
+
+pub(crate) fn big_quantity(text: &str, part: &'static str) -> Result<U256, JsonError> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| wrong(part, "it does not begin with 0x"))?;
+    let well_formed = (1..=64).contains(&digits.len())
+        && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        && (digits == "0" || !digits.starts_with('0'));
+    match U256::from_str_radix(digits, 16) {
+        Ok(number) if well_formed => Ok(number),
+        _ => {
+            Err(wrong(part, format!("'{}' is not a number", &text[..text.floor_char_boundary(80)])))
+        }
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    hexadecimal::encode_prefixed(bytes)
+}
+
+pub(crate) fn hex_number(number: u64) -> String {
+    format!("{number:#x}")
+}
