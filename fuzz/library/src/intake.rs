@@ -6,7 +6,7 @@ use hekaton_intake::check::{Options, check_block, check_witness};
 use hekaton_intake::codec::json::Parameters;
 use hekaton_intake::codec::{Answer, Status, Witness, a, b};
 use hekaton_intake::stand_in::Block;
-use hekaton_intake::trie::{Trie, read};
+use hekaton_intake::trie::{Place, Trie, read};
 use std::sync::OnceLock;
 
 /// The body of a push, a witness, an answer in each codec, and the parameters in JSON.
@@ -35,15 +35,17 @@ pub fn intake(data: &[u8]) {
             let Ok(push) = Push::decode(&bytes) else { return };
             assert_eq!(push.encode(), bytes, "a push has one encoding");
             let _ = check_block(&push.envelope, None);
-            let parent = push.envelope.payload.parent_hash;
-            let _ = check_witness(&push.witness, parent, Options { any_order: true });
+            let payload = &push.envelope.payload;
+            let (parent, number) = (payload.parent_hash, payload.block_number);
+            let _ = check_witness(&push.witness, parent, number, Options { any_order: true });
         }
         1 => {
             let Ok(witness) = Witness::decode(&bytes) else { return };
             assert_eq!(witness.encode(), bytes, "a witness has one encoding");
             for node in witness.state.iter() {
-                let _ = read(node, Trie::Accounts, &mut |_| {});
-                let _ = read(node, Trie::Storage, &mut |_| {});
+                for trie in [Trie::Accounts, Trie::Storage] {
+                    let _ = read(node, Place::root(trie), &mut |_| {});
+                }
             }
         }
         2 => {

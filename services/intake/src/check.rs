@@ -2,10 +2,10 @@
 //!
 //! Checked is that all that is there belongs there. That nothing is missing would take an execution of the block.
 
-use crate::codec::Witness;
 use crate::codec::b::{Envelope, PUBLIC_KEY};
+use crate::codec::{Witness, encode_witness};
 use crate::ssz::Items;
-use crate::trie::{NodeError, Reference, Trie, read};
+use crate::trie::{NodeError, Place, Reference, Trie, read};
 use crate::values::hex;
 use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_ROOT_HASH, KECCAK_EMPTY};
@@ -33,6 +33,17 @@ pub enum CheckError {
         /// What its header hashes to.
         found: [u8; 32],
     },
+    /// The height is not that of the parent and one more.
+    #[error("the block says its height is {number}, and its parent's is {parent}")]
+    Number {
+        /// What the payload says.
+        number: u64,
+        /// What the last header says.
+        parent: u64,
+    },
+    /// Requests of the beacon chain are not sorted by their types, or are empty.
+    #[error("execution request {0} is empty, or its type is not above that of the one before it")]
+    Requests(usize),
     /// A transaction with blobs cannot be read.
     #[error("transaction {0} is not a transaction with blobs, as its type says")]
     Transaction(usize),
@@ -100,6 +111,9 @@ pub enum CheckError {
         /// What is wrong with it.
         why: NodeError,
     },
+    /// A node is under different numbers of nibbles, which cannot both be right.
+    #[error("node {0} is at two depths of its trie")]
+    Depth(usize),
     /// No other node leads to a node.
     #[error("node {0} is not reached from the root")]
     Unreached(usize),
@@ -140,6 +154,12 @@ pub fn check_block(
     blob_hashes: Option<&[[u8; 32]]>,
 ) -> Result<(), CheckError> {
     let payload = &envelope.payload;
+    // Else one block would have several envelopes: the hash leaves empty ones out, and sorts.
+    let requests = &envelope.execution_requests;
+    let rises = |at: usize| at == 0 || requests[at - 1][..1] < requests[at][..1];
+    if let Some(at) = (0..requests.len()).find(|&at| requests[at].len() < 2 || !rises(at)) {
+        return Err(CheckError::Requests(at));
+    }
     let header = payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
     let found = header.ok_or(CheckError::BaseFee)?.hash_slow().0;
     if found != payload.block_hash {
@@ -170,45 +190,25 @@ pub fn check_keys(envelope: &Envelope, public_keys: &[u8]) -> Result<(), CheckEr
     }
 }
 
-/// Checks a witness for a block.
+/// Checks a witness for a block, of which the hash of the parent and the height are given.
 ///
 /// # Errors
 /// What is wrong first.
 pub fn check_witness(
     witness: &Witness<'_>,
     parent: [u8; 32],
+    number: u64,
     options: Options,
 ) -> Result<Summary, CheckError> {
-    let root = check_headers(&witness.headers, parent)?;
+    let (root, before) = check_headers(&witness.headers, parent)?;
+    if before.checked_add(1) != Some(number) {
+        return Err(CheckError::Number { number, parent: before });
+    }
     check_order(&witness.state, "node", options)?;
     check_order(&witness.codes, "code", options)?;
     let nodes = Hashes::of(&witness.state, "node")?;
-    let mut named: HashSet<[u8; 32]> = HashSet::new();
-    let mut absent = 0;
-    let mut reached = vec![[false; 2]; witness.state.len()];
-    let mut open = Vec::new();
-    if root != EMPTY_ROOT_HASH.0 {
-        open.push((nodes.get(&root).ok_or(CheckError::Root(root))?, Trie::Accounts));
-    }
-    while let Some((at, trie)) = open.pop() {
-        // Nodes of different tries may be the same.
-        if std::mem::replace(&mut reached[at][trie as usize], true) {
-            continue;
-        }
-        let mut refer = |hash: &[u8; 32], trie| match nodes.get(hash) {
-            Some(next) => open.push((next, trie)),
-            None => absent += 1,
-        };
-        let node = witness.state.get(at).unwrap_or_default();
-        let read = read(node, trie, &mut |reference| match reference {
-            Reference::Node(hash) => refer(hash, trie),
-            Reference::Root(hash) if *hash == EMPTY_ROOT_HASH.0 => {}
-            Reference::Root(hash) => refer(hash, Trie::Storage),
-            Reference::Code(hash) => drop(named.insert(*hash)),
-        });
-        read.map_err(|why| CheckError::Node { at, why })?;
-    }
-    if let Some(at) = reached.iter().position(|tries| *tries == [false; 2]) {
+    let Walk { reached, mut named, absent } = walk(witness, &nodes, root)?;
+    if let Some(at) = reached.iter().position(|depths| *depths == [None; 2]) {
         return Err(CheckError::Unreached(at));
     }
     named.remove(&KECCAK_EMPTY.0);
@@ -228,6 +228,74 @@ pub fn check_witness(
         codes: witness.codes.len(),
         absent,
     })
+}
+
+/// What hangs from a root.
+struct Walk {
+    /// At which depth each node is, in the trie of accounts and in those of storage.
+    reached: Vec<[Option<u8>; 2]>,
+    /// The codes of all accounts.
+    named: HashSet<[u8; 32]>,
+    /// References to nodes that are not there.
+    absent: usize,
+}
+
+/// Reads all nodes that hang from a root.
+fn walk(witness: &Witness<'_>, nodes: &Hashes, root: [u8; 32]) -> Result<Walk, CheckError> {
+    let mut named: HashSet<[u8; 32]> = HashSet::new();
+    let mut reached = vec![[None; 2]; witness.state.len()];
+    let mut absent = 0;
+    let mut open = Vec::new();
+    if root != EMPTY_ROOT_HASH.0 {
+        let at = nodes.get(&root).ok_or(CheckError::Root(root))?;
+        reached[at][Trie::Accounts as usize] = Some(0);
+        open.push((at, Place::root(Trie::Accounts)));
+    }
+    while let Some((at, place)) = open.pop() {
+        let mut elsewhere = None;
+        let mut refer = |hash: &[u8; 32], place: Place| {
+            let Some(next) = nodes.get(hash) else {
+                absent += 1;
+                return;
+            };
+            // Nodes of different tries may be the same, but what hangs from them says how deep they are.
+            match &mut reached[next][place.trie as usize] {
+                Some(depth) if *depth == place.depth => {}
+                Some(_) => elsewhere = Some(next),
+                none => {
+                    *none = Some(place.depth);
+                    open.push((next, place));
+                }
+            }
+        };
+        let node = witness.state.get(at).unwrap_or_default();
+        let read = read(node, place, &mut |reference| match reference {
+            Reference::Node(hash, below) => refer(hash, below),
+            Reference::Root(hash) if *hash == EMPTY_ROOT_HASH.0 => {}
+            Reference::Root(hash) => refer(hash, Place::root(Trie::Storage)),
+            Reference::Code(hash) => drop(named.insert(*hash)),
+        });
+        read.map_err(|why| CheckError::Node { at, why })?;
+        if let Some(at) = elsewhere {
+            return Err(CheckError::Depth(at));
+        }
+    }
+    Ok(Walk { reached, named, absent })
+}
+
+/// A witness without what does not belong to it: nodes that are not reached, codes that no account has. Nodes that speak JSON send those
+/// of the block itself, too. None where it cannot be told.
+pub(crate) fn prune(witness: &Witness<'_>, parent: [u8; 32]) -> Option<Vec<u8>> {
+    let (root, _) = check_headers(&witness.headers, parent).ok()?;
+    let nodes = Hashes::of(&witness.state, "node").ok()?;
+    let Walk { reached, named, .. } = walk(witness, &nodes, root).ok()?;
+    let state = witness.state.iter().zip(&reached).filter(|(_, depths)| **depths != [None; 2]);
+    let state: Vec<&[u8]> = state.map(|(node, _)| node).collect();
+    let named = |code: &&[u8]| !code.is_empty() && named.contains(&keccak256(code).0);
+    let codes: Vec<&[u8]> = witness.codes.iter().filter(named).collect();
+    let headers: Vec<&[u8]> = witness.headers.iter().collect();
+    let [state, codes, headers] = [&state, &codes, &headers].map(|items| items.iter().copied());
+    Some(encode_witness(state, codes, headers))
 }
 
 /// The hashes of items with their places, sorted: a table of hashes would take twice the memory.
@@ -269,13 +337,13 @@ fn first(hash: &[u8; 32]) -> usize {
     usize::from(u16::from_be_bytes([hash[0], hash[1]]))
 }
 
-/// Checks that the headers are a chain that ends in the parent. Returns the root of its state.
-fn check_headers(headers: &Items<'_>, parent: [u8; 32]) -> Result<[u8; 32], CheckError> {
+/// Checks that the headers are a chain that ends in the parent. Returns the root of its state and its height.
+fn check_headers(headers: &Items<'_>, parent: [u8; 32]) -> Result<([u8; 32], u64), CheckError> {
     if !(1..=MAX_HEADERS).contains(&headers.len()) {
         return Err(CheckError::Headers(headers.len()));
     }
     let mut before: Option<[u8; 32]> = None;
-    let mut root = [0; 32];
+    let mut last = ([0; 32], 0);
     for (at, bytes) in headers.iter().enumerate() {
         let bad = |why: String| CheckError::Header { at, why };
         let mut rest = bytes;
@@ -290,11 +358,11 @@ fn check_headers(headers: &Items<'_>, parent: [u8; 32]) -> Result<[u8; 32], Chec
         if before.is_some_and(|before| header.parent_hash.0 != before) {
             return Err(CheckError::Chain(at - 1));
         }
-        (before, root) = (Some(keccak256(bytes).0), header.state_root.0);
+        (before, last) = (Some(keccak256(bytes).0), (header.state_root.0, header.number));
     }
     match before {
         Some(found) if found != parent => Err(CheckError::Parent { found, parent }),
-        _ => Ok(root),
+        _ => Ok(last),
     }
 }
 

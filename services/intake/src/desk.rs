@@ -9,9 +9,11 @@ use hekaton_orchestrator::http::{ChainBody, JobBody};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{BlobError, Blobs, Client, ClientError, Digest};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The version of records.
@@ -60,7 +62,10 @@ pub struct Record {
     /// The job that proves it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// Why there is no job, where there will be none.
+    /// The blob of the senders' public keys, where they came with the block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_keys: Option<String>,
+    /// Why there is no job: none yet, or none before the block is sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -88,6 +93,11 @@ pub enum DeskError {
     /// It cannot be stored.
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// Another process has the folder.
+    #[error(
+        "{0}: another process uses it; send the block to that one (POST /v1/fetch, POST /v1/witness)"
+    )]
+    Held(String),
     /// A record cannot be read or written.
     #[error("{path}: {why}")]
     Record {
@@ -131,22 +141,42 @@ pub struct Desk {
     blobs: Blobs,
     options: Options,
     jobs: Option<Jobs>,
+    /// Blocks without a job, by height. Whoever changes records holds it.
+    open: Mutex<BTreeSet<(u64, String)>>,
+    /// Locked for as long as the process lives.
+    _lock: std::fs::File,
     /// What it has done.
     pub counts: Counts,
 }
 
 impl Desk {
-    /// Uses a folder, and makes it if it does not exist.
+    /// Uses a folder, and makes it if it does not exist. Only one process may.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be made, or another process uses it.
     pub fn open(folder: &Path, options: Options, jobs: Option<Jobs>) -> Result<Self, DeskError> {
         let blocks = folder.join("blocks");
         std::fs::create_dir_all(&blocks).map_err(|error| failed(&blocks, error))?;
+        let path = folder.join("lock");
+        let lock = std::fs::File::create(&path).map_err(|error| failed(&path, error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(DeskError::Held(folder.display().to_string()));
+            }
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed(&path, error)),
+        }
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
-        let counts = Counts::default();
-        Ok(Self { folder: folder.to_owned(), blobs, options, jobs, counts })
+        let (counts, folder) = (Counts::default(), folder.to_owned());
+        let desk =
+            Self { folder, blobs, options, jobs, open: Mutex::default(), _lock: lock, counts };
+        *desk.locked() = desk.without_jobs();
+        Ok(desk)
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeSet<(u64, String)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where bodies are written on their way in.
@@ -191,7 +221,8 @@ impl Desk {
             if !public_keys.is_empty() {
                 check_keys(envelope, public_keys)?;
             }
-            check_witness(witness, envelope.payload.parent_hash, self.options)
+            let payload = &envelope.payload;
+            check_witness(witness, payload.parent_hash, payload.block_number, self.options)
         };
         let summary = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -218,16 +249,31 @@ impl Desk {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
             job: None,
+            public_keys: match public_keys {
+                [] => None,
+                keys => Some(self.blobs.put(keys)?.to_string()),
+            },
             refused: None,
         };
-        // What was accepted before keeps its job.
-        let record = match self.record(&record.block)? {
-            Some(known) if known.witness == record.witness => known,
-            _ => {
-                self.write(&record)?;
-                record
+        let mut open = self.locked();
+        let known = self.record(&record.block).unwrap_or_else(|error| {
+            tracing::error!(%error, "a record is replaced");
+            None
+        });
+        let record = match known {
+            // Of several witnesses, the one that is being proven counts, else the larger one: nobody has checked that it suffices.
+            Some(known)
+                if known.job.is_some()
+                    || known.nodes + known.codes >= record.nodes + record.codes =>
+            {
+                // The block may be back after a re-org. Submitting the same job again is harmless.
+                Record { job: None, refused: None, ..known }
             }
+            _ => record,
         };
+        self.write(&record)?;
+        open.insert((record.number, record.block.clone()));
+        drop(open);
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         self.counts.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         tracing::info!(
@@ -266,21 +312,21 @@ impl Desk {
         let part = path.with_extension("part");
         let text = serde_json::to_vec_pretty(record).unwrap_or_default();
         let write = || -> std::io::Result<()> {
-            std::fs::write(&part, text)?;
-            std::fs::File::open(&part)?.sync_all()?;
+            let mut file = std::fs::File::create(&part)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
             std::fs::rename(&part, &path)?;
             std::fs::File::open(self.folder.join("blocks"))?.sync_all()
         };
         write().map_err(|error| failed(&path, error))
     }
 
-    /// All blocks without a job, by height.
-    fn open_records(&self) -> Vec<Record> {
+    /// All blocks without a job that may get one.
+    fn without_jobs(&self) -> BTreeSet<(u64, String)> {
         let files = std::fs::read_dir(self.folder.join("blocks")).into_iter().flatten().flatten();
         let records = files.filter_map(|file| {
             let name = file.file_name().into_string().ok()?;
-            let block = name.strip_suffix(".json")?;
-            match self.record(block) {
+            match self.record(name.strip_suffix(".json")?) {
                 Ok(record) => record,
                 Err(error) => {
                     tracing::error!(%error, "a record is left alone");
@@ -288,10 +334,8 @@ impl Desk {
                 }
             }
         });
-        let mut open: Vec<Record> =
-            records.filter(|record| record.job.is_none() && record.refused.is_none()).collect();
-        open.sort_by_key(|record| record.number);
-        open
+        let open = records.filter(|record| record.job.is_none());
+        open.map(|record| (record.number, record.block)).collect()
     }
 
     /// Makes a job of each block that has none. Jobs have fixed names, so what was submitted before an answer was lost is found.
@@ -301,47 +345,79 @@ impl Desk {
     pub fn submit(&self) -> Result<usize, ClientError> {
         let Some(jobs) = &self.jobs else { return Ok(0) };
         let mut made = 0;
-        for mut record in self.open_records() {
-            match self.submit_one(jobs, &record) {
-                Ok(job) => {
+        let open: Vec<(u64, String)> = self.locked().iter().cloned().collect();
+        for (number, block) in open {
+            let Ok(Some(record)) = self.record(&block) else { continue };
+            let outcome = self.submit_one(jobs, &record);
+            let mut open = self.locked();
+            // It may have been replaced meanwhile.
+            let Ok(Some(now)) = self.record(&block) else { continue };
+            if now.witness != record.witness {
+                continue;
+            }
+            let (next, settled) = match &outcome {
+                Ok(job) => (Record { job: Some(job.clone()), refused: None, ..now.clone() }, true),
+                // About this job alone: it is not sent again before the block is.
+                Err(ClientError::Problem { problem, .. })
+                    if [400, 413, 422].contains(&problem.status) =>
+                {
+                    (Record { refused: Some(problem.to_string()), ..now.clone() }, true)
+                }
+                // Another branch, a full queue, a wrong token: somebody may change that.
+                Err(error) => (Record { refused: Some(error.to_string()), ..now.clone() }, false),
+            };
+            if next != now
+                && let Err(error) = self.write(&next)
+            {
+                tracing::error!(%error, "what became of a job is not noted");
+                continue;
+            }
+            if settled {
+                open.remove(&(number, block));
+            }
+            drop(open);
+            match outcome {
+                Ok(_) => {
                     made += 1;
                     self.counts.jobs.fetch_add(1, Ordering::Relaxed);
-                    record.job = Some(job);
                 }
-                Err(error) if error.may_be_repeated() => return Err(error),
-                Err(error) => {
-                    tracing::error!(block = record.block, %error, "there will be no job");
-                    record.refused = Some(error.to_string());
-                }
-            }
-            if let Err(error) = self.write(&record) {
-                tracing::error!(%error, "a job is not noted");
+                Err(error @ ClientError::Failed { .. }) => return Err(error),
+                Err(error) => tracing::warn!(block = record.block, %error, "there is no job"),
             }
         }
         Ok(made)
     }
 
     fn submit_one(&self, jobs: &Jobs, record: &Record) -> Result<String, ClientError> {
-        let file = |digest: &str| {
-            let digest: Digest = digest.parse().unwrap_or_else(|_| Digest::of(b""));
-            jobs.client.put_file(&self.blobs.path(&digest))
-        };
-        let blob = file(&record.witness)?.to_string();
         let chain = match jobs.client.chain(&jobs.chain) {
             Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {
-                let genesis = jobs.genesis.clone().or_else(|| Some(record.parent.clone()));
-                let body = ChainBody { order: Order::Strict, genesis, bundles: None };
-                jobs.client.make_chain(&jobs.chain, &body)?
+                let genesis = jobs.genesis.clone().unwrap_or_else(|| {
+                    tracing::warn!(block = record.block, "the chain begins with this block");
+                    record.parent.clone()
+                });
+                let body =
+                    ChainBody { order: Order::Strict, genesis: Some(genesis), bundles: None };
+                match jobs.client.make_chain(&jobs.chain, &body) {
+                    // Somebody else was faster.
+                    Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
+                        jobs.client.chain(&jobs.chain)?
+                    }
+                    made => made?,
+                }
             }
             found => found?,
         };
+        let digest: Digest = record.witness.parse().unwrap_or_else(|_| Digest::of(b""));
+        if !jobs.client.has_blob(&digest)? {
+            jobs.client.put_file(&self.blobs.path(&digest))?;
+        }
         let job = JobBody {
             chain: jobs.chain.clone(),
             block: record.number,
             id: Some(record.block.clone()),
             parent: (chain.order == Order::Strict).then(|| record.parent.clone()),
             backend: Some(jobs.backend.clone()),
-            inputs: BTreeMap::from([("input".into(), vec![blob])]),
+            inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
             ..JobBody::default()
         };
         Ok(jobs.client.submit(&job)?.job)
@@ -354,7 +430,8 @@ impl Desk {
                 tracing::warn!(%error, "jobs are submitted later");
             }
             match wake.recv_timeout(Duration::from_secs(10)) {
-                Ok(()) | Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(()) => while wake.try_recv().is_ok() {},
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
             }
         }

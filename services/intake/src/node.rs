@@ -1,5 +1,6 @@
 //! Asks a node for the witness of a block.
 
+use crate::check::prune;
 use crate::codec::json::{self, Parameters, RpcError};
 use crate::codec::{Answer, Status, Witness, a, b};
 use crate::jwt::Secret;
@@ -15,6 +16,9 @@ use std::time::Duration;
 
 /// How long an answer may take: what the text allows for the whole of it, and some time for the largest witnesses.
 const TIME: Duration = Duration::from_secs(60);
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// The largest witness, in bytes, unless somebody wants more.
 pub const MAX_WITNESS: u64 = 640_000_000;
@@ -146,6 +150,7 @@ impl Node {
     pub fn new(address: &str, secret: Option<Secret>, http2: bool, limit: u64) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(CONNECT));
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).http2_only(http2);
         // Large answers come in few parts.
@@ -166,10 +171,10 @@ impl Node {
         format!("{}{path}", self.address)
     }
 
-    /// Passes a request on and returns the answer as it begins.
+    /// Passes a request on and returns the answer as it begins. Only the path of its address counts: it goes to the node.
     ///
     /// # Errors
-    /// If the node does not answer.
+    /// If the node does not begin to answer within a minute, or the request has no path.
     pub async fn pass(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -177,8 +182,13 @@ impl Node {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let url = self.url(path);
         let failed = |why: String| NodeError::Failed { url: url.clone(), why };
+        if !path.starts_with('/') || request.method() == Method::CONNECT {
+            return Err(failed("the request has no path".into()));
+        }
         *request.uri_mut() = url.parse().map_err(|error| failed(format!("{error}")))?;
-        self.client.request(request).await.map_err(|error| {
+        let answer = tokio::time::timeout(TIME, self.client.request(request)).await;
+        let late = |_| failed(format!("there is no answer after {} s", TIME.as_secs()));
+        answer.map_err(late)?.map_err(|error| {
             // The reason is in the source.
             let mut why = error.to_string();
             let mut source = std::error::Error::source(&error);
@@ -292,13 +302,47 @@ impl Node {
         let said = status.read().map_err(|error| NodeError::Json { method, error })?;
         let json::Said { status, latest_valid_hash, validation_error, mut witness } = said;
         if status == Status::Valid && witness.is_none() {
-            let method = "debug_executionWitness";
-            let block = crate::values::hex(&parameters.envelope.payload.block_hash);
-            let found: json::JsonWitness = self.rpc(method, &serde_json::json!([block])).await?;
-            let found = found.encode().map_err(|error| NodeError::Json { method, error })?;
-            witness = Some(found);
+            witness = Some(self.witness_json(parameters).await?);
         }
         Ok(Fetched::Json { status, latest_valid_hash, validation_error, witness })
+    }
+}
+
+impl Node {
+    /// Asks for the witness alone. Nodes differ in what they call it by.
+    async fn witness_json(&self, parameters: &Parameters) -> Result<Vec<u8>, NodeError> {
+        let payload = &parameters.envelope.payload;
+        let hash = crate::values::hex(&payload.block_hash);
+        let number = crate::values::hex_number(payload.block_number);
+        let by_hash = "debug_executionWitnessByBlockHash";
+        let method = "debug_executionWitness";
+        let mut refused = None;
+        for (method, call) in [
+            // Without what the block itself makes, sorted.
+            (by_hash, serde_json::json!([hash, "canonical"])),
+            (by_hash, serde_json::json!([hash])),
+            (method, serde_json::json!([hash])),
+            (method, serde_json::json!([number])),
+        ] {
+            let found: json::JsonWitness = match self.rpc(method, &call).await {
+                Ok(found) => found,
+                // It does not know the method, or not with these parameters.
+                Err(
+                    error @ NodeError::Rpc {
+                        error: RpcError { code: -32_601 | -32_602, .. }, ..
+                    },
+                ) => {
+                    refused = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let encoded = found.encode().map_err(|error| NodeError::Json { method, error })?;
+            let pruned = prune(&Witness::decode(&encoded)?, payload.parent_hash);
+            return Ok(pruned.unwrap_or(encoded));
+        }
+        let none = || NodeError::Failed { url: self.url("/"), why: format!("it has no {method}") };
+        Err(refused.unwrap_or_else(none))
     }
 }
 

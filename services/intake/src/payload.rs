@@ -10,7 +10,9 @@ use alloy_eips::eip2718::Decodable2718;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_eips::eip7685::Requests;
 use alloy_primitives::{B64, B256, Bytes, U256, keccak256};
+use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// `ExecutionPayload` of Amsterdam (refactor-ssz.md), `ExecutionPayloadV4` in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,9 @@ pub struct Payload {
     /// The slot of the beacon chain.
     pub slot_number: u64,
 }
+
+/// How long an envelope may be, in bytes.
+pub(crate) const MAX_ENVELOPE: usize = 64 << 20;
 
 /// How many transactions a payload may have.
 pub(crate) const MAX_TRANSACTIONS: usize = 1 << 20;
@@ -163,56 +168,6 @@ impl Payload {
             .end()
     }
 
-    /// Reads `ExecutionPayloadV4`.
-    pub(crate) fn from_json(value: &Value) -> Result<Self, JsonError> {
-        let object = json::object(value, "executionPayload")?;
-        let field = |name: &'static str| json::field(object, name);
-        let fixed = |name| json::array::<32>(field(name)?, name);
-        let number = |name| json::quantity(field(name)?, name);
-        let base_fee = json::text(field("baseFeePerGas")?, "baseFeePerGas")?;
-        let base_fee = json::big_quantity(base_fee, "baseFeePerGas")?;
-        let list = |name| json::list(field(name)?, name);
-        let withdrawals = list("withdrawals")?.iter().map(|withdrawal| {
-            let object = json::object(withdrawal, "withdrawals")?;
-            let number = |name| json::quantity(json::field(object, name)?, name);
-            Ok(Withdrawal {
-                index: number("index")?,
-                validator_index: number("validatorIndex")?,
-                address: json::array::<20>(json::field(object, "address")?, "address")?.into(),
-                amount: number("amount")?,
-            })
-        });
-        let withdrawals: Vec<Withdrawal> = withdrawals.collect::<Result<_, JsonError>>()?;
-        let transactions = list("transactions")?.iter();
-        let transactions = transactions.map(|it| json::data(it, "transactions"));
-        let extra_data = json::data(field("extraData")?, "extraData")?;
-        if extra_data.len() > MAX_EXTRA || withdrawals.len() > MAX_WITHDRAWALS {
-            let part = "executionPayload";
-            return Err(JsonError { part, why: "extraData or withdrawals are too long".into() });
-        }
-        Ok(Self {
-            parent_hash: fixed("parentHash")?,
-            fee_recipient: json::array::<20>(field("feeRecipient")?, "feeRecipient")?,
-            state_root: fixed("stateRoot")?,
-            receipts_root: fixed("receiptsRoot")?,
-            logs_bloom: Box::new(json::array::<256>(field("logsBloom")?, "logsBloom")?),
-            prev_randao: fixed("prevRandao")?,
-            block_number: number("blockNumber")?,
-            gas_limit: number("gasLimit")?,
-            gas_used: number("gasUsed")?,
-            timestamp: number("timestamp")?,
-            extra_data,
-            base_fee_per_gas: base_fee.to_le_bytes(),
-            block_hash: fixed("blockHash")?,
-            transactions: transactions.collect::<Result<_, _>>()?,
-            withdrawals,
-            blob_gas_used: number("blobGasUsed")?,
-            excess_blob_gas: number("excessBlobGas")?,
-            block_access_list: json::data(field("blockAccessList")?, "blockAccessList")?,
-            slot_number: number("slotNumber")?,
-        })
-    }
-
     /// The same as JSON.
     pub(crate) fn to_json(&self) -> Value {
         let withdrawals: Vec<Value> = self
@@ -316,6 +271,90 @@ impl Payload {
     }
 }
 
+/// Many texts.
+pub(crate) type Texts<'a> = Vec<Cow<'a, str>>;
+
+/// `ExecutionPayloadV4`: bytes and numbers as text. What is not a text where one must be is refused as it is read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct JsonPayload<'a> {
+    #[serde(borrow)]
+    parent_hash: Cow<'a, str>,
+    fee_recipient: Cow<'a, str>,
+    state_root: Cow<'a, str>,
+    receipts_root: Cow<'a, str>,
+    logs_bloom: Cow<'a, str>,
+    prev_randao: Cow<'a, str>,
+    block_number: Cow<'a, str>,
+    gas_limit: Cow<'a, str>,
+    gas_used: Cow<'a, str>,
+    timestamp: Cow<'a, str>,
+    extra_data: Cow<'a, str>,
+    base_fee_per_gas: Cow<'a, str>,
+    block_hash: Cow<'a, str>,
+    transactions: Texts<'a>,
+    withdrawals: Vec<JsonWithdrawal<'a>>,
+    blob_gas_used: Cow<'a, str>,
+    excess_blob_gas: Cow<'a, str>,
+    block_access_list: Cow<'a, str>,
+    slot_number: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct JsonWithdrawal<'a> {
+    #[serde(borrow)]
+    index: Cow<'a, str>,
+    validator_index: Cow<'a, str>,
+    address: Cow<'a, str>,
+    amount: Cow<'a, str>,
+}
+
+impl JsonPayload<'_> {
+    pub(crate) fn read(&self) -> Result<Payload, JsonError> {
+        let withdrawals = self.withdrawals.iter().map(|it| {
+            Ok(Withdrawal {
+                index: json::quantity(&it.index, "index")?,
+                validator_index: json::quantity(&it.validator_index, "validatorIndex")?,
+                address: json::array::<20>(&it.address, "address")?.into(),
+                amount: json::quantity(&it.amount, "amount")?,
+            })
+        });
+        let withdrawals: Vec<Withdrawal> = withdrawals.collect::<Result<_, JsonError>>()?;
+        let transactions = self.transactions.iter().map(|it| json::bytes(it, "transactions"));
+        let transactions: Vec<Vec<u8>> = transactions.collect::<Result<_, _>>()?;
+        let extra_data = json::bytes(&self.extra_data, "extraData")?;
+        if extra_data.len() > MAX_EXTRA || withdrawals.len() > MAX_WITHDRAWALS {
+            return Err(json::wrong("executionPayload", "extraData or withdrawals are too long"));
+        }
+        if let Some(at) = transactions.iter().position(Vec::is_empty) {
+            return Err(json::wrong("transactions", format!("transaction {at} is empty")));
+        }
+        Ok(Payload {
+            parent_hash: json::array(&self.parent_hash, "parentHash")?,
+            fee_recipient: json::array(&self.fee_recipient, "feeRecipient")?,
+            state_root: json::array(&self.state_root, "stateRoot")?,
+            receipts_root: json::array(&self.receipts_root, "receiptsRoot")?,
+            logs_bloom: Box::new(json::array(&self.logs_bloom, "logsBloom")?),
+            prev_randao: json::array(&self.prev_randao, "prevRandao")?,
+            block_number: json::quantity(&self.block_number, "blockNumber")?,
+            gas_limit: json::quantity(&self.gas_limit, "gasLimit")?,
+            gas_used: json::quantity(&self.gas_used, "gasUsed")?,
+            timestamp: json::quantity(&self.timestamp, "timestamp")?,
+            extra_data,
+            base_fee_per_gas: json::big_quantity(&self.base_fee_per_gas, "baseFeePerGas")?
+                .to_le_bytes(),
+            block_hash: json::array(&self.block_hash, "blockHash")?,
+            transactions,
+            withdrawals,
+            blob_gas_used: json::quantity(&self.blob_gas_used, "blobGasUsed")?,
+            excess_blob_gas: json::quantity(&self.excess_blob_gas, "excessBlobGas")?,
+            block_access_list: json::bytes(&self.block_access_list, "blockAccessList")?,
+            slot_number: json::quantity(&self.slot_number, "slotNumber")?,
+        })
+    }
+}
+
 fn withdrawal(bytes: &[u8]) -> Withdrawal {
     let number = |at: usize| {
         let mut eight = [0; 8];
@@ -356,6 +395,8 @@ impl Envelope {
     }
 
     pub(crate) fn read(part: Part<'_>) -> Result<Self, SszError> {
+        // It is copied, unlike witnesses.
+        part.list(MAX_ENVELOPE)?;
         let [payload, root, requests] = part.container([
             Field::Variable("payload"),
             Field::Fixed("parent_beacon_block_root", 32),

@@ -62,7 +62,9 @@ impl From<DeskError> for Problem {
             DeskError::Blob(BlobError::Full { .. }) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
             }
-            DeskError::Blob(_) | DeskError::Record { .. } => Self::internal(error),
+            DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Held(_) => {
+                Self::internal(error)
+            }
         }
     }
 }

@@ -20,18 +20,30 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// How many bodies may be in memory at the same time.
 const MAX_BODIES: usize = 8;
 
+/// How many requests may be on their way to the node at the same time.
+const MAX_PASSING: usize = 32;
+
+/// How long a request waits for its turn.
+const TURN: Duration = Duration::from_secs(20);
+
+/// How long a body may go without a byte.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// How many bytes of a body must come a second, after a time to begin.
+const SLOWEST: u64 = 200_000;
+
 /// How many connections may be open.
 const MAX_CONNECTIONS: usize = 256;
 
-/// How long a connection may be open.
-const MAX_LIFE: Duration = Duration::from_secs(3_600);
+/// How long a connection may be open: callers of a proxy keep theirs.
+const MAX_LIFE: Duration = Duration::from_secs(86_400);
 
 /// What the service is made of.
 #[derive(Debug)]
@@ -50,15 +62,18 @@ pub struct Service {
     pub limit: u64,
     /// Told of each new record.
     pub wake: Sender<()>,
-    /// Room for bodies.
-    pub room: Arc<Semaphore>,
+    /// Room for bodies in memory.
+    room: Arc<Semaphore>,
+    /// Room for requests that pass.
+    passing: Arc<Semaphore>,
 }
 
 impl Service {
     /// A service with room for its bodies.
     pub fn new(desk: Arc<Desk>, secret: Option<Secret>, limit: u64, wake: Sender<()>) -> Self {
-        let room = Arc::new(Semaphore::new(MAX_BODIES));
-        Self { desk, secret, node: None, codec: None, proxy: false, limit, wake, room }
+        let [room, passing] =
+            [MAX_BODIES, MAX_PASSING].map(|count| Arc::new(Semaphore::new(count)));
+        Self { desk, secret, node: None, codec: None, proxy: false, limit, wake, room, passing }
     }
 
     fn authorize(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -78,7 +93,14 @@ impl Service {
         }
         let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         let mut stream = body.into_data_stream();
-        while let Some(part) = stream.next().await {
+        let begun = Instant::now();
+        let late = || {
+            let why = "the body comes too slowly";
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "invalid-request", why)
+        };
+        loop {
+            let part = tokio::time::timeout(SILENCE, stream.next()).await.map_err(|_| late())?;
+            let Some(part) = part else { break };
             let part = part.map_err(|error| {
                 let why = format!("the body: {error}");
                 Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why)
@@ -87,6 +109,9 @@ impl Service {
                 return Err(Problem::too_large(limit));
             }
             bytes.extend_from_slice(&part);
+            if begun.elapsed() > SILENCE + Duration::from_secs(bytes.len() as u64 / SLOWEST) {
+                return Err(late());
+            }
         }
         match headers.get(header::CONTENT_ENCODING).map(|it| it.to_str().unwrap_or("?")) {
             None | Some("identity") => Ok(bytes),
@@ -96,6 +121,15 @@ impl Service {
                 Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", why))
             }
         }
+    }
+
+    /// Waits for a turn, for a while. It is held by whoever has the body.
+    async fn turn(room: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+        let turn = tokio::time::timeout(TURN, Arc::clone(room).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or_else(|| {
+            let why = "too many bodies are on their way: send it again";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", why)
+        })
     }
 
     fn wake(&self) {
@@ -146,10 +180,12 @@ async fn push(
 ) -> Result<(StatusCode, Json<Record>), Problem> {
     service.authorize(&headers)?;
     needs(&headers, OCTETS)?;
-    let _room = service.room.acquire().await;
+    let turn = Service::turn(&service.room).await?;
     let bytes = service.body(&headers, body, service.limit).await?;
     let desk = Arc::clone(&service.desk);
     let record = blocking(move || {
+        // Also if the caller has gone.
+        let _turn = turn;
         let push = Push::decode(&bytes).map_err(DeskError::from)?;
         Ok(desk.accept(Source::Push, &push.envelope, None, &push.witness, push.public_keys)?)
     })
@@ -170,7 +206,7 @@ async fn fetch(
         let why = "the service was started without --node";
         return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
     };
-    let _room = service.room.acquire().await;
+    let turn = Service::turn(&service.room).await?;
     let bytes = service.body(&headers, body, b::MAX_REQUEST as u64).await?;
     let parameters = blocking(move || {
         Parameters::decode(&bytes).map_err(|(code, error)| {
@@ -186,6 +222,7 @@ async fn fetch(
     let fetched = node.fetch(&parameters, codec).await?;
     let desk = Arc::clone(&service.desk);
     let record = blocking(move || {
+        let _turn = turn;
         let answer = fetched.answer().map_err(DeskError::from)?;
         let hashes = Some(&parameters.blob_hashes[..]);
         Ok(desk.answer(Source::Fetch, &parameters.envelope, hashes, &answer)?)
@@ -253,88 +290,145 @@ async fn pass(State(service): Shared, request: Request) -> Result<Response, Prob
     // The node checks the token.
     let path = head.uri.path().to_owned();
     let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
-    let bytes = service.body(&HeaderMap::new(), body, service.limit).await?;
-    let bytes = Bytes::from(bytes);
+    let turn = Service::turn(&service.passing).await?;
+    // As it came: what is compressed stays so.
+    let mut plain = head.headers.clone();
+    let encoding = plain.remove(header::CONTENT_ENCODING);
+    let bytes = Bytes::from(service.body(&plain, body, b::MAX_REQUEST as u64).await?);
     let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
+    let of_connection = of_connection_in(&head.headers);
     for (name, value) in &head.headers {
-        if !is_of_connection(name) {
+        // An answer whose copy is kept must not be compressed.
+        let compresses = watched && name == header::ACCEPT_ENCODING;
+        if !compresses && !of_connection.contains(name) {
             passed = passed.header(name, value);
         }
     }
     let passed = passed.body(Full::new(bytes.clone())).map_err(Problem::internal)?;
     let answer = node.pass(passed).await?;
     let (mut head, body) = answer.into_parts();
-    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let copied = watched && head.status == StatusCode::OK && kind == Some(OCTETS);
-    for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
-        head.headers.remove(name);
+    let copied = watched
+        && head.status == StatusCode::OK
+        && needs(&head.headers, OCTETS).is_ok()
+        && encoding.is_none();
+    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    for name in of_connection_in(&head.headers) {
+        if name != header::CONTENT_LENGTH {
+            head.headers.remove(name);
+        }
     }
     let stream = body.into_data_stream();
     let body = match copied {
         false => Body::from_stream(stream),
         true => {
             let (send, parts) = tokio::sync::mpsc::unbounded_channel();
-            let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
-            let length = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-            tokio::spawn(keep(Arc::clone(&service), path, bytes, parts, length, node.limit()));
-            Body::from_stream(stream.inspect(move |part| {
-                // The caller does not wait for this: parts share their memory.
-                let _ = send.send(part.as_ref().ok().cloned());
-            }))
+            let limit = node.limit();
+            let copy = Copy { path, request: bytes, parts, length, limit };
+            tokio::spawn(copy.keep(Arc::clone(&service), turn));
+            // The caller does not wait for the copy: parts share their memory.
+            let ended = send.clone();
+            let stream = stream.inspect(move |part| {
+                let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
+            });
+            let last = futures_util::stream::once(async move {
+                let _ = ended.send(Part::End);
+                Ok(Bytes::new())
+            });
+            Body::from_stream(stream.chain(last))
         }
     };
     Ok(Response::from_parts(head, body).into_response())
 }
 
-/// What belongs to one connection and not to the request.
-fn is_of_connection(name: &header::HeaderName) -> bool {
-    [
+/// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
+fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
+    let named = headers.get_all(header::CONNECTION).iter();
+    let named = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut names: Vec<header::HeaderName> =
+        named.filter_map(|name| name.trim().parse().ok()).collect();
+    names.extend([
         header::CONNECTION,
-        header::HOST,
-        header::TRANSFER_ENCODING,
         header::CONTENT_LENGTH,
+        header::EXPECT,
+        header::HOST,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
         header::UPGRADE,
-    ]
-    .contains(name)
+        header::HeaderName::from_static("keep-alive"),
+        header::HeaderName::from_static("proxy-connection"),
+    ]);
+    names
 }
 
-/// Puts the parts of an answer together and accepts what is in it. Nothing that goes wrong here reaches the caller.
-async fn keep(
-    service: Arc<Service>,
+/// A part of an answer that passes.
+enum Part {
+    Data(Bytes),
+    /// The node has closed the connection before the end.
+    Broken,
+    End,
+}
+
+/// An answer of which a copy is made as it passes.
+struct Copy {
     path: String,
     request: Bytes,
-    mut parts: tokio::sync::mpsc::UnboundedReceiver<Option<Bytes>>,
-    length: u64,
+    parts: tokio::sync::mpsc::UnboundedReceiver<Part>,
+    length: Option<u64>,
     limit: u64,
-) {
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(limit)).unwrap_or(0));
-    while let Some(part) = parts.recv().await {
-        let Some(part) = part else {
-            tracing::warn!("an answer broke off, and no copy of it is kept");
-            return;
-        };
-        if (bytes.len() + part.len()) as u64 > limit {
-            tracing::warn!(limit, "an answer is longer than is allowed, and no copy of it is kept");
-            return;
+}
+
+impl Copy {
+    /// The whole answer, or why there is none.
+    async fn collect(&mut self) -> Result<Vec<u8>, &'static str> {
+        let capacity = usize::try_from(self.length.unwrap_or(0).min(self.limit)).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(capacity);
+        loop {
+            match self.parts.recv().await {
+                Some(Part::Data(part)) => {
+                    if (bytes.len() + part.len()) as u64 > self.limit {
+                        return Err("it is longer than is allowed");
+                    }
+                    bytes.extend_from_slice(&part);
+                }
+                Some(Part::End) => return Ok(bytes),
+                Some(Part::Broken) => return Err("it broke off"),
+                // Who knows the length does not ask for more.
+                None if self.length == Some(bytes.len() as u64) => return Ok(bytes),
+                None => return Err("its caller has gone before the end"),
+            }
         }
-        bytes.extend_from_slice(&part);
     }
-    let desk = Arc::clone(&service.desk);
-    let kept = blocking(move || {
-        let parameters = |bytes: &[u8]| match path.as_str() {
-            a::PATH => Parameters::decode(bytes).map_err(|(_, error)| error.to_string()),
-            _ => Envelope::decode(bytes)
-                .map(|envelope| Parameters { envelope, blob_hashes: vec![] })
-                .map_err(|error| error.to_string()),
+
+    /// Puts the parts of an answer together and accepts what is in it. Nothing that goes wrong here reaches the caller.
+    async fn keep(mut self, service: Arc<Service>, turn: OwnedSemaphorePermit) {
+        let bytes = match self.collect().await {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                tracing::warn!(why, "no copy of an answer is kept");
+                return;
+            }
         };
-        let parameters = parameters(&request).map_err(Problem::ssz)?;
-        let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
-        let hashes = (path == a::PATH).then_some(&parameters.blob_hashes[..]);
-        Ok(desk.answer(Source::Proxy, &parameters.envelope, hashes, &answer)?)
-    });
-    match kept.await {
-        Ok(_) => service.wake(),
-        Err(problem) => tracing::warn!(why = problem.detail, "no copy of an answer is kept"),
+        let desk = Arc::clone(&service.desk);
+        let Self { path, request, .. } = self;
+        let kept = blocking(move || {
+            let _turn = turn;
+            let (envelope, hashes) = match path.as_str() {
+                a::PATH => Parameters::decode(&request)
+                    .map(|it| (it.envelope, Some(it.blob_hashes)))
+                    .map_err(|(_, error)| Problem::ssz(error))?,
+                _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
+            };
+            let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
+            Ok(desk.answer(Source::Proxy, &envelope, hashes.as_deref(), &answer)?)
+        });
+        match kept.await {
+            Ok(_) => service.wake(),
+            Err(problem) => tracing::warn!(why = problem.detail, "no copy of an answer is kept"),
+        }
     }
 }
 

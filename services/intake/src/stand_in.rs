@@ -68,7 +68,7 @@ impl Tries {
     /// About so many bytes: a quarter of them are codes, the rest is nodes, a branch for each leaf.
     fn new(random: &mut Random, bytes: usize) -> Self {
         let (mut nodes, mut codes): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (vec![], vec![]);
-        let accounts = (bytes / 800).max(2);
+        let accounts = (bytes / 935).max(2);
         let mut contents = Vec::with_capacity(accounts);
         let mut left = bytes / 4;
         for at in 0..accounts {

@@ -3,7 +3,7 @@
 use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
 use crate::codec::{Witness, encode_witness};
 use crate::stand_in::Block;
-use crate::trie::{NodeError, Reference, Trie, read};
+use crate::trie::{NodeError, Place, Reference, Trie, read};
 use alloy_consensus::Header;
 use alloy_consensus::constants::EMPTY_ROOT_HASH;
 use alloy_primitives::keccak256;
@@ -15,23 +15,25 @@ struct Pieces {
     codes: Vec<Vec<u8>>,
     headers: Vec<Vec<u8>>,
     parent: [u8; 32],
+    number: u64,
 }
 
 impl Pieces {
     fn new() -> (Block, Self) {
-        let block = Block::new(5, 9, 60_000);
+        let block = Block::new(5, 9, 150_000);
         let witness = Witness::decode(&block.witness).unwrap();
         let items = [witness.state, witness.codes, witness.headers];
         let [state, codes, headers] = items.map(|it| it.iter().map(<[u8]>::to_vec).collect());
-        let parent = block.parameters.envelope.payload.parent_hash;
-        (block, Self { state, codes, headers, parent })
+        let payload = &block.parameters.envelope.payload;
+        let (parent, number) = (payload.parent_hash, payload.block_number);
+        (block, Self { state, codes, headers, parent, number })
     }
 
     fn check(&self, options: Options) -> Result<Summary, CheckError> {
         let parts = [&self.state, &self.codes, &self.headers];
         let [state, codes, headers] = parts.map(|items| items.iter().map(Vec::as_slice));
         let bytes = encode_witness(state, codes, headers);
-        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, options)
+        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, self.number, options)
     }
 
     fn refused(&self) -> CheckError {
@@ -61,7 +63,7 @@ fn a_witness_that_belongs_to_its_block_is_accepted() {
         check_block(envelope, Some(&[])).unwrap();
         check_keys(envelope, &block.public_keys).unwrap();
         let witness = Witness::decode(&block.witness).unwrap();
-        let summary = check_witness(&witness, envelope.payload.parent_hash, Options::default());
+        let summary = check_witness(&witness, envelope.payload.parent_hash, 3, Options::default());
         let summary = summary.unwrap();
         assert_eq!((summary.headers, summary.nodes), (2, witness.state.len()));
         assert!(summary.absent > 14);
@@ -103,6 +105,10 @@ fn blocks_are_what_their_hashes_say() {
     assert!(is_hash(refused(&|it| it.parent_beacon_block_root[0] ^= 1)));
     assert!(is_hash(refused(&|it| it.execution_requests[0][1] ^= 1)));
     assert_eq!(refused(&|it| it.payload.base_fee_per_gas[8] = 1), CheckError::BaseFee);
+    // What the hash does not tell apart: order, and requests of nothing.
+    assert_eq!(refused(&|it| it.execution_requests.swap(0, 1)), CheckError::Requests(1));
+    assert_eq!(refused(&|it| it.execution_requests.push(vec![9])), CheckError::Requests(2));
+    assert_eq!(refused(&|it| it.execution_requests[1][0] = 0), CheckError::Requests(1));
     // Blobs.
     assert_eq!(
         check_block(envelope, Some(&[[1; 32]])),
@@ -140,6 +146,7 @@ fn headers_are_a_chain_to_the_parent() {
     assert!(matches!(with(&|it| it.parent[0] ^= 1), CheckError::Parent { .. }));
     assert!(matches!(with(&|it| it.headers[0].push(0)), CheckError::Header { at: 0, .. }));
     assert!(matches!(with(&|it| it.headers[1].truncate(100)), CheckError::Header { at: 1, .. }));
+    assert_eq!(with(&|it| it.number += 1), CheckError::Number { number: 10, parent: 8 });
     // One header is enough.
     let mut one = pieces;
     one.headers.remove(0);
@@ -245,15 +252,17 @@ fn nodes_are_strict() {
     };
     let path = |first: u8| string(&[&[first], &[7; 31][..]].concat());
     let word = string(&string(&[5, 6]));
-    let leaf = |value: &[u8]| list(&[path(0x20), value.to_vec()]);
+    // Of 63 nibbles.
+    let leaf = |value: &[u8]| list(&[path(0x31), value.to_vec()]);
     let account = |items: &[Vec<u8>]| leaf(&string(&list(items)));
     let [one, two] = [string(&[1]), string(&[])];
     let whole = [one.clone(), two.clone(), hash.clone(), hash.clone()];
     let small = list(&[string(&[0x31]), string(&string(&[1]))]);
-    let found = |node: &[u8], trie| {
+    let at = |node: &[u8], place: Place| {
         let mut found = 0;
-        read(node, trie, &mut |_: Reference<'_>| found += 1).map(|()| found)
+        read(node, place, &mut |_: Reference<'_>| found += 1).map(|()| found)
     };
+    let found = |node: &[u8], trie| at(node, Place { trie, depth: 1, branch: false });
     let (accounts, storage) = (Trie::Accounts, Trie::Storage);
     for (node, trie, expected) in [
         (branch(2, &nothing), accounts, Ok(2)),
@@ -261,13 +270,9 @@ fn nodes_are_strict() {
         (account(&whole), accounts, Ok(2)),
         (leaf(&word), storage, Ok(0)),
         (list(&[path(0x00), hash.clone()]), storage, Ok(1)),
-        (list(&[path(0x15), hash.clone()]), storage, Ok(1)),
-        // A small node in a branch.
-        (
-            list(&[vec![small.clone(), small.clone()], vec![nothing.clone(); 15]].concat()),
-            storage,
-            Ok(0),
-        ),
+        (list(&[string(&[0x15, 7]), hash.clone()]), storage, Ok(1)),
+        // There must be a nibble left for the branch below.
+        (list(&[path(0x15), hash.clone()]), storage, Err(NodeError::Depth(64))),
         (branch(1, &nothing), accounts, Err(NodeError::Lonely)),
         (branch(2, &string(&[5])), accounts, Err(NodeError::Value)),
         (branch(2, &list(&[])), accounts, Err(NodeError::Value)),
@@ -279,11 +284,14 @@ fn nodes_are_strict() {
         (list(&[path(0x05), hash.clone()]), storage, Err(NodeError::Path)),
         (list(&[path(0x25), word.clone()]), storage, Err(NodeError::Path)),
         (list(&[nothing.clone(), hash.clone()]), storage, Err(NodeError::Path)),
-        (list(&[string(&[0x20; 34]), word.clone()]), storage, Err(NodeError::Path)),
+        (list(&[string(&[0x20; 35]), word.clone()]), storage, Err(NodeError::Path)),
         // An extension by no nibble at all.
         (list(&[string(&[0x00]), hash.clone()]), storage, Err(NodeError::Path)),
         (list(&[path(0x00), nothing.clone()]), storage, Err(NodeError::Extension)),
-        (list(&[path(0x00), string(&[9; 31])]), storage, Err(NodeError::Extension)),
+        (list(&[path(0x00), string(&[9; 31])]), storage, Err(NodeError::Child(0))),
+        // Small nodes under an extension.
+        (list(&[string(&[0x15]), small.clone()]), storage, Err(NodeError::NoBranch)),
+        (list(&[string(&[0x20]), word.clone()]), storage, Err(NodeError::Depth(1))),
         (leaf(&word), accounts, Err(NodeError::Account)),
         (account(&whole), storage, Err(NodeError::Word)),
         (leaf(&nothing), storage, Err(NodeError::Word)),
@@ -322,6 +330,14 @@ fn nodes_are_strict() {
         let items = [vec![child, hash.clone()], vec![nothing.clone(); 15]].concat();
         assert_eq!(found(&list(&items), storage), Err(NodeError::Child(0)));
     }
+    // Small nodes in a branch, deep enough for their paths to end.
+    let items = [vec![small.clone(), small.clone()], vec![nothing.clone(); 15]].concat();
+    let deep = |depth, branch| Place { trie: storage, depth, branch };
+    assert_eq!(at(&list(&items), deep(62, false)), Ok(0));
+    assert_eq!(at(&list(&items), deep(61, false)), Err(NodeError::Depth(63)));
+    assert_eq!(at(&branch(2, &nothing), deep(63, true)), Ok(2));
+    assert_eq!(at(&branch(2, &nothing), deep(64, false)), Err(NodeError::Depth(65)));
+    assert_eq!(at(&leaf(&word), deep(1, true)), Err(NodeError::NoBranch));
     // Lengths in more bytes than they need.
     for node in
         [vec![0xf8, 0x02, 0x80, 0x80], vec![0xc2, 0x81, 0x05], vec![0xc0], vec![], vec![0xc5, 0x80]]
@@ -329,6 +345,6 @@ fn nodes_are_strict() {
         assert!(found(&node, storage).is_err(), "{node:?}");
     }
     let (_, mut pieces) = Pieces::new();
-    pieces.single(leaf(&word));
+    pieces.single(list(&[string(&[&[0x20], &[7; 32][..]].concat()), word.clone()]));
     assert_eq!(pieces.refused(), CheckError::Node { at: 0, why: NodeError::Account });
 }

@@ -24,7 +24,7 @@ pub enum NodeError {
     #[error("a branch has fewer than two children")]
     Lonely,
     /// An extension whose child is nothing.
-    #[error("an extension has no child, or its child is no branch")]
+    #[error("an extension has no child")]
     Extension,
     /// A branch with a value, which no trie of the state has: all its keys have one length.
     #[error("a branch has a value")]
@@ -35,9 +35,12 @@ pub enum NodeError {
     /// A leaf of a storage trie without a word in it.
     #[error("a leaf is not a word of storage")]
     Word,
-    /// Nodes in nodes in nodes.
-    #[error("small nodes are nested too deep")]
-    Deep,
+    /// A path that is not 64 nibbles long.
+    #[error("a path through it has not 64 nibbles: {0} where it ends, or where there must be more")]
+    Depth(usize),
+    /// A leaf or an extension under an extension.
+    #[error("it is under an extension, and no branch")]
+    NoBranch,
 }
 
 impl From<alloy_rlp::Error> for NodeError {
@@ -55,19 +58,37 @@ pub enum Trie {
     Storage,
 }
 
+/// Where a node is in its trie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which trie.
+    pub trie: Trie,
+    /// How many nibbles of the path are above it.
+    pub depth: u8,
+    /// Whether it must be a branch, as it is under an extension.
+    pub branch: bool,
+}
+
+impl Place {
+    /// The root of a trie.
+    pub fn root(trie: Trie) -> Self {
+        Self { trie, depth: 0, branch: false }
+    }
+}
+
 /// What a node refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reference<'a> {
-    /// Another node of the same trie.
-    Node(&'a [u8; 32]),
+    /// Another node of the same trie, and where it is.
+    Node(&'a [u8; 32], Place),
     /// The root of an account's storage.
     Root(&'a [u8; 32]),
     /// An account's code.
     Code(&'a [u8; 32]),
 }
 
-/// How deep small nodes can be nested: each takes a nibble of a path of 64.
-const MAX_DEPTH: usize = 64;
+/// How long all paths are, in nibbles: keys are hashes.
+const PATH: usize = 64;
 
 /// Reads a node and reports what it refers to.
 ///
@@ -75,12 +96,24 @@ const MAX_DEPTH: usize = 64;
 /// If it is not a node of this trie.
 pub fn read<'a>(
     node: &'a [u8],
-    trie: Trie,
+    place: Place,
     found: &mut impl FnMut(Reference<'a>),
 ) -> Result<(), NodeError> {
     let mut rest = node;
-    read_node(&mut rest, trie, found, 0)?;
+    read_node(&mut rest, place, found)?;
     if rest.is_empty() { Ok(()) } else { Err(NodeError::Longer) }
+}
+
+impl Place {
+    /// A place so many nibbles further down, where something must be: a path ends in a leaf, which may have no nibbles left.
+    fn below(self, nibbles: usize, branch: bool) -> Result<Self, NodeError> {
+        let depth = usize::from(self.depth) + nibbles;
+        let least = usize::from(branch);
+        match u8::try_from(depth) {
+            Ok(found) if depth + least <= PATH => Ok(Self { depth: found, branch, ..self }),
+            _ => Err(NodeError::Depth(depth)),
+        }
+    }
 }
 
 /// An item of a node: a string, or a small node with its header.
@@ -102,13 +135,9 @@ fn item<'a>(rest: &mut &'a [u8]) -> Result<Item<'a>, NodeError> {
 
 fn read_node<'a>(
     rest: &mut &'a [u8],
-    trie: Trie,
+    place: Place,
     found: &mut impl FnMut(Reference<'a>),
-    depth: usize,
 ) -> Result<(), NodeError> {
-    if depth > MAX_DEPTH {
-        return Err(NodeError::Deep);
-    }
     let mut inside = Header::decode_bytes(rest, true)?;
     let mut items: [Option<Item<'a>>; 17] = [const { None }; 17];
     let mut count = 0;
@@ -120,12 +149,14 @@ fn read_node<'a>(
         count += 1;
     }
     match (count, &items) {
-        (2, [Some(path), Some(value), ..]) => short(path, value, trie, found, depth),
+        (2, _) if place.branch => Err(NodeError::NoBranch),
+        (2, [Some(path), Some(value), ..]) => short(path, value, place, found),
         (17, _) => {
+            let below = place.below(1, false)?;
             let [children @ .., value] = &items;
             let mut present = 0;
             for (at, child) in children.iter().flatten().enumerate() {
-                present += usize::from(read_child(child, trie, found, depth, at)?);
+                present += usize::from(read_child(child, below, found, at)?);
             }
             match value {
                 Some(Item { payload: [], list: false, .. }) => {}
@@ -141,44 +172,47 @@ fn read_node<'a>(
 fn short<'a>(
     path: &Item<'a>,
     value: &Item<'a>,
-    trie: Trie,
+    place: Place,
     found: &mut impl FnMut(Reference<'a>),
-    depth: usize,
 ) -> Result<(), NodeError> {
     let first = *path.payload.first().ok_or(NodeError::Path)?;
     let odd = first & 0x10 != 0;
     if path.list || path.payload.len() > 33 || first >> 4 > 3 || (!odd && first & 0x0f != 0) {
         return Err(NodeError::Path);
     }
+    let nibbles = 2 * (path.payload.len() - 1) + usize::from(odd);
     if first & 0x20 != 0 {
+        let depth = usize::from(place.depth) + nibbles;
+        if depth != PATH {
+            return Err(NodeError::Depth(depth));
+        }
         if value.list {
-            return Err(match trie {
+            return Err(match place.trie {
                 Trie::Accounts => NodeError::Account,
                 Trie::Storage => NodeError::Word,
             });
         }
-        return match trie {
+        return match place.trie {
             Trie::Accounts => account(value.payload, found),
             Trie::Storage => word(value.payload),
         };
     }
     // An extension by nothing would be its child.
-    if !odd && path.payload.len() == 1 {
+    if nibbles == 0 {
         return Err(NodeError::Path);
     }
     // Its child is a branch, and those are never empty.
-    match read_child(value, trie, found, depth, 0) {
-        Ok(true) => Ok(()),
-        _ => Err(NodeError::Extension),
+    match read_child(value, place.below(nibbles, true)?, found, 0)? {
+        true => Ok(()),
+        false => Err(NodeError::Extension),
     }
 }
 
 /// Reads a child. Returns whether there is one.
 fn read_child<'a>(
     child: &Item<'a>,
-    trie: Trie,
+    place: Place,
     found: &mut impl FnMut(Reference<'a>),
-    depth: usize,
     at: usize,
 ) -> Result<bool, NodeError> {
     if child.list {
@@ -186,14 +220,14 @@ fn read_child<'a>(
             return Err(NodeError::Child(at));
         }
         let mut inside = child.whole;
-        read_node(&mut inside, trie, found, depth + 1)?;
+        read_node(&mut inside, place, found)?;
         return Ok(true);
     }
     match child.payload.len() {
         0 => Ok(false),
         _ => {
             let hash = child.payload.try_into().map_err(|_| NodeError::Child(at))?;
-            found(Reference::Node(hash));
+            found(Reference::Node(hash, place));
             Ok(true)
         }
     }

@@ -1,7 +1,6 @@
 //! Values in the JSON of the Engine API: bytes and numbers as `0x` and digits.
 
 use alloy_primitives::{U256, hex as hexadecimal};
-use serde_json::{Map, Value};
 
 /// JSON that is not what it must be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,33 +14,6 @@ pub struct JsonError {
 
 pub(crate) fn wrong(part: &'static str, why: impl Into<String>) -> JsonError {
     JsonError { part, why: why.into() }
-}
-
-pub(crate) fn object<'a>(
-    value: &'a Value,
-    part: &'static str,
-) -> Result<&'a Map<String, Value>, JsonError> {
-    value.as_object().ok_or_else(|| wrong(part, "it is not an object"))
-}
-
-pub(crate) fn field<'a>(
-    object: &'a Map<String, Value>,
-    name: &'static str,
-) -> Result<&'a Value, JsonError> {
-    object.get(name).ok_or_else(|| wrong(name, "it is missing"))
-}
-
-pub(crate) fn text<'a>(value: &'a Value, part: &'static str) -> Result<&'a str, JsonError> {
-    value.as_str().ok_or_else(|| wrong(part, "it is not a string"))
-}
-
-pub(crate) fn list<'a>(value: &'a Value, part: &'static str) -> Result<&'a Vec<Value>, JsonError> {
-    value.as_array().ok_or_else(|| wrong(part, "it is not an array"))
-}
-
-/// Bytes: `0x` and an even number of digits.
-pub(crate) fn data(value: &Value, part: &'static str) -> Result<Vec<u8>, JsonError> {
-    bytes(text(value, part)?, part)
 }
 
 /// Bytes of `0x` and an even number of digits; none where it is something else.
@@ -59,18 +31,15 @@ pub(crate) fn bytes(text: &str, part: &'static str) -> Result<Vec<u8>, JsonError
 }
 
 /// Bytes of a fixed length.
-pub(crate) fn array<const N: usize>(
-    value: &Value,
-    part: &'static str,
-) -> Result<[u8; N], JsonError> {
-    let found = data(value, part)?;
+pub(crate) fn array<const N: usize>(text: &str, part: &'static str) -> Result<[u8; N], JsonError> {
+    let found = bytes(text, part)?;
     let length = found.len();
     found.try_into().map_err(|_| wrong(part, format!("it has {length} bytes, and must have {N}")))
 }
 
 /// A number: `0x` and digits without a zero in front.
-pub(crate) fn quantity(value: &Value, part: &'static str) -> Result<u64, JsonError> {
-    let number = big_quantity(text(value, part)?, part)?;
+pub(crate) fn quantity(text: &str, part: &'static str) -> Result<u64, JsonError> {
+    let number = big_quantity(text, part)?;
     u64::try_from(number).map_err(|_| wrong(part, "it has more than 64 bits"))
 }
 

@@ -1,10 +1,11 @@
 //! Each accepted witness becomes a job of an orchestrator, whatever happens in between.
 
 use hekaton_intake::check::Options as Strictness;
-use hekaton_intake::codec::Witness;
+use hekaton_intake::codec::{Witness, encode_witness};
 use hekaton_intake::desk::{Desk, Jobs, Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::backend::{Failure, Helper};
+use hekaton_orchestrator::http::RevertBody;
 use hekaton_orchestrator::service::{self, Options, Place, Stop};
 use hekaton_orchestrator::settings::Settings;
 use hekaton_orchestrator::{Backend, Client, Library, Name, Progress, Prover, Strategies, Traces};
@@ -75,6 +76,82 @@ fn accept(desk: &Desk, block: &Block) -> Record {
     desk.accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
 }
 
+fn blocks_parent(block: &Block) -> String {
+    block.parameters.envelope.payload.parent_hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A block of another branch waits for the chain to be reverted, and the first branch may come back.
+#[test]
+fn branches_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let (address, stop) = orchestrator(&folder.path().join("jobs"));
+    let desk = desk(&folder.path().join("intake"), &address);
+    let client = Client::new(&address, None);
+    let a = Block::new(1, 5, 20_000);
+    // The same parent, and another block.
+    let mut b = a.clone();
+    let envelope = &mut b.parameters.envelope;
+    envelope.payload.extra_data = b"other".to_vec();
+    let header =
+        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
+    envelope.payload.block_hash = header.unwrap().hash_slow().0;
+    let state = |record: &Record| {
+        let found = desk.record(&record.block).unwrap().unwrap();
+        (found.job.map(|job| client.job(&job, 20).unwrap().state), found.refused)
+    };
+    let first = accept(&desk, &a);
+    assert_eq!(desk.submit().unwrap(), 1);
+    assert_eq!(state(&first), (Some("done".into()), None));
+    let second = accept(&desk, &b);
+    assert_eq!(desk.submit().unwrap(), 0);
+    let (none, why) = state(&second);
+    assert!(none.is_none() && why.is_some_and(|why| why.contains("revert the chain first")));
+    let genesis = RevertBody { to: blocks_parent(&a), block: 0 };
+    client.revert("blocks", &genesis).unwrap();
+    assert_eq!(desk.submit().unwrap(), 1, "by itself");
+    assert_eq!(state(&second), (Some("done".into()), None));
+    // And back.
+    client.revert("blocks", &genesis).unwrap();
+    accept(&desk, &a);
+    assert_eq!(desk.submit().unwrap(), 1);
+    assert_eq!(state(&first), (Some("done".into()), None));
+    // A smaller witness of the same block, here of the root alone, does not take the place of the one that is being proven.
+    let witness = Witness::decode(&a.witness).unwrap();
+    let header: alloy_consensus::Header =
+        alloy_rlp::decode_exact(witness.headers.get(1).unwrap()).unwrap();
+    let root =
+        witness.state.iter().find(|node| alloy_primitives::keccak256(node) == header.state_root);
+    let [root, none, headers] =
+        [root.into_iter().collect(), vec![], witness.headers.iter().collect::<Vec<&[u8]>>()];
+    let only = encode_witness(root.into_iter(), none.into_iter(), headers.into_iter());
+    let only = Witness::decode(&only).unwrap();
+    let kept = desk.accept(Source::Push, &a.parameters.envelope, None, &only, &[]).unwrap();
+    assert_eq!((kept.witness, only.state.len()), (first.witness, 1));
+    stop.ask();
+    stop.ask();
+}
+
+/// Many at the same time, of few blocks.
+#[test]
+fn blocks_may_arrive_twice_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), Strictness::default(), None).unwrap();
+    let blocks = Block::chain(1, 5, 4, 5_000);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..20).for_each(|at| drop(accept(&desk, &blocks[at % 4]))));
+        }
+    });
+    for block in &blocks {
+        let record = accept(&desk, block);
+        assert_eq!(desk.record(&record.block).unwrap(), Some(record.clone()));
+        // A record that cannot be read is made again.
+        let path = folder.path().join("blocks").join(format!("{}.json", record.block));
+        std::fs::write(path, "").unwrap();
+        assert_eq!(accept(&desk, block).witness, record.witness);
+    }
+}
+
 #[test]
 fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,9 +173,10 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     accept(&back, &blocks[2]);
     assert_eq!(back.submit().unwrap(), 1);
     // The same again is the same job.
-    let again = accept(&back, &blocks[2]);
-    assert!(again.job.is_some());
-    assert_eq!(back.submit().unwrap(), 0);
+    let hash = accept(&back, &blocks[2]).block;
+    let job = |hash: &str| back.record(hash).unwrap().unwrap().job;
+    assert_eq!((job(&hash), back.submit().unwrap()), (None, 1));
+    assert!(job(&hash).unwrap().contains(&blocks_parent(&blocks[2])));
     let client = Client::new(&address, None);
     let until = Instant::now() + Duration::from_secs(60);
     let published = loop {

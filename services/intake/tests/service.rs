@@ -43,7 +43,9 @@ impl World {
     }
 
     fn service(&self, change: impl FnOnce(&mut Service)) -> (Arc<Desk>, String) {
-        let desk = Desk::open(self.folder.path(), Options::default(), None).unwrap();
+        // Each has a folder of its own.
+        let name = format!("intake-{}", std::fs::read_dir(self.folder.path()).unwrap().count());
+        let desk = Desk::open(&self.folder.path().join(name), Options::default(), None).unwrap();
         let desk = Arc::new(desk);
         let mut made =
             Service::new(Arc::clone(&desk), None, 4_000_000, std::sync::mpsc::channel().0);
@@ -106,9 +108,9 @@ fn what_is_sent_is_checked_and_kept() {
     assert_eq!(record(&send("POST", &url, &headers, &gzip(&body))), found);
     let (status, read) = send("GET", &format!("{url}/{}", found.block), &[], &[]);
     assert_eq!((status, serde_json::from_slice::<Record>(&read).unwrap()), (200, found.clone()));
-    // A process that is started again knows it.
-    let again = Desk::open(world.folder.path(), Options::default(), None).unwrap();
-    assert_eq!(again.record(&found.block).unwrap(), Some(found));
+    // Two processes cannot use one folder.
+    let second = Desk::open(&world.folder.path().join("intake-0"), Options::default(), None);
+    assert!(second.unwrap_err().to_string().contains("another process uses it"));
     let (_, metrics) = send("GET", &format!("{address}/metrics"), &[], &[]);
     let metrics = String::from_utf8(metrics).unwrap();
     assert!(metrics.contains("hekaton_intake_witnesses_total 3"), "{metrics}");
@@ -414,8 +416,10 @@ fn a_copy_is_kept_of_what_passes() {
         if kept {
             let record = desk.record(&hash).unwrap().unwrap();
             assert_eq!(record.bytes, block.witness.len() as u64);
-            std::fs::remove_file(world.folder.path().join("blocks").join(format!("{hash}.json")))
-                .unwrap();
+            std::fs::remove_file(
+                world.folder.path().join("intake-0/blocks").join(format!("{hash}.json")),
+            )
+            .unwrap();
         }
     }
     // The node is away: the caller is told so.
@@ -449,4 +453,54 @@ fn http2_is_spoken_to_nodes() {
     let node = Node::new(&address, None, true, 10_000_000);
     let fetched = world.runtime.block_on(node.fetch(&block.parameters, Codec::B)).unwrap();
     assert_eq!(fetched.answer().unwrap().public_keys, block.public_keys);
+}
+
+/// A caller that sends nothing does not hold up others for long, and what a node says of a connection stays there.
+#[test]
+fn connections_are_kept_apart() {
+    let world = World::new();
+    let (listener, behind) = world.listen();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    world.runtime.spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut bytes = vec![0; 4_096];
+            let count = stream.read(&mut bytes).await.unwrap();
+            noted.lock().unwrap().push(String::from_utf8_lossy(&bytes[..count]).to_lowercase());
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: x-hop, close\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-End: 2\r\n\r\nok";
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    let (_, address) = world.service(|service| {
+        service.node = Some(Node::new(&behind, None, false, 1 << 20));
+        service.proxy = true;
+    });
+    let ask = |head: &str| {
+        let mut stream =
+            std::net::TcpStream::connect(address.trim_start_matches("http://")).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = vec![0; 4_096];
+        let count = std::io::Read::read(&mut stream, &mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..count]).to_lowercase()
+    };
+    let answer = ask(
+        "GET /a?b HTTP/1.1\r\nHost: x\r\nConnection: x-mine\r\nX-Mine: 1\r\nTE: trailers\r\nX-Through: 2\r\n\r\n",
+    );
+    assert!(answer.starts_with("http/1.1 200") && answer.contains("x-end: 2"), "{answer}");
+    assert!(!answer.contains("x-hop") && !answer.contains("keep-alive"), "{answer}");
+    let heads = seen.lock().unwrap().clone();
+    assert!(
+        heads[0].starts_with("get /a?b http/1.1") && heads[0].contains("x-through: 2"),
+        "{heads:?}"
+    );
+    assert!(!heads[0].contains("x-mine") && !heads[0].contains("te: "), "{heads:?}");
+    // Whatever the target is, it goes to the node, or nowhere.
+    for target in ["OPTIONS *", "POST *", "CONNECT 127.0.0.1:80"] {
+        let answer = ask(&format!("{target} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"));
+        assert!(!answer.starts_with("http/1.1 200"), "{target}: {answer}");
+    }
+    assert_eq!(seen.lock().unwrap().len(), 1);
 }

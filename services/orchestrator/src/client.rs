@@ -158,6 +158,24 @@ impl Client {
         Ok(digest)
     }
 
+    /// Whether the service has a blob.
+    ///
+    /// # Errors
+    /// If it does not say so.
+    pub fn has_blob(&self, digest: &Digest) -> Result<bool, ClientError> {
+        let url = format!("{}/v1/blobs/{digest}", self.address);
+        let mut request = self.agent.head(&url).config().timeout_global(Some(TIME)).build();
+        if let Some(value) = self.authorization() {
+            request = request.header("authorization", value);
+        }
+        match request.call().map(|answer| answer.status().as_u16()) {
+            Ok(200) => Ok(true),
+            Ok(404) => Ok(false),
+            Ok(status) => Err(ClientError::Failed { url, why: format!("status {status}") }),
+            Err(error) => Err(ClientError::Failed { url, why: error.to_string() }),
+        }
+    }
+
     /// Reads a blob into a file, which is replaced at once.
     ///
     /// # Errors

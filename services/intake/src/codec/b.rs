@@ -2,7 +2,7 @@
 //! What is optional is a list of at most one.
 
 use super::{Answer, Status, Witness, cut, status};
-use crate::payload::MAX_TRANSACTIONS;
+use crate::payload::{MAX_ENVELOPE, MAX_TRANSACTIONS};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub const REVISION: u32 = 1;
 pub const MAX_ERROR: usize = 1_024;
 
 /// How long a request may be, in bytes (`payload.max_bytes`).
-pub const MAX_REQUEST: usize = 64 << 20;
+pub const MAX_REQUEST: usize = MAX_ENVELOPE;
 
 /// The bytes of an uncompressed public key.
 pub const PUBLIC_KEY: usize = 65;

@@ -1,11 +1,14 @@
 //! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes that speak nothing else.
 
 use super::{Status, Witness, cut, encode_witness};
-use crate::payload::{Envelope, Payload};
-use crate::values::{array, bytes, data, hex, list, wrong};
+use crate::payload::{Envelope, JsonPayload, Texts};
+use crate::values::{array, bytes, hex, wrong};
+use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
+use alloy_rlp::Decodable;
 use serde::Deserialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 pub use crate::values::{JsonError, decode_hex};
 
@@ -24,28 +27,25 @@ impl Parameters {
     /// # Errors
     /// What is wrong. The code that codec A has for it is -32700 where it is no JSON, else -32602.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
-        let value: Value = serde_json::from_slice(text)
-            .map_err(|error| (-32_700, wrong("body", format!("it is not JSON: {error}"))))?;
-        Self::from_json(&value).map_err(|error| (-32_602, error))
-    }
-
-    fn from_json(value: &Value) -> Result<Self, JsonError> {
-        let parameters = list(value, "parameters")?;
-        let [payload, hashes, root, requests] = &parameters[..] else {
-            return Err(wrong("parameters", format!("there are {}, not 4", parameters.len())));
+        type Four<'a> = (JsonPayload<'a>, Texts<'a>, Cow<'a, str>, Texts<'a>);
+        let (payload, hashes, root, requests): Four<'_> =
+            serde_json::from_slice(text).map_err(|error| match is_json(text) {
+                true => (-32_602, wrong("parameters", error.to_string())),
+                false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
+            })?;
+        let read = || {
+            let hashes = hashes.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
+            let requests = requests.iter().map(|it| bytes(it, "executionRequests"));
+            Ok(Self {
+                blob_hashes: hashes.collect::<Result<_, _>>()?,
+                envelope: Envelope {
+                    payload: payload.read()?,
+                    parent_beacon_block_root: array(&root, "parentBeaconBlockRoot")?,
+                    execution_requests: requests.collect::<Result<_, _>>()?,
+                },
+            })
         };
-        let hashes = list(hashes, "expectedBlobVersionedHashes")?.iter();
-        let hashes = hashes.map(|hash| array::<32>(hash, "expectedBlobVersionedHashes"));
-        let requests = list(requests, "executionRequests")?.iter();
-        let requests = requests.map(|request| data(request, "executionRequests"));
-        Ok(Self {
-            blob_hashes: hashes.collect::<Result<_, _>>()?,
-            envelope: Envelope {
-                payload: Payload::from_json(payload)?,
-                parent_beacon_block_root: array(root, "parentBeaconBlockRoot")?,
-                execution_requests: requests.collect::<Result<_, _>>()?,
-            },
-        })
+        read().map_err(|error| (-32_602, error))
     }
 
     /// The same as JSON.
@@ -60,6 +60,10 @@ impl Parameters {
         let requests: Vec<String> = execution_requests.iter().map(|it| hex(it)).collect();
         serde_json::json!([payload.to_json(), hashes, hex(parent_beacon_block_root), requests])
     }
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// An answer of JSON-RPC.
@@ -123,8 +127,7 @@ impl PayloadStatus {
     pub(crate) fn read(self) -> Result<Said, JsonError> {
         let status = Status::named(&self.status)
             .ok_or_else(|| wrong("status", format!("'{}' is none", cut(&self.status, 80))))?;
-        let hash =
-            self.latest_valid_hash.map(|hash| array(&Value::String(hash), "latestValidHash"));
+        let hash = self.latest_valid_hash.map(|hash| array(&hash, "latestValidHash"));
         Ok(Said {
             status,
             latest_valid_hash: hash.transpose()?,
@@ -135,14 +138,20 @@ impl PayloadStatus {
 }
 
 impl JsonWitness {
-    /// The same in SSZ. Nodes are sorted, as nodes that speak JSON do not promise an order.
+    /// The same in SSZ, in the form that is checked: sorted, headers with the parent last, without empty nodes and codes. Nodes that
+    /// speak JSON promise none of that.
     pub(crate) fn encode(self) -> Result<Vec<u8>, JsonError> {
         let items = |texts: Vec<String>, part| {
             texts.iter().map(|text| bytes(text, part)).collect::<Result<Vec<_>, _>>()
         };
         let mut state = items(self.state, "state")?;
+        state.retain(|node| *node != [0x80]);
         let mut codes = items(self.codes, "codes")?;
-        let headers = items(self.headers, "headers")?;
+        codes.retain(|code| !code.is_empty());
+        let mut headers = items(self.headers, "headers")?;
+        headers.sort_by_cached_key(|header| {
+            Header::decode(&mut &header[..]).map_or(0, |it| it.number)
+        });
         for sorted in [&mut state, &mut codes] {
             sorted.sort_unstable();
             sorted.dedup();

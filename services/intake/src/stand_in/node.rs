@@ -202,11 +202,14 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
     struct Call {
         id: serde_json::Value,
         method: String,
+        #[serde(default)]
+        params: serde_json::Value,
     }
     let Ok(call) = serde_json::from_slice::<Call>(body) else {
         return rpc_error(StatusCode::BAD_REQUEST, -32_700, "it is not a call");
     };
     let said = node.said();
+    let hash = node.block.parameters.envelope.payload.block_hash;
     let result: Vec<u8> = match call.method.as_str() {
         "engine_exchangeCapabilities" => match node.a {
             true => serde_json::json!(["engine_newPayloadV5", a::CAPABILITY]).to_string(),
@@ -220,6 +223,11 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
         })
         .to_string()
         .into(),
+        "debug_executionWitness" if call.params != serde_json::json!([hex(&hash)]) => {
+            let error = RpcError { code: -32_602, message: "not a hash".into() };
+            let answer = serde_json::json!({"jsonrpc": "2.0", "id": call.id, "error": error});
+            return Json(answer).into_response();
+        }
         "debug_executionWitness" => match said.witness {
             Some(witness) => witness_to_json(&witness),
             None => b"null".to_vec(),

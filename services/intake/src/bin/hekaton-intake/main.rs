@@ -358,7 +358,9 @@ fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
                 [] => Ok(()),
                 keys => check_keys(&push.envelope, keys),
             })
-            .and_then(|()| check_witness(&push.witness, payload.parent_hash, options));
+            .and_then(|()| {
+                check_witness(&push.witness, payload.parent_hash, payload.block_number, options)
+            });
         let summary = checked.map_err(|error| wrong(error.to_string()))?;
         let text = format!(
             "{}: block {}, {} headers, {} nodes, {} codes, {} not there",
