@@ -240,15 +240,27 @@ impl Node {
         asked.map_err(|_| failed(format!("there is no answer after {} s", TIME.as_secs())))?
     }
 
+    /// Calls a method of JSON-RPC, and returns the whole answer.
+    ///
+    /// # Errors
+    /// If the node does not answer.
+    pub async fn call(
+        &self,
+        method: &str,
+        parameters: &serde_json::Value,
+    ) -> Result<Vec<u8>, NodeError> {
+        let call =
+            serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
+        let call = call.to_string().into_bytes();
+        self.ask(Method::POST, "/", "application/json", &[], call).await
+    }
+
     async fn rpc<T: serde::de::DeserializeOwned>(
         &self,
         method: &'static str,
         parameters: &serde_json::Value,
     ) -> Result<T, NodeError> {
-        let call =
-            serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
-        let call = call.to_string().into_bytes();
-        let text = self.ask(Method::POST, "/", "application/json", &[], call).await?;
+        let text = self.call(method, parameters).await?;
         json::result(&text).map_err(|error| NodeError::Rpc { method, error })
     }
 

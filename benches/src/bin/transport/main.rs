@@ -79,6 +79,31 @@ impl Servers {
     }
 }
 
+impl Servers {
+    /// The rival's round trip: one call, of which all bytes are wanted.
+    fn call(&self, block: &Block) {
+        #[derive(serde::Deserialize)]
+        struct Response {
+            result: Items,
+        }
+        let node = Node::new(&self.node, None, false, LIMIT);
+        let hash = serde_json::json!([hash_of(block)]);
+        let text = self.runtime.block_on(node.call("debug_executionWitness", &hash));
+        let text = text.unwrap_or_else(|error| panic!("{error}"));
+        let found: Response =
+            serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
+        let witness = Witness::decode(&block.witness).unwrap_or_else(|error| panic!("{error}"));
+        let all = [witness.state, witness.codes, witness.headers];
+        assert_eq!(found.result.bytes(), all.iter().map(|items| items.total()).sum::<usize>());
+    }
+}
+
+/// The hash of a block, as JSON has it.
+fn hash_of(block: &Block) -> String {
+    let hash = block.parameters.envelope.payload.block_hash;
+    format!("0x{}", hash.map(|byte| format!("{byte:02x}")).concat())
+}
+
 impl Drop for Servers {
     fn drop(&mut self) {
         self.end.send_replace(true);
@@ -188,20 +213,28 @@ fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Dura
     }
 }
 
-/// Reads a witness in JSON: bytes of all items.
-fn from_json(text: &[u8]) -> usize {
-    #[derive(serde::Deserialize)]
-    struct Items {
-        state: Vec<String>,
-        codes: Vec<String>,
-        headers: Vec<String>,
+/// A witness in JSON.
+#[derive(serde::Deserialize)]
+struct Items {
+    state: Vec<String>,
+    codes: Vec<String>,
+    headers: Vec<String>,
+}
+
+impl Items {
+    /// How many bytes all items have.
+    fn bytes(&self) -> usize {
+        let items = self.state.iter().chain(&self.codes).chain(&self.headers);
+        let bytes = items.map(|item| hekaton_intake::codec::json::decode_hex(item));
+        // All of them at the same time, as somebody would need them.
+        bytes.collect::<Vec<_>>().iter().map(Vec::len).sum()
     }
-    let Items { state, codes, headers } =
-        serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error}"));
-    let items = state.iter().chain(&codes).chain(&headers);
-    let bytes = items.map(|item| hekaton_intake::codec::json::decode_hex(item));
-    // All of them at the same time, as somebody would need them.
-    bytes.collect::<Vec<_>>().iter().map(Vec::len).sum()
+}
+
+/// Reads a witness in JSON.
+fn from_json(text: &[u8]) -> usize {
+    let items: Items = serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error}"));
+    items.bytes()
 }
 
 /// Whole round trips by three clients.
@@ -217,17 +250,15 @@ fn clients(
         let times = alternate(
             repetitions,
             || servers.fetch(&servers.node, &block.parameters, codec, bytes),
-            || servers.fetch(&servers.node, &block.parameters, Codec::Json, bytes),
+            || servers.call(block),
         );
         pair(&format!("{name}: round trip, hyper"), times);
     }
     let call = servers.folder.path().join("call.json");
     std::fs::write(&call, block.parameters.encode())?;
     let rpc = servers.folder.path().join("rpc.json");
-    let hash =
-        block.parameters.envelope.payload.block_hash.map(|byte| format!("{byte:02x}")).concat();
     let call_of_rival = serde_json::json!({
-        "jsonrpc": "2.0", "id": 1, "method": "debug_executionWitness", "params": [format!("0x{hash}")],
+        "jsonrpc": "2.0", "id": 1, "method": "debug_executionWitness", "params": [hash_of(block)],
     });
     std::fs::write(&rpc, call_of_rival.to_string())?;
     let curl = |url: String, body: &Path| {
