@@ -82,9 +82,11 @@ impl Bundler {
         let Some(genesis) = &chain.genesis else { return Ok(()) };
         let other = self.intake.chain(&chain.tenant, &spec.of).await?;
         let (intake, tenant, name) = (&self.intake, &chain.tenant, &chain.chain);
+        // Its own log first: what follows from the other one is not older than what is out.
+        read_on(intake, &mut self.paths, chain).await?;
         let path = read_on(intake, &mut self.paths, &other).await?;
-        let wanted = bundles(genesis, spec.blocks, &path.blocks);
-        let published = &read_on(intake, &mut self.paths, chain).await?.blocks;
+        let (known, wanted) = (path.last(), bundles(genesis, spec.blocks, &path.blocks));
+        let published = self.paths[&(tenant.clone(), name.clone())].blocks.clone();
         // The genesis, which has no job, comes first.
         let same = published[1..].iter().zip(&wanted).take_while(|(is, must)| is.id == must.id);
         let common = same.count();
@@ -93,32 +95,33 @@ impl Bundler {
             intake.revert(tenant, name, &last.id, last.height).await?;
         }
         let mut before = (published[common].id.clone(), published[common].height);
-        let open = wanted[common..].iter().take(MAX_OPEN);
-        for bundle in open {
-            let job = intake.at(tenant, name, &bundle.parent).await?;
-            match job {
+        for bundle in wanted[common..].iter().take(MAX_OPEN) {
+            match intake.at(tenant, name, &bundle.parent).await? {
                 Some(Job { id, state, .. }) if id == bundle.id => {
                     if let JobState::Cancelled { .. } = state {
                         // A branch that has come back.
                         submit(intake, chain, spec, bundle).await?;
                     }
                 }
-                Some(Job { state: JobState::Cancelled { .. }, .. }) | None => {
-                    submit(intake, chain, spec, bundle).await?;
-                }
+                None => submit(intake, chain, spec, bundle).await?,
+                // Of another branch. Where it is cancelled already, what follows it may not be.
                 Some(_) => {
+                    if read_on(intake, &mut self.paths, &other).await?.last() != known {
+                        // The job may be newer than what was read: again from the start.
+                        return Ok(());
+                    }
                     intake.revert(tenant, name, &before.0, before.1).await?;
                     submit(intake, chain, spec, bundle).await?;
                 }
             }
             before = (bundle.id.clone(), bundle.height);
         }
-        if wanted.len() <= common + MAX_OPEN
-            && let Some(job) = intake.at(tenant, name, &before.0).await?
-            && !matches!(job.state, JobState::Cancelled { .. })
+        if wanted.len() <= common + MAX_OPEN && intake.has_follower(tenant, name, &before.0).await?
         {
-            // Of blocks that were torn off, with none in their place yet.
-            intake.revert(tenant, name, &before.0, before.1).await?;
+            // Of blocks that were torn off, with none in their place yet, unless they are new.
+            if read_on(intake, &mut self.paths, &other).await?.last() == known {
+                intake.revert(tenant, name, &before.0, before.1).await?;
+            }
         }
         Ok(())
     }
@@ -154,10 +157,33 @@ async fn submit(
         inputs: BTreeMap::from([(spec.input.clone(), bundle.inputs.clone())]),
         trace: None,
     };
-    intake.submit_bundle(submission).await.map(drop)
+    match intake.submit_bundle(submission.clone()).await {
+        Err(error @ (IntakeError::Bad(_) | IntakeError::Workflow(_))) => {
+            tracing::error!(chain = %chain.chain, id = %bundle.id, %error, "a bundle is dead");
+            intake.bury_bundle(submission, error.to_string()).await
+        }
+        submitted => submitted.map(drop),
+    }
 }
 
 impl Intake {
+    /// Whether a job that is not cancelled hangs from a block: a revert that was left half-way may have cancelled some before it.
+    async fn has_follower(
+        &self,
+        tenant: &Name,
+        chain: &Name,
+        slot: &Name,
+    ) -> Result<bool, IntakeError> {
+        let mut slot = slot.clone();
+        for _ in 0..MAX_OPEN {
+            match self.at(tenant, chain, &slot).await? {
+                Some(Job { id, state: JobState::Cancelled { .. }, .. }) => slot = id,
+                found => return Ok(found.is_some()),
+            }
+        }
+        Ok(false)
+    }
+
     /// The job in a place, whatever it is.
     async fn at(
         &self,

@@ -187,17 +187,25 @@ impl Intake {
         let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
         match workflow.inputs.get(input) {
             None => bad(format!("the workflow has no input '{input}'")),
+            Some(found) if found.at_least > *blocks as usize => {
+                let least = found.at_least;
+                bad(format!(
+                    "the input '{input}' takes at least {least} files, and {blocks} blocks may have fewer"
+                ))
+            }
             Some(found) if found.at_most < *blocks as usize => {
                 let most = found.at_most;
                 bad(format!(
                     "the input '{input}' takes {most} files, and {blocks} blocks have more"
                 ))
             }
-            Some(_) => match workflow.inputs.iter().find(|(name, _)| *name != input) {
-                Some((name, more)) if more.at_least > 0 => {
-                    bad(format!("the workflow needs the input '{name}', too"))
-                }
-                _ => Ok(()),
+            Some(_) => match workflow
+                .inputs
+                .iter()
+                .find(|(name, more)| *name != input && more.at_least > 0)
+            {
+                Some((name, _)) => bad(format!("the workflow needs the input '{name}', too")),
+                None => Ok(()),
             },
         }
     }
@@ -234,6 +242,37 @@ impl Intake {
         self.submit_to(chain, submission).await
     }
 
+    /// Notes a bundle that cannot be a job as one that is dead, so that its chain can be helped: by skipping it, or by reverting the
+    /// other one.
+    pub(crate) async fn bury_bundle(
+        &self,
+        submission: Submission,
+        reason: String,
+    ) -> Result<(), IntakeError> {
+        let at = self.clock.wall();
+        let job = Job {
+            tenant: submission.tenant,
+            chain: submission.chain,
+            order: Order::Strict,
+            block: submission.block,
+            id: submission.id,
+            parent: submission.parent,
+            lane: submission.lane,
+            workflow: submission.workflow,
+            // They may be too many for a record.
+            inputs: BTreeMap::new(),
+            generation: 0,
+            trace: None,
+            accepted: at,
+            state: JobState::Dead { reason, at },
+        };
+        let key = job.key().to_string();
+        match create(&*self.store, &key, job).await {
+            Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn submit_to(
         &self,
         chain: Chain,
@@ -248,6 +287,9 @@ impl Intake {
         }
         if submission.parent.as_ref() == Some(&submission.id) {
             return Err(IntakeError::Bad("a block cannot be its own parent".into()));
+        }
+        if chain.genesis.as_ref() == Some(&submission.id) {
+            return Err(IntakeError::Bad("a block cannot have the name of the genesis".into()));
         }
         let workflow = self.workflows.get(&submission.workflow);
         let workflow = workflow.map_err(|why| IntakeError::Bad(format!("workflow: {why}")))?;
@@ -394,6 +436,7 @@ impl Intake {
             let mut job = Job { state, ..found.value };
             if job.is_live() {
                 job.generation += 1;
+                self.check_name(&job).await?;
             }
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {
                 Ok(stored) => return Ok(stored.value),

@@ -26,6 +26,9 @@ use tokio_util::sync::CancellationToken;
 /// How long to wait before a publication is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How many blocks of a chain are published at a time.
+const MAX_AT_ONCE: usize = 256;
+
 /// How often chains are looked at without an event.
 const SWEEP: Duration = Duration::from_secs(10);
 
@@ -189,11 +192,14 @@ impl Publisher {
                 let Some(entry) = due.get_mut(&chain) else { continue };
                 let jobs = std::mem::take(&mut entry.jobs);
                 entry.idle = true;
-                if let Err(error) = self.publish(&chain, &jobs, &mut bundler).await {
-                    tracing::warn!(chain = %chain.1, %error, "published later");
-                    let entry = due.entry(chain).or_default();
-                    (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
-                    entry.jobs.extend(jobs);
+                match self.publish(&chain, &jobs, &mut bundler).await {
+                    Ok(more) => entry.idle = !more,
+                    Err(error) => {
+                        tracing::warn!(chain = %chain.1, %error, "published later");
+                        let entry = due.entry(chain).or_default();
+                        (entry.idle, entry.at) = (false, self.clock.after(PAUSE));
+                        entry.jobs.extend(jobs);
+                    }
                 }
             }
         }
@@ -242,35 +248,45 @@ impl Publisher {
         (tenant, name): &ChainId,
         jobs: &BTreeSet<JobKey>,
         bundler: &mut Bundler,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let store = &*self.store;
         let Some(chain) = read::<Chain>(store, &chain_key(tenant, name)).await? else {
             tracing::error!(%tenant, chain = %name, "there are jobs of a chain that does not exist");
-            return Ok(());
+            return Ok(false);
         };
-        if let Some(bundles) = &chain.value.bundles {
-            bundler.bundle(&chain.value, bundles).await?;
-        }
-        match (chain.value.order, &chain.value.genesis) {
-            (Order::Strict, Some(genesis)) => self.in_order(&chain.value, genesis).await,
+        // What is done is published also where something is wrong with the next bundle.
+        let bundled = match &chain.value.bundles {
+            Some(bundles) => bundler.bundle(&chain.value, bundles).await,
+            None => Ok(()),
+        };
+        let published = self.publish_done(&chain.value, jobs).await;
+        bundled?;
+        published
+    }
+
+    /// Returns whether there may be more to publish.
+    async fn publish_done(&self, chain: &Chain, jobs: &BTreeSet<JobKey>) -> Result<bool, Failure> {
+        match (chain.order, &chain.genesis) {
+            (Order::Strict, Some(genesis)) => self.in_order(chain, genesis).await,
             _ => {
                 // One that cannot be published must not hold up the others.
                 let mut failure = None;
                 for key in jobs {
-                    if let Err(error) = self.without_order(&chain.value, key).await {
+                    if let Err(error) = self.without_order(chain, key).await {
                         failure = Some(error);
                     }
                 }
-                failure.map_or(Ok(()), Err)
+                failure.map_or(Ok(false), Err)
             }
         }
     }
 
-    /// Appends the blocks that follow the tail, as far as they are done.
-    async fn in_order(&self, chain: &Chain, genesis: &Name) -> Result<(), Failure> {
+    /// Appends the blocks that follow the tail, as far as they are done, some at a time: other chains have their turn, too. Returns
+    /// whether there may be more.
+    async fn in_order(&self, chain: &Chain, genesis: &Name) -> Result<bool, Failure> {
         let store = &*self.store;
         let log = log_name(&chain.tenant, &chain.chain);
-        loop {
+        for _ in 0..MAX_AT_ONCE {
             // The tail first, then the job.
             let tail = store.tail(&log).await?;
             let tail = tail.as_ref().map(decode::<Publication>).transpose()?;
@@ -280,11 +296,11 @@ impl Publisher {
             };
             let (tenant, name) = (chain.tenant.clone(), chain.chain.clone());
             let key = JobKey { tenant, chain: name, slot: parent.clone() };
-            let Some(job) = read::<Job>(store, &key.to_string()).await? else { return Ok(()) };
-            let Some(publication) = publication(&job.value) else { return Ok(()) };
-            if job.value.parent.as_ref() != Some(parent) {
-                tracing::error!(job = %key, %parent, "not published: its parent is not the tail");
-                return Ok(());
+            let Some(job) = read::<Job>(store, &key.to_string()).await? else { return Ok(false) };
+            let Some(publication) = publication(&job.value) else { return Ok(false) };
+            if job.value.parent.as_ref() != Some(parent) || job.value.id == *genesis {
+                tracing::error!(job = %key, %parent, "not published: it does not follow the tail");
+                return Ok(false);
             }
             let below = tail.as_ref().filter(|tail| tail.value.tail() != genesis);
             if let Some(height) = below.map(|tail| tail.value.height())
@@ -295,7 +311,7 @@ impl Publisher {
                 let dead = JobState::Dead { reason, at: self.clock.wall() };
                 let dead = Job { state: dead, ..job.value };
                 update(store, &key.to_string(), dead, job.rev).await?;
-                return Ok(());
+                return Ok(false);
             }
             match store.append(&log, encode(&publication, crate::id::random()), last).await {
                 Ok(rev) => self.published(&job.value, rev),
@@ -305,6 +321,7 @@ impl Publisher {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(true)
     }
 
     /// Publishes a block by creating a record, and copies it into the log.

@@ -210,6 +210,8 @@ async fn run_noted(
     }
     command.arg("--");
     command.arg(&program.program).args(&program.arguments);
+    // What it may hold a password in is not for provers.
+    command.env_remove("HEKATON_NATS");
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     command.current_dir(folder).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

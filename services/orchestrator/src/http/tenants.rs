@@ -55,14 +55,14 @@ impl Bucket {
 }
 
 /// Bytes that were counted against a tenant. They are given back unless they are kept.
-pub(crate) struct Quota<'a> {
-    tenants: &'a Tenants,
+pub(crate) struct Quota {
+    tenants: Arc<Tenants>,
     name: Name,
     most: Option<u64>,
     count: u64,
 }
 
-impl Quota<'_> {
+impl Quota {
     /// Counts more.
     pub(crate) fn take(&mut self, more: u64) -> Result<(), Problem> {
         let Some(most) = self.most else { return Ok(()) };
@@ -83,7 +83,7 @@ impl Quota<'_> {
     }
 }
 
-impl Drop for Quota<'_> {
+impl Drop for Quota {
     fn drop(&mut self) {
         let mut buckets = self.tenants.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.get_mut(&self.name) {
@@ -143,8 +143,13 @@ impl Tenants {
     }
 
     /// Counts the bytes of a blob that is being sent.
-    pub(crate) fn bytes(&self, name: &Name, tenant: &Tenant) -> Quota<'_> {
-        Quota { tenants: self, name: name.clone(), most: tenant.bytes_per_day, count: 0 }
+    pub(crate) fn bytes(self: &Arc<Self>, name: &Name, tenant: &Tenant) -> Quota {
+        Quota {
+            tenants: Arc::clone(self),
+            name: name.clone(),
+            most: tenant.bytes_per_day,
+            count: 0,
+        }
     }
 
     /// The lowest dead block of a chain.

@@ -61,17 +61,28 @@ impl Path {
         self.blocks[1..].iter().any(|block| block.id == *id && block.outputs.is_none())
     }
 
-    fn last(&self) -> &PathBlock {
+    /// The last entry that was read.
+    pub(crate) fn last(&self) -> Option<Rev> {
+        self.last
+    }
+
+    fn last_block(&self) -> &PathBlock {
         // The genesis is never torn off.
         self.blocks.last().unwrap_or(&self.blocks[0])
     }
 
     fn tail(&self) -> &Name {
-        &self.last().id
+        &self.last_block().id
+    }
+
+    /// Whether a block of this height that is not on the path never will be.
+    fn is_beyond(&self, height: u64) -> bool {
+        // The genesis has no height of its own: the first block may have 0.
+        self.blocks.len() > 1 && self.height() >= height
     }
 
     fn height(&self) -> u64 {
-        self.last().height
+        self.last_block().height
     }
 }
 
@@ -100,7 +111,7 @@ impl Intake {
             IntakeError::Bad(why)
         };
         let path = self.path(&log, genesis).await?;
-        if path.height() >= block && !path.has(to, block) {
+        if path.is_beyond(block) && !path.has(to, block) {
             return Err(not_there());
         }
         let above = |job: &Job| to == genesis || job.block > block;
@@ -110,7 +121,7 @@ impl Intake {
             let path = self.path(&log, genesis).await?;
             let entry = match path.has(to, block) {
                 true => Publication::Revert { to: to.clone(), block },
-                false if path.height() >= block => return Err(not_there()),
+                false if path.is_beyond(block) => return Err(not_there()),
                 // Nothing above the block is out yet: the entry only stops publishers that are under way.
                 false => Publication::Revert { to: path.tail().clone(), block: path.height() },
             };

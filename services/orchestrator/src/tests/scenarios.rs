@@ -202,6 +202,57 @@ fn bundles_follow_what_is_published() {
     });
 }
 
+/// Blocks from height 0 on, bundles of one: what does not fit is dead and can be skipped, and what is out stays out.
+#[test]
+fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
+    simulate(async || {
+        let mut world = World::new(6, Bug::None);
+        let narrow = SINGLE.replace("[inputs.a]", "[inputs.a]\nat_most = 1");
+        let narrow = narrow.replace("\"single\"", "\"narrow\"");
+        let (one, three, narrow) =
+            (world.workflow(JOIN), world.workflow(SINGLE), world.workflow(&narrow));
+        let (intake, tenant) = (world.intake(), name("tenant"));
+        intake.make_chain(strict("strict")).await.unwrap();
+        let spec =
+            Bundles { of: name("strict"), blocks: 1, workflow: narrow, input: name("a"), lane: 0 };
+        let bundled = Chain { bundles: Some(spec), ..strict("bundles") };
+        intake.make_chain(bundled).await.unwrap();
+        // The chain would go round and round.
+        let round = intake.submit(submission("strict", 0, "genesis", Some("x"), one)).await;
+        assert!(round.unwrap_err().to_string().contains("name of the genesis"));
+        let node = world.start(Shape::default());
+        // The first two have one output each, the third has three.
+        for (block, id, parent, workflow) in
+            [(0, "a", "genesis", one), (1, "b", "a", one), (2, "c", "b", three), (3, "d", "c", one)]
+        {
+            submit(&intake, &submission("strict", block, id, Some(parent), workflow))
+                .await
+                .unwrap();
+        }
+        settle(&world).await;
+        let out = published(&world.core.history(), "bundles");
+        assert_eq!(out.len(), 2, "those before it are out");
+        let dead = world.core.history().jobs().into_values().find(|job| {
+            job.chain.as_str() == "bundles" && matches!(job.state, JobState::Dead { .. })
+        });
+        let dead = dead.unwrap();
+        let JobState::Dead { reason, .. } = &dead.state else { unreachable!() };
+        assert!(reason.contains("3 files"), "{reason}");
+        intake.skip(&tenant, &dead.handle()).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "bundles").len(), 4);
+        // Back to the block of height 0, whose bundle has height 0, too.
+        intake.revert(&tenant, &name("strict"), &name("a"), 0).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "bundles"), out[..1]);
+        intake.revert(&tenant, &name("strict"), &name("genesis"), 0).await.unwrap();
+        settle(&world).await;
+        assert_eq!(published(&world.core.history(), "bundles"), [""; 0]);
+        assert_eq!(broken(&world, &[]), [""; 0]);
+        drop(node);
+    });
+}
+
 /// A dispatcher whose claim was applied after it gave up waiting holds a lease that it does not know of.
 #[test]
 fn leases_that_nobody_runs_are_given_back() {

@@ -41,7 +41,7 @@ pub(super) async fn put_blob(
     // What is there already may be sent again at any time: the answer may have been lost.
     let known = api.blobs.path(&digest);
     let is_new = blocking(move || Ok(!known.exists())).await?;
-    let count = |counted: &mut Quota<'_>, more| if is_new { counted.take(more) } else { Ok(()) };
+    let count = |counted: &mut Quota, more| if is_new { counted.take(more) } else { Ok(()) };
     count(&mut counted, announced)?;
     let blobs = api.blobs.clone();
     // Each has files open.
@@ -60,18 +60,18 @@ pub(super) async fn put_blob(
         })
         .await?;
     }
-    let body = blocking(move || {
+    blocking(move || {
         let (found, bytes) = (incoming.digest(), incoming.length());
         if found != digest {
             let why = format!("the body has digest {found}, but the path names {digest}");
             return Err(Problem::new(BAD_REQUEST, why));
         }
         let blob = incoming.finish()?;
+        // Here, since the caller may be gone by now.
+        counted.keep();
         Ok(Json(BlobBody { blob: blob.to_string(), bytes }))
     })
-    .await?;
-    counted.keep();
-    Ok(body)
+    .await
 }
 
 /// Reads a blob: an output, or an input.
