@@ -59,6 +59,8 @@ pub struct Record {
     pub codes: usize,
     /// When it was accepted, in milliseconds since 1970.
     pub accepted: u64,
+    /// Whether a job is to be made of it, or asked for again: the block has come back.
+    pub pending: bool,
     /// The job that proves it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
@@ -141,7 +143,7 @@ pub struct Desk {
     blobs: Blobs,
     options: Options,
     jobs: Option<Jobs>,
-    /// Blocks without a job, by height. Whoever changes records holds it.
+    /// Pending blocks, by height. Whoever changes records holds the lock.
     open: Mutex<BTreeSet<(u64, String)>>,
     /// Locked for as long as the process lives.
     _lock: std::fs::File,
@@ -171,7 +173,7 @@ impl Desk {
         let (counts, folder) = (Counts::default(), folder.to_owned());
         let desk =
             Self { folder, blobs, options, jobs, open: Mutex::default(), _lock: lock, counts };
-        *desk.locked() = desk.without_jobs();
+        *desk.locked() = desk.pending();
         Ok(desk)
     }
 
@@ -248,6 +250,7 @@ impl Desk {
             accepted: SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            pending: true,
             job: None,
             public_keys: match public_keys {
                 [] => None,
@@ -267,7 +270,7 @@ impl Desk {
                     || known.nodes + known.codes >= record.nodes + record.codes =>
             {
                 // The block may be back after a re-org. Submitting the same job again is harmless.
-                Record { job: None, refused: None, ..known }
+                Record { pending: true, refused: None, ..known }
             }
             _ => record,
         };
@@ -321,8 +324,8 @@ impl Desk {
         write().map_err(|error| failed(&path, error))
     }
 
-    /// All blocks without a job that may get one.
-    fn without_jobs(&self) -> BTreeSet<(u64, String)> {
+    /// All blocks of which jobs are to be made.
+    fn pending(&self) -> BTreeSet<(u64, String)> {
         let files = std::fs::read_dir(self.folder.join("blocks")).into_iter().flatten().flatten();
         let records = files.filter_map(|file| {
             let name = file.file_name().into_string().ok()?;
@@ -334,11 +337,11 @@ impl Desk {
                 }
             }
         });
-        let open = records.filter(|record| record.job.is_none());
+        let open = records.filter(|record| record.pending);
         open.map(|record| (record.number, record.block)).collect()
     }
 
-    /// Makes a job of each block that has none. Jobs have fixed names, so what was submitted before an answer was lost is found.
+    /// Makes a job of each pending block. Jobs have fixed names, so what was submitted before an answer was lost is found.
     ///
     /// # Errors
     /// If the orchestrator does not answer; what is left is submitted the next time.
@@ -355,24 +358,25 @@ impl Desk {
             if now.witness != record.witness {
                 continue;
             }
-            let (next, settled) = match &outcome {
-                Ok(job) => (Record { job: Some(job.clone()), refused: None, ..now.clone() }, true),
+            let (job, refused, pending) = match &outcome {
+                Ok(job) => (Some(job.clone()), None, false),
                 // About this job alone: it is not sent again before the block is.
                 Err(ClientError::Problem { problem, .. })
                     if [400, 413, 422].contains(&problem.status) =>
                 {
-                    (Record { refused: Some(problem.to_string()), ..now.clone() }, true)
+                    (now.job.clone(), Some(problem.to_string()), false)
                 }
                 // Another branch, a full queue, a wrong token: somebody may change that.
-                Err(error) => (Record { refused: Some(error.to_string()), ..now.clone() }, false),
+                Err(error) => (now.job.clone(), Some(error.to_string()), true),
             };
+            let next = Record { job, refused, pending, ..now.clone() };
             if next != now
                 && let Err(error) = self.write(&next)
             {
                 tracing::error!(%error, "what became of a job is not noted");
                 continue;
             }
-            if settled {
+            if !next.pending {
                 open.remove(&(number, block));
             }
             drop(open);

@@ -224,7 +224,7 @@ impl Node {
             let status = answer.status();
             if status != StatusCode::OK {
                 let body = receive(answer.into_body(), None, 1 << 16, &url).await?;
-                let body = crate::codec::cut(&String::from_utf8_lossy(&body), 2_000).to_owned();
+                let body = crate::values::cut(&String::from_utf8_lossy(&body), 2_000).to_owned();
                 return Err(NodeError::Refused { url: url.clone(), status: status.as_u16(), body });
             }
             let text =

@@ -123,7 +123,7 @@ impl Service {
         }
     }
 
-    /// Waits for a turn, for a while. It is held by whoever has the body.
+    /// Waits up to [`TURN`] for a permit, which is held as long as the body is in memory.
     async fn turn(room: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
         let turn = tokio::time::timeout(TURN, Arc::clone(room).acquire_owned()).await;
         turn.ok().and_then(Result::ok).ok_or_else(|| {

@@ -50,9 +50,7 @@ pub(crate) fn big_quantity(text: &str, part: &'static str) -> Result<U256, JsonE
         && (digits == "0" || !digits.starts_with('0'));
     match U256::from_str_radix(digits, 16) {
         Ok(number) if well_formed => Ok(number),
-        _ => {
-            Err(wrong(part, format!("'{}' is not a number", &text[..text.floor_char_boundary(80)])))
-        }
+        _ => Err(wrong(part, format!("'{}' is not a number", cut(text, 80)))),
     }
 }
 
@@ -62,4 +60,9 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 pub(crate) fn hex_number(number: u64) -> String {
     format!("{number:#x}")
+}
+
+/// The longest prefix of a text that has at most `most` bytes and ends on a character boundary.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }

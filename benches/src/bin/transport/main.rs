@@ -1,4 +1,4 @@
-//! Benchmarks of how a witness travels from a node to whoever needs it: SSZ over HTTP against JSON-RPC.
+//! Benchmarks of fetching a witness from a node: SSZ over HTTP against JSON-RPC.
 //!
 //! The node is a stand-in that executes nothing, so that what is measured is encoding, transport and decoding alone. Both sides run on
 //! this machine. Every measurement of ours alternates with one of the rival.
@@ -26,7 +26,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The rival.
 const JSON: &str = "JSON-RPC";
 
-/// Benchmarks of how a witness travels: SSZ over HTTP against JSON-RPC.
+/// Benchmarks of fetching a witness from a node: SSZ over HTTP against JSON-RPC.
 #[derive(Parser)]
 struct Options {
     #[command(flatten)]

@@ -1,8 +1,9 @@
 //! Codec A: `POST /new-payload-with-witness` of execution-apis 773, with the parameters of `engine_newPayloadV5` as JSON and an
 //! answer in SSZ. What is optional is a union with nothing; the witness is nested as bytes.
 
-use super::{Answer, Witness, cut, status};
+use super::{Answer, Witness, status};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer};
+use crate::values::cut;
 use std::borrow::Cow;
 
 /// The path of the request.

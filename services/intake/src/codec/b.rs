@@ -1,9 +1,10 @@
 //! Codec B: `POST /engine/v1/payloads/witness` of execution-apis 793 (merged) and 885 (open, so this may change), SSZ both ways.
 //! What is optional is a list of at most one.
 
-use super::{Answer, Status, Witness, cut, status};
+use super::{Answer, Status, Witness, status};
 use crate::payload::{MAX_ENVELOPE, MAX_TRANSACTIONS};
 use crate::ssz::{Field, OFFSET, Part, SszError, Writer, write_items};
+use crate::values::cut;
 use std::borrow::Cow;
 
 pub use crate::payload::Envelope;

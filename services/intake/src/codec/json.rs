@@ -1,8 +1,8 @@
 //! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes that speak nothing else.
 
-use super::{Status, Witness, cut, encode_witness};
+use super::{Status, Witness, encode_witness};
 use crate::payload::{Envelope, JsonPayload, Texts};
-use crate::values::{array, bytes, hex, wrong};
+use crate::values::{array, bytes, cut, hex, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
 use alloy_rlp::Decodable;

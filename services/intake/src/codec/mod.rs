@@ -59,7 +59,7 @@ impl Status {
 const ALL: [Status; 5] =
     [Status::Valid, Status::Invalid, Status::Syncing, Status::Accepted, Status::InvalidBlockHash];
 
-/// Reads a status out of the first so many.
+/// Reads a status, which must be one of the first `count`.
 fn status(part: Part<'_>, count: usize) -> Result<Status, SszError> {
     let [number] = *part.array::<1>()?;
     let found = ALL.get(usize::from(number)).filter(|_| usize::from(number) < count);
@@ -149,9 +149,4 @@ where
     let writer = writer.variable(|bytes| write_items(bytes, state));
     let writer = writer.variable(|bytes| write_items(bytes, codes));
     writer.variable(|bytes| write_items(bytes, headers)).end()
-}
-
-/// The longest beginning of a text that has at most so many bytes: it ends between two characters.
-pub(crate) fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
 }

@@ -79,7 +79,7 @@ struct NodeArguments {
     /// How the node is asked [default: the best that it speaks]
     #[arg(long, value_enum)]
     codec: Option<Codec>,
-    /// The secret of the node, in a file of 64 hexadecimal digits
+    /// A file with the secret shared with the node: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     node_secret: Option<PathBuf>,
     /// Ask the node by HTTP/2 without TLS (h2c)
@@ -105,7 +105,7 @@ struct Serve {
     /// Where to answer requests. Without --secret, only on this machine
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8561")]
     listen: String,
-    /// The secret of whoever sends witnesses, in a file of 64 hexadecimal digits
+    /// A file with the secret that senders share with this service: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
     /// The node that `POST /v1/fetch` asks
