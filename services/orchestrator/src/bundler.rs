@@ -7,6 +7,7 @@
 use crate::id::{Digest, Name};
 use crate::intake::{Intake, IntakeError, Path, PathBlock, Submission};
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
+use crate::store::Rev;
 use std::collections::BTreeMap;
 
 /// How many bundles may be open: no more are submitted until some are published.
@@ -52,22 +53,96 @@ pub(crate) fn bundle(parent: &Name, group: &[(&PathBlock, &[Digest])]) -> Bundle
     }
 }
 
+/// What is to be known of a bundle in order to go on after it.
+#[derive(Debug)]
+struct Made {
+    id: Name,
+    /// How much of the path is in bundles by then.
+    end: usize,
+    /// The entry of its last block: as long as that is there, so is all that is before it.
+    entry: u64,
+}
+
+/// The bundles of a path, made as it grows.
+#[derive(Debug, Default)]
+struct Wanted {
+    made: Vec<Made>,
+    /// How many of them are published, in this order, and the entry of the last one of these.
+    common: (usize, u64),
+}
+
+impl Wanted {
+    /// Makes what there is by now.
+    fn follow(&mut self, genesis: &Name, size: u32, blocks: &[PathBlock]) {
+        let is_there =
+            |made: &Made| blocks.get(made.end - 1).is_some_and(|block| block.entry == made.entry);
+        while self.made.last().is_some_and(|made| !is_there(made)) {
+            self.made.pop();
+        }
+        if self.common.0 > self.made.len() {
+            self.common = (0, 0);
+        }
+        while let Some((_, made)) = self.after(self.made.len(), genesis, size, blocks) {
+            self.made.push(made);
+        }
+    }
+
+    /// The bundle after so many, if there are the blocks for it.
+    fn after(
+        &self,
+        count: usize,
+        genesis: &Name,
+        size: u32,
+        blocks: &[PathBlock],
+    ) -> Option<(Bundle, Made)> {
+        let before = count.checked_sub(1).map(|last| &self.made[last]);
+        let start = before.map_or(1, |made| made.end);
+        let proven = blocks.iter().enumerate().skip(start);
+        let proven = proven.filter_map(|(at, block)| Some((at, block, block.outputs.as_deref()?)));
+        let group: Vec<_> = proven.take(usize::try_from(size.max(1)).ok()?).collect();
+        let &(last, block, _) = group.last().filter(|_| group.len() == size.max(1) as usize)?;
+        let group: Vec<_> = group.into_iter().map(|(_, block, outputs)| (block, outputs)).collect();
+        let bundle = bundle(before.map_or(genesis, |made| &made.id), &group);
+        let made = Made { id: bundle.id.clone(), end: last + 1, entry: block.entry };
+        Some((bundle, made))
+    }
+
+    /// How many of them the chain has published before it goes on with others.
+    fn published(&mut self, blocks: &[PathBlock]) -> usize {
+        let (count, entry) = self.common;
+        if blocks.get(count).is_none_or(|block| block.entry != entry) {
+            self.common = (0, 0);
+        }
+        // The genesis, which is no bundle, comes first.
+        let start = self.common.0;
+        let same = blocks[1 + start..].iter().zip(&self.made[start..]);
+        let count = start + same.take_while(|(is, must)| is.id == must.id).count();
+        self.common = (count, blocks[count].entry);
+        count
+    }
+}
+
+type ChainId = (Name, Name);
+
 /// Has jobs of bundles made.
 #[derive(Debug)]
 pub(crate) struct Bundler {
     intake: Intake,
     /// What chains have published, as far as it was read.
-    paths: BTreeMap<(Name, Name), Path>,
+    paths: BTreeMap<ChainId, Path>,
+    /// What follows from that, by the chain of bundles.
+    wanted: BTreeMap<ChainId, Wanted>,
 }
 
 impl Bundler {
     pub(crate) fn new(intake: Intake) -> Self {
-        Self { intake, paths: BTreeMap::new() }
+        Self { intake, paths: BTreeMap::new(), wanted: BTreeMap::new() }
     }
 
-    /// Forgets what was read: it may be of another store.
+    /// Forgets what was read: it may be of another store, or of chains that others look after now.
     pub(crate) fn forget(&mut self) {
         self.paths.clear();
+        self.wanted.clear();
     }
 
     /// Makes the jobs of a chain agree with what the other one has published.
@@ -83,19 +158,22 @@ impl Bundler {
         let other = self.intake.chain(&chain.tenant, &spec.of).await?;
         let (intake, tenant, name) = (&self.intake, &chain.tenant, &chain.chain);
         // Its own log first: what follows from the other one is not older than what is out.
-        read_on(intake, &mut self.paths, chain).await?;
+        let own = read_on(intake, &mut self.paths, chain).await?;
         let path = read_on(intake, &mut self.paths, &other).await?;
-        let (known, wanted) = (path.last(), bundles(genesis, spec.blocks, &path.blocks));
-        let published = self.paths[&(tenant.clone(), name.clone())].blocks.clone();
-        // The genesis, which has no job, comes first.
-        let same = published[1..].iter().zip(&wanted).take_while(|(is, must)| is.id == must.id);
-        let common = same.count();
-        if common + 1 < published.len() {
-            let last = &published[common];
+        let (published, path) = (&self.paths[&own].blocks, &self.paths[&path]);
+        let wanted = self.wanted.entry(own).or_default();
+        wanted.follow(genesis, spec.blocks, &path.blocks);
+        let common = wanted.published(published);
+        let (last, is_torn) = (published[common].clone(), common + 1 < published.len());
+        let next = (common..wanted.made.len()).take(MAX_OPEN);
+        let next = next.filter_map(|at| wanted.after(at, genesis, spec.blocks, &path.blocks));
+        let next: Vec<Bundle> = next.map(|(bundle, _)| bundle).collect();
+        let (known, is_all) = (path.last(), wanted.made.len() <= common + MAX_OPEN);
+        if is_torn {
             intake.revert(tenant, name, &last.id, last.height).await?;
         }
-        let mut before = (published[common].id.clone(), published[common].height);
-        for bundle in wanted[common..].iter().take(MAX_OPEN) {
+        let mut before = (last.id, last.height);
+        for bundle in &next {
             match intake.at(tenant, name, &bundle.parent).await? {
                 Some(Job { id, state, .. }) if id == bundle.id => {
                     if let JobState::Cancelled { .. } = state {
@@ -106,7 +184,7 @@ impl Bundler {
                 None => submit(intake, chain, spec, bundle).await?,
                 // Of another branch. Where it is cancelled already, what follows it may not be.
                 Some(_) => {
-                    if read_on(intake, &mut self.paths, &other).await?.last() != known {
+                    if has_more(intake, &mut self.paths, &other, known).await? {
                         // The job may be newer than what was read: again from the start.
                         return Ok(());
                     }
@@ -116,10 +194,9 @@ impl Bundler {
             }
             before = (bundle.id.clone(), bundle.height);
         }
-        if wanted.len() <= common + MAX_OPEN && intake.has_follower(tenant, name, &before.0).await?
-        {
+        if is_all && intake.has_follower(tenant, name, &before.0).await? {
             // Of blocks that were torn off, with none in their place yet, unless they are new.
-            if read_on(intake, &mut self.paths, &other).await?.last() == known {
+            if !has_more(intake, &mut self.paths, &other, known).await? {
                 intake.revert(tenant, name, &before.0, before.1).await?;
             }
         }
@@ -127,17 +204,28 @@ impl Bundler {
     }
 }
 
-/// What a chain has published by now.
-async fn read_on<'a>(
+/// Whether a chain has published more than what was read.
+async fn has_more(
     intake: &Intake,
-    paths: &'a mut BTreeMap<(Name, Name), Path>,
+    paths: &mut BTreeMap<ChainId, Path>,
     chain: &Chain,
-) -> Result<&'a Path, IntakeError> {
+    known: Option<Rev>,
+) -> Result<bool, IntakeError> {
+    let key = read_on(intake, paths, chain).await?;
+    Ok(paths[&key].last() != known)
+}
+
+/// Reads what a chain has published by now. Returns where it is.
+async fn read_on(
+    intake: &Intake,
+    paths: &mut BTreeMap<ChainId, Path>,
+    chain: &Chain,
+) -> Result<ChainId, IntakeError> {
     let genesis = chain.genesis.clone().unwrap_or_else(|| chain.chain.clone());
     let key = (chain.tenant.clone(), chain.chain.clone());
-    let path = paths.entry(key).or_insert_with(|| Path::new(genesis));
+    let path = paths.entry(key.clone()).or_insert_with(|| Path::new(genesis));
     intake.read_on(&log_name(&chain.tenant, &chain.chain), path).await?;
-    Ok(path)
+    Ok(key)
 }
 
 async fn submit(
@@ -193,5 +281,65 @@ impl Intake {
     ) -> Result<Option<Job>, IntakeError> {
         let key = JobKey { tenant: tenant.clone(), chain: chain.clone(), slot: slot.clone() };
         Ok(self.read_job(&key).await?.map(|job| job.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Publication;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// What is kept from one look to the next is what one finds from the genesis on, with re-orgs, skips and other branches whose
+    /// blocks have the same names.
+    #[test]
+    fn what_is_kept_is_what_follows_from_all() {
+        let name = |text: String| text.parse::<Name>().unwrap();
+        let genesis = name("genesis".into());
+        for seed in 0..200 {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            let size = random.gen_range(1..4);
+            let (mut of, mut own) = (Path::new(genesis.clone()), Path::new(genesis.clone()));
+            let mut wanted = Wanted::default();
+            for step in 0..60_u64 {
+                let last = of.blocks.last().unwrap();
+                let (parent, block) = (last.id.clone(), last.height + 1);
+                let id = name(format!("b{block}-{}", random.gen_range(0..2)));
+                of.add(match random.gen_range(0..10) {
+                    0 => {
+                        let to = &of.blocks[random.gen_range(0..of.blocks.len())];
+                        Publication::Revert { to: to.id.clone(), block: to.height }
+                    }
+                    1 => Publication::Skip { block, id, parent },
+                    _ => Publication::Block {
+                        block,
+                        id,
+                        parent,
+                        generation: 0,
+                        job: Digest::of(b"job"),
+                        outputs: vec![Digest::of(&[u8::from(random.gen_bool(0.5))])],
+                    },
+                });
+                if random.gen_bool(0.5) {
+                    continue;
+                }
+                wanted.follow(&genesis, size, &of.blocks);
+                let all = bundles(&genesis, size, &of.blocks);
+                let found = (0..).map_while(|at| wanted.after(at, &genesis, size, &of.blocks));
+                assert_eq!(found.map(|(bundle, _)| bundle).collect::<Vec<_>>(), all, "{seed}");
+                let same = own.blocks[1..].iter().zip(&all).take_while(|(is, it)| is.id == it.id);
+                let common = same.count();
+                assert_eq!(wanted.published(&own.blocks), common, "{seed}");
+                if common + 1 < own.blocks.len() {
+                    let to = own.blocks[common].clone();
+                    own.add(Publication::Revert { to: to.id, block: to.height });
+                }
+                let next = all[common..].iter().take(random.gen_range(0..3));
+                for Bundle { id, parent, .. } in next.cloned() {
+                    own.add(Publication::Skip { block: step, id, parent });
+                }
+            }
+        }
     }
 }

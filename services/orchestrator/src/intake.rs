@@ -9,7 +9,7 @@ use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::id::{Digest, Name};
 use crate::record::{
     Bundles, Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create,
-    encode, read, update,
+    decode, encode, read, update,
 };
 use crate::store::{MAX_VALUE, Store, Unavailable, WriteError};
 use crate::workflow::{MAX_BLOBS, WorkflowError};
@@ -217,6 +217,16 @@ impl Intake {
     pub async fn chain(&self, tenant: &Name, chain: &Name) -> Result<Chain, IntakeError> {
         let found = read::<Chain>(&*self.store, &chain_key(tenant, chain)).await?;
         found.map(|found| found.value).ok_or_else(|| IntakeError::NoChain(chain.clone()))
+    }
+
+    /// Reads all chains of a tenant.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn chains(&self, tenant: &Name) -> Result<Vec<Chain>, IntakeError> {
+        let listing = self.store.list(&format!("chain/{tenant}/"), 0).await?;
+        let chains = listing.entries.iter().map(|entry| Ok(decode::<Chain>(entry)?.value));
+        Ok(chains.collect::<Result<_, ReadError>>()?)
     }
 
     /// Accepts a job: one write, after which its tasks are made whatever happens to this process. The same submission again finds

@@ -147,9 +147,13 @@ impl Publisher {
                         while let Ok(later) = owned.try_recv() {
                             new = later;
                         }
+                        if new == partitions {
+                            continue;
+                        }
                         let more = new.difference(&partitions).next().is_some();
                         partitions = new;
                         due.retain(|chain, _| is_among(&partitions, chain));
+                        bundler.forget();
                         if more {
                             self.list(&partitions, &mut due).await;
                             self.list_bundled(&partitions, &mut bundled, &mut due).await;

@@ -90,6 +90,9 @@ pub struct Tenant {
     /// How many jobs may be open at the same time.
     #[serde(default = "jobs")]
     pub jobs: usize,
+    /// How many chains there may be, of bundles and others.
+    #[serde(default = "chains")]
+    pub chains: usize,
     /// How many tasks may run at the same time in each process.
     #[serde(default)]
     pub slots: Option<usize>,
@@ -114,6 +117,7 @@ impl Tenant {
         Self {
             token_digest: Digest::of(b""),
             jobs: jobs(),
+            chains: chains(),
             slots: None,
             blob_bytes: blob(),
             bytes_per_day: None,
@@ -137,6 +141,9 @@ fn doubt() -> u32 {
 }
 fn jobs() -> usize {
     10_000
+}
+fn chains() -> usize {
+    1_000
 }
 fn blob() -> u64 {
     1 << 30
@@ -307,7 +314,7 @@ impl Settings {
             if tenant.weight == 0 || tenant.weight > 1_000 {
                 return Err(bad(place, "'weight' must be 1 to 1,000"));
             }
-            let none = [Some(tenant.jobs), tenant.slots].contains(&Some(0));
+            let none = [Some(tenant.jobs), Some(tenant.chains), tenant.slots].contains(&Some(0));
             if tenant.jobs_per_second == 0 || none {
                 return Err(bad(place, "limits must be above 0"));
             }

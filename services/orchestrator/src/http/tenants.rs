@@ -3,7 +3,7 @@
 use super::problem::{BYTES, FULL, Problem, RATE, UNAUTHORIZED};
 use crate::feed::{Event, is_newer};
 use crate::id::{Digest, Name};
-use crate::record::JobKey;
+use crate::record::{Chain, JobKey};
 use crate::settings::{Settings, Tenant};
 use crate::store::Rev;
 use axum::http::{HeaderMap, header};
@@ -93,6 +93,9 @@ impl Drop for Quota {
 }
 
 const DAY: f64 = 86_400.0;
+
+/// How many chains of bundles a tenant may have: nobody submits their jobs, so these count after the fact.
+const MAX_BUNDLED: usize = 16;
 
 impl Tenants {
     pub(crate) fn new(settings: &Settings) -> Arc<Self> {
@@ -187,6 +190,22 @@ impl Tenants {
             }
             Event::Complete | Event::Owner(..) | Event::Task(..) => {}
         }
+    }
+}
+
+impl Tenant {
+    /// Admits a chain beside the tenant's others, or returns why not.
+    pub(crate) fn admit_chain(&self, others: &[Chain], wanted: &Chain) -> Result<(), Problem> {
+        if others.len() >= self.chains {
+            let why = format!("there are {} chains, and {} may be", others.len(), self.chains);
+            return Err(Problem::new(FULL, why));
+        }
+        let bundled = others.iter().filter(|chain| chain.bundles.is_some()).count();
+        if wanted.bundles.is_some() && bundled >= MAX_BUNDLED {
+            let why = format!("there are {bundled} chains of bundles, and {MAX_BUNDLED} may be");
+            return Err(Problem::new(FULL, why));
+        }
+        Ok(())
     }
 }
 

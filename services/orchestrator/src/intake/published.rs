@@ -22,6 +22,8 @@ pub(crate) struct PathBlock {
     pub(crate) height: u64,
     /// None where it was skipped.
     pub(crate) outputs: Option<Vec<Digest>>,
+    /// Which entry of the log it is, counted from 1: the same entry has the same blocks before it.
+    pub(crate) entry: u64,
 }
 
 /// What a chain has published: the genesis, and what follows it without what was torn off.
@@ -29,17 +31,21 @@ pub(crate) struct PathBlock {
 pub(crate) struct Path {
     /// Never empty.
     pub(crate) blocks: Vec<PathBlock>,
-    /// The last entry of the log.
+    /// How many entries of the log were read.
+    entries: u64,
+    /// The last one.
     last: Option<Rev>,
 }
 
 impl Path {
     /// The path of a chain that has published nothing.
     pub(crate) fn new(genesis: Name) -> Self {
-        Self { blocks: vec![PathBlock { id: genesis, height: 0, outputs: None }], last: None }
+        let genesis = PathBlock { id: genesis, height: 0, outputs: None, entry: 0 };
+        Self { blocks: vec![genesis], entries: 0, last: None }
     }
 
     pub(crate) fn add(&mut self, publication: Publication) {
+        self.entries += 1;
         let (id, height, outputs) = match publication {
             Publication::Block { id, block, outputs, .. } => (id, block, Some(outputs)),
             Publication::Skip { id, block, .. } => (id, block, None),
@@ -50,7 +56,7 @@ impl Path {
                 return;
             }
         };
-        self.blocks.push(PathBlock { id, height, outputs });
+        self.blocks.push(PathBlock { id, height, outputs, entry: self.entries });
     }
 
     fn has(&self, wanted: &Name, height: u64) -> bool {

@@ -166,8 +166,10 @@ fn nats_and_everything_else_may_be_killed() {
     let client = service.client();
     strict(&client);
     // It only runs tasks, and may do no more.
-    place.more = vec!["--nats".into(), address("worker")];
+    place.more.clear();
+    place.environment = vec![("HEKATON_NATS".into(), address("worker"))];
     let runs = place.start(&["work"]);
+    place.environment.clear();
     place.more = vec!["--nats".into(), address("service")];
     let mut jobs = vec![submit(&client, &place, 1, "0 w1")];
     assert_eq!(ended(&client, &jobs[0]).state, "done", "by the one that may do no more");

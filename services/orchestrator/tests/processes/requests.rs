@@ -12,7 +12,7 @@ fn tenants_are_kept_apart() {
     let (alice, bob) = ("a token of alice", "a token of bob's");
     let digest = |token: &str| Digest::of(token.as_bytes());
     let place = Place::new(&format!(
-        "[tenants.alice]\ntoken_digest = \"{}\"\njobs = 2\nblob_bytes = 100\nbytes_per_day = 150\n[tenants.bob]\ntoken_digest = \"{}\"\n",
+        "[tenants.alice]\ntoken_digest = \"{}\"\njobs = 2\nchains = 2\nblob_bytes = 100\nbytes_per_day = 150\n[tenants.bob]\ntoken_digest = \"{}\"\n",
         digest(alice),
         digest(bob),
     ));
@@ -34,6 +34,10 @@ fn tenants_are_kept_apart() {
     // Bob's chain of the same name is another one.
     strict(&bob);
     submit(&bob, &place, 1, "0 one");
+    let free = ChainBody { order: Order::None, genesis: None, bundles: None };
+    alice.make_chain("second", &free).unwrap();
+    assert_eq!(status_of(alice.make_chain("third", &free)), 429);
+    alice.make_chain("second", &free).unwrap();
     // Limits, which do not refuse what was accepted before.
     submit(&alice, &place, 2, "0 two");
     let blob = Digest::of(b"0 two\n").to_string();
@@ -56,9 +60,42 @@ fn tenants_are_kept_apart() {
     }
     std::fs::write(&large, [1; 50]).unwrap();
     assert_eq!(status_of(alice.put_file(&large)), 429);
+    let workflow = "version = 1\nname = \"one\"\n[inputs.a]\n[[stages]]\nname = \"b\"\nfrom = [\"a\"]\nbackend = \"prove\"\n";
+    assert_eq!(status_of(alice.workflow(workflow)), 429, "workflows are blobs, too");
+    bob.workflow(workflow).unwrap();
+    alice.workflow(workflow).unwrap();
     bob.put_file(&large).unwrap();
     std::fs::write(&large, vec![7; 98]).unwrap();
     alice.put_file(&large).unwrap();
+}
+
+/// Whoever sends a blob and does not wait for the answer has sent it nevertheless.
+#[test]
+fn bytes_count_without_an_answer() {
+    use std::io::Write as _;
+    let digest = |bytes: &[u8]| Digest::of(bytes).to_string();
+    let place = Place::new(&format!(
+        "[tenants.alice]\ntoken_digest = \"{}\"\nblob_bytes = 100\nbytes_per_day = 100\n",
+        digest(b"alice")
+    ));
+    let service = place.serve(&["--slots", "0"]);
+    let host = service.address.trim_start_matches("http://");
+    let alice = Client::new(&service.address, Some("alice".into()));
+    // The service may notice that the caller is gone before it has stored the blob: then nothing is counted.
+    let is_stored = (0..50).any(|attempt| {
+        let blob = [attempt; 60];
+        let mut stream = std::net::TcpStream::connect(host).unwrap();
+        let head = format!("PUT /v1/blobs/{} HTTP/1.1\r\nhost: {host}\r\n", digest(&blob));
+        let rest = "authorization: Bearer alice\r\ncontent-length: 60\r\n\r\n";
+        stream.write_all(&[head.as_bytes(), rest.as_bytes(), &blob].concat()).unwrap();
+        drop(stream);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        alice.has_blob(&Digest::of(&blob)).unwrap()
+    });
+    assert!(is_stored);
+    let path = place.path("blob");
+    std::fs::write(&path, [100; 60]).unwrap();
+    assert_eq!(status_of(alice.put_file(&path)), 429);
 }
 
 #[test]

@@ -17,7 +17,10 @@ const MAX_PROOFS: usize = 500;
 /// Makes a chain.
 #[utoipa::path(
     put, path = "/v1/chains/{chain}", tag = "chains", params(("chain" = String, Path)), request_body = ChainBody,
-    responses((status = 200, body = ChainState), (status = 409, body = Problem, description = "It exists with another order or genesis"))
+    responses(
+        (status = 200, body = ChainState), (status = 409, body = Problem, description = "It exists with another order or genesis"),
+        (status = 429, body = Problem, description = "The tenant has too many"),
+    )
 )]
 pub(super) async fn make_chain(
     State(api): Shared,
@@ -25,7 +28,7 @@ pub(super) async fn make_chain(
     Path(chain): Path<String>,
     JsonBody(body): JsonBody<ChainBody>,
 ) -> Result<Json<ChainState>, Problem> {
-    let (tenant, _) = api.tenants.of(&headers)?;
+    let (tenant, limits) = api.tenants.of(&headers)?;
     let chain: Name = parse("chain", &chain)?;
     let genesis = body.genesis.as_deref().map(|genesis| parse("genesis", genesis)).transpose()?;
     let bundles = body.bundles.map(|bundles| {
@@ -41,6 +44,10 @@ pub(super) async fn make_chain(
     let bundles = bundles.transpose()?;
     let wanted =
         Chain { tenant: tenant.clone(), chain: chain.clone(), order: body.order, genesis, bundles };
+    let others = api.intake.chains(&tenant).await?;
+    if !others.iter().any(|other| other.chain == chain) {
+        limits.admit_chain(&others, &wanted)?;
+    }
     api.intake.make_chain(wanted).await?;
     state_of(&api, &tenant, &chain).await
 }

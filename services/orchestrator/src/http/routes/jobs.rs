@@ -209,20 +209,29 @@ pub(super) async fn skip(
 /// Checks a workflow and stores it. The body is its TOML text.
 #[utoipa::path(
     post, path = "/v1/workflows", tag = "jobs", request_body(content = String, content_type = "application/toml"),
-    responses((status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "It could not work"))
+    responses(
+        (status = 200, body = WorkflowBody), (status = 422, body = Problem, description = "It could not work"),
+        (status = 429, body = Problem, description = "The tenant has sent too much today"),
+    )
 )]
 pub(super) async fn workflow(
     State(api): Shared,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Json<WorkflowBody>, Problem> {
-    api.tenants.of(&headers)?;
-    let workflows = api.workflows.clone();
+    let (name, tenant) = api.tenants.of(&headers)?;
+    let mut counted = api.tenants.bytes(&name, tenant);
+    let (workflows, blobs) = (api.workflows.clone(), api.blobs.clone());
     blocking(move || {
         let text = std::str::from_utf8(&body).map_err(|error| Problem::new(BAD_REQUEST, error))?;
         let workflow = Workflow::parse(text).map_err(|error| Problem::new(MISFIT, error))?;
         let name = workflow.name.to_string();
+        let bytes = workflow.to_bytes();
+        if !blobs.path(&Digest::of(&bytes)).exists() {
+            counted.take(bytes.len() as u64)?;
+        }
         let digest = workflows.put(workflow)?;
+        counted.keep();
         Ok(Json(WorkflowBody { workflow: digest.to_string(), name }))
     })
     .await
