@@ -1,15 +1,16 @@
 //! The experiments of push0's text besides overhead and scaling, with the program and its processes: kills, order, a join of two flows,
-//! a burst, and what a process needs. Provers are a shell that sleeps. The figures beside ours are the text's own.
+//! barriers, a burst, duplicates, a flood, and what a process needs. Provers are a shell that sleeps. The figures beside ours are the text's own.
 
 use crate::{Error, Options, print};
-use hekaton_orchestrator::Client;
 use hekaton_orchestrator::http::{ChainBody, JobBody, JobStatus};
 use hekaton_orchestrator::record::Order;
+use hekaton_orchestrator::{Client, ClientError};
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Notes when it starts and when it ends.
@@ -39,6 +40,22 @@ name = "join"
 from = ["propose", "prove"]
 collect = "all"
 backend = "propose"
+"#;
+
+/// Groups of four that a barrier waits for.
+const BARRIER: &str = r#"
+version = 1
+name = "barrier"
+[inputs.chunks]
+[[stages]]
+name = "prove"
+from = ["chunks"]
+backend = "prove"
+[[stages]]
+name = "join"
+from = ["prove"]
+collect = "all"
+backend = "prove"
 "#;
 
 /// Processes on one folder.
@@ -199,7 +216,10 @@ pub(crate) fn run(options: &Options, program: &Path) -> Result<(), Error> {
     collector(program, &less)?;
     order(program, &less)?;
     join(program, &less)?;
+    barriers(program, &less)?;
     burst(program, &less)?;
+    duplicates(program, &less)?;
+    flood(program, &less)?;
     needs(program, &less)
 }
 
@@ -377,6 +397,122 @@ fn burst(program: &Path, less: Print<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// 100 barriers of four inputs, four collectors: all must be completed whatever collector hears of their parts.
+fn barriers(program: &Path, less: Print<'_>) -> Result<(), Error> {
+    let mut fleet = Fleet::start(program, &["prove", "prove"])?;
+    for _ in 1..4 {
+        let mut collector = fleet.process("work");
+        let settings = fleet.path("prove.toml");
+        collector.args(["--collect", "--slots", "0", "--settings"]).arg(settings);
+        let collector = collector.stdout(Stdio::null()).spawn()?;
+        fleet.workers.push(Some(collector));
+    }
+    // Partitions change owners.
+    std::thread::sleep(Duration::from_secs(3));
+    fleet.chain(Order::None)?;
+    let client = fleet.client();
+    let workflow = client.workflow(BARRIER)?.workflow;
+    let start = Instant::now();
+    for block in 1..=100 {
+        let chunks = (0..4).map(|at| fleet.blob(0.0, &format!("chunk-{block}-{at}")));
+        client.submit(&JobBody {
+            chain: "text".into(),
+            block,
+            id: Some(format!("b{block}")),
+            workflow: Some(workflow.clone()),
+            inputs: BTreeMap::from([("chunks".into(), chunks.collect::<Result<Vec<_>, _>>()?)]),
+            ..JobBody::default()
+        })?;
+    }
+    wait("all are published", || fleet.published().len() == 100)?;
+    let text = fleet.published().len() as f64;
+    less("barriers of 4 completed, 4 collectors", 100, text, 100.0, "");
+    less("barriers: 500 tasks", 100, start.elapsed().as_secs_f64(), f64::NAN, "s");
+    Ok(())
+}
+
+/// 500 tasks, each submitted three times at about the same time: each runs once.
+fn duplicates(program: &Path, less: Print<'_>) -> Result<(), Error> {
+    let fleet = Fleet::start(program, &["prove", "prove"])?;
+    fleet.chain(Order::None)?;
+    let blob = fleet.blob(0.0, "same")?;
+    let send = |client: Client| {
+        (0..500).try_for_each(|block| submit_one(&client, &format!("b{block}"), &blob).map(drop))
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let client = fleet.client();
+                scope.spawn(move || send(client))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| Ok::<_, Error>(thread.join().map_err(|_| "a client panicked")??))
+    })?;
+    wait("all are published", || fleet.published().len() == 500)?;
+    let runs = fleet.notes("start").len() as f64;
+    less("duplicates: runs of 500 tasks sent 3 times", 500, runs, 500.0, "");
+    Ok(())
+}
+
+fn submit_one(client: &Client, id: &str, blob: &str) -> Result<JobStatus, ClientError> {
+    client.submit(&JobBody {
+        chain: "text".into(),
+        id: Some(id.to_owned()),
+        backend: Some("prove".into()),
+        inputs: BTreeMap::from([("input".into(), vec![blob.to_owned()])]),
+        ..JobBody::default()
+    })
+}
+
+/// 1,500 tasks a second, ten times what comes else, and nobody who does them: until the first is refused.
+fn flood(program: &Path, less: Print<'_>) -> Result<(), Error> {
+    const CLIENTS: usize = 6;
+    let fleet = Fleet::start(program, &[])?;
+    fleet.chain(Order::None)?;
+    let blob = fleet.blob(1.0, "one")?;
+    let (accepted, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let start = Instant::now();
+    let flood = |client: Client, part: usize| {
+        for at in (part..100_000).step_by(CLIENTS) {
+            if refused.load(Ordering::Relaxed) {
+                break;
+            }
+            let due = Duration::from_secs_f64(at as f64 / 1_500.0);
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+            match submit_one(&client, &format!("b{at}"), &blob) {
+                Ok(_) => drop(accepted.fetch_add(1, Ordering::Relaxed)),
+                Err(ClientError::Problem { .. }) => refused.store(true, Ordering::Relaxed),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CLIENTS)
+            .map(|part| {
+                let (client, flood) = (fleet.client(), &flood);
+                scope.spawn(move || flood(client, part))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| Ok::<_, Error>(thread.join().map_err(|_| "a client panicked")??))
+    })?;
+    let accepted = accepted.into_inner();
+    less(
+        "flood of 1,500 a second: refused after",
+        accepted,
+        start.elapsed().as_secs_f64(),
+        6.7,
+        "s",
+    );
+    let service = fleet.service.as_ref().map_or(0, Child::id);
+    less("flood: memory of the service", accepted, resident(service)?, 2_100.0, "MB");
+    Ok(())
+}
+
 /// Memory and the time of a scrape with many open tasks.
 fn needs(program: &Path, less: Print<'_>) -> Result<(), Error> {
     let mut fleet = Fleet::start(program, &[])?;
@@ -390,14 +526,7 @@ fn needs(program: &Path, less: Print<'_>) -> Result<(), Error> {
                     let (client, blob) = (fleet.client(), &blob);
                     scope.spawn(move || {
                         (open..wanted).filter(|at| at % 4 == part).try_for_each(|at| {
-                            let job = JobBody {
-                                chain: "text".into(),
-                                id: Some(format!("b{at}")),
-                                backend: Some("prove".into()),
-                                inputs: BTreeMap::from([("input".into(), vec![blob.clone()])]),
-                                ..JobBody::default()
-                            };
-                            client.submit(&job).map(drop)
+                            submit_one(&client, &format!("b{at}"), blob).map(drop)
                         })
                     })
                 })
