@@ -4,6 +4,7 @@ use hekaton_cli::Program;
 use hekaton_directory_circuit::{Epochs, FullEpoch};
 use hekaton_standard::{Chain, Merkle};
 use hekaton_vm::Ram;
+use hekaton_witness::StateWitness;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -13,5 +14,6 @@ fn main() -> ExitCode {
         .circuit::<Ram>()
         .circuit::<Epochs>()
         .circuit::<FullEpoch>()
+        .circuit::<StateWitness>()
         .run()
 }

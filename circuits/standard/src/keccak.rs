@@ -16,7 +16,7 @@ mod look_ups;
 mod relations;
 
 pub use bits::Bits;
-pub use look_ups::{LookUps, Tables};
+pub use look_ups::{LookUps, State, Tables, bits_of_number};
 pub use relations::Pieces;
 
 use crate::bits::Bit;

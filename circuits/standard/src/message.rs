@@ -2,6 +2,7 @@
 
 use crate::bits::{Bit, Cs, add_word, committed_bit, new_bit};
 use ark_ff::Field;
+use ark_r1cs_std::fields::fp::{AllocatedFp, FpVar};
 use ark_relations::gr1cs::{LinearCombination, SynthesisError, Variable};
 use hekaton_circuit::{Fr, Subcircuit};
 use std::ops::Range;
@@ -92,6 +93,23 @@ impl Message {
             bits.iter().try_fold(0u8, |byte, (bit, _)| Some(byte << 1 | u8::from((*bit)?)))
         };
         self.bits.chunks_exact(8).map(byte).collect()
+    }
+
+    /// A bit as a variable: the first one is the most significant one of the first byte.
+    ///
+    /// # Errors
+    /// If the message does not have it.
+    pub fn bit(&self, cs: &Cs, index: usize) -> Result<FpVar<Fr>, SynthesisError> {
+        let (value, bit) = *self.bits.get(index).ok_or(SynthesisError::Unsatisfiable)?;
+        let one = || FpVar::Constant(Fr::ONE);
+        let is = |value: Option<bool>, variable| {
+            FpVar::Var(AllocatedFp::new(value.map(Fr::from), variable, cs.clone()))
+        };
+        Ok(match bit {
+            Bit::Constant(bit) => FpVar::Constant(Fr::from(bit)),
+            Bit::Is(variable) => is(value, variable),
+            Bit::Not(variable) => one() - is(value.map(|value| !value), variable),
+        })
     }
 
     /// Some of the bits as a number, the first one the most significant.

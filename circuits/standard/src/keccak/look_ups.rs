@@ -1,7 +1,7 @@
 //! The permutation by look-ups: 13,534 rows.
 
 use super::relations::{Alphabet, BASE, Pieces, cuts_of_iota};
-use super::{LANE, Message, Padding, Permutation, ROTATIONS, ROUNDS, ValuedBit};
+use super::{LANE, Message, Padding, Permutation, RATE, ROTATIONS, ROUNDS, ValuedBit};
 use super::{hash, moved, neighbors, round_constants};
 use crate::bits::{Bit, enforce_bit};
 use crate::switch::{Switch, Terms, terms_of};
@@ -55,8 +55,15 @@ impl Tables {
 
     /// The number of rows of each table, in the order in which [`with_words`](Self::with_words) adds them.
     pub fn rows_with_words(pieces: Pieces) -> Vec<usize> {
-        let kinds = pieces.kinds().into_iter().map(|(alphabet, len)| alphabet.numbers(len).len());
-        kinds.chain(lengths_of_words(pieces).into_iter().map(|len| 1 << len)).collect()
+        let mut rows = Self::rows_of_each(pieces);
+        rows.extend(lengths_of_words(pieces).into_iter().map(|len| 1 << len));
+        rows
+    }
+
+    /// The number of rows of each table, in the order in which [`new`](Self::new) adds them.
+    pub fn rows_of_each(pieces: Pieces) -> Vec<usize> {
+        let kinds = pieces.kinds().into_iter();
+        kinds.map(|(alphabet, len)| alphabet.numbers(len).len()).collect()
     }
 
     /// The number of rows of [`LookUps::permute_words`].
@@ -80,7 +87,7 @@ impl Tables {
 
     /// The number of rows of all tables.
     pub fn rows(pieces: Pieces) -> usize {
-        pieces.kinds().into_iter().map(|(alphabet, len)| alphabet.numbers(len).len()).sum()
+        Self::rows_of_each(pieces).into_iter().sum()
     }
 }
 
@@ -99,6 +106,12 @@ pub struct LookUps<'a> {
     numbers: BTreeMap<usize, LookUp<'a>>,
     /// The powers of the base, and their inverses.
     powers: [[Fr; LANE]; 2],
+}
+
+/// A state of the sponge between two blocks: 25 lanes.
+#[derive(Clone, Debug)]
+pub struct State {
+    lanes: Vec<Lane>,
 }
 
 /// A lane: a number in base 7 whose digits are its bits, as a sum of pieces.
@@ -252,6 +265,63 @@ impl<'a> LookUps<'a> {
     /// If a value is required but absent.
     pub fn hash(&self, message: Message, padding: Padding) -> Result<Message, SynthesisError> {
         hash(self, message, padding)
+    }
+
+    /// Absorbs a block of 136 bytes, padding included, and permutes: 13,534 rows, and 136 for a state that is not zero. All bits
+    /// of the block must be marked ([`Message::committed`]) or constant. If a bit switches the gadget off, all of them and all lanes
+    /// before must be zero.
+    ///
+    /// # Errors
+    /// If the block has another length, or a value is required but absent.
+    pub fn absorb_block(
+        &self,
+        before: Option<&State>,
+        block: Message,
+    ) -> Result<State, SynthesisError> {
+        let mut bits = block.bits;
+        if bits.len() != 8 * RATE {
+            return Err(SynthesisError::Unsatisfiable);
+        }
+        // The bytes of messages have their most significant bit first.
+        bits.chunks_exact_mut(8).for_each(<[ValuedBit]>::reverse);
+        let zero = || (0..25).map(|_| self.zero()).collect();
+        let mut lanes = before.map_or_else(zero, |state| state.lanes.clone());
+        for (lane, bits) in lanes.iter_mut().zip(bits.chunks_exact(LANE)) {
+            *lane = self.absorb(lane, bits)?;
+        }
+        Ok(State { lanes: self.permute(lanes, 0)? })
+    }
+
+    /// A state whose lanes are slots or marked values, numbers in base 7 as [`lanes`](Self::lanes) returns them. That they are is up to
+    /// the caller, who has them from there.
+    ///
+    /// # Errors
+    /// If one of them is a constant.
+    pub fn state(&self, lanes: &[FpVar<Fr>; 25]) -> Result<State, SynthesisError> {
+        let lane = |lane: &FpVar<Fr>| {
+            let digits = Digits::of(lane)?;
+            let piece = Piece { start: 0, len: LANE, digits };
+            Ok(Lane { value: lane.value().ok().map(bits_of_number), pieces: vec![piece] })
+        };
+        Ok(State { lanes: lanes.iter().map(lane).collect::<Result<_, SynthesisError>>()? })
+    }
+
+    /// The lanes of a state as numbers in base 7 whose digits are their bits.
+    ///
+    /// # Errors
+    /// If the constraint system fails.
+    pub fn lanes(&self, state: &State) -> Result<Vec<FpVar<Fr>>, SynthesisError> {
+        let number = |lane: &Lane| {
+            let mut terms = Terms::new();
+            self.add(&mut terms, lane, 0, Fr::one());
+            let low = |value| Fr::from(spread(value, 0..LANE / 4));
+            let value = lane.value.map(|value| {
+                let quarters = (0..4).rev().map(|at| low(value >> (16 * at)));
+                quarters.fold(Fr::from(0u64), |sum, low| sum * self.powers[0][LANE / 4] + low)
+            });
+            self.switch.sum_of(value, terms)
+        };
+        state.lanes.iter().map(number).collect()
     }
 
     /// Constrains a number to be a sum of digits of an alphabet, with one row: a look-up, or for a bit
@@ -438,6 +508,21 @@ fn number(digits: &[u64]) -> u64 {
 /// The digits of some bits as a number.
 fn spread(bits: u64, range: Range<usize>) -> u64 {
     range.rev().fold(0, |number, i| number * BASE + (bits >> i & 1))
+}
+
+/// The bits of a lane that is given as a number in base 7 whose digits are its bits ([`LookUps::lanes`]); anything for other numbers.
+#[allow(clippy::cast_possible_truncation, reason = "quotients of a rest below 7, and rests")]
+pub fn bits_of_number(number: Fr) -> u64 {
+    let mut limbs = number.into_bigint().0;
+    (0..LANE).fold(0, |lane, at| {
+        let mut rest = 0;
+        for limb in limbs.iter_mut().rev() {
+            let dividend = u128::from(rest) << 64 | u128::from(*limb);
+            *limb = (dividend / u128::from(BASE)) as u64;
+            rest = (dividend % u128::from(BASE)) as u64;
+        }
+        lane | (rest & 1) << at
+    })
 }
 
 fn bits_to_lane(digits: [u64; LANE]) -> u64 {

@@ -1,0 +1,177 @@
+//! Which string goes where: the honest prover.
+
+use crate::blocks::BlockValues;
+use crate::error::WitnessError;
+use crate::header::{EMPTY_ROOT, HeaderValues, MAX_HEADER};
+use crate::input::{Witness, keccak};
+use crate::node::StringValues;
+use crate::sizes::{Counts, Sizes};
+use crate::trie::{Kind, Node, Reference, Tag, state_root};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+/// The strings of a witness, by the type that proves them.
+#[derive(Clone, Debug, Default)]
+pub struct Assignment {
+    pub(crate) branches: Vec<StringValues>,
+    pub(crate) leaves: Vec<StringValues>,
+    pub(crate) codes: Vec<BlockValues>,
+    pub(crate) mixed_branches: Vec<StringValues>,
+    pub(crate) mixed_leaves: Vec<StringValues>,
+    pub(crate) header: Option<HeaderValues>,
+    pub(crate) hash: [u8; 32],
+}
+
+/// A string that is reached.
+struct Reached {
+    references: Vec<Option<Reference>>,
+    kind: Kind,
+}
+
+impl Assignment {
+    /// Walks from the state root to everything.
+    pub(crate) fn new(witness: &Witness) -> Result<Self, WitnessError> {
+        let header = witness.parent()?;
+        let root = state_root(header, MAX_HEADER).map_err(WitnessError::Header)?;
+        let digests = |strings: &[Vec<u8>]| -> HashMap<[u8; 32], usize> {
+            strings.iter().enumerate().map(|(at, string)| (keccak(string), at)).collect()
+        };
+        let (nodes, codes) = (digests(&witness.state), digests(&witness.codes));
+        let mut found: HashMap<(usize, Tag), Reached> = HashMap::new();
+        let mut asked_codes = HashSet::new();
+        let mut queue = VecDeque::from([(root, Tag::Account)]);
+        if root != EMPTY_ROOT && !nodes.contains_key(&root) {
+            return Err(WitnessError::NoRoot);
+        }
+        while let Some((digest, tag)) = queue.pop_front() {
+            if tag == Tag::Code {
+                asked_codes.extend(codes.get(&digest).copied());
+                continue;
+            }
+            let Some(&index) = nodes.get(&digest) else { continue };
+            if found.contains_key(&(index, tag)) {
+                continue;
+            }
+            let string = &witness.state[index];
+            let wrong = |why| WitnessError::Node { index, bytes: string.len(), why };
+            let Node { kind, references } = Node::read(string, tag).map_err(wrong)?;
+            queue.extend(references.iter().flatten());
+            found.insert((index, tag), Reached { references, kind });
+        }
+        let reached: BTreeSet<usize> = found.keys().map(|(index, _)| *index).collect();
+        let missing = |count: usize, what, has: &dyn Fn(usize) -> bool| match (0..count)
+            .find(|index| !has(*index))
+        {
+            Some(index) => Err(WitnessError::Unreachable { what, index }),
+            None => Ok(()),
+        };
+        missing(witness.state.len(), "node", &|index| reached.contains(&index))?;
+        missing(witness.codes.len(), "code", &|index| asked_codes.contains(&index))?;
+
+        // Each string asks once, and the first one that can gives.
+        let mut asked: HashMap<Reference, u64> = HashMap::new();
+        for (index, tag) in found.keys() {
+            *asked.entry((keccak(&witness.state[*index]), *tag)).or_default() += 1;
+        }
+        for index in &asked_codes {
+            *asked.entry((keccak(&witness.codes[*index]), Tag::Code)).or_default() += 1;
+        }
+        let mut give = |reference: &Reference| asked.remove(reference).unwrap_or(0);
+        let count = give(&(root, Tag::Account));
+        let mut assignment = Self {
+            header: Some(HeaderValues { blocks: BlockValues::of(header), count }),
+            hash: keccak(header),
+            ..Self::default()
+        };
+        let mut order: Vec<(usize, Tag)> = found.keys().copied().collect();
+        order.sort_unstable();
+        for key in order {
+            let (Reached { references, kind }, (index, tag)) = (&found[&key], key);
+            let string = &witness.state[index];
+            let hashes = |kind: &Kind| *kind == Kind::MixedBranch;
+            let mut counts: Vec<u64> = references
+                .iter()
+                .map(|reference| reference.as_ref().map_or(0, &mut give))
+                .collect();
+            let places = match kind {
+                Kind::Branch => references.iter().map(|it| usize::from(it.is_some())).collect(),
+                Kind::Short => places_of_short(string, tag),
+                Kind::MixedBranch => starts(string),
+            };
+            if hashes(kind) {
+                // Only what is a hash has a place for a count.
+                let mut is_hash = references.iter().map(Option::is_some);
+                counts.retain(|_| is_hash.next() == Some(true));
+            }
+            let values = StringValues { blocks: BlockValues::of(string), tag, places, counts };
+            match kind {
+                Kind::Branch => assignment.branches.push(values),
+                Kind::MixedBranch => assignment.mixed_branches.push(values),
+                Kind::Short if values.blocks.len() == 1 => assignment.leaves.push(values),
+                Kind::Short => assignment.mixed_leaves.push(values),
+            }
+        }
+        let mut asked_codes: Vec<usize> = asked_codes.into_iter().collect();
+        asked_codes.sort_unstable();
+        for index in asked_codes {
+            assignment.codes.extend(BlockValues::of(&witness.codes[index]));
+        }
+        Ok(assignment)
+    }
+
+    /// How many subcircuits it needs.
+    pub(crate) fn counts(&self, sizes: Sizes) -> Counts {
+        let mixed_branches = self.mixed_branches.len().div_ceil(sizes.mixed_branches);
+        let mixed_leaves = self.mixed_leaves.len().div_ceil(sizes.mixed_leaves);
+        Counts {
+            branches: self.branches.len().div_ceil(sizes.branches),
+            leaves: self.leaves.len().div_ceil(sizes.leaves),
+            codes: self.codes.len().div_ceil(sizes.codes),
+            mixed: mixed_branches.max(mixed_leaves),
+        }
+    }
+
+    /// Whether there is room for it.
+    pub(crate) fn check(&self, sizes: Sizes, counts: Counts) -> Result<(), WitnessError> {
+        let needed = self.counts(sizes).all();
+        for ((kind, needed), (_, given)) in needed.into_iter().zip(counts.all()) {
+            if needed > given {
+                return Err(WitnessError::Room { kind, needed, given });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where in a list its items begin.
+fn starts(node: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut rest = node;
+    if alloy_rlp::Header::decode(&mut rest).is_err() {
+        return starts;
+    }
+    while !rest.is_empty() {
+        starts.push(node.len() - rest.len());
+        match alloy_rlp::Header::decode(&mut rest) {
+            Ok(header) => rest = rest.get(header.payload_length..).unwrap_or_default(),
+            Err(_) => break,
+        }
+    }
+    starts
+}
+
+/// How long a path is, if it has a header; where the value is; where the balance in it is.
+fn places_of_short(node: &[u8], tag: Tag) -> Vec<usize> {
+    let starts = starts(node);
+    let (Some(&path), Some(&value)) = (starts.first(), starts.get(1)) else { return Vec::new() };
+    let length = if value == path + 1 { 0 } else { value - path - 1 };
+    let is_leaf = node[if length == 0 { path } else { path + 1 }] & 0x20 != 0;
+    let balance = match is_leaf && tag == Tag::Account {
+        // Behind two headers of two bytes and the nonce.
+        true => {
+            let nonce = node.get(value + 4).copied().unwrap_or_default();
+            value + 5 + usize::from(nonce.saturating_sub(0x80).min(8))
+        }
+        false => 0,
+    };
+    vec![length, value, balance]
+}

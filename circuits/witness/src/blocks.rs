@@ -1,0 +1,283 @@
+//! Blocks of 136 bytes as Keccak-256 absorbs them: their bytes, where a string ends in them, their permutations.
+
+use crate::forms::{Synthesized, Var, bit, constant, digits, sum, total, witness, zero_if};
+use ark_ff::{One, Zero};
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::fields::FieldVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{Bit, Fr, Subcircuit};
+use hekaton_standard::Message;
+use hekaton_standard::keccak::{LookUps, Tables, bits_of_number};
+use serde::{Deserialize, Serialize};
+
+/// The number of bytes of a block.
+pub(crate) const BLOCK: usize = 136;
+
+/// The number of lanes of a state.
+pub(crate) const LANES: usize = 25;
+
+/// A block as its prover has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BlockValues {
+    /// The bytes, padding included.
+    pub(crate) bytes: Vec<u8>,
+    /// How many bytes of the string are in it, if it is the last one.
+    pub(crate) end: Option<usize>,
+}
+
+impl BlockValues {
+    /// The blocks of a string, padded.
+    pub(crate) fn of(string: &[u8]) -> Vec<Self> {
+        let mut padded = string.to_vec();
+        padded.push(1);
+        padded.resize(padded.len().next_multiple_of(BLOCK), 0);
+        if let Some(last) = padded.last_mut() {
+            *last |= 0x80;
+        }
+        let (last, end) = (string.len() / BLOCK, string.len() % BLOCK);
+        let blocks = padded.chunks_exact(BLOCK).enumerate();
+        blocks
+            .map(|(at, bytes)| Self { bytes: bytes.to_vec(), end: (at == last).then_some(end) })
+            .collect()
+    }
+
+    /// How many bytes of the string are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.end.unwrap_or(BLOCK)
+    }
+
+    /// The bytes of the string, then zeros.
+    pub(crate) fn content(&self) -> Vec<Fr> {
+        let mut content: Vec<Fr> = self.bytes.iter().map(|byte| Fr::from(*byte)).collect();
+        if let Some(end) = self.end {
+            content[end] -= Fr::one();
+            content[BLOCK - 1] -= Fr::from(128u64);
+        }
+        content
+    }
+}
+
+/// Whether permutations are proven. Tests of all else leave them out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hashes {
+    Proven,
+    #[cfg(test)]
+    Trusted,
+}
+
+/// What is common to the gadgets of a subcircuit.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) subcircuit: &'a Subcircuit,
+    pub(crate) tables: &'a Tables,
+    pub(crate) hashes: Hashes,
+}
+
+/// A block in the constraints.
+pub(crate) struct Block {
+    /// The bits of all bytes, most significant first.
+    message: Message,
+    /// The bytes, padding included.
+    pub(crate) bytes: Vec<Var>,
+    /// For each byte, whether the string ends before it.
+    pub(crate) ends: Vec<Var>,
+    /// Whether it is the last one of its string.
+    pub(crate) is_last: Var,
+    /// If it is, how many bytes of the string are in it; zero if not.
+    pub(crate) end: Var,
+    /// The bytes of the string, then zeros.
+    pub(crate) content: Vec<Var>,
+    /// The lanes after it.
+    pub(crate) lanes: Vec<Var>,
+}
+
+impl Block {
+    /// A bit of a byte; 7 is the most significant one.
+    pub(crate) fn bit(&self, context: Context<'_>, byte: usize, bit: usize) -> Synthesized<Var> {
+        self.message.bit(&context.subcircuit.cs(), 8 * byte + 7 - bit)
+    }
+}
+
+impl Context<'_> {
+    /// A block that a bit switches on: its bits and bytes, where the string ends, that there is nothing but padding behind, and the
+    /// permutation. The state before it is multiplied by `goes_on`, or is zero (spec: witness#blocks).
+    pub(crate) fn block(
+        self,
+        values: Option<&BlockValues>,
+        active: &Bit,
+        before: Option<(&Var, &[Var])>,
+    ) -> Synthesized<Block> {
+        let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
+        let bytes = values.map(|values| values.bytes.as_slice());
+        let message = Message::new().committed(subcircuit, BLOCK, bytes)?;
+        let mut variables = Vec::with_capacity(BLOCK);
+        for at in 0..BLOCK {
+            let byte = witness(&cs, bytes.map(|bytes| Fr::from(bytes[at])))?;
+            let bits = (0..8).map(|bit| message.bit(&cs, 8 * at + 7 - bit));
+            let bits = bits.collect::<Result<Vec<_>, _>>()?;
+            digits(&cs, 1, &bits)?.mul_equals(&FieldVar::one(), &byte)?;
+            variables.push(byte);
+        }
+        let bytes = variables;
+
+        // From the end of the string on, `behind` is 1, and where it rises, the padding begins.
+        let (mut ends, mut behind) = (Vec::with_capacity(BLOCK), Vec::with_capacity(BLOCK));
+        let mut before_it = constant(Fr::zero());
+        for at in 0..BLOCK {
+            let is_behind = values.map(|values| values.end.is_some_and(|end| end <= at));
+            let next = witness(&cs, is_behind.map(Fr::from))?;
+            let end = &next - &before_it;
+            end.mul_equals(&(constant(Fr::one()) - &end), &constant(Fr::zero()))?;
+            ends.push(end);
+            behind.push(next.clone());
+            before_it = next;
+        }
+        let is_last = before_it;
+        let end = sum(&cs, (0..).map(|at: u64| Fr::from(at)).zip(&ends))?;
+        let mut content = Vec::with_capacity(BLOCK);
+        for at in 0..BLOCK {
+            let mut terms = vec![(Fr::one(), &bytes[at]), (-Fr::one(), &ends[at])];
+            if at == BLOCK - 1 {
+                terms.push((-Fr::from(128u64), &is_last));
+            }
+            let byte = sum(&cs, terms)?;
+            zero_if(&behind[at], &byte)?;
+            content.push(byte);
+        }
+
+        let before = match before {
+            None => None,
+            Some((goes_on, lanes)) => {
+                let used = lanes.iter().map(|lane| marked(self, goes_on, lane));
+                Some(used.collect::<Synthesized<Vec<Var>>>()?)
+            }
+        };
+        let lanes = match self.hashes {
+            Hashes::Proven => self.permute(&message, active, before)?,
+            #[cfg(test)]
+            Hashes::Trusted => trusted::permute(&cs, &bytes, active, before)?,
+        };
+        Ok(Block { message, bytes, ends, is_last, end, content, lanes })
+    }
+
+    /// The lanes after a block.
+    fn permute(
+        self,
+        message: &Message,
+        active: &Bit,
+        before: Option<Vec<Var>>,
+    ) -> Synthesized<Vec<Var>> {
+        let look_ups = LookUps::new(self.subcircuit, self.tables)?.enabled_by(active);
+        let before = before.map(|before| {
+            let before = before.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
+            look_ups.state(&before)
+        });
+        let after = look_ups.absorb_block(before.transpose()?.as_ref(), message.clone())?;
+        look_ups.lanes(&after)
+    }
+
+    /// The digest of a string, as two numbers of 128 bits, little-endian: of that of the blocks which is the last one. Zero if none is.
+    pub(crate) fn digest(self, blocks: &[Block]) -> Synthesized<[Var; 2]> {
+        let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
+        let mut words = Vec::with_capacity(4);
+        for lane in 0..4 {
+            let products: Vec<Var> =
+                blocks.iter().map(|block| &block.is_last * &block.lanes[lane]).collect();
+            let number = total(&cs, &products)?;
+            // A number in base 7 whose digits are bits.
+            let value = number.value().ok().map(bits_of);
+            let bits = (0..64).map(|at| {
+                let value = value.as_ref().map(|bits| bits[at]);
+                let bit = subcircuit.bit(|| value.ok_or(SynthesisError::AssignmentMissing))?;
+                Ok(bit.variable().clone())
+            });
+            let bits = bits.collect::<Synthesized<Vec<Var>>>()?;
+            let sevens =
+                std::iter::successors(Some(Fr::one()), |power| Some(*power * Fr::from(7u64)));
+            sum(&cs, sevens.zip(&bits))?.mul_equals(&FieldVar::one(), &number)?;
+            words.push(digits(&cs, 1, &bits)?);
+        }
+        let half =
+            |low: &Var, high: &Var| sum(&cs, [(Fr::one(), low), (Fr::from(1u128 << 64), high)]);
+        Ok([half(&words[0], &words[1])?, half(&words[2], &words[3])?])
+    }
+
+    /// A string of at most some blocks, of which each but the last one is full: its blocks, those behind it switched off.
+    pub(crate) fn string(
+        self,
+        values: Option<&[BlockValues]>,
+        enable: &Bit,
+        most: usize,
+    ) -> Synthesized<Vec<Block>> {
+        let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
+        let nothing = BlockValues { bytes: vec![0; BLOCK], end: None };
+        let mut blocks: Vec<Block> = Vec::with_capacity(most);
+        for at in 0..most {
+            let own = values.map(|values| values.get(at).unwrap_or(&nothing));
+            let Some(last) = blocks.last() else {
+                blocks.push(self.block(own, enable, None)?);
+                continue;
+            };
+            let is_active = values.map(|values| at < values.len());
+            let active = subcircuit.bit(|| is_active.ok_or(SynthesisError::AssignmentMissing))?;
+            let before: Vec<&Var> = blocks.iter().map(|block| &block.is_last).collect();
+            let ended = total(&cs, before)?;
+            (enable.variable() - ended).mul_equals(&FieldVar::one(), active.variable())?;
+            let block = self.block(own, &active, Some((active.variable(), &last.lanes)))?;
+            blocks.push(block);
+        }
+        // It ends once, if it is there.
+        let ended = total(&cs, blocks.iter().map(|block| &block.is_last))?;
+        ended.mul_equals(&FieldVar::one(), enable.variable())?;
+        Ok(blocks)
+    }
+
+    /// A bit that is no entry's.
+    pub(crate) fn bit(self, value: Option<bool>) -> Synthesized<Var> {
+        bit(&self.subcircuit.cs(), value)
+    }
+}
+
+/// A product that is marked, so that keys may contain it: one row.
+pub(crate) fn marked(context: Context<'_>, gate: &Var, form: &Var) -> Synthesized<Var> {
+    let value = gate.value().ok().zip(form.value().ok()).map(|(gate, form)| gate * form);
+    let marked = context.subcircuit.commit(|| value.ok_or(SynthesisError::AssignmentMissing))?;
+    gate.mul_equals(form, &marked)?;
+    Ok(marked)
+}
+
+/// The digits of a number in base 7, as bits.
+fn bits_of(number: Fr) -> Vec<bool> {
+    let lane = bits_of_number(number);
+    (0..64).map(|at| lane >> at & 1 == 1).collect()
+}
+
+/// Permutations that are computed instead of proven.
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "bytes")]
+mod trusted {
+    use super::*;
+    use crate::circuit::Sponge;
+    use crate::forms::Cs;
+    use ark_ff::PrimeField;
+
+    pub(super) fn permute(
+        cs: &Cs,
+        bytes: &[Var],
+        active: &Bit,
+        before: Option<Vec<Var>>,
+    ) -> Synthesized<Vec<Var>> {
+        let bytes = bytes.iter().map(|byte| Some(byte.value().ok()?.into_bigint().0[0] as u8));
+        let (bytes, is_active) = (bytes.collect::<Option<Vec<u8>>>(), active.variable().value());
+        let before = before.unwrap_or_else(|| vec![constant(Fr::zero()); LANES]);
+        let lanes = before.iter().map(|lane| Some(bits_of_number(lane.value().ok()?)));
+        let lanes = bytes.zip(lanes.collect::<Option<Vec<u64>>>()).map(|(bytes, lanes)| {
+            let mut sponge = Sponge { lanes: lanes.try_into().unwrap(), goes_on: true };
+            let block = BlockValues { bytes, end: None };
+            let is_active = is_active.unwrap().is_one();
+            sponge.absorb(if is_active { std::slice::from_ref(&block) } else { &[] }, 1);
+            sponge.values().skip(1).collect::<Vec<Fr>>()
+        });
+        (0..LANES).map(|lane| witness(cs, lanes.as_ref().map(|lanes| lanes[lane]))).collect()
+    }
+}

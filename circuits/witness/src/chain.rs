@@ -1,0 +1,155 @@
+//! W: a chain of Poseidon over the blocks of all strings, so that another circuit can open them without Keccak (spec: witness#chain).
+
+use crate::blocks::{BLOCK, Block, BlockValues, Context};
+use crate::forms::{Synthesized, Var, digits, sum};
+use crate::trie::Tag;
+use ark_crypto_primitives::crh::poseidon::CRH;
+use ark_crypto_primitives::crh::poseidon::constraints::{CRHGadget, CRHParametersVar};
+use ark_crypto_primitives::crh::{CRHScheme, CRHSchemeGadget};
+use ark_crypto_primitives::sponge::poseidon::{PoseidonConfig, find_poseidon_ark_and_mds};
+use ark_ff::{One, Zero};
+use ark_r1cs_std::alloc::AllocVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{CircuitError, Fr};
+use std::sync::LazyLock;
+
+/// Poseidon with x^5, rate 8 and capacity 1, 8 full and 57 partial rounds: the parameters that arkworks has for this field and rate.
+static POSEIDON: LazyLock<PoseidonConfig<Fr>> = LazyLock::new(|| {
+    let (ark, mds) = find_poseidon_ark_and_mds(255, 8, 8, 57, 0);
+    PoseidonConfig::new(8, 57, 5, mds, ark, 8, 1)
+});
+
+/// The number of bytes that are one element.
+pub(crate) const ELEMENT: usize = 31;
+
+/// What a string is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringKind {
+    /// A branch.
+    Branch = 1,
+    /// A leaf.
+    Leaf = 2,
+    /// An extension.
+    Extension = 3,
+    /// A code.
+    Code = 4,
+}
+
+/// The chain so far: W, and how many strings are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The digest.
+    pub digest: Fr,
+    /// How many strings.
+    pub count: u64,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { digest: Fr::zero(), count: 0 }
+    }
+}
+
+/// Kind, tag and number of bytes of a block: one number.
+const TAG: u64 = 1 << 8;
+const LENGTH: u64 = 1 << 16;
+
+impl Chain {
+    /// Appends a block.
+    pub(crate) fn add(
+        &mut self,
+        kind: StringKind,
+        tag: Tag,
+        block: &BlockValues,
+    ) -> Result<(), CircuitError> {
+        let head = kind as u64 + TAG * tag as u64 + LENGTH * block.len() as u64;
+        let mut elements = vec![self.digest, Fr::from(head)];
+        let base = Fr::from(256u64);
+        elements.extend(
+            block
+                .content()
+                .chunks(ELEMENT)
+                .map(|bytes| bytes.iter().rev().fold(Fr::zero(), |sum, byte| sum * base + byte)),
+        );
+        let hashed = CRH::evaluate(&POSEIDON, elements.as_slice());
+        self.digest = hashed.map_err(|error| CircuitError::from(error.to_string()))?;
+        self.count += u64::from(block.end.is_some());
+        Ok(())
+    }
+
+    /// Appends a string: so whoever has all of them computes W (spec: witness#chain). They are in the order of their types: branches,
+    /// leaves and extensions, codes, and mixed ones, and within a type as they are in the witness.
+    ///
+    /// # Errors
+    /// If the hash function fails.
+    pub fn add_string(
+        &mut self,
+        kind: StringKind,
+        tag: Tag,
+        string: &[u8],
+    ) -> Result<(), CircuitError> {
+        BlockValues::of(string).iter().try_for_each(|block| self.add(kind, tag, block))
+    }
+}
+
+/// The chain in the constraints.
+#[derive(Clone)]
+pub(crate) struct ChainVar {
+    pub(crate) digest: Var,
+    pub(crate) count: Var,
+}
+
+impl ChainVar {
+    /// Appends a block if it is active.
+    pub(crate) fn add(
+        self,
+        context: Context<'_>,
+        active: &Var,
+        kind_and_tag: (&Var, &Var),
+        block: &Block,
+    ) -> Synthesized<Self> {
+        let cs = context.subcircuit.cs();
+        let parameters = CRHParametersVar::new_constant(cs.clone(), &*POSEIDON)?;
+        let (kind, tag) = kind_and_tag;
+        let full = Fr::from(BLOCK as u64 * LENGTH);
+        let head = [
+            (Fr::one(), kind),
+            (Fr::from(TAG), tag),
+            (full, active),
+            // The last one has as many bytes as it has.
+            (-full, &block.is_last),
+            (Fr::from(LENGTH), &block.end),
+        ];
+        let mut elements = vec![self.digest.clone(), sum(&cs, head)?];
+        for bytes in block.content.chunks(ELEMENT) {
+            elements.push(digits(&cs, 8, bytes)?);
+        }
+        let hashed = CRHGadget::evaluate(&parameters, &elements)?;
+        let digest = &self.digest + active * (hashed - &self.digest);
+        let count = self.count + &block.is_last;
+        Ok(Self { digest, count })
+    }
+
+    /// Appends all blocks of a string.
+    pub(crate) fn add_string(
+        self,
+        context: Context<'_>,
+        enable: &Var,
+        kind_and_tag: (&Var, &Var),
+        blocks: &[Block],
+    ) -> Synthesized<Self> {
+        let mut active = enable.clone();
+        let mut chain = self;
+        for block in blocks {
+            chain = chain.add(context, &active, kind_and_tag, block)?;
+            active -= &block.is_last;
+        }
+        Ok(chain)
+    }
+}
+
+/// Reads a chain from two slots.
+pub(crate) fn read(context: Context<'_>, at: usize) -> Result<ChainVar, SynthesisError> {
+    let digest = context.subcircuit.slot(at)?.clone();
+    Ok(ChainVar { digest, count: context.subcircuit.slot(at + 1)?.clone() })
+}

@@ -1,0 +1,423 @@
+//! The circuit: subcircuits of branches, leaves, codes and mixed strings in a chain, and the header that it all hangs from.
+
+use crate::assignment::Assignment;
+use crate::blocks::{BlockValues, Context, Hashes, LANES};
+use crate::branch::branch;
+use crate::chain::{self, Chain, StringKind};
+use crate::code::{SLOTS as STATE, codes};
+use crate::forms::constant;
+use crate::header::{HeaderValues, halves, header};
+use crate::input::Witness;
+use crate::mixed::mixed;
+use crate::node::StringValues;
+use crate::short::short;
+use crate::sizes::{Counts, Sizes};
+use crate::trie::Tag;
+use ark_ff::One;
+use ark_r1cs_std::eq::EqGadget;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{
+    BusId, Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit, TypeId,
+    WireId, WireValues,
+};
+use hekaton_standard::keccak::Tables;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// The largest number of subcircuits of a type.
+pub(crate) const MAX_COUNT: usize = 1 << 20;
+
+/// The strings of a witness, each the node of the parent's state root or named by another one: see the [crate](crate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateWitness {
+    /// What a subcircuit holds.
+    pub sizes: Sizes,
+    /// How many subcircuits there are.
+    pub counts: Counts,
+}
+
+/// What a type holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Branches,
+    Leaves,
+    Codes,
+    Mixed,
+    Header,
+}
+
+/// The ids of the layout.
+#[derive(Debug)]
+pub struct Plan {
+    tables: Tables,
+    links: BusId,
+    groups: Vec<(TypeId, Part, Range<usize>)>,
+    /// The chain behind each subcircuit but the last one: W and the count.
+    chain: Vec<[WireId; 2]>,
+    /// The state behind each subcircuit of codes but the last one.
+    states: Vec<Vec<WireId>>,
+    /// Both halves of the hash, the number of strings, W.
+    public: [WireId; 4],
+}
+
+/// What a subcircuit knows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Private(Values);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Values {
+    Strings(Vec<StringValues>),
+    Blocks(Vec<BlockValues>),
+    Mixed(Vec<StringValues>, Vec<StringValues>),
+    Header(HeaderValues),
+}
+
+impl Plan {
+    fn part(&self, kind: TypeId) -> Option<Part> {
+        self.groups.iter().find(|(id, ..)| *id == kind).map(|(_, part, _)| *part)
+    }
+
+    /// Whether the layout has no subcircuit of a type.
+    #[cfg(test)]
+    pub(crate) fn is_unused(&self, kind: TypeId) -> bool {
+        self.groups.iter().any(|(id, _, range)| *id == kind && range.is_empty())
+    }
+
+    fn place(&self, instance: InstanceId) -> Option<(Part, usize)> {
+        let index = instance.index();
+        let found = self.groups.iter().find(|(.., range)| range.contains(&index));
+        found.map(|(_, part, range)| (*part, index - range.start))
+    }
+}
+
+/// What a subcircuit gets of a list.
+fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
+    all.iter().skip(number * size).take(size).cloned().collect()
+}
+
+impl StateWitness {
+    /// The number of subcircuits.
+    pub fn subcircuits(&self) -> usize {
+        let counts = self.counts.all().into_iter().map(|(_, count)| count);
+        counts.fold(1 + self.sizes.tables(), usize::saturating_add)
+    }
+
+    /// The strings of each subcircuit, in the order in which they are in the chain.
+    fn private(&self, assignment: &Assignment, part: Part, number: usize) -> Option<Values> {
+        let Sizes { branches, leaves, codes, mixed_branches, mixed_leaves, .. } = self.sizes;
+        Some(match part {
+            Part::Branches => Values::Strings(own(&assignment.branches, number, branches)),
+            Part::Leaves => Values::Strings(own(&assignment.leaves, number, leaves)),
+            Part::Codes => Values::Blocks(own(&assignment.codes, number, codes)),
+            Part::Mixed => Values::Mixed(
+                own(&assignment.mixed_branches, number, mixed_branches),
+                own(&assignment.mixed_leaves, number, mixed_leaves),
+            ),
+            Part::Header => Values::Header(assignment.header.clone()?),
+        })
+    }
+}
+
+/// The kind of a leaf or an extension, natively.
+fn kind_of_short(string: &StringValues) -> StringKind {
+    let bytes = string.blocks.first().map_or(&[][..], |block| block.bytes.as_slice());
+    let header = if bytes.first() == Some(&0xf8) { 2 } else { 1 };
+    let path = bytes.get(header).copied().unwrap_or_default();
+    let first = if path < 0x80 { path } else { bytes.get(header + 1).copied().unwrap_or_default() };
+    if first & 0x20 != 0 { StringKind::Leaf } else { StringKind::Extension }
+}
+
+fn add_string(
+    chain: &mut Chain,
+    kind: StringKind,
+    string: &StringValues,
+) -> Result<(), CircuitError> {
+    string.blocks.iter().try_for_each(|block| chain.add(kind, string.tag, block))
+}
+
+/// The chain behind a subcircuit.
+fn add_all(chain: &mut Chain, values: &Values, part: Part) -> Result<(), CircuitError> {
+    match values {
+        Values::Strings(strings) => strings.iter().try_for_each(|string| {
+            let kind = match part {
+                Part::Branches => StringKind::Branch,
+                _ => kind_of_short(string),
+            };
+            add_string(chain, kind, string)
+        }),
+        Values::Blocks(blocks) => {
+            blocks.iter().try_for_each(|block| chain.add(StringKind::Code, Tag::Code, block))
+        }
+        Values::Mixed(branches, leaves) => {
+            for branch in branches {
+                add_string(chain, StringKind::Branch, branch)?;
+            }
+            leaves.iter().try_for_each(|leaf| add_string(chain, kind_of_short(leaf), leaf))
+        }
+        Values::Header(_) => Ok(()),
+    }
+}
+
+/// The sponge between two blocks of codes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sponge {
+    pub(crate) lanes: [u64; LANES],
+    pub(crate) goes_on: bool,
+}
+
+impl Sponge {
+    /// Absorbs what a subcircuit of so many blocks has.
+    pub(crate) fn absorb(&mut self, blocks: &[BlockValues], count: usize) {
+        for block in blocks {
+            if !self.goes_on {
+                self.lanes = [0; LANES];
+            }
+            for (lane, bytes) in self.lanes.iter_mut().zip(block.bytes.chunks_exact(8)) {
+                *lane ^= bytes.iter().rev().fold(0, |lane, byte| lane << 8 | u64::from(*byte));
+            }
+            keccak::f1600(&mut self.lanes);
+            self.goes_on = block.end.is_none();
+        }
+        if blocks.len() < count {
+            // What a block that is switched off leaves behind: zeros, and the last round's constant.
+            self.lanes = [0; LANES];
+            self.lanes[0] = 0x8000_0000_8000_8008;
+        }
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = Fr> {
+        let number = |lane: u64| {
+            let bits = (0..64).rev().map(|at| lane >> at & 1);
+            bits.fold(Fr::from(0u64), |number, bit| number * Fr::from(7u64) + Fr::from(bit))
+        };
+        std::iter::once(Fr::from(self.goes_on)).chain(self.lanes.map(number))
+    }
+}
+
+impl Circuit for StateWitness {
+    type Input = Witness;
+    type Plan = Plan;
+    type Trace = Assignment;
+    type Private = Private;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
+        if self.counts.all().iter().any(|(_, count)| *count > MAX_COUNT) {
+            return Err(format!("at most {MAX_COUNT} subcircuits of a type").into());
+        }
+        let links = layout.bus("links");
+        let rows = self.sizes.table();
+        let tables = Tables::new(self.sizes.pieces, |name, table| {
+            layout.table(name, table.rows_per_subcircuit(rows))
+        });
+        let zero = layout.constant(Fr::from(0u64));
+        let (mut groups, mut chain, mut states) = (Vec::new(), Vec::new(), Vec::new());
+        let mut before = [zero; 2];
+        let Counts { branches, leaves, codes, mixed } = self.counts;
+        for (name, part, count) in [
+            ("branches", Part::Branches, branches),
+            ("leaves", Part::Leaves, leaves),
+            ("codes", Part::Codes, codes),
+            ("mixed", Part::Mixed, mixed),
+        ] {
+            let slots = if part == Part::Codes { 4 + 2 * STATE } else { 4 };
+            let kind = layout.subcircuit_type(name, slots);
+            let first = layout.instances();
+            let mut state = vec![zero; STATE];
+            for number in 1..=count {
+                let instance = layout.instance(kind);
+                let mut after = before;
+                for slot in 0..2 {
+                    layout.read(instance, slot, before[slot]);
+                    after[slot] = layout.wire("chain", 2 * chain.len() as u64 + slot as u64);
+                    layout.write(instance, 2 + slot, after[slot]);
+                }
+                chain.push(after);
+                before = after;
+                if part != Part::Codes {
+                    continue;
+                }
+                for (slot, wire) in (4..).zip(&state) {
+                    layout.read(instance, slot, *wire);
+                }
+                if number == count {
+                    // No code is unfinished.
+                    layout.read(instance, 4 + STATE, zero);
+                    (5 + STATE..4 + 2 * STATE).for_each(|slot| layout.unused(instance, slot));
+                    continue;
+                }
+                for (slot, wire) in state.iter_mut().enumerate() {
+                    let index = states.len() * STATE + slot;
+                    *wire = layout.wire("state of a code", index as u64);
+                    layout.write(instance, 4 + STATE + slot, *wire);
+                }
+                states.push(state.clone());
+            }
+            groups.push((kind, part, first..first + count));
+        }
+        let kind = layout.subcircuit_type("header", 6);
+        let first = layout.instances();
+        let instance = layout.instance(kind);
+        groups.push((kind, Part::Header, first..first + 1));
+        before.iter().enumerate().for_each(|(slot, wire)| layout.read(instance, slot, *wire));
+        let [low, high] = [0, 1].map(|half| layout.public_output("hash", half));
+        let public = [low, high, layout.public_output("strings", 0), layout.public_output("W", 0)];
+        public.iter().enumerate().for_each(|(slot, wire)| layout.write(instance, 2 + slot, *wire));
+        Ok(Plan { tables, links, groups, chain, states, public })
+    }
+
+    fn execute(
+        &self,
+        plan: &Plan,
+        witness: &Witness,
+        values: &mut WireValues,
+    ) -> Result<Assignment, CircuitError> {
+        let assignment = Assignment::new(witness)?;
+        assignment.check(self.sizes, self.counts)?;
+        self.publish(plan, &assignment, values)?;
+        Ok(assignment)
+    }
+
+    fn private_input(
+        &self,
+        plan: &Plan,
+        _: &Witness,
+        assignment: &Assignment,
+        instance: InstanceId,
+    ) -> Result<Private, CircuitError> {
+        let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
+        let values = self.private(assignment, part, number);
+        Ok(Private(values.ok_or("there is no header")?))
+    }
+
+    fn synthesize(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+    ) -> Result<(), SynthesisError> {
+        self.build(plan, subcircuit, private, Hashes::Proven)
+    }
+}
+
+impl StateWitness {
+    /// The constraints of a subcircuit.
+    pub(crate) fn build(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+        hashes: Hashes,
+    ) -> Result<(), SynthesisError> {
+        let part = plan.part(subcircuit.kind()).ok_or(SynthesisError::Unsatisfiable)?;
+        let context = Context { subcircuit, tables: &plan.tables, hashes };
+        let (links, sizes) = (plan.links, self.sizes);
+        let mut chain = chain::read(context, 0)?;
+        let private = private.map(|Private(values)| values);
+        let wrong = || SynthesisError::Unsatisfiable;
+        let strings = private.map(|values| match values {
+            Values::Strings(strings) => Ok((strings.as_slice(), &[][..])),
+            Values::Mixed(branches, leaves) => Ok((branches.as_slice(), leaves.as_slice())),
+            _ => Err(wrong()),
+        });
+        let (first, second) = match part {
+            Part::Branches | Part::Leaves | Part::Mixed => {
+                let strings = strings.transpose()?;
+                (strings.map(|(first, _)| first), strings.map(|(_, second)| second))
+            }
+            Part::Codes | Part::Header => (None, None),
+        };
+        let at = |strings: Option<&'_ [StringValues]>, number: usize| {
+            strings.map(|strings| strings.get(number).cloned())
+        };
+        match part {
+            Part::Branches => {
+                for number in 0..sizes.branches {
+                    let own = at(first, number);
+                    chain = branch(context, links, own.as_ref().map(Option::as_ref), chain)?;
+                }
+            }
+            Part::Leaves => {
+                for number in 0..sizes.leaves {
+                    let own = at(first, number);
+                    chain = short(context, links, own.as_ref().map(Option::as_ref), chain, 1)?;
+                }
+            }
+            Part::Mixed => {
+                for number in 0..sizes.mixed_branches {
+                    let own = at(first, number);
+                    chain = mixed(context, links, own.as_ref().map(Option::as_ref), chain)?;
+                }
+                for number in 0..sizes.mixed_leaves {
+                    let own = at(second, number);
+                    chain = short(context, links, own.as_ref().map(Option::as_ref), chain, 2)?;
+                }
+            }
+            Part::Codes => {
+                let blocks = private.map(|values| match values {
+                    Values::Blocks(blocks) => Ok(blocks.as_slice()),
+                    _ => Err(wrong()),
+                });
+                let blocks = blocks.transpose()?;
+                chain = codes(context, links, blocks, chain, sizes.codes, [4, 4 + STATE])?;
+            }
+            Part::Header => {
+                let own = private.map(|values| match values {
+                    Values::Header(own) => Ok(own),
+                    _ => Err(wrong()),
+                });
+                let always = subcircuit.bit_of(&constant(Fr::one()))?;
+                let hash = [subcircuit.slot(2)?, subcircuit.slot(3)?];
+                header(context, links, own.transpose()?, &chain, hash, &always)?;
+                chain.count.enforce_equal(subcircuit.slot(4)?)?;
+                return chain.digest.enforce_equal(subcircuit.slot(5)?);
+            }
+        }
+        chain.digest.enforce_equal(subcircuit.slot(2)?)?;
+        chain.count.enforce_equal(subcircuit.slot(3)?)
+    }
+
+    /// Sets the values of all wires.
+    pub(crate) fn publish(
+        &self,
+        plan: &Plan,
+        assignment: &Assignment,
+        values: &mut WireValues,
+    ) -> Result<(), CircuitError> {
+        let (mut chain, mut wires) = (Chain::default(), plan.chain.iter());
+        let (mut sponge, mut states) = (Sponge::default(), plan.states.iter());
+        for (_, part, range) in &plan.groups {
+            if *part == Part::Header {
+                continue;
+            }
+            for (number, index) in range.clone().enumerate() {
+                let own = self.private(assignment, *part, number).ok_or("there is no header")?;
+                add_all(&mut chain, &own, *part)?;
+                if let Some([digest, count]) = wires.next() {
+                    values.set(*digest, chain.digest);
+                    values.set(*count, Fr::from(chain.count));
+                }
+                let Values::Blocks(blocks) = own else { continue };
+                sponge.absorb(&blocks, self.sizes.codes);
+                match states.next() {
+                    Some(state) => {
+                        state.iter().zip(sponge.values()).for_each(|(wire, value)| {
+                            values.set(*wire, value);
+                        });
+                    }
+                    None => {
+                        let instance =
+                            InstanceId::from_index(u32::try_from(index).unwrap_or(u32::MAX));
+                        let lanes = sponge.values().skip(1);
+                        (5 + STATE..).zip(lanes).for_each(|(slot, value)| {
+                            values.set_unused(instance, slot, value);
+                        });
+                    }
+                }
+            }
+        }
+        let [low, high] = halves(&assignment.hash);
+        let public = [Fr::from(low), Fr::from(high), Fr::from(chain.count), chain.digest];
+        plan.public.iter().zip(public).for_each(|(wire, value)| values.set(*wire, value));
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Codes: a stream of blocks, each of which begins a code or goes on with the one before it, also across subcircuits.
+
+use crate::blocks::{BlockValues, Context, LANES};
+use crate::chain::{ChainVar, StringKind};
+use crate::forms::{Synthesized, Var, constant, zero_if};
+use crate::node::{ask, kind};
+use crate::trie::Tag;
+use ark_ff::One;
+use ark_r1cs_std::fields::FieldVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{BusId, Fr};
+
+/// The slots beside those of the chain: whether a code goes on, and the lanes.
+pub(crate) const SLOTS: usize = 1 + LANES;
+
+/// Blocks of codes, from the state in the slots from `from` on to that in the slots from `to` on (spec: witness#code).
+pub(crate) fn codes(
+    context: Context<'_>,
+    links: BusId,
+    values: Option<&[BlockValues]>,
+    mut chain: ChainVar,
+    count: usize,
+    [from, to]: [usize; 2],
+) -> Synthesized<ChainVar> {
+    let subcircuit = context.subcircuit;
+    let slots = |at: usize| subcircuit.slots().get(at..at + SLOTS);
+    let [before, after] =
+        [slots(from), slots(to)].map(|slots| slots.ok_or(SynthesisError::Unsatisfiable));
+    let (before, after) = (before?, after?);
+    let (mut goes_on, mut lanes) = (before[0].clone(), before[1..].to_vec());
+    let tag = constant(Fr::from(Tag::Code as u64));
+    let nothing = BlockValues { bytes: vec![0; crate::blocks::BLOCK], end: None };
+    for at in 0..count {
+        let own = values.map(|values| values.get(at));
+        let given = |bit: Option<bool>| move || bit.ok_or(SynthesisError::AssignmentMissing);
+        let active = subcircuit.bit(given(own.map(|own| own.is_some())))?;
+        let own = own.map(|own| own.unwrap_or(&nothing));
+        // A code that goes on does.
+        zero_if(&goes_on, &(constant(Fr::one()) - active.variable()))?;
+        let block = context.block(own, &active, Some((&goes_on, &lanes)))?;
+        let ends = own.map(|own| own.end.is_some());
+        let ends = subcircuit.bit(given(ends))?.variable().clone();
+        ends.mul_equals(&FieldVar::one(), &block.is_last)?;
+        zero_if(&ends, &(constant(Fr::one()) - active.variable()))?;
+        let blocks = [block];
+        ask(context, links, &ends, &tag, &context.digest(&blocks)?)?;
+        let [block] = blocks;
+        let kind = kind(StringKind::Code);
+        chain = chain.add(context, active.variable(), (&kind, &tag), &block)?;
+        goes_on = active.variable() - &ends;
+        lanes = block.lanes;
+    }
+    let one: Var = FieldVar::one();
+    for (is, must) in std::iter::once(&goes_on).chain(&lanes).zip(after) {
+        is.mul_equals(&one, must)?;
+    }
+    Ok(chain)
+}

@@ -1,0 +1,92 @@
+//! The parent's header: its hash is public, and it gives the root of the state.
+
+use crate::blocks::{BlockValues, Context, marked};
+use crate::chain::ChainVar;
+use crate::forms::{Synthesized, Var, constant, digits, sum, witness, zero_if};
+use crate::node::{Given, give};
+use crate::trie::Tag;
+use ark_ff::{Field, One};
+use ark_r1cs_std::GR1CSVar;
+use ark_r1cs_std::fields::FieldVar;
+use hekaton_circuit::{Bit, BusId, Fr};
+use serde::{Deserialize, Serialize};
+
+/// The number of blocks of the largest one.
+pub(crate) const BLOCKS: usize = 6;
+
+/// Where the root of the state is, behind its prefix: behind the list's header of 3 bytes, two hashes and an address.
+const ROOT: usize = 91;
+
+/// The largest header, in bytes.
+pub(crate) const MAX_HEADER: usize = BLOCKS * crate::blocks::BLOCK - 1;
+
+/// The root of an empty trie.
+pub(crate) const EMPTY_ROOT: [u8; 32] = [
+    0x56, 0xe8, 0x1f, 0x17, 0x1b, 0xcc, 0x55, 0xa6, 0xff, 0x83, 0x45, 0xe6, 0x92, 0xc0, 0xf8, 0x6e,
+    0x5b, 0x48, 0xe0, 0x1b, 0x99, 0x6c, 0xad, 0xc0, 0x01, 0x62, 0x2f, 0xb5, 0xe3, 0x63, 0xb4, 0x21,
+];
+
+/// The two numbers of 128 bits of a digest, little-endian.
+pub(crate) fn halves(digest: &[u8; 32]) -> [u128; 2] {
+    [0, 16].map(|at| {
+        let mut half = [0; 16];
+        half.copy_from_slice(&digest[at..at + 16]);
+        u128::from_le_bytes(half)
+    })
+}
+
+/// A header as its prover has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeaderValues {
+    pub(crate) blocks: Vec<BlockValues>,
+    /// How often the state root is asked for.
+    pub(crate) count: u64,
+}
+
+/// The header, whose hash is `hash` (spec: witness#header).
+pub(crate) fn header(
+    context: Context<'_>,
+    links: BusId,
+    values: Option<&HeaderValues>,
+    chain: &ChainVar,
+    hash: [&Var; 2],
+    enable: &Bit,
+) -> Synthesized {
+    let cs = context.subcircuit.cs();
+    let own = values.map(|values| values.blocks.as_slice());
+    let blocks = context.string(own, enable, BLOCKS)?;
+    let one: Var = FieldVar::one();
+    for (found, public) in context.digest(&blocks)?.iter().zip(hash) {
+        found.mul_equals(&one, public)?;
+    }
+    let bytes: Vec<&Var> = blocks.iter().flat_map(|block| &block.bytes).collect();
+    let starts = (0u64..).map(|at| Fr::from(at * crate::blocks::BLOCK as u64));
+    let mut length = Vec::new();
+    for (start, block) in starts.zip(&blocks) {
+        length.extend([(start, &block.is_last), (Fr::one(), &block.end)]);
+    }
+    let length = sum(&cs, length)?;
+    // f9 and two bytes of length, so that all fields up to the root are in their places.
+    let number = |value: u64| constant(Fr::from(value));
+    zero_if(&one, &(bytes[0] - number(0xf9)))?;
+    let payload = sum(&cs, [(Fr::from(256u64), bytes[1]), (Fr::one(), bytes[2])])?;
+    zero_if(&one, &(payload + number(3) - length))?;
+    for (at, prefix) in [(3, 0xa0), (36, 0xa0), (69, 0x94), (ROOT - 1, 0xa0)] {
+        zero_if(&one, &(bytes[at] - number(prefix)))?;
+    }
+    let half = |at: usize| digits(&cs, 8, bytes[at..at + 16].iter().copied());
+    let given = Given {
+        low: marked(context, &one, &half(ROOT)?)?,
+        high: marked(context, &one, &half(ROOT + 16)?)?,
+        tag: number(Tag::Account as u64),
+    };
+    // Only an empty trie has no nodes.
+    let inverse = chain.count.value().ok().map(|count| count.inverse().unwrap_or_default());
+    let product = &chain.count * witness(&cs, inverse)?;
+    let is_empty = &one - product;
+    zero_if(&chain.count, &is_empty)?;
+    let [low, high] = halves(&EMPTY_ROOT);
+    zero_if(&is_empty, &(&given.low - constant(Fr::from(low))))?;
+    zero_if(&is_empty, &(&given.high - constant(Fr::from(high))))?;
+    give(context, links, &given, values.map(|values| values.count))
+}

@@ -1,0 +1,148 @@
+//! What all strings have in common: they are asked for by their digest, and give those of what they refer to.
+
+use crate::blocks::{Block, BlockValues, Context};
+use crate::chain::{ChainVar, StringKind};
+use crate::forms::{Cs, Synthesized, Var, constant, sum};
+use crate::trie::Tag;
+use ark_ff::{AdditiveGroup, One};
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::{Bit, BusId, Fr};
+use serde::{Deserialize, Serialize};
+
+/// A string as its prover has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StringValues {
+    pub(crate) blocks: Vec<BlockValues>,
+    pub(crate) tag: Tag,
+    /// Where its parts are: of a branch, which children are there; of a leaf or an extension, how long its path, where its value and where
+    /// the balance in it; of a branch with small children, where its items begin.
+    pub(crate) places: Vec<usize>,
+    /// How often what it refers to is asked for, as far as this string gives it.
+    pub(crate) counts: Vec<u64>,
+}
+
+/// The digest that is named by a node, as a key and a value of an entry.
+pub(crate) struct Given {
+    pub(crate) low: Var,
+    pub(crate) high: Var,
+    pub(crate) tag: Var,
+}
+
+/// A node in the constraints.
+pub(crate) struct Node {
+    pub(crate) enable: Bit,
+    /// Whether it is of a storage trie.
+    pub(crate) is_storage: Var,
+    pub(crate) tag: Var,
+    pub(crate) blocks: Vec<Block>,
+    /// The bytes of all blocks.
+    pub(crate) bytes: Vec<Var>,
+    /// For each byte, whether the string ends before it.
+    pub(crate) ends: Vec<Var>,
+    /// How many bytes it has.
+    pub(crate) length: Var,
+}
+
+impl Node {
+    /// A node of at most some blocks, which asks for its digest.
+    pub(crate) fn new(
+        context: Context<'_>,
+        links: BusId,
+        values: Option<Option<&StringValues>>,
+        most: usize,
+    ) -> Synthesized<Self> {
+        let (subcircuit, cs) = (context.subcircuit, context.subcircuit.cs());
+        let given = |bit: Option<bool>| move || bit.ok_or(SynthesisError::AssignmentMissing);
+        let enable = subcircuit.bit(given(values.map(|values| values.is_some())))?;
+        let is_storage =
+            values.map(|values| values.is_some_and(|values| values.tag == Tag::Storage));
+        let is_storage = subcircuit.bit(given(is_storage))?.variable().clone();
+        let tag = constant(Fr::one()) + &is_storage;
+        let own = values.map(|values| values.map_or(&[][..], |values| values.blocks.as_slice()));
+        let blocks = context.string(own, &enable, most)?;
+        ask(context, links, enable.variable(), &tag, &context.digest(&blocks)?)?;
+        let lengths = (0u64..).map(|at| Fr::from(at * crate::blocks::BLOCK as u64));
+        let mut terms: Vec<(Fr, &Var)> = Vec::new();
+        for (start, block) in lengths.zip(&blocks) {
+            terms.extend([(start, &block.is_last), (Fr::one(), &block.end)]);
+        }
+        let length = sum(&cs, terms)?;
+        let bytes = blocks.iter().flat_map(|block| block.bytes.clone()).collect();
+        let ends = blocks.iter().flat_map(|block| block.ends.clone()).collect();
+        Ok(Self { enable, is_storage, tag, blocks, bytes, ends, length })
+    }
+
+    /// A bit of a byte; 7 is the most significant one.
+    pub(crate) fn bit(&self, context: Context<'_>, byte: usize, bit: usize) -> Synthesized<Var> {
+        let (block, byte) = (byte / crate::blocks::BLOCK, byte % crate::blocks::BLOCK);
+        self.blocks[block].bit(context, byte, bit)
+    }
+
+    /// Whether it has at least so many bytes.
+    pub(crate) fn is_at_least(&self, cs: &Cs, bytes: usize) -> Synthesized<Var> {
+        crate::forms::total(cs, &self.ends[bytes..])
+    }
+
+    /// Half of a digest that begins at a byte.
+    pub(crate) fn half(&self, cs: &Cs, at: usize) -> Synthesized<Var> {
+        crate::forms::digits(cs, 8, &self.bytes[at..at + 16])
+    }
+
+    /// Appends it to the chain.
+    pub(crate) fn chain(
+        &self,
+        context: Context<'_>,
+        chain: ChainVar,
+        kind: &Var,
+    ) -> Synthesized<ChainVar> {
+        let enable = self.enable.variable();
+        // The same for a string that is not there: nothing of it is in the chain.
+        chain.add_string(context, enable, (kind, &self.tag), &self.blocks)
+    }
+}
+
+pub(crate) fn kind(kind: StringKind) -> Var {
+    constant(Fr::from(kind as u64))
+}
+
+fn key(context: Context<'_>, low: &Var, tag: &Var) -> Synthesized<Var> {
+    sum(&context.subcircuit.cs(), [(Fr::one(), low), (Fr::from(1u128 << 127).double(), tag)])
+}
+
+/// Asks for a digest, if a bit is 1.
+pub(crate) fn ask(
+    context: Context<'_>,
+    links: BusId,
+    enable: &Var,
+    tag: &Var,
+    [low, high]: &[Var; 2],
+) -> Synthesized {
+    let minus = enable * constant(-Fr::one());
+    context.subcircuit.bus(links)?.add(&key(context, low, tag)?, high, &minus)
+}
+
+/// Gives a digest, as often as its prover says.
+pub(crate) fn give(
+    context: Context<'_>,
+    links: BusId,
+    given: &Given,
+    count: Option<u64>,
+) -> Synthesized {
+    let subcircuit = context.subcircuit;
+    let count =
+        subcircuit.commit(|| Ok(Fr::from(count.ok_or(SynthesisError::AssignmentMissing)?)))?;
+    let key = key(context, &given.low, &given.tag)?;
+    subcircuit.bus(links)?.add(&key, &given.high, &count)
+}
+
+/// The count of what a string gives in a place; none at setup, zero where there is no string.
+pub(crate) fn count_of(values: Option<Option<&StringValues>>, at: usize) -> Option<u64> {
+    let values = values?;
+    Some(values.and_then(|values| values.counts.get(at)).copied().unwrap_or(0))
+}
+
+/// A place of a string; none at setup, zero where there is no string.
+pub(crate) fn place_of(values: Option<Option<&StringValues>>, at: usize) -> Option<usize> {
+    let values = values?;
+    Some(values.and_then(|values| values.places.get(at)).copied().unwrap_or(0))
+}

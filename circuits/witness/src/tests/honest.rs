@@ -1,0 +1,278 @@
+//! Witnesses that are accepted, and what the circuit costs.
+
+use super::state::{Account, slot, string, witness};
+use crate::assignment::Assignment;
+use crate::blocks::Hashes;
+use crate::chain::{Chain, StringKind};
+use crate::circuit::{Plan, Private, StateWitness};
+use crate::input::{Witness, keccak};
+use crate::named::sample;
+use crate::sizes::{Counts, Sizes};
+use crate::trie::Tag;
+use ark_r1cs_std::fields::FieldVar;
+use ark_r1cs_std::fields::fp::FpVar;
+use ark_relations::gr1cs::SynthesisError;
+use hekaton_circuit::named::{NamedCircuit, ParameterMap};
+use hekaton_circuit::{
+    CheckReport, Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
+    WireValues, check, count,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+pub(super) const ONE_EACH: Counts = Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 };
+
+/// A prover that changes what it proves, and may leave out the hashing.
+pub(super) struct Changed<F>(pub(super) StateWitness, pub(super) F, pub(super) Hashes);
+
+impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
+    type Input = Witness;
+    type Plan = Plan;
+    type Trace = Assignment;
+    type Private = Private;
+
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
+        self.0.layout(layout)
+    }
+
+    fn execute(
+        &self,
+        plan: &Plan,
+        witness: &Witness,
+        values: &mut WireValues,
+    ) -> Result<Assignment, CircuitError> {
+        let mut assignment = Assignment::new(witness)?;
+        (self.1)(&mut assignment);
+        self.0.publish(plan, &assignment, values)?;
+        Ok(assignment)
+    }
+
+    fn private_input(
+        &self,
+        plan: &Plan,
+        witness: &Witness,
+        assignment: &Assignment,
+        instance: InstanceId,
+    ) -> Result<Private, CircuitError> {
+        self.0.private_input(plan, witness, assignment, instance)
+    }
+
+    fn synthesize(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+    ) -> Result<(), SynthesisError> {
+        if plan.is_unused(subcircuit.kind()) {
+            // Constraining it would take most of the time of a test.
+            let one: FpVar<Fr> = FpVar::one();
+            return subcircuit.slots().iter().try_for_each(|slot| slot.mul_equals(&one, slot));
+        }
+        self.0.build(plan, subcircuit, private, self.2)
+    }
+}
+
+/// A circuit for a witness, with room for a branch and a leaf more.
+pub(super) fn circuit_of(witness: &Witness) -> StateWitness {
+    let sizes = Sizes::SMALL;
+    let Counts { branches, leaves, codes, mixed } = Assignment::new(witness).unwrap().counts(sizes);
+    let counts = Counts { branches: branches + 1, leaves: leaves + 1, codes, mixed };
+    StateWitness { sizes, counts }
+}
+
+/// What the checks report of a prover that changes something, without the hashing.
+pub(super) fn changed(
+    witness: &Witness,
+    change: impl Fn(&mut Assignment) + Sync + 'static,
+) -> CheckReport {
+    let circuit = Changed(circuit_of(witness), change, Hashes::Trusted);
+    check(&circuit, witness, |_, _| {}).unwrap()
+}
+
+pub(super) fn is_accepted(report: &CheckReport) -> bool {
+    report.violations.is_empty() && report.unbalanced.is_empty()
+}
+
+#[test]
+fn the_sample_is_accepted() {
+    let circuit = StateWitness { sizes: Sizes::SMALL, counts: ONE_EACH };
+    let witness = sample();
+    let report = check(&circuit, &witness, |_, _| {}).unwrap();
+    assert_eq!(format!("{:?}", (&report.violations, &report.unbalanced)), "([], [])");
+    let mut chain = Chain::default();
+    chain.add_string(StringKind::Branch, Tag::Account, &witness.state[0]).unwrap();
+    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[1]).unwrap();
+    chain.add_string(StringKind::Leaf, Tag::Account, &witness.state[2]).unwrap();
+    chain.add_string(StringKind::Code, Tag::Code, &witness.codes[0]).unwrap();
+    assert_eq!(report.public_values[2..], [Fr::from(4u64), chain.digest]);
+    let shown = StateWitness::show(&report.public_values).unwrap();
+    assert!(shown.starts_with(&hex::encode(keccak(&witness.headers[0]))), "{shown}");
+    assert_eq!(StateWitness::read(&shown).unwrap().unwrap(), report.public_values);
+    for wrong in ["", "00:1:00", &format!("{shown}:1"), &shown.replace(':', ";")] {
+        assert!(StateWitness::read(wrong).unwrap().is_err());
+    }
+    let bytes = witness.encode().unwrap();
+    assert_eq!(Witness::decode(&bytes).unwrap(), witness);
+    assert!(Witness::decode(&bytes[..bytes.len() - 1]).is_ok(), "the last header is shorter");
+    assert!(Witness::decode(&bytes[..20]).is_err());
+}
+
+/// A state with all that there is: large codes, extensions, small nodes inside others, words of all lengths.
+fn varied(random: &mut ChaCha8Rng) -> Witness {
+    let mut accounts = Vec::new();
+    for number in 0..random.gen_range(1..12) {
+        let mut account = Account::new();
+        account.nonce = match random.gen_range(0..4) {
+            0 => 0,
+            1 => random.gen_range(0..300),
+            _ => random.r#gen(),
+        };
+        account.balance = (0..random.gen_range(0..33)).map(|_| random.gen_range(1..=255)).collect();
+        if random.gen_range(0..2) == 0 {
+            let length =
+                *[1, 135, 136, 137, 271, 272, 300, 700].get(random.gen_range(0..8)).unwrap();
+            account.code = (0..length).map(|_| random.r#gen()).collect();
+        }
+        // Keys with the same beginning make extensions, and deep leaves, which are small.
+        let shared = random.gen_range(0..26);
+        for at in 0..random.gen_range(0..6) {
+            let mut key = slot(1_000 * number + at);
+            if at % 2 == 1 {
+                let before = slot(1_000 * number + at - 1);
+                key[..shared].copy_from_slice(&before[..shared]);
+            }
+            let word: Vec<u8> =
+                (0..random.gen_range(1..33)).map(|_| random.gen_range(1..=255)).collect();
+            account.storage.insert(key, string(&word));
+        }
+        let mut key = slot(number);
+        if number % 3 == 2 {
+            let before = slot(number - 1);
+            key[..shared / 4].copy_from_slice(&before[..shared / 4]);
+        }
+        accounts.push((key, account));
+    }
+    witness(&accounts)
+}
+
+/// 1,000 random states whose tries `alloy-trie` made: each node is reached, and its parts are where the circuit looks for them.
+#[test]
+fn random_tries_are_accepted() {
+    let mut seen = [0; 5];
+    for seed in 0..1_000 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let witness = varied(&mut random);
+        let assignment = Assignment::new(&witness).unwrap();
+        let counts = [
+            assignment.branches.len(),
+            assignment.leaves.len(),
+            assignment.codes.len(),
+            assignment.mixed_branches.len(),
+            assignment.mixed_leaves.len(),
+        ];
+        seen.iter_mut().zip(counts).for_each(|(seen, count)| *seen += count);
+        let strings = counts[0] + counts[1] + counts[3] + counts[4];
+        assert!(strings >= witness.state.len(), "{seed}");
+        if seed < 8 {
+            let report = changed(&witness, |_| {});
+            assert!(is_accepted(&report), "{seed}: {report:?}");
+        }
+    }
+    assert!(seen.iter().all(|seen| *seen > 100), "{seen:?}");
+}
+
+/// Two storage keys whose hashes share 8 nibbles: two leaves of 31 bytes inside a branch. Anyone can make them by one transaction.
+#[test]
+fn small_leaves_are_accepted() {
+    let mut account = Account::new();
+    account.storage = [40_364, 105_566].map(|number| (slot(number), string(&[1]))).into();
+    let witness = witness(&[(slot(0), account)]);
+    let assignment = Assignment::new(&witness).unwrap();
+    assert_eq!(assignment.mixed_branches.len(), 1);
+    assert!(is_accepted(&changed(&witness, |_| {})));
+}
+
+#[test]
+fn the_largest_and_the_smallest_are_accepted() {
+    // A leaf of 148 bytes at the root, without a code.
+    let mut account = Account::new();
+    (account.nonce, account.balance) = (u64::MAX, vec![0xff; 32]);
+    let largest = witness(&[(slot(0), account)]);
+    assert_eq!(largest.state[0].len(), 148);
+    assert!(is_accepted(&changed(&largest, |_| {})));
+    // Nothing at all.
+    let empty = witness(&[]);
+    let report = changed(&empty, |_| {});
+    assert!(is_accepted(&report));
+    assert_eq!(report.public_values[2..], [Fr::from(0u64); 2]);
+    // Two accounts that differ in the last nibble: leaves with a path of one byte, under an extension.
+    let (first, mut second) = (slot(1), slot(1));
+    second[31] ^= 1;
+    let deep =
+        witness(&[(first, Account::new()), (second, Account { nonce: 2, ..Account::new() })]);
+    let short = deep.state.iter().filter(|node| node.len() == 72 + 2 + 1).count();
+    assert_eq!((deep.state.len(), short), (4, 2));
+    assert!(is_accepted(&changed(&deep, |_| {})));
+}
+
+#[test]
+fn wrong_witnesses_are_refused_with_reasons() {
+    let good = sample();
+    let with = |change: &dyn Fn(&mut Witness)| {
+        let mut witness = good.clone();
+        change(&mut witness);
+        Assignment::new(&witness).unwrap_err().to_string()
+    };
+    for (change, why) in [
+        ((&|it: &mut Witness| it.headers.clear()) as &dyn Fn(&mut Witness), "no header"),
+        (&|it| it.headers[0][91] ^= 1, "state root is missing"),
+        (&|it| it.headers[0][90] = 0xa1, "last header"),
+        (&|it| it.headers[0].truncate(100), "last header"),
+        (&|it| it.headers[0].extend([0; 900]), "last header"),
+        (&|it| it.state[2][20] ^= 1, "node 2"),
+        (&|it| it.state.push(vec![0xc0]), "node 3"),
+        (&|it| it.codes.push(vec![1]), "code 1"),
+    ] {
+        let found = with(change);
+        assert!(found.contains(why), "{found}, and not {why}");
+    }
+    // More than the circuit has room for.
+    let counts = Counts { leaves: 0, ..ONE_EACH };
+    let circuit = StateWitness { sizes: Sizes::SMALL, counts };
+    let error = check(&circuit, &good, |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("1 subcircuits of type 'leaves', and the circuit has 0"), "{error}");
+}
+
+#[test]
+fn parameters_come_from_the_witness() {
+    let mut parameters = ParameterMap::new();
+    let input = hekaton_circuit::named::InputFile::from_bytes(sample().encode().unwrap());
+    StateWitness::fit(&mut parameters, &input).unwrap();
+    let numbers: Vec<u64> = ["branches", "leaves", "codes", "mixed"]
+        .iter()
+        .map(|name| parameters[*name].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 1, 1, 0]);
+    let family = StateWitness::family(&ParameterMap::new(), 100_000).unwrap().unwrap();
+    assert_eq!(family.circuit.counts, ONE_EACH);
+}
+
+/// Constraints are pinned, so that a change of them is noticed.
+#[test]
+fn rows_are_these() {
+    let circuit = StateWitness { sizes: Sizes::LARGE, counts: ONE_EACH };
+    let rows: Vec<(String, usize)> = count(&circuit)
+        .unwrap()
+        .into_iter()
+        .filter(|size| !size.name.starts_with("table"))
+        .map(|size| (size.name, size.with_masks))
+        .collect();
+    let wanted = [
+        ("branches", 254_037),
+        ("leaves", 249_114),
+        ("codes", 253_591),
+        ("mixed", 239_921),
+        ("header", 91_307),
+    ];
+    assert_eq!(rows, wanted.map(|(name, rows)| (name.to_owned(), rows)));
+}

@@ -1,0 +1,5 @@
+//! Tests of the circuit.
+
+mod attacks;
+mod honest;
+mod state;
