@@ -243,6 +243,44 @@ fn wrong_witnesses_are_refused_with_reasons() {
     assert!(error.contains("1 subcircuits of type 'leaves', and the circuit has 0"), "{error}");
 }
 
+/// Whatever a file says, it is read or refused; what is read has a place for everything.
+#[test]
+fn noise_is_refused() {
+    let mut accepted = 0;
+    for seed in 0..3_000 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut witness = if seed % 3 == 0 { sample() } else { varied(&mut random) };
+        let lists = [&mut witness.state, &mut witness.codes, &mut witness.headers];
+        for list in lists {
+            let at = random.gen_range(0..list.len().max(1));
+            let Some(string) = list.get_mut(at) else { continue };
+            match random.gen_range(0..6) {
+                0 => string.truncate(random.gen_range(0..=string.len())),
+                1 => string.extend(vec![random.r#gen::<u8>(); random.gen_range(0..600)]),
+                2..=4 => {
+                    let byte = random.gen_range(0..string.len().max(1));
+                    if let Some(byte) = string.get_mut(byte) {
+                        *byte = random.r#gen();
+                    }
+                }
+                _ => {}
+            }
+        }
+        // A root that is one again, so that its node is read.
+        if let (Some(root), true) = (witness.state.first(), random.gen_bool(0.5)) {
+            witness.headers = vec![crate::named::header_of(&keccak(root))];
+        }
+        accepted += usize::from(Assignment::new(&witness).is_ok());
+        let mut bytes = witness.encode().unwrap();
+        let at = random.gen_range(0..bytes.len());
+        bytes[at] = random.r#gen();
+        if let Ok(witness) = Witness::decode(&bytes) {
+            let _ = Assignment::new(&witness);
+        }
+    }
+    assert!((1..1_500).contains(&accepted), "{accepted}");
+}
+
 #[test]
 fn parameters_come_from_the_witness() {
     let mut parameters = ParameterMap::new();
