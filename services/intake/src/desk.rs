@@ -31,6 +31,33 @@ pub enum Source {
     Push,
 }
 
+/// How a witness came, and the `traceparent` of the request, if it had one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// How it came.
+    pub source: Source,
+    /// The `traceparent` (W3C Trace Context).
+    pub trace: Option<String>,
+}
+
+impl From<Source> for Origin {
+    fn from(source: Source) -> Self {
+        Self { source, trace: None }
+    }
+}
+
+/// The longest `traceparent` that is kept.
+const MAX_TRACE: usize = 128;
+
+impl Origin {
+    /// What came with these headers.
+    pub(crate) fn of(source: Source, headers: &axum::http::HeaderMap) -> Self {
+        let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
+        let trace = trace.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
+        Self { source, trace }
+    }
+}
+
 /// What is known of a block: `blocks/HASH.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +91,9 @@ pub struct Record {
     /// The job that proves it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
+    /// The `traceparent` of the request that it came with, which its job has, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// The blob of the senders' public keys, where they came with the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_keys: Option<String>,
@@ -192,7 +222,7 @@ impl Desk {
     /// Why it is not accepted.
     pub fn answer(
         &self,
-        source: Source,
+        origin: impl Into<Origin>,
         envelope: &Envelope,
         blob_hashes: Option<&[[u8; 32]]>,
         answer: &Answer<'_>,
@@ -203,7 +233,7 @@ impl Desk {
             return Err(DeskError::Status { status: answer.status.name(), why });
         }
         let witness = answer.witness.ok_or(DeskError::NoWitness)?;
-        self.accept(source, envelope, blob_hashes, &witness, answer.public_keys)
+        self.accept(origin, envelope, blob_hashes, &witness, answer.public_keys)
     }
 
     /// Checks and stores a witness.
@@ -212,7 +242,7 @@ impl Desk {
     /// Why it is not accepted.
     pub fn accept(
         &self,
-        source: Source,
+        origin: impl Into<Origin>,
         envelope: &Envelope,
         blob_hashes: Option<&[[u8; 32]]>,
         witness: &Witness<'_>,
@@ -235,6 +265,7 @@ impl Desk {
         }
         let bytes = stored.length();
         let payload = &envelope.payload;
+        let Origin { source, trace } = origin.into();
         let record = Record {
             version: VERSION,
             source,
@@ -252,6 +283,7 @@ impl Desk {
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
             pending: true,
             job: None,
+            trace,
             public_keys: match public_keys {
                 [] => None,
                 keys => Some(self.blobs.put(keys)?.to_string()),
@@ -424,7 +456,11 @@ impl Desk {
             inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
             ..JobBody::default()
         };
-        Ok(jobs.client.submit(&job)?.job)
+        let client = match &record.trace {
+            Some(trace) => jobs.client.traced(trace),
+            None => jobs.client.clone(),
+        };
+        Ok(client.submit(&job)?.job)
     }
 
     /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone.

@@ -3,7 +3,7 @@
 use crate::codec::b::Envelope;
 use crate::codec::json::Parameters;
 use crate::codec::{a, b};
-use crate::desk::{Desk, DeskError, Record, Source, decode_answer};
+use crate::desk::{Desk, DeskError, Origin, Record, Source, decode_answer};
 use crate::jwt::Secret;
 use crate::node::{Codec, Node, OCTETS};
 use crate::problem::Problem;
@@ -183,11 +183,12 @@ async fn push(
     let turn = Service::turn(&service.room).await?;
     let bytes = service.body(&headers, body, service.limit).await?;
     let desk = Arc::clone(&service.desk);
+    let origin = Origin::of(Source::Push, &headers);
     let record = blocking(move || {
         // Also if the caller has gone.
         let _turn = turn;
         let push = Push::decode(&bytes).map_err(DeskError::from)?;
-        Ok(desk.accept(Source::Push, &push.envelope, None, &push.witness, push.public_keys)?)
+        Ok(desk.accept(origin, &push.envelope, None, &push.witness, push.public_keys)?)
     })
     .await?;
     service.wake();
@@ -221,11 +222,12 @@ async fn fetch(
     };
     let fetched = node.fetch(&parameters, codec).await?;
     let desk = Arc::clone(&service.desk);
+    let origin = Origin::of(Source::Fetch, &headers);
     let record = blocking(move || {
         let _turn = turn;
         let answer = fetched.answer().map_err(DeskError::from)?;
         let hashes = Some(&parameters.blob_hashes[..]);
-        Ok(desk.answer(Source::Fetch, &parameters.envelope, hashes, &answer)?)
+        Ok(desk.answer(origin, &parameters.envelope, hashes, &answer)?)
     })
     .await?;
     service.wake();
@@ -295,6 +297,7 @@ async fn pass(State(service): Shared, request: Request) -> Result<Response, Prob
     let mut plain = head.headers.clone();
     let encoding = plain.remove(header::CONTENT_ENCODING);
     let bytes = Bytes::from(service.body(&plain, body, b::MAX_REQUEST as u64).await?);
+    let origin = Origin::of(Source::Proxy, &head.headers);
     let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
     let of_connection = of_connection_in(&head.headers);
     for (name, value) in &head.headers {
@@ -324,7 +327,7 @@ async fn pass(State(service): Shared, request: Request) -> Result<Response, Prob
         true => {
             let (send, parts) = tokio::sync::mpsc::unbounded_channel();
             let limit = node.limit();
-            let copy = Copy { path, request: bytes, parts, length, limit };
+            let copy = Copy { path, origin, request: bytes, parts, length, limit };
             tokio::spawn(copy.keep(Arc::clone(&service), turn));
             // The caller does not wait for the copy: parts share their memory.
             let ended = send.clone();
@@ -375,6 +378,7 @@ enum Part {
 /// An answer of which a copy is made as it passes.
 struct Copy {
     path: String,
+    origin: Origin,
     request: Bytes,
     parts: tokio::sync::mpsc::UnboundedReceiver<Part>,
     length: Option<u64>,
@@ -413,7 +417,7 @@ impl Copy {
             }
         };
         let desk = Arc::clone(&service.desk);
-        let Self { path, request, .. } = self;
+        let Self { path, origin, request, .. } = self;
         let kept = blocking(move || {
             let _turn = turn;
             let (envelope, hashes) = match path.as_str() {
@@ -423,7 +427,7 @@ impl Copy {
                 _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
             };
             let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
-            Ok(desk.answer(Source::Proxy, &envelope, hashes.as_deref(), &answer)?)
+            Ok(desk.answer(origin, &envelope, hashes.as_deref(), &answer)?)
         });
         match kept.await {
             Ok(_) => service.wake(),

@@ -2,7 +2,7 @@
 
 use hekaton_intake::check::Options as Strictness;
 use hekaton_intake::codec::{Witness, encode_witness};
-use hekaton_intake::desk::{Desk, Jobs, Record, Source};
+use hekaton_intake::desk::{Desk, Jobs, Origin, Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::backend::{Failure, Helper};
 use hekaton_orchestrator::http::RevertBody;
@@ -73,8 +73,12 @@ fn desk(folder: &Path, address: &str) -> Desk {
 fn accept(desk: &Desk, block: &Block) -> Record {
     let witness = Witness::decode(&block.witness).unwrap();
     let envelope = &block.parameters.envelope;
-    desk.accept(Source::Push, envelope, None, &witness, &block.public_keys).unwrap()
+    let origin = Origin { source: Source::Push, trace: Some(TRACE.into()) };
+    desk.accept(origin, envelope, None, &witness, &block.public_keys).unwrap()
 }
+
+/// Jobs belong to the trace of the request that the witness came with.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn blocks_parent(block: &Block) -> String {
     block.parameters.envelope.payload.parent_hash.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -102,6 +106,8 @@ fn branches_come_and_go() {
     let first = accept(&desk, &a);
     assert_eq!(desk.submit().unwrap(), 1);
     assert_eq!(state(&first), (Some("done".into()), None));
+    let job = desk.record(&first.block).unwrap().unwrap().job.unwrap();
+    assert_eq!(client.job(&job, 0).unwrap().trace.as_deref(), Some(TRACE));
     let second = accept(&desk, &b);
     assert_eq!(desk.submit().unwrap(), 0);
     let (none, why) = state(&second);

@@ -98,8 +98,10 @@ fn what_is_sent_is_checked_and_kept() {
     let block = Block::new(1, 2, 100_000);
     let body = block.push();
     let url = format!("{address}/v1/witness");
-    let found = record(&post(&url, OCTETS, &body));
+    let headers = [("content-type", OCTETS), ("traceparent", "00-a-b-01")];
+    let found = record(&send("POST", &url, &headers, &body));
     assert_eq!((found.number, found.bytes), (2, block.witness.len() as u64));
+    assert_eq!(found.trace.as_deref(), Some("00-a-b-01"));
     let witness: hekaton_orchestrator::Digest = found.witness.parse().unwrap();
     assert_eq!(desk.blobs().get(&witness, 1 << 20).unwrap(), block.witness);
     // The same again is the same; compressed, too.

@@ -20,10 +20,12 @@ const TRANSFER: Duration = Duration::from_secs(280);
 const MAX_ANSWER: u64 = 16 << 20;
 
 /// Asks a service.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Client {
     address: String,
     token: Option<String>,
+    /// The `traceparent` of all requests.
+    trace: Option<String>,
     agent: ureq::Agent,
 }
 
@@ -84,7 +86,14 @@ impl Client {
             true => address.to_owned(),
             false => format!("http://{address}"),
         };
-        Self { address, token, agent: config.into() }
+        Self { address, token, trace: None, agent: config.into() }
+    }
+
+    /// The same client, whose requests belong to a trace: jobs that it submits have this `traceparent` (W3C Trace Context). The service
+    /// ignores one that is none.
+    #[must_use]
+    pub fn traced(&self, trace: &str) -> Self {
+        Self { trace: Some(trace.to_owned()), ..self.clone() }
     }
 
     /// The value of the header that says who asks.
@@ -105,6 +114,9 @@ impl Client {
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
         if let Some(value) = self.authorization() {
             request = request.header("authorization", value);
+        }
+        if let Some(trace) = &self.trace {
+            request = request.header("traceparent", trace);
         }
         let request = request.header("content-type", kind).body(body);
         let request = request.map_err(|error| failed(error.to_string()))?;

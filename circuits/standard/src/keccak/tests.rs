@@ -1,4 +1,4 @@
-use super::relations::Alphabet;
+use super::relations::{Alphabet, BASE};
 use super::*;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystem, Variable};
@@ -152,6 +152,48 @@ fn digits_are_unique(base: u64) -> bool {
         sums.iter().for_each(|sum| assert!(splits.contains(sum), "{sum}"));
         residues.len() == splits.len()
     })
+}
+
+/// Lanes of four digits in pieces of two, in a field of 16,381 elements, all sums of three lanes: the pieces are unique. Controls: with
+/// a piece that is looked up among longer ones, or not at all, some are not.
+#[test]
+fn each_piece_needs_the_table_of_its_length() {
+    const FIELD: i64 = 16_381;
+    let numbers = |len: usize| -> Vec<i64> {
+        Alphabet::Binary.numbers(len).into_iter().map(|number| number as i64).collect()
+    };
+    let base = BASE as i64;
+    // Low and high piece of what is kept, low and high piece of what is dropped.
+    let factors = [1, base.pow(2), 2, 2 * base.pow(2)];
+    let sums = (0..256i64).map(|sum| (0..4).map(|at| (sum >> (2 * at) & 3) * base.pow(at)).sum());
+    let sums: Vec<i64> = sums.collect();
+    let splits = |tables: [&[i64]; 4]| {
+        let mut found = vec![0usize; FIELD as usize];
+        for &low in tables[0] {
+            for &high in tables[1] {
+                for &dropped_low in tables[2] {
+                    for &dropped_high in tables[3] {
+                        let parts = [low, high, dropped_low, dropped_high];
+                        let sum: i64 = parts.iter().zip(factors).map(|(part, by)| part * by).sum();
+                        found[sum.rem_euclid(FIELD) as usize] += 1;
+                    }
+                }
+            }
+        }
+        sums.iter().map(|sum| found[*sum as usize]).collect::<Vec<usize>>()
+    };
+    let (right, longer) = (numbers(2), numbers(3));
+    let all: Vec<i64> = (0..FIELD).collect();
+    assert!(splits([&right; 4]).iter().all(|count| *count == 1));
+    for at in 0..4 {
+        let mut tables: [&[i64]; 4] = [&right; 4];
+        tables[at] = &longer;
+        let ambiguous = splits(tables).into_iter().filter(|count| *count > 1).count();
+        // Only the top piece of what is kept may be asked for among longer ones: nothing carries into it.
+        assert_eq!(ambiguous > 0, at % 2 == 0, "{at}: {ambiguous}");
+        tables[at] = &all;
+        assert!(splits(tables).iter().all(|count| *count > 1), "{at}");
+    }
 }
 
 /// 13,534 rows for a permutation of a full state, 8 of each byte of the message, 8 of each lane that is
