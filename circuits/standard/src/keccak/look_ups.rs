@@ -106,6 +106,8 @@ pub struct LookUps<'a> {
     numbers: BTreeMap<usize, LookUp<'a>>,
     /// The powers of the base, and their inverses.
     powers: [[Fr; LANE]; 2],
+    /// 1/2: inversions are slow, and there is one for each split.
+    half: Fr,
 }
 
 /// A state of the sponge between two blocks: 25 lanes.
@@ -176,7 +178,8 @@ impl<'a> LookUps<'a> {
             })
         });
         let switch = Switch::on(subcircuit);
-        Ok(Self { switch, subcircuit, pieces, tables, numbers, powers })
+        let half = Fr::from(2u64).inverse().unwrap_or_default();
+        Ok(Self { switch, subcircuit, pieces, tables, numbers, powers, half })
     }
 
     /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
@@ -377,6 +380,15 @@ impl<'a> LookUps<'a> {
         Ok(state)
     }
 
+    /// The inverse of the factor of a part.
+    fn inverse(&self, factor: i64) -> Fr {
+        match factor {
+            1 => Fr::one(),
+            2 => self.half,
+            other => Fr::from(other).inverse().unwrap_or_default(),
+        }
+    }
+
     /// Splits a sum into two numbers with the digits of their alphabets, of which the first one is
     /// returned in pieces. The last piece of the second one is what is left of the sum. A row for each
     /// piece.
@@ -409,7 +421,7 @@ impl<'a> LookUps<'a> {
                 }
             }
             if let Some(piece) = last {
-                let scale = factor.inverse().unwrap_or_default() * self.powers[1][piece.start];
+                let scale = self.inverse(part.factor) * self.powers[1][piece.start];
                 let value = part.digits.map(|digits| Fr::from(number(&digits[piece.clone()])));
                 sum.iter_mut().for_each(|(factor, _)| *factor *= scale);
                 let rest = self.switch.sum_of(value, std::mem::take(&mut sum))?;
