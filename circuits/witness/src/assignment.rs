@@ -87,7 +87,6 @@ impl Assignment {
         for key in order {
             let (Reached { references, kind }, (index, tag)) = (&found[&key], key);
             let string = &witness.state[index];
-            let hashes = |kind: &Kind| *kind == Kind::MixedBranch;
             let mut counts: Vec<u64> = references
                 .iter()
                 .map(|reference| reference.as_ref().map_or(0, &mut give))
@@ -97,7 +96,7 @@ impl Assignment {
                 Kind::Short => places_of_short(string, tag),
                 Kind::MixedBranch => starts(string),
             };
-            if hashes(kind) {
+            if *kind == Kind::MixedBranch {
                 // Only what is a hash has a place for a count.
                 let mut is_hash = references.iter().map(Option::is_some);
                 counts.retain(|_| is_hash.next() == Some(true));

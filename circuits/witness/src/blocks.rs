@@ -100,12 +100,12 @@ impl Block {
 
 impl Context<'_> {
     /// A block that a bit switches on: its bits and bytes, where the string ends, that there is nothing but padding behind, and the
-    /// permutation. The state before it is multiplied by `goes_on`, or is zero (spec: witness#blocks).
+    /// permutation of a state before it, or of zeros (spec: witness#blocks).
     pub(crate) fn block(
         self,
         values: Option<&BlockValues>,
         active: &Bit,
-        before: Option<(&Var, &[Var])>,
+        before: Option<&[Var]>,
     ) -> Synthesized<Block> {
         let (subcircuit, cs) = (self.subcircuit, self.subcircuit.cs());
         let bytes = values.map(|values| values.bytes.as_slice());
@@ -145,13 +145,6 @@ impl Context<'_> {
             content.push(byte);
         }
 
-        let before = match before {
-            None => None,
-            Some((goes_on, lanes)) => {
-                let used = lanes.iter().map(|lane| marked(self, goes_on, lane));
-                Some(used.collect::<Synthesized<Vec<Var>>>()?)
-            }
-        };
         let lanes = match self.hashes {
             Hashes::Proven => self.permute(&message, active, before)?,
             #[cfg(test)]
@@ -165,12 +158,12 @@ impl Context<'_> {
         self,
         message: &Message,
         active: &Bit,
-        before: Option<Vec<Var>>,
+        before: Option<&[Var]>,
     ) -> Synthesized<Vec<Var>> {
         let look_ups = LookUps::new(self.subcircuit, self.tables)?.enabled_by(active);
         let before = before.map(|before| {
             let before = before.try_into().map_err(|_| SynthesisError::Unsatisfiable)?;
-            look_ups.state(&before)
+            look_ups.state(before)
         });
         let after = look_ups.absorb_block(before.transpose()?.as_ref(), message.clone())?;
         look_ups.lanes(&after)
@@ -220,10 +213,11 @@ impl Context<'_> {
             };
             let is_active = values.map(|values| at < values.len());
             let active = subcircuit.bit(|| is_active.ok_or(SynthesisError::AssignmentMissing))?;
-            let before: Vec<&Var> = blocks.iter().map(|block| &block.is_last).collect();
-            let ended = total(&cs, before)?;
+            let ended = total(&cs, blocks.iter().map(|block| &block.is_last))?;
             (enable.variable() - ended).mul_equals(&FieldVar::one(), active.variable())?;
-            let block = self.block(own, &active, Some((active.variable(), &last.lanes)))?;
+            let before = last.lanes.iter().map(|lane| marked(self, active.variable(), lane));
+            let before = before.collect::<Synthesized<Vec<Var>>>()?;
+            let block = self.block(own, &active, Some(&before))?;
             blocks.push(block);
         }
         // It ends once, if it is there.
@@ -265,17 +259,22 @@ mod trusted {
         cs: &Cs,
         bytes: &[Var],
         active: &Bit,
-        before: Option<Vec<Var>>,
+        before: Option<&[Var]>,
     ) -> Synthesized<Vec<Var>> {
         let bytes = bytes.iter().map(|byte| Some(byte.value().ok()?.into_bigint().0[0] as u8));
         let (bytes, is_active) = (bytes.collect::<Option<Vec<u8>>>(), active.variable().value());
-        let before = before.unwrap_or_else(|| vec![constant(Fr::zero()); LANES]);
+        let zeros = vec![constant(Fr::zero()); LANES];
+        let before = before.unwrap_or(&zeros);
+        // They may be slots, which must be in some row.
+        before.iter().for_each(|lane| drop(lane * lane));
         let lanes = before.iter().map(|lane| Some(bits_of_number(lane.value().ok()?)));
         let lanes = bytes.zip(lanes.collect::<Option<Vec<u64>>>()).map(|(bytes, lanes)| {
             let mut sponge = Sponge { lanes: lanes.try_into().unwrap(), goes_on: true };
             let block = BlockValues { bytes, end: None };
             let is_active = is_active.unwrap().is_one();
-            sponge.absorb(if is_active { std::slice::from_ref(&block) } else { &[] }, 1);
+            sponge.absorb(if is_active { std::slice::from_ref(&block) } else { &[] });
+            // Also of the last block of a string.
+            sponge.goes_on |= is_active;
             sponge.values().skip(1).collect::<Vec<Fr>>()
         });
         (0..LANES).map(|lane| witness(cs, lanes.as_ref().map(|lanes| lanes[lane]))).collect()

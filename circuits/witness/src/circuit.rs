@@ -166,8 +166,8 @@ pub(crate) struct Sponge {
 }
 
 impl Sponge {
-    /// Absorbs what a subcircuit of so many blocks has.
-    pub(crate) fn absorb(&mut self, blocks: &[BlockValues], count: usize) {
+    /// Absorbs blocks.
+    pub(crate) fn absorb(&mut self, blocks: &[BlockValues]) {
         for block in blocks {
             if !self.goes_on {
                 self.lanes = [0; LANES];
@@ -178,11 +178,6 @@ impl Sponge {
             keccak::f1600(&mut self.lanes);
             self.goes_on = block.end.is_none();
         }
-        if blocks.len() < count {
-            // What a block that is switched off leaves behind: zeros, and the last round's constant.
-            self.lanes = [0; LANES];
-            self.lanes[0] = 0x8000_0000_8000_8008;
-        }
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = Fr> {
@@ -190,7 +185,8 @@ impl Sponge {
             let bits = (0..64).rev().map(|at| lane >> at & 1);
             bits.fold(Fr::from(0u64), |number, bit| number * Fr::from(7u64) + Fr::from(bit))
         };
-        std::iter::once(Fr::from(self.goes_on)).chain(self.lanes.map(number))
+        let lanes = if self.goes_on { self.lanes } else { [0; LANES] };
+        std::iter::once(Fr::from(self.goes_on)).chain(lanes.map(number))
     }
 }
 
@@ -241,8 +237,7 @@ impl Circuit for StateWitness {
                 }
                 if number == count {
                     // No code is unfinished.
-                    layout.read(instance, 4 + STATE, zero);
-                    (5 + STATE..4 + 2 * STATE).for_each(|slot| layout.unused(instance, slot));
+                    (4 + STATE..4 + 2 * STATE).for_each(|slot| layout.read(instance, slot, zero));
                     continue;
                 }
                 for (slot, wire) in state.iter_mut().enumerate() {
@@ -389,7 +384,7 @@ impl StateWitness {
             if *part == Part::Header {
                 continue;
             }
-            for (number, index) in range.clone().enumerate() {
+            for number in 0..range.len() {
                 let own = self.private(assignment, *part, number).ok_or("there is no header")?;
                 add_all(&mut chain, &own, *part)?;
                 if let Some([digest, count]) = wires.next() {
@@ -397,21 +392,10 @@ impl StateWitness {
                     values.set(*count, Fr::from(chain.count));
                 }
                 let Values::Blocks(blocks) = own else { continue };
-                sponge.absorb(&blocks, self.sizes.codes);
-                match states.next() {
-                    Some(state) => {
-                        state.iter().zip(sponge.values()).for_each(|(wire, value)| {
-                            values.set(*wire, value);
-                        });
-                    }
-                    None => {
-                        let instance =
-                            InstanceId::from_index(u32::try_from(index).unwrap_or(u32::MAX));
-                        let lanes = sponge.values().skip(1);
-                        (5 + STATE..).zip(lanes).for_each(|(slot, value)| {
-                            values.set_unused(instance, slot, value);
-                        });
-                    }
+                sponge.absorb(&blocks);
+                if let Some(state) = states.next() {
+                    let values_of = state.iter().zip(sponge.values());
+                    values_of.for_each(|(wire, value)| values.set(*wire, value));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Codes: a stream of blocks, each of which begins a code or goes on with the one before it, also across subcircuits.
 
-use crate::blocks::{BlockValues, Context, LANES};
+use crate::blocks::{BlockValues, Context, LANES, marked};
 use crate::chain::{ChainVar, StringKind};
 use crate::forms::{Synthesized, Var, constant, zero_if};
 use crate::node::{ask, kind};
@@ -27,6 +27,8 @@ pub(crate) fn codes(
     let [before, after] =
         [slots(from), slots(to)].map(|slots| slots.ok_or(SynthesisError::Unsatisfiable));
     let (before, after) = (before?, after?);
+    let one: Var = FieldVar::one();
+    // The state of a code that goes on, and zeros where none does.
     let (mut goes_on, mut lanes) = (before[0].clone(), before[1..].to_vec());
     let tag = constant(Fr::from(Tag::Code as u64));
     let nothing = BlockValues { bytes: vec![0; crate::blocks::BLOCK], end: None };
@@ -37,10 +39,10 @@ pub(crate) fn codes(
         let own = own.map(|own| own.unwrap_or(&nothing));
         // A code that goes on does.
         zero_if(&goes_on, &(constant(Fr::one()) - active.variable()))?;
-        let block = context.block(own, &active, Some((&goes_on, &lanes)))?;
+        let block = context.block(own, &active, Some(&lanes))?;
         let ends = own.map(|own| own.end.is_some());
         let ends = subcircuit.bit(given(ends))?.variable().clone();
-        ends.mul_equals(&FieldVar::one(), &block.is_last)?;
+        ends.mul_equals(&one, &block.is_last)?;
         zero_if(&ends, &(constant(Fr::one()) - active.variable()))?;
         let blocks = [block];
         ask(context, links, &ends, &tag, &context.digest(&blocks)?)?;
@@ -48,11 +50,14 @@ pub(crate) fn codes(
         let kind = kind(StringKind::Code);
         chain = chain.add(context, active.variable(), (&kind, &tag), &block)?;
         goes_on = active.variable() - &ends;
-        lanes = block.lanes;
+        if at + 1 == count {
+            lanes = block.lanes;
+        } else {
+            let next = block.lanes.iter().map(|lane| marked(context, &goes_on, lane));
+            lanes = next.collect::<Synthesized<_>>()?;
+        }
     }
-    let one: Var = FieldVar::one();
-    for (is, must) in std::iter::once(&goes_on).chain(&lanes).zip(after) {
-        is.mul_equals(&one, must)?;
-    }
+    goes_on.mul_equals(&one, &after[0])?;
+    lanes.iter().zip(&after[1..]).try_for_each(|(lane, slot)| goes_on.mul_equals(lane, slot))?;
     Ok(chain)
 }

@@ -3,7 +3,7 @@
 //! Public are the hash of the parent block, the number N of strings, and W, a chain of Poseidon over the contents of all of them
 //! ([`Chain`]). A proof says: there are N strings with this W, and each of them is the node of the state root in the header with that
 //! hash, or named by its Keccak-256 digest, at a reference of the right kind, in another of them. So another circuit may open W, which
-//! costs a hundredth of hashing the strings again. **Not proven** are that none is missing (what is above each string is there), that none
+//! costs a fortieth of hashing the strings again. **Not proven** are that none is missing (what is above each string is there), that none
 //! is there twice, which account a string belongs to, and that anything is used. Whoever has all strings at hand is quicker hashing
 //! them. It is assumed that nobody finds collisions or cycles of Keccak-256 (spec: witness#statement).
 //!

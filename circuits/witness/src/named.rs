@@ -105,13 +105,13 @@ impl NamedCircuit for StateWitness {
     fn family(parameters: &ParameterMap, bytes: u64) -> Result<Option<Family<Self>>, CircuitError> {
         let sizes = size_of(parameters)?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // The shortest strings: a branch of two hashes, an extension of one, a code of a byte and its offset, a branch of two leaves.
+        // The shortest strings, with offsets of 4 bytes: a branch of two hashes, nodes of 32 bytes, a code of one.
         let most = |string: usize, size: usize| (bytes / string).div_ceil(size).clamp(1, MAX_COUNT);
         let largest = Counts {
-            branches: most(83, sizes.branches),
-            leaves: most(35, sizes.leaves),
+            branches: most(87, sizes.branches),
+            leaves: most(36, sizes.leaves),
             codes: most(5, sizes.codes),
-            mixed: most(60, sizes.mixed_branches),
+            mixed: most(36, sizes.mixed_branches.min(sizes.mixed_leaves)),
         };
         let with = |counts: Counts| {
             let mut all = parameters.clone();
@@ -123,7 +123,7 @@ impl NamedCircuit for StateWitness {
         // They cannot all be there at once, and each is rounded up by a third at most.
         let Counts { branches, leaves, codes, mixed } = largest;
         let most = branches.max(leaves).max(codes).max(mixed);
-        let instances = 1 + sizes.tables() + (most / 3 * 4 + 8).min(4 * MAX_COUNT);
+        let instances = 1 + sizes.tables() + ((4 * most).div_ceil(3) + 8).min(4 * MAX_COUNT);
         let circuit = with(Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 })?;
         Ok(Some(Family { circuit, instances, open: &OPEN }))
     }
