@@ -2,7 +2,7 @@
 
 use crate::blocks::BlockValues;
 use crate::error::WitnessError;
-use crate::header::{EMPTY_ROOT, HeaderValues, MAX_HEADER};
+use crate::header::{EMPTY_CODE, EMPTY_ROOT, HeaderValues, MAX_HEADER};
 use crate::input::{Witness, keccak};
 use crate::node::StringValues;
 use crate::sizes::{Counts, Sizes};
@@ -21,6 +21,30 @@ pub struct Assignment {
     pub(crate) hash: [u8; 32],
 }
 
+/// Strings by their digests. What is there twice is there once, and what is empty, which nodes send, too, is left out.
+struct Strings(HashMap<[u8; 32], usize>);
+
+impl Strings {
+    fn of(strings: &[Vec<u8>]) -> Self {
+        let mut found = HashMap::new();
+        for (at, string) in strings.iter().enumerate() {
+            let digest = keccak(string);
+            if digest != EMPTY_ROOT && digest != EMPTY_CODE {
+                found.entry(digest).or_insert(at);
+            }
+        }
+        Self(found)
+    }
+
+    fn find(&self, digest: &[u8; 32]) -> Option<usize> {
+        self.0.get(digest).copied()
+    }
+
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        self.0.values().copied()
+    }
+}
+
 /// A string that is reached.
 struct Reached {
     references: Vec<Option<Reference>>,
@@ -32,22 +56,19 @@ impl Assignment {
     pub(crate) fn new(witness: &Witness) -> Result<Self, WitnessError> {
         let header = witness.parent()?;
         let root = state_root(header, MAX_HEADER).map_err(WitnessError::Header)?;
-        let digests = |strings: &[Vec<u8>]| -> HashMap<[u8; 32], usize> {
-            strings.iter().enumerate().map(|(at, string)| (keccak(string), at)).collect()
-        };
-        let (nodes, codes) = (digests(&witness.state), digests(&witness.codes));
+        let (nodes, codes) = (Strings::of(&witness.state), Strings::of(&witness.codes));
         let mut found: HashMap<(usize, Tag), Reached> = HashMap::new();
         let mut asked_codes = HashSet::new();
         let mut queue = VecDeque::from([(root, Tag::Account)]);
-        if root != EMPTY_ROOT && !nodes.contains_key(&root) {
+        if root != EMPTY_ROOT && nodes.find(&root).is_none() {
             return Err(WitnessError::NoRoot);
         }
         while let Some((digest, tag)) = queue.pop_front() {
             if tag == Tag::Code {
-                asked_codes.extend(codes.get(&digest).copied());
+                asked_codes.extend(codes.find(&digest));
                 continue;
             }
-            let Some(&index) = nodes.get(&digest) else { continue };
+            let Some(index) = nodes.find(&digest) else { continue };
             if found.contains_key(&(index, tag)) {
                 continue;
             }
@@ -58,14 +79,16 @@ impl Assignment {
             found.insert((index, tag), Reached { references, kind });
         }
         let reached: BTreeSet<usize> = found.keys().map(|(index, _)| *index).collect();
-        let missing = |count: usize, what, has: &dyn Fn(usize) -> bool| match (0..count)
-            .find(|index| !has(*index))
+        let missing = |strings: &Strings, what, has: &dyn Fn(&usize) -> bool| match strings
+            .indices()
+            .filter(|index| !has(index))
+            .min()
         {
             Some(index) => Err(WitnessError::Unreachable { what, index }),
             None => Ok(()),
         };
-        missing(witness.state.len(), "node", &|index| reached.contains(&index))?;
-        missing(witness.codes.len(), "code", &|index| asked_codes.contains(&index))?;
+        missing(&nodes, "node", &|index| reached.contains(index))?;
+        missing(&codes, "code", &|index| asked_codes.contains(index))?;
 
         // Each string asks once, and the first one that can gives.
         let mut asked: HashMap<Reference, u64> = HashMap::new();

@@ -132,7 +132,8 @@ fn add_string(
     kind: StringKind,
     string: &StringValues,
 ) -> Result<(), CircuitError> {
-    string.blocks.iter().try_for_each(|block| chain.add(kind, string.tag, block))
+    let blocks = if string.is_there() { string.blocks.as_slice() } else { &[] };
+    blocks.iter().try_for_each(|block| chain.add(kind, string.tag, block))
 }
 
 /// The chain behind a subcircuit.

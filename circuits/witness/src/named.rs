@@ -120,10 +120,10 @@ impl NamedCircuit for StateWitness {
             }
             create::<Self>(&all, None).map(|(circuit, _)| circuit)
         };
-        // They cannot all be there at once, and each is rounded up by a third at most.
+        // They cannot all be there at once, and each is rounded up by half at most.
         let Counts { branches, leaves, codes, mixed } = largest;
         let most = branches.max(leaves).max(codes).max(mixed);
-        let instances = 1 + sizes.tables() + ((4 * most).div_ceil(3) + 8).min(4 * MAX_COUNT);
+        let instances = 1 + sizes.tables() + ((3 * most).div_ceil(2) + 8).min(4 * MAX_COUNT);
         let circuit = with(Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 })?;
         Ok(Some(Family { circuit, instances, open: &OPEN }))
     }
@@ -184,7 +184,10 @@ fn parse(text: &str) -> Option<Vec<Fr>> {
     if be_bytes(&number.into_bigint().0) != digest {
         return None;
     }
-    Some(vec![Fr::from(low), Fr::from(high), Fr::from(count.parse::<u64>().ok()?), number])
+    let parsed: u64 = count.parse().ok()?;
+    // There is one text of each.
+    (parsed.to_string() == count)
+        .then(|| vec![Fr::from(low), Fr::from(high), Fr::from(parsed), number])
 }
 
 fn read(input: &InputFile) -> Result<Witness, CircuitError> {

@@ -21,6 +21,13 @@ pub(crate) struct StringValues {
     pub(crate) counts: Vec<u64>,
 }
 
+impl StringValues {
+    /// Whether it ends: what does not is not there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.blocks.iter().any(|block| block.end.is_some())
+    }
+}
+
 /// The digest that is named by a node, as a key and a value of an entry.
 pub(crate) struct Given {
     pub(crate) low: Var,
@@ -53,7 +60,9 @@ impl Node {
     ) -> Synthesized<Self> {
         let (subcircuit, cs) = (context.subcircuit, context.subcircuit.cs());
         let given = |bit: Option<bool>| move || bit.ok_or(SynthesisError::AssignmentMissing);
-        let enable = subcircuit.bit(given(values.map(|values| values.is_some())))?;
+        let is_there = |values: &StringValues| values.is_there();
+        let enable = values.map(|values| values.is_some_and(is_there));
+        let enable = subcircuit.bit(given(enable))?;
         let is_storage =
             values.map(|values| values.is_some_and(|values| values.tag == Tag::Storage));
         let is_storage = subcircuit.bit(given(is_storage))?.variable().clone();

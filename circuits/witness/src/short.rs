@@ -135,11 +135,13 @@ pub(crate) fn short(
         at_value.push(value.at(context, offset, byte)?);
     }
     let rest = length - &place;
-    // An extension's is a0 and a hash.
+    // An extension's is a0 and a hash. If there is no node, there is no length, so this is also what keeps `is_leaf` zero then.
     zero_if(&is_extension, &(&rest - number(33)))?;
     zero_if(&is_extension, &(&at_value[0] - number(0xa0)))?;
-    // A word's is a byte, or a string that is as long as the rest.
+    // A word's is a byte, or a string that is as long as the rest; a list is neither, as a branch could have one in its second place.
     let is_string = value.at(context, 0, top)?;
+    let is_list = &is_string * value.at(context, 0, |at| node.bit(context, at, 6))?;
+    zero_if(&is_word, &is_list)?;
     zero_if(&is_word, &(string_length(&at_value[0], &is_string) - &rest))?;
     // An account's is a string, and in it a list, which are as long as the rest.
     for (at, wanted) in

@@ -149,7 +149,10 @@ pub(crate) fn state_root(header: &[u8], most: usize) -> Result<[u8; 32], &'stati
     // Parent, ommers, beneficiary: so the root is always in the same place.
     let lengths = [32, 32, 20, 32];
     let fits = fields.len() >= 15
-        && fields.iter().zip(lengths).all(|(field, length)| field.payload.len() == length);
+        && fields
+            .iter()
+            .zip(lengths)
+            .all(|(field, length)| !field.is_list && field.payload.len() == length);
     if !fits || header[0] != 0xf9 {
         return Err("its first fields are not those of a header");
     }

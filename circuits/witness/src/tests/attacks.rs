@@ -84,7 +84,7 @@ fn what_is_not_linked_is_refused() {
         it.leaves.push(leaf);
     });
     refused("a leaf that nobody names", &report);
-    // A genuine one, twice: its parent would have to give twice, and does.
+    // A genuine one, twice, and all that its parent gives.
     let twice = |it: &mut Assignment| {
         let leaf = it.leaves[0].clone();
         let copy = StringValues { counts: vec![0, 0], ..leaf };
@@ -93,7 +93,7 @@ fn what_is_not_linked_is_refused() {
             branch.counts.iter_mut().for_each(|count| *count *= 2);
         }
     };
-    refused("a leaf twice that all parents give twice", &changed(&world, twice));
+    refused("a leaf twice, all of whose siblings are given twice, too", &changed(&world, twice));
     // Asked for more often than it is there, and less often.
     for more in [2, 0] {
         let report = changed(&world, move |it| {
@@ -163,8 +163,6 @@ fn tags_keep_tries_and_codes_apart() {
     let honest = alone(true, values(&nodes[0], Tag::Account, &[33, 36, 41], &[0, 0]), &nodes[0]);
     let base = witness(&[(slot(1), Account::new())]);
     assert!(is_accepted(&changed(&base, honest)), "as an account, it is one");
-    let liar = alone(true, values(&nodes[0], Tag::Storage, &[33, 36, 41], &[0, 0]), &nodes[0]);
-    refused("an account in the storage trie", &changed(&base, liar));
     // A code whose bytes are a branch gives nothing: its type has no such entries.
     let mut evil = Account::new();
     evil.storage = (0..3).map(|at| (slot(at), string(&[9; 32]))).collect();
@@ -377,16 +375,74 @@ fn small_children_are_where_they_are() {
 fn what_is_switched_off_gives_nothing() {
     let evil = list(&[string(&[0x35]), string(&[7; 80])]);
     let world = sample();
-    let name = keccak(&evil);
-    let extension = list(&[string(&[0x00, 0x11]), string(&name)]);
-    let report = changed(&world, move |it| {
-        let mut giver = values(&extension, Tag::Account, &[0, 0, 0], &[1, 0]);
-        // Its bytes are there, and no end: so it does not ask for itself.
-        giver.blocks[0].end = None;
-        it.leaves.push(giver);
-        it.leaves.push(values(&evil, Tag::Account, &[0, 3, 0], &[0, 0]));
+    let extension = list(&[string(&[0x00, 0x11]), string(&keccak(&evil))]);
+    let account = leaf_of(&[1, 2], [0; 4]);
+    for tag in [Tag::Account, Tag::Storage] {
+        for (giver, places) in [(&extension, [2, 4, 0]), (&account, [33, 36, 41])] {
+            let (giver, evil) = (giver.clone(), evil.clone());
+            for is_there in [false, true] {
+                let (giver, evil) = (giver.clone(), evil.clone());
+                let report = changed(&world, move |it| {
+                    let mut giver = values(&giver, tag, &places, &[1, 1]);
+                    // Its bytes are there, and no end: so it does not ask for itself.
+                    giver.blocks[0].end = None;
+                    it.leaves.push(giver);
+                    if is_there {
+                        it.leaves.push(values(&evil, tag, &[0, 3, 0], &[0, 0]));
+                    }
+                });
+                refused("an entry of a string that is not there", &report);
+            }
+        }
+    }
+    // Zeros are accepted there.
+    let report = changed(&world, |it| {
+        let mut nothing = values(&[0; 80], Tag::Account, &[0, 0, 0], &[0, 0]);
+        nothing.blocks[0] = BlockValues { bytes: vec![0; 136], end: None };
+        it.leaves.push(nothing);
     });
-    refused("an entry of a string that is not there", &report);
+    assert!(is_accepted(&report), "{:?}", violated(&report));
+}
+
+/// A branch with small children whose first child's hash begins like a path, and whose second one is as long as a word's rest.
+#[test]
+fn branches_are_no_words() {
+    let branch = hex::decode(concat!(
+        "f880a03f11111111111111111111111111111111111111111111111111111111111111de953a070707070707070707070707",
+        "07070707070707078786090909090909d7953a070707070707070707070707070707070707070705da953a07070707070707",
+        "070707070707070707070707078382090980808080808080808080808080"
+    ))
+    .unwrap();
+    let report = changed(&world(), move |it| {
+        let (header, hash) = (under(&branch), keccak(&header_of(&keccak(&branch))));
+        *it = Assignment { header: Some(header), hash, ..Assignment::default() };
+        it.leaves.push(values(&branch, Tag::Storage, &[32, 35, 0], &[0, 0]));
+    });
+    assert!(!report.violations.is_empty(), "a branch was accepted as a word");
+}
+
+/// A leaf under an account's storage root that looks like an account gives no code.
+#[test]
+fn words_give_nothing() {
+    let word = |value: &[u8]| list(&[string(&[&[0x20][..], &[6; 32]].concat()), string(value)]);
+    let report = |leaf: Vec<u8>, has_code: bool| {
+        let account = list(&[vec![1], vec![2], string(&keccak(&leaf)), string(&keccak(b""))]);
+        let root = list(&[string(&[&[0x20][..], &[6; 32]].concat()), string(&account)]);
+        let (header, hash) = (under(&root), keccak(&header_of(&keccak(&root))));
+        changed(&world(), move |it| {
+            *it = Assignment { header: Some(header.clone()), hash, ..Assignment::default() };
+            it.leaves.push(values(&root, Tag::Account, &[33, 36, 41], &[1, 0]));
+            it.leaves.push(values(&leaf, Tag::Storage, &[33, 36, 0], &[0, u64::from(has_code)]));
+            if has_code {
+                it.codes.extend(BlockValues::of(b"evil"));
+            }
+        })
+    };
+    let honest = report(word(&string(&[5; 31])), false);
+    assert!(is_accepted(&honest), "{:?}", violated(&honest));
+    let account = list(&[vec![1], vec![2], string(&[7; 32]), string(&keccak(b"evil"))]);
+    refused("a code of a word", &report(word(&account), true));
+    refused("a code of nobody", &report(word(&string(&[5; 31])), true));
 }
 
 #[test]
