@@ -226,6 +226,16 @@ impl Context<'_> {
         Ok(blocks)
     }
 
+    /// How many bytes a string has: a form.
+    pub(crate) fn length(self, blocks: &[Block]) -> Synthesized<Var> {
+        let mut terms: Vec<(Fr, &Var)> = Vec::new();
+        for (at, block) in (0u64..).zip(blocks) {
+            let start = Fr::from(at * BLOCK as u64);
+            terms.extend([(start, &block.is_last), (Fr::one(), &block.end)]);
+        }
+        sum(&self.subcircuit.cs(), terms)
+    }
+
     /// A bit that is no entry's.
     pub(crate) fn bit(self, value: Option<bool>) -> Synthesized<Var> {
         bit(&self.subcircuit.cs(), value)

@@ -66,12 +66,7 @@ pub(crate) fn header(
         found.mul_equals(&one, public)?;
     }
     let bytes: Vec<&Var> = blocks.iter().flat_map(|block| &block.bytes).collect();
-    let starts = (0u64..).map(|at| Fr::from(at * crate::blocks::BLOCK as u64));
-    let mut length = Vec::new();
-    for (start, block) in starts.zip(&blocks) {
-        length.extend([(start, &block.is_last), (Fr::one(), &block.end)]);
-    }
-    let length = sum(&cs, length)?;
+    let length = context.length(&blocks)?;
     // f9 and two bytes of length, so that all fields up to the root are in their places.
     let number = |value: u64| constant(Fr::from(value));
     zero_if(&one, &(bytes[0] - number(0xf9)))?;

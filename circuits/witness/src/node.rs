@@ -58,7 +58,7 @@ impl Node {
         values: Option<Option<&StringValues>>,
         most: usize,
     ) -> Synthesized<Self> {
-        let (subcircuit, cs) = (context.subcircuit, context.subcircuit.cs());
+        let subcircuit = context.subcircuit;
         let given = |bit: Option<bool>| move || bit.ok_or(SynthesisError::AssignmentMissing);
         let is_there = |values: &StringValues| values.is_there();
         let enable = values.map(|values| values.is_some_and(is_there));
@@ -70,12 +70,7 @@ impl Node {
         let own = values.map(|values| values.map_or(&[][..], |values| values.blocks.as_slice()));
         let blocks = context.string(own, &enable, most)?;
         ask(context, links, enable.variable(), &tag, &context.digest(&blocks)?)?;
-        let lengths = (0u64..).map(|at| Fr::from(at * crate::blocks::BLOCK as u64));
-        let mut terms: Vec<(Fr, &Var)> = Vec::new();
-        for (start, block) in lengths.zip(&blocks) {
-            terms.extend([(start, &block.is_last), (Fr::one(), &block.end)]);
-        }
-        let length = sum(&cs, terms)?;
+        let length = context.length(&blocks)?;
         let bytes = blocks.iter().flat_map(|block| block.bytes.clone()).collect();
         let ends = blocks.iter().flat_map(|block| block.ends.clone()).collect();
         Ok(Self { enable, is_storage, tag, blocks, bytes, ends, length })
