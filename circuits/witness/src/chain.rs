@@ -77,8 +77,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Appends a string: so whoever has all of them computes W (spec: witness#chain). They are in the order of their types: branches,
-    /// leaves and extensions, codes, and mixed ones, and within a type as they are in the witness.
+    /// Appends a string. Appending all of them yields W (spec: witness#chain): branches first, then leaves and extensions, codes, and
+    /// mixed ones, each type in the order of the witness.
     ///
     /// # Errors
     /// If the hash function fails.

@@ -90,6 +90,11 @@ impl Plan {
     }
 }
 
+/// The string in a place of a subcircuit; none at setup, and nothing in a place that is not used.
+fn at(strings: Option<&[StringValues]>, number: usize) -> Option<Option<&StringValues>> {
+    strings.map(|strings| strings.get(number))
+}
+
 /// What a subcircuit gets of a list.
 fn own<T: Clone>(all: &[T], number: usize, size: usize) -> Vec<T> {
     all.iter().skip(number * size).take(size).cloned().collect()
@@ -322,30 +327,23 @@ impl StateWitness {
             }
             Part::Codes | Part::Header => (None, None),
         };
-        let at = |strings: Option<&'_ [StringValues]>, number: usize| {
-            strings.map(|strings| strings.get(number).cloned())
-        };
         match part {
             Part::Branches => {
                 for number in 0..sizes.branches {
-                    let own = at(first, number);
-                    chain = branch(context, links, own.as_ref().map(Option::as_ref), chain)?;
+                    chain = branch(context, links, at(first, number), chain)?;
                 }
             }
             Part::Leaves => {
                 for number in 0..sizes.leaves {
-                    let own = at(first, number);
-                    chain = short(context, links, own.as_ref().map(Option::as_ref), chain, 1)?;
+                    chain = short(context, links, at(first, number), chain, 1)?;
                 }
             }
             Part::Mixed => {
                 for number in 0..sizes.mixed_branches {
-                    let own = at(first, number);
-                    chain = mixed(context, links, own.as_ref().map(Option::as_ref), chain)?;
+                    chain = mixed(context, links, at(first, number), chain)?;
                 }
                 for number in 0..sizes.mixed_leaves {
-                    let own = at(second, number);
-                    chain = short(context, links, own.as_ref().map(Option::as_ref), chain, 2)?;
+                    chain = short(context, links, at(second, number), chain, 2)?;
                 }
             }
             Part::Codes => {

@@ -1,4 +1,4 @@
-//! Codes: a stream of blocks, each of which begins a code or goes on with the one before it, also across subcircuits.
+//! Codes: a stream of blocks across subcircuits. Each block starts a code or continues the previous one.
 
 use crate::blocks::{BlockValues, Context, LANES, marked};
 use crate::chain::{ChainVar, StringKind};
@@ -10,7 +10,7 @@ use ark_r1cs_std::fields::FieldVar;
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{BusId, Fr};
 
-/// The slots beside those of the chain: whether a code goes on, and the lanes.
+/// The slots beside those of the chain: whether a code continues, and the lanes.
 pub(crate) const SLOTS: usize = 1 + LANES;
 
 /// Blocks of codes, from the state in the slots from `from` on to that in the slots from `to` on (spec: witness#code).
@@ -28,7 +28,7 @@ pub(crate) fn codes(
         [slots(from), slots(to)].map(|slots| slots.ok_or(SynthesisError::Unsatisfiable));
     let (before, after) = (before?, after?);
     let one: Var = FieldVar::one();
-    // The state of a code that goes on, and zeros where none does.
+    // The state of a code that continues, zeros otherwise.
     let (mut goes_on, mut lanes) = (before[0].clone(), before[1..].to_vec());
     let tag = constant(Fr::from(Tag::Code as u64));
     let nothing = BlockValues { bytes: vec![0; crate::blocks::BLOCK], end: None };
@@ -37,7 +37,7 @@ pub(crate) fn codes(
         let given = |bit: Option<bool>| move || bit.ok_or(SynthesisError::AssignmentMissing);
         let active = subcircuit.bit(given(own.map(|own| own.is_some())))?;
         let own = own.map(|own| own.unwrap_or(&nothing));
-        // A code that goes on does.
+        // A code that is to continue must.
         zero_if(&goes_on, &(constant(Fr::one()) - active.variable()))?;
         let block = context.block(own, &active, Some(&lanes))?;
         let ends = own.map(|own| own.end.is_some());

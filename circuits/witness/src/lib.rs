@@ -4,7 +4,7 @@
 //! ([`Chain`]). A proof says: there are N strings with this W, and each of them is the node of the state root in the header with that
 //! hash, or named by its Keccak-256 digest, at a reference of the right kind, in another of them. So another circuit may open W, which
 //! costs a fortieth of hashing the strings again. **Not proven** are that none is missing (what is above each string is there), that none
-//! is there twice, which account a string belongs to, and that anything is used. Whoever has all strings at hand is quicker hashing
+//! is there twice, which account a string belongs to, and that anything is used. A verifier who has all strings is quicker hashing
 //! them. It is assumed that nobody finds collisions or cycles of Keccak-256 (spec: witness#statement).
 //!
 //! The subcircuits hold some strings each, in four types; how many there are of each is up to the prover, so that one key family

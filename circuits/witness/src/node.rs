@@ -82,7 +82,7 @@ impl Node {
         self.blocks[block].bit(context, byte, bit)
     }
 
-    /// Whether it has at least so many bytes.
+    /// Whether it has at least `bytes` bytes.
     pub(crate) fn is_at_least(&self, cs: &Cs, bytes: usize) -> Synthesized<Var> {
         crate::forms::total(cs, &self.ends[bytes..])
     }
@@ -100,7 +100,6 @@ impl Node {
         kind: &Var,
     ) -> Synthesized<ChainVar> {
         let enable = self.enable.variable();
-        // The same for a string that is not there: nothing of it is in the chain.
         chain.add_string(context, enable, (kind, &self.tag), &self.blocks)
     }
 }

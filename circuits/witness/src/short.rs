@@ -71,7 +71,7 @@ fn string_length(first: &Var, is_long: &Var) -> Var {
     constant(Fr::one()) + is_long * (first - constant(Fr::from(0x80u64)))
 }
 
-/// A leaf or an extension of up to so many blocks (spec: witness#short).
+/// A leaf or an extension of at most `blocks` blocks (spec: witness#short).
 pub(crate) fn short(
     context: Context<'_>,
     links: BusId,
