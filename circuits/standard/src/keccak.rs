@@ -138,4 +138,6 @@ fn pad(message: Message, padding: Padding) -> Message {
 }
 
 #[cfg(test)]
+mod forger;
+#[cfg(test)]
 mod tests;

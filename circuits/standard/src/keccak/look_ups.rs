@@ -108,12 +108,34 @@ pub struct LookUps<'a> {
     powers: [[Fr; LANE]; 2],
     /// 1/2: inversions are slow, and there is one for each split.
     half: Fr,
+    /// What was split, for tests.
+    #[cfg(test)]
+    pub(super) splits: std::cell::RefCell<Vec<Split>>,
+}
+
+/// What tests see of a split: the sum, what each part is multiplied by, and the key of each row.
+#[cfg(test)]
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    pub(super) sum: Terms,
+    pub(super) factors: [i64; 2],
+    pub(super) keys: Vec<Key>,
+}
+
+/// The key of a row: digits of one of the two parts, as a variable or, of the last row, as a sum.
+#[cfg(test)]
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    pub(super) part: usize,
+    pub(super) alphabet: Alphabet,
+    pub(super) digits: Range<usize>,
+    pub(super) is: Terms,
 }
 
 /// A state of the sponge between two blocks: 25 lanes.
 #[derive(Clone, Debug)]
 pub struct State {
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
 }
 
 /// A lane: a number in base 7 whose digits are its bits, as a sum of pieces.
@@ -179,7 +201,17 @@ impl<'a> LookUps<'a> {
         });
         let switch = Switch::on(subcircuit);
         let half = Fr::from(2u64).inverse().unwrap_or_default();
-        Ok(Self { switch, subcircuit, pieces, tables, numbers, powers, half })
+        Ok(Self {
+            switch,
+            subcircuit,
+            pieces,
+            tables,
+            numbers,
+            powers,
+            half,
+            #[cfg(test)]
+            splits: Vec::new().into(),
+        })
     }
 
     /// The gadget with a bit that switches it on. Where the bit is 0, nothing is constrained but what the
@@ -399,6 +431,8 @@ impl<'a> LookUps<'a> {
         y: &Part<'_>,
     ) -> Result<Vec<Piece>, SynthesisError> {
         let mut pieces = Vec::new();
+        #[cfg(test)]
+        let (sum_at_first, mut keys) = (sum.clone(), Vec::new());
         for (part, is_last) in [(x, false), (y, true)] {
             let factor = Fr::from(part.factor);
             let mut cut = self.pieces.cut(part.alphabet, part.cuts);
@@ -415,6 +449,13 @@ impl<'a> LookUps<'a> {
                     Digits::of(&marked)?
                 };
                 let piece = Piece { start, len: kind.1, digits };
+                #[cfg(test)]
+                keys.push(Key {
+                    part: is_last.into(),
+                    alphabet: part.alphabet,
+                    digits: start..start + kind.1,
+                    is: piece.terms(),
+                });
                 piece.add_to(&mut sum, -factor * self.powers[0][start]);
                 if !is_last {
                     pieces.push(piece);
@@ -424,10 +465,23 @@ impl<'a> LookUps<'a> {
                 let scale = self.inverse(part.factor) * self.powers[1][piece.start];
                 let value = part.digits.map(|digits| Fr::from(number(&digits[piece.clone()])));
                 sum.iter_mut().for_each(|(factor, _)| *factor *= scale);
+                #[cfg(test)]
+                keys.push(Key {
+                    part: 1,
+                    alphabet: part.alphabet,
+                    digits: piece.clone(),
+                    is: sum.clone(),
+                });
                 let rest = self.switch.sum_of(value, std::mem::take(&mut sum))?;
                 self.contains((part.alphabet, piece.len()), &rest)?;
             }
         }
+        #[cfg(test)]
+        self.splits.borrow_mut().push(Split {
+            sum: sum_at_first,
+            factors: [x.factor, y.factor],
+            keys,
+        });
         Ok(pieces)
     }
 
@@ -478,6 +532,13 @@ impl<'a> LookUps<'a> {
 }
 
 impl Piece {
+    #[cfg(test)]
+    fn terms(&self) -> Terms {
+        let mut terms = Terms::new();
+        self.add_to(&mut terms, Fr::one());
+        terms
+    }
+
     fn add_to(&self, sum: &mut Terms, factor: Fr) {
         match self.digits {
             Digits::Bit(bit) => bit.add_to(sum, factor),
