@@ -203,6 +203,52 @@ impl Circuit for StateWitness {
     type Private = Private;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
+        let zero = layout.constant(Fr::from(0u64));
+        self.plan(layout, zero, &[zero; STATE])
+    }
+
+    fn execute(
+        &self,
+        plan: &Plan,
+        witness: &Witness,
+        values: &mut WireValues,
+    ) -> Result<Assignment, CircuitError> {
+        let assignment = Assignment::new(witness)?;
+        assignment.check(self.sizes, self.counts)?;
+        self.publish(plan, &assignment, values)?;
+        Ok(assignment)
+    }
+
+    fn private_input(
+        &self,
+        plan: &Plan,
+        _: &Witness,
+        assignment: &Assignment,
+        instance: InstanceId,
+    ) -> Result<Private, CircuitError> {
+        let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
+        let values = self.private(assignment, part, number);
+        Ok(Private(values.ok_or("there is no header")?))
+    }
+
+    fn synthesize(
+        &self,
+        plan: &Plan,
+        subcircuit: &Subcircuit,
+        private: Option<&Private>,
+    ) -> Result<(), SynthesisError> {
+        self.build(plan, subcircuit, private, Hashes::Proven)
+    }
+}
+
+impl StateWitness {
+    /// The layout. The codes begin with a state which is nothing but zeros: a state of the prover's choice would have any digest.
+    pub(crate) fn plan(
+        &self,
+        layout: &mut LayoutBuilder,
+        zero: WireId,
+        first_state: &[WireId; STATE],
+    ) -> Result<Plan, LayoutError> {
         if self.counts.all().iter().any(|(_, count)| *count > MAX_COUNT) {
             return Err(format!("at most {MAX_COUNT} subcircuits of a type").into());
         }
@@ -211,7 +257,6 @@ impl Circuit for StateWitness {
         let tables = Tables::new(self.sizes.pieces, |name, table| {
             layout.table(name, table.rows_per_subcircuit(rows))
         });
-        let zero = layout.constant(Fr::from(0u64));
         let (mut groups, mut chain, mut states) = (Vec::new(), Vec::new(), Vec::new());
         let mut before = [zero; 2];
         let Counts { branches, leaves, codes, mixed } = self.counts;
@@ -224,7 +269,7 @@ impl Circuit for StateWitness {
             let slots = if part == Part::Codes { 4 + 2 * STATE } else { 4 };
             let kind = layout.subcircuit_type(name, slots);
             let first = layout.instances();
-            let mut state = vec![zero; STATE];
+            let mut state = first_state.to_vec();
             for number in 1..=count {
                 let instance = layout.instance(kind);
                 let mut after = before;
@@ -266,41 +311,6 @@ impl Circuit for StateWitness {
         Ok(Plan { tables, links, groups, chain, states, public })
     }
 
-    fn execute(
-        &self,
-        plan: &Plan,
-        witness: &Witness,
-        values: &mut WireValues,
-    ) -> Result<Assignment, CircuitError> {
-        let assignment = Assignment::new(witness)?;
-        assignment.check(self.sizes, self.counts)?;
-        self.publish(plan, &assignment, values)?;
-        Ok(assignment)
-    }
-
-    fn private_input(
-        &self,
-        plan: &Plan,
-        _: &Witness,
-        assignment: &Assignment,
-        instance: InstanceId,
-    ) -> Result<Private, CircuitError> {
-        let (part, number) = plan.place(instance).ok_or("there is no such subcircuit")?;
-        let values = self.private(assignment, part, number);
-        Ok(Private(values.ok_or("there is no header")?))
-    }
-
-    fn synthesize(
-        &self,
-        plan: &Plan,
-        subcircuit: &Subcircuit,
-        private: Option<&Private>,
-    ) -> Result<(), SynthesisError> {
-        self.build(plan, subcircuit, private, Hashes::Proven)
-    }
-}
-
-impl StateWitness {
     /// The constraints of a subcircuit.
     pub(crate) fn build(
         &self,

@@ -4,6 +4,7 @@ use super::honest::{Changed, changed, circuit_of, is_accepted};
 use super::state::{Account, list, slot, string, trie, witness};
 use crate::assignment::Assignment;
 use crate::blocks::{BlockValues, Hashes};
+use crate::circuit::Sponge;
 use crate::header::{HeaderValues, halves};
 use crate::input::{Witness, keccak};
 use crate::named::{header_of, sample};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// What the checks say of a prover that lies, hashing included.
 fn proven(witness: &Witness, change: impl Fn(&mut Assignment) + Sync + 'static) -> CheckReport {
-    let circuit = Changed(circuit_of(witness), change, Hashes::Proven);
+    let circuit = Changed::new(circuit_of(witness), change, Hashes::Proven);
     check(&circuit, witness, |_, _| {}).unwrap()
 }
 
@@ -139,6 +140,67 @@ fn w_is_of_the_contents() {
     let report = changed(&world, |it| it.leaves.reverse());
     assert!(is_accepted(&report));
     assert_ne!(report.public_values[3], honest[3]);
+}
+
+/// What the checks say of a prover that proves something else with the wires of an honest one.
+fn with_kept_wires(witness: &Witness, change: fn(&mut Assignment)) -> CheckReport {
+    let mut circuit = Changed::new(circuit_of(witness), change, Hashes::Trusted);
+    circuit.keeps_wires = true;
+    check(&circuit, witness, |_, _| {}).unwrap()
+}
+
+#[test]
+fn w_and_n_do_not_stay_when_strings_change() {
+    let world = sample();
+    assert!(is_accepted(&with_kept_wires(&world, |_| {})));
+    type Change = fn(&mut Assignment);
+    for (name, change) in [
+        ("another byte of a code", (|it| it.codes[0].bytes[1] ^= 1) as Change),
+        ("another byte of a path", |it| it.leaves[0].blocks[0].bytes[10] ^= 1),
+    ] {
+        let report = with_kept_wires(&world, change);
+        refused(name, &report);
+        assert!(!report.violations.is_empty(), "{name}: the bus alone says so");
+    }
+    // What the bus does not notice: another order, and a genuine leaf less.
+    for (name, change) in [
+        ("another order", (|it| it.leaves.reverse()) as Change),
+        ("a leaf less", |it| {
+            it.leaves.pop();
+            let count = it.branches[0].counts.iter_mut().rfind(|count| **count > 0);
+            *count.unwrap() = 0;
+        }),
+    ] {
+        assert!(is_accepted(&changed(&world, change)), "{name}, W being what it is");
+        let report = with_kept_wires(&world, change);
+        assert!(report.unbalanced.is_empty(), "{name}");
+        assert_eq!(report.violated, if name == "a leaf less" { 2 } else { 1 }, "{name}");
+    }
+}
+
+/// A code that begins with a state of its prover's choice has any digest that is wanted. The layout fixes the state; a layout that does
+/// not is the control.
+#[test]
+fn codes_do_not_begin_with_any_state() {
+    let world = sample();
+    let [honest, evil] = [&world.codes[0][..], b"evil"].map(|code| BlockValues::of(code).remove(0));
+    // The state before the permutation is the same.
+    let lanes = |block: &BlockValues| -> Vec<u64> {
+        let lanes = block.bytes.chunks_exact(8).map(|bytes| bytes.try_into().unwrap());
+        lanes.map(u64::from_le_bytes).collect()
+    };
+    let mut start = Sponge { goes_on: true, ..Sponge::default() };
+    for (lane, (honest, evil)) in
+        start.lanes.iter_mut().zip(lanes(&honest).iter().zip(lanes(&evil)))
+    {
+        *lane = honest ^ evil;
+    }
+    let change = move |it: &mut Assignment| it.codes = vec![evil.clone()];
+    refused("another code", &proven(&world, change.clone()));
+    let mut circuit = Changed::new(circuit_of(&world), change, Hashes::Proven);
+    circuit.start = Some(start);
+    let report = check(&circuit, &world, |_, _| {}).unwrap();
+    assert!(is_accepted(&report), "{:?}", violated(&report));
 }
 
 #[test]

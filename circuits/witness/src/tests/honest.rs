@@ -4,7 +4,8 @@ use super::state::{Account, slot, string, witness};
 use crate::assignment::Assignment;
 use crate::blocks::Hashes;
 use crate::chain::{Chain, StringKind};
-use crate::circuit::{Plan, Private, StateWitness};
+use crate::circuit::{Plan, Private, Sponge, StateWitness};
+use crate::code::SLOTS as STATE;
 use crate::input::{Witness, keccak};
 use crate::named::sample;
 use crate::sizes::{Counts, Sizes};
@@ -15,7 +16,7 @@ use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::named::{NamedCircuit, ParameterMap};
 use hekaton_circuit::{
     CheckReport, Circuit, CircuitError, Fr, InstanceId, LayoutBuilder, LayoutError, Subcircuit,
-    WireValues, check, count,
+    WireId, WireValues, check, count,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,43 +24,68 @@ use rand_chacha::ChaCha8Rng;
 pub(super) const ONE_EACH: Counts = Counts { branches: 1, leaves: 1, codes: 1, mixed: 1 };
 
 /// A prover that changes what it proves, and may leave out the hashing.
-pub(super) struct Changed<F>(pub(super) StateWitness, pub(super) F, pub(super) Hashes);
+pub(super) struct Changed<F> {
+    circuit: StateWitness,
+    change: F,
+    hashes: Hashes,
+    /// Whether the wires have the values that they had before the change, W and N among them.
+    pub(super) keeps_wires: bool,
+    /// The state that the first code begins with: the prover's choice, in a layout that lets it choose.
+    pub(super) start: Option<Sponge>,
+}
+
+impl<F> Changed<F> {
+    pub(super) fn new(circuit: StateWitness, change: F, hashes: Hashes) -> Self {
+        Self { circuit, change, hashes, keeps_wires: false, start: None }
+    }
+}
 
 impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
     type Input = Witness;
-    type Plan = Plan;
+    type Plan = (Plan, Vec<WireId>);
     type Trace = Assignment;
     type Private = Private;
 
-    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
-        self.0.layout(layout)
+    fn layout(&self, layout: &mut LayoutBuilder) -> Result<Self::Plan, LayoutError> {
+        if self.start.is_none() {
+            return Ok((self.circuit.layout(layout)?, Vec::new()));
+        }
+        let zero = layout.constant(Fr::from(0u64));
+        let start: [WireId; STATE] =
+            std::array::from_fn(|slot| layout.public_input("start", slot as u64));
+        Ok((self.circuit.plan(layout, zero, &start)?, start.to_vec()))
     }
 
     fn execute(
         &self,
-        plan: &Plan,
+        (plan, start): &Self::Plan,
         witness: &Witness,
         values: &mut WireValues,
     ) -> Result<Assignment, CircuitError> {
-        let mut assignment = Assignment::new(witness)?;
-        (self.1)(&mut assignment);
-        self.0.publish(plan, &assignment, values)?;
+        let honest = Assignment::new(witness)?;
+        let mut assignment = honest.clone();
+        (self.change)(&mut assignment);
+        let published = if self.keeps_wires { &honest } else { &assignment };
+        self.circuit.publish(plan, published, values)?;
+        for (wire, value) in start.iter().zip(self.start.iter().flat_map(Sponge::values)) {
+            values.set(*wire, value);
+        }
         Ok(assignment)
     }
 
     fn private_input(
         &self,
-        plan: &Plan,
+        (plan, _): &Self::Plan,
         witness: &Witness,
         assignment: &Assignment,
         instance: InstanceId,
     ) -> Result<Private, CircuitError> {
-        self.0.private_input(plan, witness, assignment, instance)
+        self.circuit.private_input(plan, witness, assignment, instance)
     }
 
     fn synthesize(
         &self,
-        plan: &Plan,
+        (plan, _): &Self::Plan,
         subcircuit: &Subcircuit,
         private: Option<&Private>,
     ) -> Result<(), SynthesisError> {
@@ -68,7 +94,7 @@ impl<F: Fn(&mut Assignment) + Sync + 'static> Circuit for Changed<F> {
             let one: FpVar<Fr> = FpVar::one();
             return subcircuit.slots().iter().try_for_each(|slot| slot.mul_equals(&one, slot));
         }
-        self.0.build(plan, subcircuit, private, self.2)
+        self.circuit.build(plan, subcircuit, private, self.hashes)
     }
 }
 
@@ -85,7 +111,7 @@ pub(super) fn changed(
     witness: &Witness,
     change: impl Fn(&mut Assignment) + Sync + 'static,
 ) -> CheckReport {
-    let circuit = Changed(circuit_of(witness), change, Hashes::Trusted);
+    let circuit = Changed::new(circuit_of(witness), change, Hashes::Trusted);
     check(&circuit, witness, |_, _| {}).unwrap()
 }
 
