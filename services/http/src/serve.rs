@@ -1,16 +1,20 @@
 //! Accepting connections, up to a limit.
 
+use crate::activity::Activity;
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
-/// How long a connection may take to send the head of its next request.
+/// How long a connection may take to send the head of its next request, unless something else is said.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// How long nothing is accepted after that failed.
@@ -18,6 +22,51 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long answers that are on their way may take when a service stops.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The most bytes of a connection that HTTP/1.1 reads ahead. The heads of requests must fit, too.
+const READ_AHEAD: usize = 1 << 17;
+
+/// How HTTP/2 begins, as far as no request of HTTP/1.1 does.
+const PREFACE: &[u8] = b"PRI";
+
+/// How often somebody who has sent the beginning of that is looked at again.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// The window of a stream of HTTP/2, in bytes: the default of 64 KiB makes large bodies wait.
+const WINDOW: u32 = 1 << 20;
+
+/// How many requests a connection of HTTP/2 may have at a time.
+const MAX_STREAMS: u32 = 32;
+
+/// What the connections of a server may do.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Limits {
+    connections: usize,
+    life: Duration,
+    silence: Duration,
+    http2: bool,
+}
+
+impl Limits {
+    /// At most so many connections are open, each for at most `life`, whatever it does, since others may wait for its place.
+    /// One that does not send the head of a request for 30 seconds is closed. All speak HTTP/1.1.
+    pub const fn new(connections: usize, life: Duration) -> Self {
+        Self { connections, life, silence: MAX_SILENCE, http2: false }
+    }
+
+    /// Sets after how long without a request a connection is closed.
+    pub const fn silence(mut self, silence: Duration) -> Self {
+        self.silence = silence;
+        self
+    }
+
+    /// Sets whether connections may speak HTTP/2, too: without TLS, from their first byte on (h2c with prior knowledge).
+    pub const fn http2(mut self, http2: bool) -> Self {
+        self.http2 = http2;
+        self
+    }
+}
 
 /// The connections that are open when a service stops.
 #[derive(Debug)]
@@ -33,19 +82,15 @@ impl Open {
     }
 }
 
-/// Accepts connections until `end` is true. At most `connections` are open, each for at most `life`, whatever it does, since
-/// others may wait for its place; one that does not send the head of a request for 30 seconds is closed.
+/// Accepts connections until `end` is true.
 pub async fn accept(
     router: Router,
     listener: TcpListener,
-    connections: usize,
-    life: Duration,
+    limits: Limits,
     mut end: watch::Receiver<bool>,
 ) -> Open {
     let open = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections.max(1)));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(MAX_SILENCE);
+    let room = Arc::new(Semaphore::new(limits.connections.max(1)));
     loop {
         // Each has a file, and the rest of the process needs some, too.
         let next = async {
@@ -65,14 +110,92 @@ pub async fn accept(
             }
         };
         let answer = TowerToHyperService::new(router.clone());
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), answer));
+        let (open, end) = (open.watcher(), end.clone());
         tokio::spawn(async move {
             let _held = held;
-            match tokio::time::timeout(life, connection).await {
+            match tokio::time::timeout(limits.life, serve(stream, answer, limits, open, end)).await
+            {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "a connection ended"),
                 Err(_) => tracing::debug!("a connection was open for long enough"),
             }
         });
+    }
+}
+
+/// Answers the requests of a connection.
+async fn serve(
+    stream: TcpStream,
+    answer: TowerToHyperService<Router>,
+    limits: Limits,
+    open: Watcher,
+    mut end: watch::Receiver<bool>,
+) -> hyper::Result<()> {
+    if limits.http2 {
+        let begun = tokio::select! {
+            begun = tokio::time::timeout(limits.silence, is_http2(&stream)) => begun,
+            _ = end.wait_for(|ended| *ended) => return Ok(()),
+        };
+        match begun {
+            Ok(true) => return serve_http2(stream, answer, limits, open).await,
+            Ok(false) => {}
+            Err(_) => return Ok(()),
+        }
+    }
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.silence).max_buf_size(READ_AHEAD);
+    open.watch(http.serve_connection(TokioIo::new(stream), answer)).await
+}
+
+/// Whether a connection begins as HTTP/2 does. Waits for as many bytes as tell.
+async fn is_http2(stream: &TcpStream) -> bool {
+    let mut bytes = [0; PREFACE.len()];
+    loop {
+        match stream.peek(&mut bytes).await {
+            Ok(count @ 1..) if bytes[..count] == PREFACE[..count] => {
+                if count == PREFACE.len() {
+                    return true;
+                }
+                // What is there is there at once, the rest is not.
+                tokio::time::sleep(GLANCE).await;
+            }
+            // Another version, or nothing at all: the other server says what is wrong.
+            _ => return false,
+        }
+    }
+}
+
+/// Answers the requests of a connection that speaks HTTP/2, which has no time limit of its own for one that is silent.
+async fn serve_http2(
+    stream: TcpStream,
+    answer: TowerToHyperService<Router>,
+    limits: Limits,
+    open: Watcher,
+) -> hyper::Result<()> {
+    let activity = Arc::new(Activity::default());
+    let seen = Arc::clone(&activity);
+    let answer = service_fn(move |request| {
+        let busy = seen.begin();
+        let answered = answer.call(request);
+        async move {
+            let answered = answered.await?;
+            // Busy until the whole body is sent, or dropped.
+            Ok::<_, std::convert::Infallible>(answered.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    let _ = &busy;
+                    frame
+                }))
+            }))
+        }
+    });
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(4 * WINDOW)
+        .keep_alive_interval(limits.silence);
+    tokio::select! {
+        ended = open.watch(http.serve_connection(TokioIo::new(stream), answer)) => ended,
+        () = activity.silent(limits.silence) => Ok(()),
     }
 }

@@ -9,12 +9,15 @@ use hekaton_orchestrator::http::{ChainBody, JobBody};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{BlobError, Blobs, Client, ClientError, Digest};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often what is old is removed.
+const PRUNE: Duration = Duration::from_secs(3_600);
 
 /// The version of records.
 const VERSION: u32 = 1;
@@ -164,6 +167,8 @@ pub struct Counts {
     pub jobs: AtomicU64,
     /// Bytes of accepted witnesses.
     pub bytes: AtomicU64,
+    /// Records that were removed because of their age.
+    pub removed: AtomicU64,
 }
 
 /// Checks, stores and submits.
@@ -175,6 +180,8 @@ pub struct Desk {
     jobs: Option<Jobs>,
     /// Pending blocks, by height. Whoever changes records holds the lock.
     open: Mutex<BTreeSet<(u64, String)>>,
+    /// Held while the blobs of a record are there, and the record is not.
+    storing: RwLock<()>,
     /// Locked for as long as the process lives.
     _lock: std::fs::File,
     /// What it has done.
@@ -201,8 +208,8 @@ impl Desk {
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
         let (counts, folder) = (Counts::default(), folder.to_owned());
-        let desk =
-            Self { folder, blobs, options, jobs, open: Mutex::default(), _lock: lock, counts };
+        let (open, storing) = (Mutex::default(), RwLock::default());
+        let desk = Self { folder, blobs, options, jobs, open, storing, _lock: lock, counts };
         *desk.locked() = desk.pending();
         Ok(desk)
     }
@@ -259,6 +266,7 @@ impl Desk {
         let summary = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
+        let _storing = self.storing.read().unwrap_or_else(PoisonError::into_inner);
         let mut stored = self.blobs.begin(witness.encoded_len() as u64)?;
         for part in witness.parts() {
             stored.write(&part)?;
@@ -278,9 +286,7 @@ impl Desk {
             headers: summary.headers,
             nodes: summary.nodes,
             codes: summary.codes,
-            accepted: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            accepted: now(),
             pending: true,
             job: None,
             trace,
@@ -356,21 +362,64 @@ impl Desk {
         write().map_err(|error| failed(&path, error))
     }
 
+    /// All records, each as far as it can be read.
+    fn records(&self) -> impl Iterator<Item = Result<Record, DeskError>> {
+        let files = std::fs::read_dir(self.folder.join("blocks")).into_iter().flatten().flatten();
+        files.filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            self.record(name.strip_suffix(".json")?).transpose()
+        })
+    }
+
     /// All blocks of which jobs are to be made.
     fn pending(&self) -> BTreeSet<(u64, String)> {
-        let files = std::fs::read_dir(self.folder.join("blocks")).into_iter().flatten().flatten();
-        let records = files.filter_map(|file| {
-            let name = file.file_name().into_string().ok()?;
-            match self.record(name.strip_suffix(".json")?) {
-                Ok(record) => record,
-                Err(error) => {
-                    tracing::error!(%error, "a record is left alone");
-                    None
-                }
-            }
+        let records = self.records().filter_map(|record| {
+            record.inspect_err(|error| tracing::error!(%error, "a record is left alone")).ok()
         });
         let open = records.filter(|record| record.pending);
         open.map(|record| (record.number, record.block)).collect()
+    }
+
+    /// Removes the records that were accepted at least so long ago, except those of which a job is still to be made, and all blobs that no
+    /// record names. Returns how many records were removed.
+    ///
+    /// # Errors
+    /// If a record cannot be read: then no blob is removed, since it may name any.
+    pub fn prune(&self, age: Duration) -> Result<usize, DeskError> {
+        let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+        let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.locked();
+        let (mut removed, mut named, mut unreadable) = (0, HashSet::new(), None);
+        for record in self.records() {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    unreadable = Some(error);
+                    continue;
+                }
+            };
+            // Without an orchestrator, all of them wait.
+            let waits = record.pending && self.jobs.is_some();
+            if waits || record.accepted > before {
+                let blobs = [Some(record.witness), Some(record.envelope), record.public_keys];
+                named.extend(blobs.into_iter().flatten());
+                continue;
+            }
+            let path = self.path(&record.block);
+            std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
+            open.remove(&(record.number, record.block));
+            removed += 1;
+        }
+        self.counts.removed.fetch_add(removed as u64, Ordering::Relaxed);
+        if let Some(error) = unreadable {
+            return Err(error);
+        }
+        for digest in self.blobs.all()? {
+            if !named.contains(&digest.to_string()) {
+                self.blobs.remove(&digest)?;
+            }
+        }
+        Ok(removed)
     }
 
     /// Makes a job of each pending block. Jobs have fixed names, so what was submitted before an answer was lost is found.
@@ -463,9 +512,18 @@ impl Desk {
         Ok(client.submit(&job)?.job)
     }
 
-    /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone.
-    pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>) {
+    /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone. With an age, prunes
+    /// ([`prune`](Self::prune)) every hour.
+    pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
+        let mut pruned: Option<Instant> = None;
         loop {
+            if let Some(age) = keep.filter(|_| pruned.is_none_or(|it| it.elapsed() >= PRUNE)) {
+                pruned = Some(Instant::now());
+                match self.prune(age) {
+                    Ok(removed) => tracing::info!(removed, "old blocks are gone"),
+                    Err(error) => tracing::error!(%error, "not all that is old was removed"),
+                }
+            }
             if let Err(error) = self.submit() {
                 tracing::warn!(%error, "jobs are submitted later");
             }
@@ -476,6 +534,12 @@ impl Desk {
             }
         }
     }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn failed(path: &Path, why: impl ToString) -> DeskError {

@@ -4,6 +4,7 @@ use crate::check::prune;
 use crate::codec::json::{self, Parameters, RpcError};
 use crate::codec::{Answer, Status, Witness, a, b};
 use crate::jwt::Secret;
+use crate::received::Received;
 use crate::ssz::SszError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -12,6 +13,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an answer may take: what the text allows for the whole of it, and some time for the largest witnesses.
@@ -102,7 +104,7 @@ pub enum NodeError {
 #[derive(Debug)]
 pub enum Fetched {
     /// In a codec, as it came.
-    Encoded(Codec, Vec<u8>),
+    Encoded(Codec, Received),
     /// In JSON.
     Json {
         /// What became of the payload.
@@ -143,6 +145,27 @@ pub struct Node {
     secret: Option<Secret>,
     client: Client<HttpConnector, Full<Bytes>>,
     limit: u64,
+    /// Who knows the methods of `debug_`, if it is not the node itself.
+    debug: Option<Arc<Node>>,
+}
+
+/// What a node says it is: `ClientVersionV1` of the Engine API.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Identity {
+    /// Two letters.
+    pub code: String,
+    /// The name of the program.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The first four bytes of the commit that it was built from.
+    pub commit: String,
+}
+
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.name, self.version)
+    }
 }
 
 impl Node {
@@ -154,12 +177,18 @@ impl Node {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).http2_only(http2);
         // Large answers come in few parts.
-        builder.http1_read_buf_exact_size(1 << 18);
+        builder.http1_read_buf_exact_size(1 << 17);
         builder.http2_initial_stream_window_size(WINDOW);
         builder.http2_initial_connection_window_size(4 * WINDOW);
         builder.http2_max_frame_size(1 << 18);
         let address = address.trim_end_matches('/').to_owned();
-        Self { address, secret, client: builder.build(connector), limit }
+        Self { address, secret, client: builder.build(connector), limit, debug: None }
+    }
+
+    /// Asks another node for witnesses in JSON: many serve the methods of `debug_` on another port than the Engine API's.
+    #[must_use]
+    pub fn with_debug(self, node: Self) -> Self {
+        Self { debug: Some(Arc::new(node)), ..self }
     }
 
     /// How long an answer may be.
@@ -207,7 +236,7 @@ impl Node {
         kind: &str,
         more: &[(&str, &str)],
         body: Vec<u8>,
-    ) -> Result<Vec<u8>, NodeError> {
+    ) -> Result<Received, NodeError> {
         let mut request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, kind);
         for (name, value) in more {
             request = request.header(*name, *value);
@@ -248,7 +277,7 @@ impl Node {
         &self,
         method: &str,
         parameters: &serde_json::Value,
-    ) -> Result<Vec<u8>, NodeError> {
+    ) -> Result<Received, NodeError> {
         let call =
             serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
         let call = call.to_string().into_bytes();
@@ -262,6 +291,23 @@ impl Node {
     ) -> Result<T, NodeError> {
         let text = self.call(method, parameters).await?;
         json::result(&text).map_err(|error| NodeError::Rpc { method, error })
+    }
+
+    /// What the node is: of several behind one address, the first. None if it does not say.
+    pub async fn identity(&self) -> Option<Identity> {
+        let asked = self.ask(Method::GET, b::IDENTITY, "application/json", &[], vec![]).await;
+        let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
+        let found = match found {
+            Some(found) => found,
+            None => {
+                let version = env!("CARGO_PKG_VERSION");
+                let ours = serde_json::json!([
+                    {"code": "HK", "name": "hekaton-intake", "version": version, "commit": "00000000"}
+                ]);
+                self.rpc("engine_getClientVersionV1", &ours).await.ok()?
+            }
+        };
+        found.into_iter().next()
     }
 
     /// The best codec that the node speaks.
@@ -328,6 +374,7 @@ impl Node {
         let number = crate::values::hex_number(payload.block_number);
         let by_hash = "debug_executionWitnessByBlockHash";
         let method = "debug_executionWitness";
+        let node = self.debug.as_deref().unwrap_or(self);
         let mut refused = None;
         for (method, call) in [
             // Without what the block itself makes, sorted.
@@ -336,7 +383,7 @@ impl Node {
             (method, serde_json::json!([hash])),
             (method, serde_json::json!([number])),
         ] {
-            let found: json::JsonWitness = match self.rpc(method, &call).await {
+            let found: json::JsonWitness = match node.rpc(method, &call).await {
                 Ok(found) => found,
                 // It does not know the method, or not with these parameters.
                 Err(
@@ -353,7 +400,7 @@ impl Node {
             let pruned = prune(&Witness::decode(&encoded)?, payload.parent_hash);
             return Ok(pruned.unwrap_or(encoded));
         }
-        let none = || NodeError::Failed { url: self.url("/"), why: format!("it has no {method}") };
+        let none = || NodeError::Failed { url: node.url("/"), why: format!("it has no {method}") };
         Err(refused.unwrap_or_else(none))
     }
 }
@@ -371,12 +418,12 @@ async fn receive(
     announced: Option<u64>,
     limit: u64,
     url: &str,
-) -> Result<Vec<u8>, NodeError> {
+) -> Result<Received, NodeError> {
     let too_long = || NodeError::TooLong { url: url.to_owned(), limit };
     if announced.is_some_and(|length| length > limit) {
         return Err(too_long());
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
+    let mut bytes = Received::with_room(usize::try_from(announced.unwrap_or(0)).unwrap_or(0));
     while let Some(frame) = body.frame().await {
         let failed =
             |error: hyper::Error| NodeError::Failed { url: url.to_owned(), why: error.to_string() };
@@ -384,7 +431,7 @@ async fn receive(
             if (bytes.len() + data.len()) as u64 > limit {
                 return Err(too_long());
             }
-            bytes.extend_from_slice(&data);
+            bytes.push(&data);
         }
     }
     Ok(bytes)

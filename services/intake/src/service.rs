@@ -8,6 +8,7 @@ use crate::jwt::Secret;
 use crate::node::{Codec, Node, OCTETS};
 use crate::problem::Problem;
 use crate::push::Push;
+use crate::received::Received;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -15,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::StreamExt;
+use hekaton_http::Limits;
 use http_body_util::{BodyExt, Full};
 use std::io::Read;
 use std::sync::Arc;
@@ -85,13 +87,13 @@ impl Service {
     }
 
     /// Receives a body that is not too large, whatever it says of itself.
-    async fn body(&self, headers: &HeaderMap, body: Body, limit: u64) -> Result<Vec<u8>, Problem> {
+    async fn body(&self, headers: &HeaderMap, body: Body, limit: u64) -> Result<Received, Problem> {
         let announced = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
         let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
         if announced > limit {
             return Err(Problem::too_large(limit));
         }
-        let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+        let mut bytes = Received::with_room(usize::try_from(announced).unwrap_or(0));
         let mut stream = body.into_data_stream();
         let begun = Instant::now();
         let late = || {
@@ -108,14 +110,14 @@ impl Service {
             if (bytes.len() + part.len()) as u64 > limit {
                 return Err(Problem::too_large(limit));
             }
-            bytes.extend_from_slice(&part);
+            bytes.push(&part);
             if begun.elapsed() > SILENCE + Duration::from_secs(bytes.len() as u64 / SLOWEST) {
                 return Err(late());
             }
         }
         match headers.get(header::CONTENT_ENCODING).map(|it| it.to_str().unwrap_or("?")) {
             None | Some("identity") => Ok(bytes),
-            Some("gzip") => blocking(move || expand(&bytes, limit)).await,
+            Some("gzip") => blocking(move || Ok(expand(&bytes, limit)?.into())).await,
             Some(other) => {
                 let why = format!("the content encoding '{other}' is not gzip");
                 Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", why))
@@ -272,6 +274,7 @@ async fn metrics(State(service): Shared) -> String {
         ("refused", "Witnesses that were refused", &counts.refused),
         ("jobs", "Jobs that were made", &counts.jobs),
         ("bytes", "Bytes of accepted witnesses", &counts.bytes),
+        ("removed", "Records that were removed because of their age", &counts.removed),
     ] {
         let counter = ConstCounter::new(count.load(Ordering::Relaxed));
         registry.register(name, help, counter);
@@ -296,7 +299,7 @@ async fn pass(State(service): Shared, request: Request) -> Result<Response, Prob
     // As it came: what is compressed stays so.
     let mut plain = head.headers.clone();
     let encoding = plain.remove(header::CONTENT_ENCODING);
-    let bytes = Bytes::from(service.body(&plain, body, b::MAX_REQUEST as u64).await?);
+    let bytes = Bytes::from_owner(service.body(&plain, body, b::MAX_REQUEST as u64).await?);
     let origin = Origin::of(Source::Proxy, &head.headers);
     let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
     let of_connection = of_connection_in(&head.headers);
@@ -387,16 +390,16 @@ struct Copy {
 
 impl Copy {
     /// The whole answer, or why there is none.
-    async fn collect(&mut self) -> Result<Vec<u8>, &'static str> {
+    async fn collect(&mut self) -> Result<Received, &'static str> {
         let capacity = usize::try_from(self.length.unwrap_or(0).min(self.limit)).unwrap_or(0);
-        let mut bytes = Vec::with_capacity(capacity);
+        let mut bytes = Received::with_room(capacity);
         loop {
             match self.parts.recv().await {
                 Some(Part::Data(part)) => {
                     if (bytes.len() + part.len()) as u64 > self.limit {
                         return Err("it is longer than is allowed");
                     }
-                    bytes.extend_from_slice(&part);
+                    bytes.push(&part);
                 }
                 Some(Part::End) => return Ok(bytes),
                 Some(Part::Broken) => return Err("it broke off"),
@@ -452,6 +455,6 @@ pub fn router(service: Arc<Service>) -> Router {
 
 /// Answers requests until `end` is true.
 pub async fn serve(service: Arc<Service>, listener: TcpListener, end: watch::Receiver<bool>) {
-    let answers = hekaton_http::accept(router(service), listener, MAX_CONNECTIONS, MAX_LIFE, end);
-    answers.await.close().await;
+    let limits = Limits::new(MAX_CONNECTIONS, MAX_LIFE).http2(true);
+    hekaton_http::accept(router(service), listener, limits, end).await.close().await;
 }

@@ -5,7 +5,7 @@
 
 mod node;
 
-pub use node::StandIn;
+pub use node::{Debug, StandIn};
 
 use crate::codec::b::Envelope;
 use crate::codec::json::Parameters;

@@ -158,6 +158,52 @@ fn blocks_may_arrive_twice_at_the_same_time() {
     }
 }
 
+/// What is old goes, with all that nothing else names; what waits for its job stays.
+#[test]
+fn old_blocks_are_removed() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("intake");
+    let blocks = Block::chain(1, 5, 3, 5_000);
+    let path = |record: &Record| data.join("blocks").join(format!("{}.json", record.block));
+    let two_days_ago = |record: &Record| {
+        let accepted = record.accepted - 2 * 86_400_000;
+        let old = Record { accepted, ..record.clone() };
+        std::fs::write(path(record), serde_json::to_vec(&old).unwrap()).unwrap();
+    };
+    let desk = Desk::open(&data, Strictness::default(), None).unwrap();
+    let records = [0, 1, 2].map(|at| accept(&desk, &blocks[at]));
+    let count = || desk.blobs().all().unwrap().len();
+    assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (9, 0, 9));
+    // A blob that no record names: of a witness that was replaced, or of a process that was killed.
+    desk.blobs().put(b"orphan").unwrap();
+    two_days_ago(&records[0]);
+    assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (10, 1, 6));
+    assert_eq!(desk.record(&records[0].block).unwrap(), None);
+    desk.blobs().verify(&records[1].witness.parse().unwrap()).unwrap();
+    // Of a record that cannot be read, nobody knows what it names.
+    std::fs::write(path(&records[2]), "").unwrap();
+    two_days_ago(&records[1]);
+    assert!(desk.prune(DAY).unwrap_err().to_string().contains(&records[2].block));
+    assert_eq!((desk.record(&records[1].block).unwrap(), count()), (None, 6));
+    // It is made again by sending the block again.
+    let again = accept(&desk, &blocks[2]);
+    assert_eq!((desk.prune(DAY).unwrap(), count()), (0, 3));
+    desk.blobs().verify(&again.witness.parse().unwrap()).unwrap();
+    drop(desk);
+    // With an orchestrator that is away, it waits.
+    let away = self::desk(&data, "http://127.0.0.1:9");
+    two_days_ago(&again);
+    assert_eq!(away.prune(DAY).unwrap(), 0);
+    drop(away);
+    let (address, stop) = orchestrator(&folder.path().join("jobs"));
+    let back = self::desk(&data, &address);
+    assert_eq!((back.submit().unwrap(), back.prune(DAY).unwrap()), (1, 1));
+    assert!(back.blobs().all().unwrap().is_empty());
+    stop.ask();
+    stop.ask();
+}
+
 #[test]
 fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
     let folder = tempfile::tempdir().unwrap();

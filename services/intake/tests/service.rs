@@ -7,7 +7,7 @@ use hekaton_intake::desk::{Desk, Record};
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, Node, NodeError};
 use hekaton_intake::service::{self, Service};
-use hekaton_intake::stand_in::{Block, StandIn};
+use hekaton_intake::stand_in::{Block, Debug, StandIn};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -444,17 +444,63 @@ fn json_hash(block: &Block) -> String {
     block.parameters.envelope.payload.block_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// By HTTP/2 without TLS, as codec B recommends.
+/// By HTTP/2 without TLS, as codec B recommends: to nodes, and to the service, which passes on what it is asked in either version.
 #[test]
-fn http2_is_spoken_to_nodes() {
+fn http2_is_spoken() {
     let world = World::new();
     let block = Block::new(4, 7, 3_000_000);
-    let (listener, address) = world.listen();
-    let router = StandIn::new(block.clone()).router();
-    world.runtime.spawn(async move { axum::serve(listener, router).await });
-    let node = Node::new(&address, None, true, 10_000_000);
-    let fetched = world.runtime.block_on(node.fetch(&block.parameters, Codec::B)).unwrap();
-    assert_eq!(fetched.answer().unwrap().public_keys, block.public_keys);
+    let behind = world.node(StandIn::new(block.clone()));
+    for node_has_it in [true, false] {
+        let (desk, address) = world.service(|service| {
+            service.node = Some(Node::new(&behind, None, node_has_it, 10_000_000));
+            service.proxy = true;
+        });
+        for address in [&behind, &address] {
+            let node = Node::new(address, None, true, 10_000_000);
+            for codec in [Codec::A, Codec::B, Codec::Json] {
+                let fetched = world.runtime.block_on(node.fetch(&block.parameters, codec)).unwrap();
+                let answer = fetched.answer().unwrap();
+                assert_eq!(answer.witness, Some(Witness::decode(&block.witness).unwrap()));
+                // Several requests of a connection at the same time.
+                let many = (0..8).map(|_| node.fetch(&block.parameters, codec));
+                let many = world.runtime.block_on(futures_util::future::join_all(many));
+                assert!(many.iter().all(Result::is_ok));
+            }
+        }
+        let until = Instant::now() + Duration::from_secs(10);
+        while desk.record(&json_hash(&block)).unwrap().is_none() {
+            assert!(Instant::now() < until, "no copy is kept");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Nodes say what they are, in either way; Geth names the fields of headers, and has `debug_` on another port.
+#[test]
+fn nodes_differ() {
+    let world = World::new();
+    let block = Block::new(4, 7, 50_000);
+    let good = StandIn::new(block.clone());
+    for has_b in [true, false] {
+        let address = world.node(StandIn { b: has_b, ..good.clone() });
+        let node = Node::new(&address, None, false, 1 << 20);
+        let found = world.runtime.block_on(node.identity()).unwrap();
+        assert_eq!((&found.code[..], &found.name[..]), ("SI", "stand-in"));
+    }
+    let nobody = Node::new("http://127.0.0.1:9", None, false, 1 << 20);
+    assert_eq!(world.runtime.block_on(nobody.identity()), None);
+    let engine = world.node(StandIn { debug: Debug::Missing, ..good.clone() });
+    let engine = Node::new(&engine, None, false, 1 << 20);
+    let fetch = |node: &Node| world.runtime.block_on(node.fetch(&block.parameters, Codec::Json));
+    let refused = fetch(&engine).unwrap_err().to_string();
+    assert!(refused.contains("Method not found"), "{refused}");
+    for debug in [Debug::Named, Debug::Encoded] {
+        let behind = world.node(StandIn { debug, ..good.clone() });
+        let node = engine.clone().with_debug(Node::new(&behind, None, false, 1 << 20));
+        let fetched = fetch(&node).unwrap();
+        let witness = fetched.answer().unwrap().witness;
+        assert_eq!(witness, Some(Witness::decode(&block.witness).unwrap()));
+    }
 }
 
 /// A caller that sends nothing does not hold up others for long, and what a node says of a connection stays there.

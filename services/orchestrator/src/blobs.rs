@@ -182,6 +182,40 @@ impl Blobs {
         }
     }
 
+    /// The digests of all blobs.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn all(&self) -> Result<Vec<Digest>, BlobError> {
+        let list = |path: &Path| {
+            let files = std::fs::read_dir(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            files.map_err(|error| BlobError::io(path, error))
+        };
+        let mut found = Vec::new();
+        for folder in list(&self.folder)? {
+            if folder.file_name().len() != 2 {
+                continue;
+            }
+            let names = list(&folder.path())?.into_iter().map(|file| file.file_name());
+            found.extend(names.filter_map(|name| name.to_str()?.parse::<Digest>().ok()));
+        }
+        Ok(found)
+    }
+
+    /// Removes a blob. Whoever does so knows that nobody needs it.
+    ///
+    /// # Errors
+    /// If it is there and cannot be removed.
+    pub fn remove(&self, digest: &Digest) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(BlobError::io(&path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Removes what writers that are gone have left behind for at least an hour.
     pub fn tidy(&self) {
         let Ok(files) = std::fs::read_dir(self.folder.join("incoming")) else { return };

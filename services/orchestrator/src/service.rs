@@ -20,6 +20,7 @@ use crate::store::{Durability, SqliteStore, Store, Timed, Unavailable};
 use crate::store::{NatsSettings, NatsStore};
 use crate::traces::Traces;
 use crate::workflows::Workflows;
+use hekaton_http::Limits;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -317,8 +318,12 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
                     closing: closing.clone(),
                 };
                 let router = router(Arc::new(api));
-                let answers =
-                    hekaton_http::accept(router, listener, MAX_CONNECTIONS, MAX_LIFE, end);
+                let answers = hekaton_http::accept(
+                    router,
+                    listener,
+                    Limits::new(MAX_CONNECTIONS, MAX_LIFE),
+                    end,
+                );
                 Some(tokio::spawn(answers))
             }
             None => None,

@@ -7,7 +7,7 @@ use benches::{Line, Run, alternate, peak_of_process};
 use clap::Parser;
 use hekaton_intake::SszError;
 use hekaton_intake::check::{Options as Strictness, check_block, check_witness};
-use hekaton_intake::codec::json::{Parameters, witness_to_json};
+use hekaton_intake::codec::json::{Parameters, decode_hex, witness_to_json};
 use hekaton_intake::codec::{Answer, Status, Witness, a, b};
 use hekaton_intake::desk::Desk;
 use hekaton_intake::node::{Codec, Node};
@@ -69,10 +69,17 @@ impl Servers {
         Ok(Self { runtime, end, node, proxy, folder })
     }
 
+    /// Runs a client where a service has it: on a thread that its connection may be on, too.
+    fn run<T: Send + 'static>(&self, client: impl Future<Output = T> + Send + 'static) -> T {
+        let ended = self.runtime.block_on(self.runtime.spawn(client));
+        ended.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// Fetches and reads an answer, which must have the whole witness.
     fn fetch(&self, address: &str, parameters: &Parameters, codec: Codec, bytes: usize) {
         let node = Node::new(address, None, false, LIMIT);
-        let fetched = self.runtime.block_on(node.fetch(parameters, codec));
+        let parameters = parameters.clone();
+        let fetched = self.run(async move { node.fetch(&parameters, codec).await });
         let fetched = fetched.unwrap_or_else(|error| panic!("{error}"));
         let answer = fetched.answer().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(answer.witness.map(|witness| witness.encoded_len()), Some(bytes));
@@ -81,20 +88,23 @@ impl Servers {
 
 impl Servers {
     /// The rival's round trip: one call, of which all bytes are wanted.
-    fn call(&self, block: &Block) {
+    fn call(&self, block: &Block, decode: Decode) {
         #[derive(serde::Deserialize)]
         struct Response {
             result: Items,
         }
         let node = Node::new(&self.node, None, false, LIMIT);
         let hash = serde_json::json!([hash_of(block)]);
-        let text = self.runtime.block_on(node.call("debug_executionWitness", &hash));
+        let text = self.run(async move { node.call("debug_executionWitness", &hash).await });
         let text = text.unwrap_or_else(|error| panic!("{error}"));
         let found: Response =
             serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}"));
         let witness = Witness::decode(&block.witness).unwrap_or_else(|error| panic!("{error}"));
         let all = [witness.state, witness.codes, witness.headers];
-        assert_eq!(found.result.bytes(), all.iter().map(|items| items.total()).sum::<usize>());
+        assert_eq!(
+            found.result.bytes(decode),
+            all.iter().map(|items| items.total()).sum::<usize>()
+        );
     }
 }
 
@@ -213,6 +223,9 @@ fn codecs(options: &Options, block: &Block, pair: &impl Fn(&str, (Duration, Dura
     }
 }
 
+/// Decodes `0x` and hexadecimal digits.
+type Decode = fn(&str) -> Vec<u8>;
+
 /// A witness in JSON.
 #[derive(serde::Deserialize)]
 struct Items {
@@ -223,9 +236,9 @@ struct Items {
 
 impl Items {
     /// How many bytes all items have.
-    fn bytes(&self) -> usize {
+    fn bytes(&self, decode: Decode) -> usize {
         let items = self.state.iter().chain(&self.codes).chain(&self.headers);
-        let bytes = items.map(|item| hekaton_intake::codec::json::decode_hex(item));
+        let bytes = items.map(|item| decode(item));
         // All of them at the same time, as somebody would need them.
         bytes.collect::<Vec<_>>().iter().map(Vec::len).sum()
     }
@@ -234,7 +247,7 @@ impl Items {
 /// Reads a witness in JSON.
 fn from_json(text: &[u8]) -> usize {
     let items: Items = serde_json::from_slice(text).unwrap_or_else(|error| panic!("{error}"));
-    items.bytes()
+    items.bytes(decode_hex)
 }
 
 /// Whole round trips by three clients.
@@ -250,10 +263,18 @@ fn clients(
         let times = alternate(
             repetitions,
             || servers.fetch(&servers.node, &block.parameters, codec, bytes),
-            || servers.call(block),
+            || servers.call(block, decode_hex),
         );
         pair(&format!("{name}: round trip, hyper"), times);
     }
+    // The clients that the text speaks of decode byte by byte.
+    let by_bytes = |text: &str| hex::decode(&text[2..]).unwrap_or_default();
+    let times = alternate(
+        repetitions,
+        || servers.fetch(&servers.node, &block.parameters, Codec::A, bytes),
+        || servers.call(block, by_bytes),
+    );
+    pair("codec A: round trip, hyper, the rival decodes with the crate hex", times);
     let call = servers.folder.path().join("call.json");
     std::fs::write(&call, block.parameters.encode())?;
     let rpc = servers.folder.path().join("rpc.json");
@@ -332,18 +353,22 @@ fn proxy(
     let bytes = block.witness.len();
     // Storing goes on in the background: it must not disturb the next measurement.
     let settle = || std::thread::sleep(Duration::from_millis(200 + bytes as u64 / 50_000));
-    let mut added = Vec::new();
-    for _ in 0..options.run.repetitions.max(5) {
+    // Both are times on busy cores, of which the difference is small.
+    let repetitions = if bytes < 20_000_000 { 25 } else { 5 };
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..options.run.repetitions.max(repetitions) {
         let (direct, ()) =
             benches::time(|| servers.fetch(&servers.node, &block.parameters, Codec::A, bytes));
         let (passed, ()) =
             benches::time(|| servers.fetch(&servers.proxy, &block.parameters, Codec::A, bytes));
-        added.push(passed.saturating_sub(direct));
+        times[0].push(direct);
+        times[1].push(passed);
         settle();
     }
+    let [direct, passed] = times.map(benches::median);
     let target =
         if (16_000_000..18_000_000).contains(&bytes) { ("target", 5.0) } else { ("", f64::NAN) };
-    print("added by the proxy", benches::median(added), target.0, target.1);
+    print("added by the proxy", passed.saturating_sub(direct), target.0, target.1);
     let kept = std::fs::read_dir(servers.folder.path().join("blocks"))?.count();
     assert_eq!(kept, 1, "a copy is kept");
     Ok(())
@@ -369,18 +394,26 @@ fn memory(options: &Options, program: &Path, block: &Block) -> Result<(), Error>
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
         Ok(line.trim().trim_end_matches("kB").trim().parse::<f64>()? * 1024.0)
     };
+    let push = |body: &Path| {
+        let mut command = Command::new("curl");
+        command.args(["-sS", "-f", "-o", "/dev/null"]);
+        command.args(["-H", "Content-Type: application/octet-stream", "-X", "POST"]);
+        command.arg("-T").arg(body).arg(&url);
+        succeed(command);
+    };
+    // What it uses for a small one, it has for good: code, threads, buffers.
+    let small = folder.path().join("small");
+    std::fs::write(&small, Block::new(2, 2, 10_000).push())?;
+    push(&small);
     let before = peak(child.id())?;
-    let mut command = Command::new("curl");
-    command.args(["-sS", "-f", "-o", "/dev/null", "-H", "Content-Type: application/octet-stream"]);
-    command.arg("-T").arg(&body).args(["-X", "POST"]).arg(url);
-    succeed(command);
+    push(&body);
     let after = peak(child.id())?;
     let _ = child.kill();
     let _ = child.wait();
     let size = block.witness.len();
     let ours = (after - before) / size as f64;
     let line = Line {
-        bench: "memory of a service, above an idle one",
+        bench: "memory of a service, above that of one with a small witness",
         size,
         threads: 2,
         ours,

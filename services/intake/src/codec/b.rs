@@ -15,6 +15,9 @@ pub const PATH: &str = "/engine/v1/payloads/witness";
 /// Where a node says what it can.
 pub const CAPABILITIES: &str = "/engine/v1/capabilities";
 
+/// Where a node says what it is.
+pub const IDENTITY: &str = "/engine/v1/identity";
+
 /// The header that names the fork whose containers the request has.
 pub const VERSION: &str = "eth-execution-version";
 

@@ -111,7 +111,19 @@ pub(crate) struct PayloadStatus {
 pub(crate) struct JsonWitness {
     state: Vec<String>,
     codes: Vec<String>,
-    headers: Vec<String>,
+    /// As hexadecimal digits of their RLP, or with a name for each field, as Geth sends them.
+    headers: Vec<Value>,
+}
+
+/// A header in RLP, whichever way it is written. That none of its fields is missing is seen by its hash.
+fn header(value: Value) -> Result<Vec<u8>, JsonError> {
+    match value {
+        Value::String(digits) => bytes(&digits, "headers"),
+        fields => match serde_json::from_value::<Header>(fields) {
+            Ok(header) => Ok(alloy_rlp::encode(header)),
+            Err(error) => Err(wrong("headers", error.to_string())),
+        },
+    }
 }
 
 /// What a node said in JSON, in terms of SSZ.
@@ -148,7 +160,8 @@ impl JsonWitness {
         state.retain(|node| *node != [0x80]);
         let mut codes = items(self.codes, "codes")?;
         codes.retain(|code| !code.is_empty());
-        let mut headers = items(self.headers, "headers")?;
+        let headers = self.headers.into_iter().map(header).collect::<Result<Vec<_>, _>>();
+        let mut headers = headers?;
         headers.sort_by_cached_key(|header| {
             Header::decode(&mut &header[..]).map_or(0, |it| it.number)
         });

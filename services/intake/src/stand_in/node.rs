@@ -5,9 +5,10 @@ use crate::codec::b::{self, Envelope};
 use crate::codec::json::{Parameters, RpcError, witness_to_json};
 use crate::codec::{Answer, Status, Witness, a};
 use crate::jwt::Secret;
-use crate::node::OCTETS;
+use crate::node::{Identity, OCTETS};
 use crate::problem::Problem;
 use crate::values::hex;
+use alloy_rlp::Decodable;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -33,15 +34,29 @@ pub struct StandIn {
     pub b: bool,
     /// Whose tokens requests must carry.
     pub secret: Option<Secret>,
+    /// Whether it has the methods of `debug_`, and names the fields of headers, as Geth does.
+    pub debug: Debug,
     /// It fails, as a node without a disk would.
     pub broken: bool,
+}
+
+/// What a node knows of `debug_executionWitness`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Debug {
+    /// Nothing: another one is to be asked.
+    Missing,
+    /// Headers come as hexadecimal digits of their RLP.
+    Encoded,
+    /// Headers come with a name for each field.
+    Named,
 }
 
 impl StandIn {
     /// A node that has all, and finds the block right.
     pub fn new(block: Block) -> Self {
         let (block, status) = (Arc::new(block), Status::Valid);
-        Self { block, status, error: None, a: true, b: true, secret: None, broken: false }
+        let debug = Debug::Encoded;
+        Self { block, status, error: None, a: true, b: true, secret: None, debug, broken: false }
     }
 
     /// Its routes.
@@ -54,8 +69,9 @@ impl StandIn {
 
     /// Answers requests until `end` is true.
     pub async fn serve(self, listener: TcpListener, end: watch::Receiver<bool>) {
-        let life = std::time::Duration::from_secs(3_600);
-        hekaton_http::accept(self.router(), listener, 64, life, end).await.close().await;
+        let limits = hekaton_http::Limits::new(64, std::time::Duration::from_secs(3_600));
+        let limits = limits.http2(true);
+        hekaton_http::accept(self.router(), listener, limits, end).await.close().await;
     }
 
     fn said(&self) -> Answer<'_> {
@@ -88,6 +104,12 @@ fn octets(block: &Arc<Block>, pieces: Vec<Cow<'_, [u8]>>) -> Response {
     let headers =
         [(header::CONTENT_TYPE, OCTETS.to_owned()), (header::CONTENT_LENGTH, length.to_string())];
     (headers, axum::body::Body::from_stream(futures_util::stream::iter(pieces))).into_response()
+}
+
+/// What it says it is.
+fn identity() -> Identity {
+    let [code, name, version] = ["SI", "stand-in", env!("CARGO_PKG_VERSION")].map(str::to_owned);
+    Identity { code, name, version, commit: "00000000".into() }
 }
 
 /// A block as the owner of its witness.
@@ -132,6 +154,7 @@ async fn answer(
             "limits": { "payload.max_bytes": b::MAX_REQUEST },
         }))
         .into_response(),
+        b::IDENTITY if node.b && method == Method::GET => Json([identity()]).into_response(),
         "/" if method == Method::POST => match (authorized, body) {
             (Err(error), _) => rpc_error(StatusCode::UNAUTHORIZED, -32_000, error),
             (Ok(()), Ok(body)) => answer_json(&node, &body),
@@ -197,6 +220,25 @@ fn answer_b(
     Ok(octets(&node.block, b::pieces(&node.said())))
 }
 
+fn unknown(id: &serde_json::Value) -> Response {
+    let error = RpcError { code: -32_601, message: "Method not found".into() };
+    Json(serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error})).into_response()
+}
+
+/// The witness in JSON as Geth has it: with fields of headers that have names, and the hash among them.
+fn with_named_headers(witness: &Witness<'_>) -> Vec<u8> {
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&witness_to_json(witness)).unwrap_or_default();
+    let named = witness.headers.iter().map(|mut bytes| {
+        let header = alloy_consensus::Header::decode(&mut bytes).unwrap_or_default();
+        let mut named = serde_json::to_value(&header).unwrap_or_default();
+        named["hash"] = hex(&header.hash_slow().0).into();
+        named
+    });
+    value["headers"] = named.collect();
+    value.to_string().into_bytes()
+}
+
 fn answer_json(node: &StandIn, body: &[u8]) -> Response {
     #[derive(serde::Deserialize)]
     struct Call {
@@ -216,6 +258,7 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
             false => serde_json::json!(["engine_newPayloadV5"]).to_string(),
         }
         .into(),
+        "engine_getClientVersionV1" => serde_json::json!([identity()]).to_string().into(),
         "engine_newPayloadV5" => serde_json::json!({
             "status": said.status.name(),
             "latestValidHash": said.latest_valid_hash.map(|hash| hex(&hash)),
@@ -223,20 +266,18 @@ fn answer_json(node: &StandIn, body: &[u8]) -> Response {
         })
         .to_string()
         .into(),
+        "debug_executionWitness" if node.debug == Debug::Missing => return unknown(&call.id),
         "debug_executionWitness" if call.params != serde_json::json!([hex(&hash)]) => {
             let error = RpcError { code: -32_602, message: "not a hash".into() };
             let answer = serde_json::json!({"jsonrpc": "2.0", "id": call.id, "error": error});
             return Json(answer).into_response();
         }
         "debug_executionWitness" => match said.witness {
+            Some(witness) if node.debug == Debug::Named => with_named_headers(&witness),
             Some(witness) => witness_to_json(&witness),
             None => b"null".to_vec(),
         },
-        _ => {
-            let error = RpcError { code: -32_601, message: "Method not found".into() };
-            let answer = serde_json::json!({"jsonrpc": "2.0", "id": call.id, "error": error});
-            return Json(answer).into_response();
-        }
+        _ => return unknown(&call.id),
     };
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", call.id);
     // In three pieces, so that a large result is not copied.

@@ -16,6 +16,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 const EXIT_CODES: &str = "Exit codes:
   0  done
@@ -82,6 +83,9 @@ struct NodeArguments {
     /// A file with the secret shared with the node: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     node_secret: Option<PathBuf>,
+    /// Where the node has `debug_executionWitness`, if it is not where it has the Engine API
+    #[arg(long, value_name = "ADDRESS")]
+    node_debug: Option<String>,
     /// Ask the node by HTTP/2 without TLS (h2c)
     #[arg(long)]
     http2: bool,
@@ -111,6 +115,9 @@ struct Serve {
     /// The node that `POST /v1/fetch` asks
     #[arg(long, value_name = "ADDRESS")]
     node: Option<String>,
+    /// Remove blocks and their witnesses after so many days, unless a job is still to be made of them [default: never]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
+    keep_days: Option<u64>,
     /// Pass all other requests on to the node, and keep a copy of the witnesses in its answers
     #[arg(long, requires = "node")]
     proxy: bool,
@@ -243,7 +250,12 @@ fn secret(path: Option<&PathBuf>) -> Result<Option<Secret>, Failure> {
 
 fn node(address: &str, arguments: &NodeArguments) -> Result<Node, Failure> {
     let secret = secret(arguments.node_secret.as_ref())?;
-    Ok(Node::new(address, secret, arguments.http2, arguments.limit))
+    let node = Node::new(address, secret, arguments.http2, arguments.limit);
+    Ok(match &arguments.node_debug {
+        // There, everybody may ask.
+        Some(debug) => node.with_debug(Node::new(debug, None, false, arguments.limit)),
+        None => node,
+    })
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -295,25 +307,36 @@ fn started(json: bool, address: String) -> Result<(), Failure> {
 }
 
 fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
-    let Serve { place, node_arguments, listen: address, secret: file, node: asked, proxy } =
-        arguments;
+    let Serve { place, node_arguments, listen: address, secret: file, node: asked, .. } = arguments;
+    let keep = arguments.keep_days.map(|days| Duration::from_secs(days * 86_400));
     let desk = Arc::new(desk(&place)?);
     let secret = secret(file.as_ref())?;
     let (listener, address) = listen(&address, secret.is_some())?;
     let (wake, woken) = std::sync::mpsc::channel();
     let submitting = Arc::clone(&desk);
-    std::thread::spawn(move || submitting.keep_submitting(&woken));
+    std::thread::spawn(move || submitting.keep_submitting(&woken, keep));
     let mut service = Service::new(desk, secret, node_arguments.limit, wake);
     service.node = asked.map(|address| node(&address, &node_arguments)).transpose()?;
-    (service.codec, service.proxy) = (node_arguments.codec, proxy);
+    (service.codec, service.proxy) = (node_arguments.codec, arguments.proxy);
     let end = stop()?;
     runtime()?.block_on(async {
         let listener =
             tokio::net::TcpListener::from_std(listener).map_err(|error| failure(4, error))?;
         started(json, address)?;
+        if let Some(node) = service.node.clone() {
+            tokio::spawn(async move { name(&node).await });
+        }
         serve(Arc::new(service), listener, end).await;
         Ok(())
     })
+}
+
+/// Says in the log which node is asked.
+async fn name(node: &Node) {
+    match node.identity().await {
+        Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),
+        None => tracing::warn!("the node does not say what it is"),
+    }
 }
 
 fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {

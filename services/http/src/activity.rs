@@ -1,0 +1,60 @@
+//! Whether anything happens on a connection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The requests of a connection that have not ended.
+#[derive(Debug)]
+pub(crate) struct Activity(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    open: usize,
+    /// When the last one ended.
+    since: Instant,
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self(Mutex::new(State { open: 0, since: Instant::now() }))
+    }
+}
+
+/// A request, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Activity>);
+
+impl Activity {
+    /// A request begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.change(|state| state.open += 1);
+        Busy(Arc::clone(self))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until nothing has happened for some time.
+    pub(crate) async fn silent(&self, most: Duration) {
+        loop {
+            let silent = self.change(|state| match state.open {
+                0 => state.since.elapsed(),
+                _ => Duration::ZERO,
+            });
+            match most.checked_sub(silent) {
+                None | Some(Duration::ZERO) => return,
+                Some(rest) => tokio::time::sleep(rest).await,
+            }
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.change(|state| {
+            state.open -= 1;
+            state.since = Instant::now();
+        });
+    }
+}

@@ -1,0 +1,92 @@
+//! Connections that are silent, whatever they speak.
+
+use crate::{Limits, accept};
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// How HTTP/2 begins, with empty settings.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// `GET /slow` at `localhost`, as a frame of headers of stream 1 without compression tables.
+const REQUEST: &[u8] = b"\0\0\x14\x01\x05\0\0\0\x01\x82\x86\x04\x05/slow\x01\x09localhost";
+
+/// A server that answers with a body which takes three times as long as a silence may. What it is asked for ends with `end`.
+fn server(limits: Limits) -> (String, watch::Sender<bool>, std::thread::JoinHandle<()>) {
+    let (end, ended) = watch::channel(false);
+    let (bound, address) = std::sync::mpsc::channel();
+    let running = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            bound.send(listener.local_addr().unwrap().to_string()).unwrap();
+            let slow = || async {
+                let parts = futures_util::stream::unfold(0, |part| async move {
+                    tokio::time::sleep(SILENCE / 2).await;
+                    (part < 6).then(|| (Ok::<_, std::convert::Infallible>("x"), part + 1))
+                });
+                Body::from_stream(parts)
+            };
+            let router = Router::new().route("/slow", get(slow));
+            accept(router, listener, limits, ended).await.close().await;
+        });
+    });
+    (address.recv().unwrap(), end, running)
+}
+
+/// Sends bytes, and reads until the other side closes. Returns what came, and after how long the connection was closed.
+fn exchange(address: &str, bytes: &[u8]) -> (Vec<u8>, Duration) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(bytes).unwrap();
+    let (mut found, begun) = (Vec::new(), Instant::now());
+    // A reset is an end, too.
+    match stream.read_to_end(&mut found) {
+        Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => panic!("{error}"),
+        _ => (found, begun.elapsed()),
+    }
+}
+
+#[test]
+fn silent_connections_are_closed() {
+    let limits = Limits::new(8, Duration::from_secs(60)).silence(SILENCE);
+    let (address, end, running) = server(limits.http2(true));
+    for begun in [&b""[..], b"P", b"PR", b"PO", b"GET /", &PREFACE[..3], &PREFACE[..20], PREFACE] {
+        let (_, after) = exchange(&address, begun);
+        assert!(after >= SILENCE / 2, "{begun:?} was closed after {after:?}");
+    }
+    // A connection whose answer is on its way is not silent.
+    let (found, after) = exchange(&address, &[PREFACE, REQUEST].concat());
+    assert_eq!(found.iter().filter(|byte| **byte == b'x').count(), 6, "{found:?}");
+    assert!(after >= 4 * SILENCE, "{after:?}");
+    let (found, _) =
+        exchange(&address, b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(found.starts_with(b"HTTP/1.1 200"), "{found:?}");
+    end.send_replace(true);
+    running.join().unwrap();
+}
+
+/// Without HTTP/2, its beginning is a wrong request; and a server that ends does not wait for one that has sent nothing.
+#[test]
+fn http2_is_a_choice() {
+    let limits = Limits::new(8, Duration::from_secs(60)).silence(Duration::from_secs(30));
+    let (address, end, running) = server(limits);
+    let (found, _) = exchange(&address, PREFACE);
+    assert!(found.is_empty() || found.starts_with(b"HTTP/1.1 4"), "{found:?}");
+    end.send_replace(true);
+    running.join().unwrap();
+    let (address, end, running) = server(limits.http2(true));
+    let silent = TcpStream::connect(&address).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let begun = Instant::now();
+    end.send_replace(true);
+    running.join().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    drop(silent);
+}
