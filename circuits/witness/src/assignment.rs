@@ -22,26 +22,29 @@ pub struct Assignment {
 }
 
 /// Strings by their digests. What is there twice is there once, and what is empty, which nodes send, too, is left out.
-struct Strings(HashMap<[u8; 32], usize>);
+struct Strings {
+    digests: Vec<[u8; 32]>,
+    indices: HashMap<[u8; 32], usize>,
+}
 
 impl Strings {
     fn of(strings: &[Vec<u8>]) -> Self {
-        let mut found = HashMap::new();
-        for (at, string) in strings.iter().enumerate() {
-            let digest = keccak(string);
-            if digest != EMPTY_ROOT && digest != EMPTY_CODE {
-                found.entry(digest).or_insert(at);
+        let digests: Vec<[u8; 32]> = strings.iter().map(|string| keccak(string)).collect();
+        let mut indices = HashMap::new();
+        for (at, digest) in digests.iter().enumerate() {
+            if *digest != EMPTY_ROOT && *digest != EMPTY_CODE {
+                indices.entry(*digest).or_insert(at);
             }
         }
-        Self(found)
+        Self { digests, indices }
     }
 
     fn find(&self, digest: &[u8; 32]) -> Option<usize> {
-        self.0.get(digest).copied()
+        self.indices.get(digest).copied()
     }
 
     fn indices(&self) -> impl Iterator<Item = usize> {
-        self.0.values().copied()
+        self.indices.values().copied()
     }
 }
 
@@ -93,10 +96,10 @@ impl Assignment {
         // Each string asks once, and the first one that can gives.
         let mut asked: HashMap<Reference, u64> = HashMap::new();
         for (index, tag) in found.keys() {
-            *asked.entry((keccak(&witness.state[*index]), *tag)).or_default() += 1;
+            *asked.entry((nodes.digests[*index], *tag)).or_default() += 1;
         }
         for index in &asked_codes {
-            *asked.entry((keccak(&witness.codes[*index]), Tag::Code)).or_default() += 1;
+            *asked.entry((codes.digests[*index], Tag::Code)).or_default() += 1;
         }
         let mut give = |reference: &Reference| asked.remove(reference).unwrap_or(0);
         let count = give(&(root, Tag::Account));
