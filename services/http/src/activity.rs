@@ -3,14 +3,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The requests of a connection that have not ended.
+/// What happens on a connection.
 #[derive(Debug)]
 pub(crate) struct Activity(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
+    /// How many requests wait for their answer.
     open: usize,
-    /// When the last one ended.
+    /// When something happened the last time.
     since: Instant,
 }
 
@@ -20,7 +21,7 @@ impl Default for Activity {
     }
 }
 
-/// A request, until it is dropped.
+/// A request that waits for its answer, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<Activity>);
 
@@ -35,6 +36,11 @@ impl Activity {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Something happens.
+    pub(crate) fn touch(&self) {
+        self.change(|state| state.since = Instant::now());
+    }
+
     /// Waits until nothing has happened for some time.
     pub(crate) async fn silent(&self, most: Duration) {
         loop {
@@ -47,6 +53,13 @@ impl Activity {
                 Some(rest) => tokio::time::sleep(rest).await,
             }
         }
+    }
+}
+
+impl Busy {
+    /// The answer is there. Returns what is told of each part of it.
+    pub(crate) fn answered(self) -> Arc<Activity> {
+        Arc::clone(&self.0)
     }
 }
 

@@ -9,8 +9,10 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -26,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The most bytes of a connection that HTTP/1.1 reads ahead. The heads of requests must fit, too.
 const READ_AHEAD: usize = 1 << 17;
 
-/// How HTTP/2 begins, as far as no request of HTTP/1.1 does.
+/// The bytes that HTTP/2 begins with. No request of HTTP/1.1 does.
 const PREFACE: &[u8] = b"PRI";
 
 /// How often somebody who has sent the beginning of that is looked at again.
@@ -36,7 +38,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 const WINDOW: u32 = 1 << 20;
 
 /// How many requests a connection of HTTP/2 may have at a time.
-const MAX_STREAMS: u32 = 32;
+const MAX_STREAMS: u32 = 8;
 
 /// What the connections of a server may do.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +139,7 @@ async fn serve(
             _ = end.wait_for(|ended| *ended) => return Ok(()),
         };
         match begun {
-            Ok(true) => return serve_http2(stream, answer, limits, open).await,
+            Ok(true) => return serve_http2(stream, answer, limits, open, end).await,
             Ok(false) => {}
             Err(_) => return Ok(()),
         }
@@ -156,8 +158,12 @@ async fn is_http2(stream: &TcpStream) -> bool {
                 if count == PREFACE.len() {
                     return true;
                 }
-                // What is there is there at once, the rest is not.
+                // What is there is there at once, the rest is not; and there may be no rest.
                 tokio::time::sleep(GLANCE).await;
+                match stream.ready(Interest::READABLE).await {
+                    Ok(ready) if !ready.is_read_closed() => {}
+                    _ => return false,
+                }
             }
             // Another version, or nothing at all: the other server says what is wrong.
             _ => return false,
@@ -171,7 +177,10 @@ async fn serve_http2(
     answer: TowerToHyperService<Router>,
     limits: Limits,
     open: Watcher,
+    mut end: watch::Receiver<bool>,
 ) -> hyper::Result<()> {
+    // Whoever stops the server waits for this.
+    let _open = open;
     let activity = Arc::new(Activity::default());
     let seen = Arc::clone(&activity);
     let answer = service_fn(move |request| {
@@ -179,10 +188,11 @@ async fn serve_http2(
         let answered = answer.call(request);
         async move {
             let answered = answered.await?;
-            // Busy until the whole body is sent, or dropped.
+            // From now on it is up to the caller, who must take a part of the body from time to time.
+            let seen = busy.answered();
             Ok::<_, std::convert::Infallible>(answered.map(|body| {
                 Body::new(body.map_frame(move |frame| {
-                    let _ = &busy;
+                    seen.touch();
                     frame
                 }))
             }))
@@ -192,10 +202,15 @@ async fn serve_http2(
     http.timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(4 * WINDOW)
+        .initial_connection_window_size(WINDOW)
         .keep_alive_interval(limits.silence);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
     tokio::select! {
-        ended = open.watch(http.serve_connection(TokioIo::new(stream), answer)) => ended,
-        () = activity.silent(limits.silence) => Ok(()),
+        ended = connection.as_mut() => return ended,
+        () = activity.silent(limits.silence) => {}
+        _ = end.wait_for(|ended| *ended) => {}
     }
+    // Callers are told that nothing more is accepted.
+    connection.as_mut().graceful_shutdown();
+    tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()))
 }

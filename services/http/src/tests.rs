@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-const SILENCE: Duration = Duration::from_millis(500);
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// How HTTP/2 begins, with empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -17,7 +17,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// `GET /slow` at `localhost`, as a frame of headers of stream 1 without compression tables.
 const REQUEST: &[u8] = b"\0\0\x14\x01\x05\0\0\0\x01\x82\x86\x04\x05/slow\x01\x09localhost";
 
-/// A server that answers with a body which takes three times as long as a silence may. What it is asked for ends with `end`.
+/// A server that answers with a body of twelve parts, which takes three times as long as a silence may. It ends with `end`.
 fn server(limits: Limits) -> (String, watch::Sender<bool>, std::thread::JoinHandle<()>) {
     let (end, ended) = watch::channel(false);
     let (bound, address) = std::sync::mpsc::channel();
@@ -28,8 +28,8 @@ fn server(limits: Limits) -> (String, watch::Sender<bool>, std::thread::JoinHand
             bound.send(listener.local_addr().unwrap().to_string()).unwrap();
             let slow = || async {
                 let parts = futures_util::stream::unfold(0, |part| async move {
-                    tokio::time::sleep(SILENCE / 2).await;
-                    (part < 6).then(|| (Ok::<_, std::convert::Infallible>("x"), part + 1))
+                    tokio::time::sleep(SILENCE / 4).await;
+                    (part < 12).then(|| (Ok::<_, std::convert::Infallible>("x"), part + 1))
                 });
                 Body::from_stream(parts)
             };
@@ -42,10 +42,10 @@ fn server(limits: Limits) -> (String, watch::Sender<bool>, std::thread::JoinHand
 
 /// Sends bytes, and reads until the other side closes. Returns what came, and after how long the connection was closed.
 fn exchange(address: &str, bytes: &[u8]) -> (Vec<u8>, Duration) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(bytes).unwrap();
     let (mut found, begun) = (Vec::new(), Instant::now());
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(bytes).unwrap();
     // A reset is an end, too.
     match stream.read_to_end(&mut found) {
         Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => panic!("{error}"),
@@ -55,19 +55,50 @@ fn exchange(address: &str, bytes: &[u8]) -> (Vec<u8>, Duration) {
 
 #[test]
 fn silent_connections_are_closed() {
-    let limits = Limits::new(8, Duration::from_secs(60)).silence(SILENCE);
+    let limits = Limits::new(16, Duration::from_secs(60)).silence(SILENCE);
     let (address, end, running) = server(limits.http2(true));
-    for begun in [&b""[..], b"P", b"PR", b"PO", b"GET /", &PREFACE[..3], &PREFACE[..20], PREFACE] {
-        let (_, after) = exchange(&address, begun);
-        assert!(after >= SILENCE / 2, "{begun:?} was closed after {after:?}");
-    }
-    // A connection whose answer is on its way is not silent.
-    let (found, after) = exchange(&address, &[PREFACE, REQUEST].concat());
-    assert_eq!(found.iter().filter(|byte| **byte == b'x').count(), 6, "{found:?}");
-    assert!(after >= 4 * SILENCE, "{after:?}");
-    let (found, _) =
-        exchange(&address, b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    assert!(found.starts_with(b"HTTP/1.1 200"), "{found:?}");
+    // A caller that takes nothing of its answer, but says that it is there.
+    let no_window = [&PREFACE[..24], b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0", REQUEST].concat();
+    std::thread::scope(|scope| {
+        let address = &address;
+        for begun in [
+            &b""[..],
+            b"P",
+            b"PR",
+            b"PO",
+            b"GET /",
+            &PREFACE[..3],
+            &PREFACE[..20],
+            PREFACE,
+            &no_window,
+        ] {
+            scope.spawn(move || {
+                let (found, after) = exchange(address, begun);
+                assert!(after >= SILENCE, "{begun:?} was closed after {after:?}");
+                assert!(after < 12 * SILENCE, "{begun:?} was closed after {after:?}");
+                assert!(!found.contains(&b'x'), "{found:?}");
+            });
+        }
+        // A connection whose answer is on its way is not silent.
+        scope.spawn(move || {
+            let (found, after) = exchange(address, &[PREFACE, REQUEST].concat());
+            assert_eq!(found.iter().filter(|byte| **byte == b'x').count(), 12, "{found:?}");
+            assert!(after >= 3 * SILENCE, "{after:?}");
+        });
+        scope.spawn(move || {
+            let request = b"GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+            let (found, _) = exchange(address, request);
+            assert!(found.starts_with(b"HTTP/1.1 200"), "{found:?}");
+        });
+    });
+    // One that has begun and ends is not waited for.
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.write_all(b"P").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let begun = Instant::now();
+    let _ = stream.read_to_end(&mut Vec::new());
+    assert!(begun.elapsed() < SILENCE, "{:?}", begun.elapsed());
     end.send_replace(true);
     running.join().unwrap();
 }
@@ -83,7 +114,9 @@ fn http2_is_a_choice() {
     running.join().unwrap();
     let (address, end, running) = server(limits.http2(true));
     let silent = TcpStream::connect(&address).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    // Connections are accepted in their order, so the silent one is open when this one is answered.
+    let request = b"GET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert!(exchange(&address, request).0.starts_with(b"HTTP/1.1 404"));
     let begun = Instant::now();
     end.send_replace(true);
     running.join().unwrap();

@@ -87,7 +87,7 @@ pub struct Record {
     pub nodes: usize,
     /// Codes of contracts.
     pub codes: usize,
-    /// When it was accepted, in milliseconds since 1970.
+    /// When it was accepted, the last time if it came several times, in milliseconds since 1970.
     pub accepted: u64,
     /// Whether a job is to be made of it, or asked for again: the block has come back.
     pub pending: bool,
@@ -100,9 +100,28 @@ pub struct Record {
     /// The blob of the senders' public keys, where they came with the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_keys: Option<String>,
+    /// The blobs of other witnesses of the block, which did not count.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub others: BTreeSet<String>,
     /// Why there is no job: none yet, or none before the block is sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+}
+
+impl Record {
+    /// All blobs that it names.
+    fn blobs(&self) -> impl Iterator<Item = String> {
+        let own = [&self.witness, &self.envelope].into_iter().chain(&self.public_keys);
+        own.chain(&self.others).cloned()
+    }
+
+    /// The record with another witness of the block noted.
+    fn beside(mut self, witness: String) -> Self {
+        if witness != self.witness {
+            self.others.insert(witness);
+        }
+        self
+    }
 }
 
 /// Why a witness is not accepted.
@@ -182,6 +201,8 @@ pub struct Desk {
     open: Mutex<BTreeSet<(u64, String)>>,
     /// Held while the blobs of a record are there, and the record is not.
     storing: RwLock<()>,
+    /// While old records are removed, the blobs that new ones name.
+    fresh: Mutex<Option<HashSet<String>>>,
     /// Locked for as long as the process lives.
     _lock: std::fs::File,
     /// What it has done.
@@ -208,9 +229,9 @@ impl Desk {
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
         let (counts, folder) = (Counts::default(), folder.to_owned());
-        let (open, storing) = (Mutex::default(), RwLock::default());
-        let desk = Self { folder, blobs, options, jobs, open, storing, _lock: lock, counts };
-        *desk.locked() = desk.pending();
+        let (open, storing, fresh) = Default::default();
+        let desk = Self { folder, blobs, options, jobs, open, storing, fresh, _lock: lock, counts };
+        *desk.locked() = desk.pending()?;
         Ok(desk)
     }
 
@@ -294,6 +315,7 @@ impl Desk {
                 [] => None,
                 keys => Some(self.blobs.put(keys)?.to_string()),
             },
+            others: BTreeSet::new(),
             refused: None,
         };
         let mut open = self.locked();
@@ -308,11 +330,17 @@ impl Desk {
                     || known.nodes + known.codes >= record.nodes + record.codes =>
             {
                 // The block may be back after a re-org. Submitting the same job again is harmless.
-                Record { pending: true, refused: None, ..known }
+                let accepted = record.accepted;
+                Record { pending: true, refused: None, accepted, ..known }.beside(record.witness)
             }
-            _ => record,
+            Some(known) => Record { others: known.others, ..record }.beside(known.witness),
+            None => record,
         };
         self.write(&record)?;
+        // After the record is there: whoever lists records sees it, or has begun to note before.
+        if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
+            fresh.extend(record.blobs());
+        }
         open.insert((record.number, record.block.clone()));
         drop(open);
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
@@ -362,63 +390,82 @@ impl Desk {
         write().map_err(|error| failed(&path, error))
     }
 
-    /// All records, each as far as it can be read.
-    fn records(&self) -> impl Iterator<Item = Result<Record, DeskError>> {
-        let files = std::fs::read_dir(self.folder.join("blocks")).into_iter().flatten().flatten();
-        files.filter_map(|file| {
-            let name = file.file_name().into_string().ok()?;
-            self.record(name.strip_suffix(".json")?).transpose()
-        })
+    /// The names of all records.
+    fn names(&self) -> Result<Vec<String>, DeskError> {
+        let path = self.folder.join("blocks");
+        let files = std::fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let files = files.map_err(|error| failed(&path, error))?;
+        let names = files.into_iter().filter_map(|file| file.file_name().into_string().ok());
+        Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
     /// All blocks of which jobs are to be made.
-    fn pending(&self) -> BTreeSet<(u64, String)> {
-        let records = self.records().filter_map(|record| {
-            record.inspect_err(|error| tracing::error!(%error, "a record is left alone")).ok()
-        });
-        let open = records.filter(|record| record.pending);
-        open.map(|record| (record.number, record.block)).collect()
+    fn pending(&self) -> Result<BTreeSet<(u64, String)>, DeskError> {
+        let mut open = BTreeSet::new();
+        for name in self.names()? {
+            match self.record(&name) {
+                Ok(Some(record)) if record.pending => {
+                    open.insert((record.number, record.block));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "a record is left alone"),
+            }
+        }
+        Ok(open)
     }
 
-    /// Removes the records that were accepted at least so long ago, except those of which a job is still to be made, and all blobs that no
-    /// record names. Returns how many records were removed.
+    /// Whether a record may be removed: nobody waits for its job, or the orchestrator does not want it.
+    fn is_over(&self, record: &Record) -> bool {
+        self.jobs.is_none() || !record.pending || record.refused.is_some()
+    }
+
+    /// Removes the records that were last accepted at least so long ago, and the blobs that they alone name. Those of which a job is still
+    /// to be made stay, unless the orchestrator has refused it; so call it when [`submit`](Self::submit) has reached the orchestrator.
+    /// Returns how many records were removed.
     ///
     /// # Errors
-    /// If a record cannot be read: then no blob is removed, since it may name any.
+    /// If a record cannot be read: it may name any blob, so nothing is removed.
     pub fn prune(&self, age: Duration) -> Result<usize, DeskError> {
         let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
-        let mut open = self.locked();
-        let (mut removed, mut named, mut unreadable) = (0, HashSet::new(), None);
-        for record in self.records() {
-            let record = match record {
-                Ok(record) => record,
+        let is_old = |record: &Record| self.is_over(record) && record.accepted <= before;
+        // Others go on meanwhile, and note what they name.
+        *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
+        let (mut old, mut named, mut unreadable) = (Vec::new(), HashSet::new(), None);
+        for name in self.names()? {
+            match self.record(&name) {
+                Ok(Some(record)) if is_old(&record) => old.push(name),
+                Ok(Some(record)) => named.extend(record.blobs()),
+                Ok(None) => {}
                 Err(error) => {
+                    tracing::error!(%error, "a record cannot be read: send its block again");
                     unreadable = Some(error);
-                    continue;
                 }
-            };
-            // Without an orchestrator, all of them wait.
-            let waits = record.pending && self.jobs.is_some();
-            if waits || record.accepted > before {
-                let blobs = [Some(record.witness), Some(record.envelope), record.public_keys];
-                named.extend(blobs.into_iter().flatten());
-                continue;
             }
-            let path = self.path(&record.block);
-            std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
-            open.remove(&(record.number, record.block));
-            removed += 1;
         }
-        self.counts.removed.fetch_add(removed as u64, Ordering::Relaxed);
         if let Some(error) = unreadable {
             return Err(error);
         }
-        for digest in self.blobs.all()? {
-            if !named.contains(&digest.to_string()) {
-                self.blobs.remove(&digest)?;
+        let mut removed = 0;
+        for name in old {
+            let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
+            let mut open = self.locked();
+            // It may have come again.
+            let Some(record) = self.record(&name)?.filter(is_old) else { continue };
+            let path = self.path(&name);
+            std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
+            open.remove(&(record.number, name));
+            let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+            for blob in record.blobs() {
+                let is_named = named.contains(&blob)
+                    || fresh.as_ref().is_some_and(|fresh| fresh.contains(&blob));
+                if let (false, Ok(digest)) = (is_named, blob.parse()) {
+                    self.blobs.remove(&digest)?;
+                }
             }
+            removed += 1;
+            self.counts.removed.fetch_add(1, Ordering::Relaxed);
         }
+        *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(removed)
     }
 
@@ -513,19 +560,20 @@ impl Desk {
     }
 
     /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone. With an age, prunes
-    /// ([`prune`](Self::prune)) every hour.
+    /// ([`prune`](Self::prune)) every hour, the first time after one, when the clock is likely to be right.
     pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
-        let mut pruned: Option<Instant> = None;
+        let mut pruned = Instant::now();
         loop {
-            if let Some(age) = keep.filter(|_| pruned.is_none_or(|it| it.elapsed() >= PRUNE)) {
-                pruned = Some(Instant::now());
-                match self.prune(age) {
-                    Ok(removed) => tracing::info!(removed, "old blocks are gone"),
-                    Err(error) => tracing::error!(%error, "not all that is old was removed"),
+            match (self.submit(), keep) {
+                (Err(error), _) => tracing::warn!(%error, "jobs are submitted later"),
+                (Ok(_), Some(age)) if pruned.elapsed() >= PRUNE => {
+                    pruned = Instant::now();
+                    match self.prune(age) {
+                        Ok(removed) => tracing::info!(removed, "old blocks were removed"),
+                        Err(error) => tracing::error!(%error, "old blocks were not removed"),
+                    }
                 }
-            }
-            if let Err(error) = self.submit() {
-                tracing::warn!(%error, "jobs are submitted later");
+                (Ok(_), _) => {}
             }
             match wake.recv_timeout(Duration::from_secs(10)) {
                 Ok(()) => while wake.try_recv().is_ok() {},

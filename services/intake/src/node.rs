@@ -298,8 +298,8 @@ impl Node {
         let asked = self.ask(Method::GET, b::IDENTITY, "application/json", &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
         let found = match found {
-            Some(found) => found,
-            None => {
+            Some(found) if !found.is_empty() => found,
+            _ => {
                 let version = env!("CARGO_PKG_VERSION");
                 let ours = serde_json::json!([
                     {"code": "HK", "name": "hekaton-intake", "version": version, "commit": "00000000"}

@@ -25,11 +25,12 @@ enum Memory {
 impl Received {
     /// Room for a body of so many bytes; more may come.
     pub(crate) fn with_room(announced: usize) -> Self {
-        let memory = pages(announced).map(Memory::Pages);
-        Self {
-            memory: memory.unwrap_or_else(|| Memory::Heap(Vec::with_capacity(announced))),
-            len: 0,
-        }
+        let memory = match announced {
+            // Where there are no pages for all of it, it is seen how far it comes.
+            LARGE.. => pages(announced).map_or_else(|| Memory::Heap(Vec::new()), Memory::Pages),
+            small => Memory::Heap(Vec::with_capacity(small)),
+        };
+        Self { memory, len: 0 }
     }
 
     /// Appends bytes.
@@ -51,7 +52,7 @@ impl Received {
 }
 
 fn pages(len: usize) -> Option<MmapMut> {
-    let pages = (len >= LARGE).then(|| MmapMut::map_anon(len))?.ok()?;
+    let pages = MmapMut::map_anon(len).ok()?;
     // Where there are none, small ones do.
     #[cfg(target_os = "linux")]
     let _ = pages.advise(memmap2::Advice::HugePage);

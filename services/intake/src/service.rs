@@ -38,6 +38,9 @@ const TURN: Duration = Duration::from_secs(20);
 /// How long a body may go without a byte.
 const SILENCE: Duration = Duration::from_secs(15);
 
+/// How long the caller of an answer may read nothing of it, before no copy is made any more.
+const MAX_STALL: Duration = Duration::from_secs(60);
+
 /// How many bytes of a body must come a second, after a time to begin.
 const SLOWEST: u64 = 200_000;
 
@@ -394,7 +397,8 @@ impl Copy {
         let capacity = usize::try_from(self.length.unwrap_or(0).min(self.limit)).unwrap_or(0);
         let mut bytes = Received::with_room(capacity);
         loop {
-            match self.parts.recv().await {
+            let part = tokio::time::timeout(MAX_STALL, self.parts.recv()).await;
+            match part.map_err(|_| "its caller does not read it")? {
                 Some(Part::Data(part)) => {
                     if (bytes.len() + part.len()) as u64 > self.limit {
                         return Err("it is longer than is allowed");

@@ -80,6 +80,18 @@ fn accept(desk: &Desk, block: &Block) -> Record {
 /// Jobs belong to the trace of the request that the witness came with.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
+/// A witness of a block that has nothing but the root.
+fn root_alone(block: &Block) -> Vec<u8> {
+    let witness = Witness::decode(&block.witness).unwrap();
+    let header: alloy_consensus::Header =
+        alloy_rlp::decode_exact(witness.headers.get(1).unwrap()).unwrap();
+    let root =
+        witness.state.iter().find(|node| alloy_primitives::keccak256(node) == header.state_root);
+    let [root, none, headers] =
+        [root.into_iter().collect(), vec![], witness.headers.iter().collect::<Vec<&[u8]>>()];
+    encode_witness(root.into_iter(), none.into_iter(), headers.into_iter())
+}
+
 fn blocks_parent(block: &Block) -> String {
     block.parameters.envelope.payload.parent_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -122,14 +134,7 @@ fn branches_come_and_go() {
     assert_eq!(desk.submit().unwrap(), 1);
     assert_eq!(state(&first), (Some("done".into()), None));
     // A smaller witness of the same block, here of the root alone, does not take the place of the one that is being proven.
-    let witness = Witness::decode(&a.witness).unwrap();
-    let header: alloy_consensus::Header =
-        alloy_rlp::decode_exact(witness.headers.get(1).unwrap()).unwrap();
-    let root =
-        witness.state.iter().find(|node| alloy_primitives::keccak256(node) == header.state_root);
-    let [root, none, headers] =
-        [root.into_iter().collect(), vec![], witness.headers.iter().collect::<Vec<&[u8]>>()];
-    let only = encode_witness(root.into_iter(), none.into_iter(), headers.into_iter());
+    let only = root_alone(&a);
     let only = Witness::decode(&only).unwrap();
     let kept = desk.accept(Source::Push, &a.parameters.envelope, None, &only, &[]).unwrap();
     assert_eq!((kept.witness, only.state.len()), (first.witness, 1));
@@ -158,7 +163,7 @@ fn blocks_may_arrive_twice_at_the_same_time() {
     }
 }
 
-/// What is old goes, with all that nothing else names; what waits for its job stays.
+/// Old blocks are removed, with the blobs that they alone name; those that wait for their jobs stay.
 #[test]
 fn old_blocks_are_removed() {
     const DAY: Duration = Duration::from_secs(86_400);
@@ -172,23 +177,39 @@ fn old_blocks_are_removed() {
         std::fs::write(path(record), serde_json::to_vec(&old).unwrap()).unwrap();
     };
     let desk = Desk::open(&data, Strictness::default(), None).unwrap();
-    let records = [0, 1, 2].map(|at| accept(&desk, &blocks[at]));
+    let mut records = [0, 1, 2].map(|at| accept(&desk, &blocks[at]));
+    // A witness that does not count, here of the root alone, goes with its block.
+    let (only, envelope) = (root_alone(&blocks[0]), &blocks[0].parameters.envelope);
+    let only = Witness::decode(&only).unwrap();
+    records[0] = desk.accept(Source::Push, envelope, None, &only, &[]).unwrap();
+    assert_eq!(records[0].others.len(), 1);
+    // Blobs of which no record knows are not the intake's.
+    desk.blobs().put(b"another's").unwrap();
     let count = || desk.blobs().all().unwrap().len();
-    assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (9, 0, 9));
-    // A blob that no record names: of a witness that was replaced, or of a process that was killed.
-    desk.blobs().put(b"orphan").unwrap();
+    assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (11, 0, 11));
     two_days_ago(&records[0]);
-    assert_eq!((count(), desk.prune(DAY).unwrap(), count()), (10, 1, 6));
+    assert_eq!((desk.prune(DAY).unwrap(), count()), (1, 7));
     assert_eq!(desk.record(&records[0].block).unwrap(), None);
     desk.blobs().verify(&records[1].witness.parse().unwrap()).unwrap();
-    // Of a record that cannot be read, nobody knows what it names.
+    // A blob that another record names, too, stays; and a block that has come again is not old.
+    let mut shares = records[1].clone();
+    shares.others.insert(records[2].witness.clone());
+    two_days_ago(&shares);
+    assert_eq!((desk.prune(DAY).unwrap(), count()), (1, 4));
+    two_days_ago(&records[2]);
+    accept(&desk, &blocks[2]);
+    assert_eq!((desk.prune(DAY).unwrap(), count()), (0, 4));
+    // Of a record that cannot be read, nobody knows what it names; nor if there is no list of records.
+    two_days_ago(&accept(&desk, &blocks[1]));
     std::fs::write(path(&records[2]), "").unwrap();
-    two_days_ago(&records[1]);
     assert!(desk.prune(DAY).unwrap_err().to_string().contains(&records[2].block));
-    assert_eq!((desk.record(&records[1].block).unwrap(), count()), (None, 6));
+    std::fs::rename(data.join("blocks"), data.join("away")).unwrap();
+    assert!(desk.prune(DAY).unwrap_err().to_string().contains("blocks"));
+    std::fs::rename(data.join("away"), data.join("blocks")).unwrap();
+    assert_eq!(count(), 7);
     // It is made again by sending the block again.
     let again = accept(&desk, &blocks[2]);
-    assert_eq!((desk.prune(DAY).unwrap(), count()), (0, 3));
+    assert_eq!((desk.prune(DAY).unwrap(), count()), (1, 4));
     desk.blobs().verify(&again.witness.parse().unwrap()).unwrap();
     drop(desk);
     // With an orchestrator that is away, it waits.
@@ -198,10 +219,41 @@ fn old_blocks_are_removed() {
     drop(away);
     let (address, stop) = orchestrator(&folder.path().join("jobs"));
     let back = self::desk(&data, &address);
-    assert_eq!((back.submit().unwrap(), back.prune(DAY).unwrap()), (1, 1));
-    assert!(back.blobs().all().unwrap().is_empty());
+    assert_eq!(back.submit().unwrap(), 1);
+    let job = back.record(&again.block).unwrap().unwrap().job.unwrap();
+    assert_eq!((back.prune(DAY).unwrap(), back.blobs().all().unwrap().len()), (1, 1));
+    // The orchestrator has what it needs.
+    assert_eq!(Client::new(&address, None).job(&job, 20).unwrap().state, "done");
     stop.ask();
     stop.ask();
+}
+
+/// While blocks come again and again, others are removed: what a record names is there.
+#[test]
+fn blocks_may_arrive_while_others_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let desk = Desk::open(folder.path(), Strictness::default(), None).unwrap();
+    let blocks = Block::chain(1, 5, 4, 5_000);
+    std::thread::scope(|scope| {
+        for worker in 0..3 {
+            let (desk, blocks) = (&desk, &blocks);
+            scope.spawn(move || {
+                (0..40).for_each(|at| drop(accept(desk, &blocks[(at + worker) % 4])))
+            });
+        }
+        scope.spawn(|| {
+            let removed: usize = (0..60).map(|_| desk.prune(Duration::ZERO).unwrap()).sum();
+            assert!(removed > 0);
+        });
+    });
+    let records = blocks.iter().map(|block| accept(&desk, block));
+    for record in records {
+        let named = [Some(record.witness), Some(record.envelope), record.public_keys];
+        for blob in named.into_iter().flatten() {
+            desk.blobs().verify(&blob.parse().unwrap()).unwrap();
+        }
+    }
+    assert_eq!((desk.prune(Duration::ZERO).unwrap(), desk.blobs().all().unwrap().len()), (4, 0));
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl Blobs {
         Ok(found)
     }
 
-    /// Removes a blob. Whoever does so knows that nobody needs it.
+    /// Removes a blob. The caller must know that nobody needs it.
     ///
     /// # Errors
     /// If it is there and cannot be removed.

@@ -83,7 +83,7 @@ struct NodeArguments {
     /// A file with the secret shared with the node: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     node_secret: Option<PathBuf>,
-    /// Where the node has `debug_executionWitness`, if it is not where it has the Engine API
+    /// For --codec json: where the node has `debug_executionWitness`, if it is not where it has the Engine API. Asked without a token
     #[arg(long, value_name = "ADDRESS")]
     node_debug: Option<String>,
     /// Ask the node by HTTP/2 without TLS (h2c)
@@ -115,7 +115,7 @@ struct Serve {
     /// The node that `POST /v1/fetch` asks
     #[arg(long, value_name = "ADDRESS")]
     node: Option<String>,
-    /// Remove blocks and their witnesses after so many days, unless a job is still to be made of them [default: never]
+    /// Remove blocks and their witnesses after so many days [default: never]. With --orchestrator, those that still wait for a job stay
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     keep_days: Option<u64>,
     /// Pass all other requests on to the node, and keep a copy of the witnesses in its answers
@@ -335,7 +335,7 @@ fn run_service(arguments: Serve, json: bool) -> Result<(), Failure> {
 async fn name(node: &Node) {
     match node.identity().await {
         Some(identity) => tracing::info!(node = %identity, commit = identity.commit, "the node"),
-        None => tracing::warn!("the node does not say what it is"),
+        None => tracing::warn!("the node does not answer, or does not say what it is"),
     }
 }
 
