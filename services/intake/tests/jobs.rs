@@ -92,6 +92,21 @@ fn root_alone(block: &Block) -> Vec<u8> {
     encode_witness(root.into_iter(), none.into_iter(), headers.into_iter())
 }
 
+/// Another block with the same parent, and the same witness.
+fn sibling(block: &Block) -> Block {
+    let mut other = block.clone();
+    let envelope = &mut other.parameters.envelope;
+    envelope.payload.extra_data = b"other".to_vec();
+    let header =
+        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
+    envelope.payload.block_hash = header.unwrap().hash_slow().0;
+    other
+}
+
+fn hash_of(block: &Block) -> String {
+    block.parameters.envelope.payload.block_hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn blocks_parent(block: &Block) -> String {
     block.parameters.envelope.payload.parent_hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -104,13 +119,7 @@ fn branches_come_and_go() {
     let desk = desk(&folder.path().join("intake"), &address);
     let client = Client::new(&address, None);
     let a = Block::new(1, 5, 20_000);
-    // The same parent, and another block.
-    let mut b = a.clone();
-    let envelope = &mut b.parameters.envelope;
-    envelope.payload.extra_data = b"other".to_vec();
-    let header =
-        envelope.payload.header(envelope.parent_beacon_block_root, &envelope.execution_requests);
-    envelope.payload.block_hash = header.unwrap().hash_slow().0;
+    let b = sibling(&a);
     let state = |record: &Record| {
         let found = desk.record(&record.block).unwrap().unwrap();
         (found.job.map(|job| client.job(&job, 20).unwrap().state), found.refused)
@@ -233,26 +242,30 @@ fn old_blocks_are_removed() {
 fn blocks_may_arrive_while_others_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let desk = Desk::open(folder.path(), Strictness::default(), None).unwrap();
-    let blocks = Block::chain(1, 5, 4, 5_000);
-    std::thread::scope(|scope| {
-        for worker in 0..3 {
-            let (desk, blocks) = (&desk, &blocks);
+    let mut blocks = Block::chain(1, 5, 2, 5_000);
+    blocks.extend(blocks.clone().iter().map(sibling));
+    let removed = std::thread::scope(|scope| {
+        let (desk, blocks) = (&desk, &blocks);
+        let workers = [0, 1, 2].map(|worker| {
             scope.spawn(move || {
                 (0..40).for_each(|at| drop(accept(desk, &blocks[(at + worker) % 4])))
-            });
-        }
-        scope.spawn(|| {
-            let removed: usize = (0..60).map(|_| desk.prune(Duration::ZERO).unwrap()).sum();
-            assert!(removed > 0);
+            })
         });
-    });
-    let records = blocks.iter().map(|block| accept(&desk, block));
-    for record in records {
-        let named = [Some(record.witness), Some(record.envelope), record.public_keys];
-        for blob in named.into_iter().flatten() {
-            desk.blobs().verify(&blob.parse().unwrap()).unwrap();
+        let mut removed = 0;
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            removed += desk.prune(Duration::ZERO).unwrap();
+            // Nobody else removes anything: what a record names is there.
+            for block in blocks {
+                let Some(record) = desk.record(&hash_of(block)).unwrap() else { continue };
+                let named = [Some(record.witness), Some(record.envelope), record.public_keys];
+                let named = named.into_iter().flatten().map(|blob| blob.parse().unwrap());
+                named.for_each(|blob| assert!(desk.blobs().has(&blob)));
+            }
         }
-    }
+        removed
+    });
+    assert!(removed > 4, "{removed}");
+    blocks.iter().for_each(|block| drop(accept(&desk, block)));
     assert_eq!((desk.prune(Duration::ZERO).unwrap(), desk.blobs().all().unwrap().len()), (4, 0));
 }
 
@@ -291,13 +304,7 @@ fn accepted_witnesses_become_jobs_in_the_order_of_blocks() {
         assert!(Instant::now() < until, "{found:?}");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let hashes: Vec<String> = blocks
-        .iter()
-        .map(|block| {
-            let hash = block.parameters.envelope.payload.block_hash;
-            hash.iter().map(|byte| format!("{byte:02x}")).collect()
-        })
-        .collect();
+    let hashes: Vec<String> = blocks.iter().map(hash_of).collect();
     let ids: Vec<&str> = published.iter().map(|proof| proof.id.as_str()).collect();
     assert_eq!(ids, hashes);
     assert_eq!(published.iter().map(|proof| proof.block).collect::<Vec<_>>(), [5, 6, 7]);
