@@ -95,8 +95,8 @@ impl Split {
     /// The only digits that a sum can be split into, if it can.
     fn digits(&self, mut sum: Fr) -> Option<[[u64; LANE]; 2]> {
         let seventh = Fr::from(BASE).inverse().unwrap();
-        let mut digits = [[0; LANE]; 2];
-        for at in 0..LANE {
+        let [mut first, mut second] = [[0; LANE]; 2];
+        for (first, second) in first.iter_mut().zip(&mut second) {
             let wanted = residue(sum).rem_euclid(BASE as i64);
             let of_both = |x: u64, y: u64| self.factors[0] * x as i64 + self.factors[1] * y as i64;
             let pairs = Alphabet::Binary
@@ -107,10 +107,10 @@ impl Split {
                 pairs.filter(|(x, y)| of_both(*x, *y).rem_euclid(BASE as i64) == wanted);
             let (x, y) = pairs.next()?;
             assert!(pairs.next().is_none());
-            (digits[0][at], digits[1][at]) = (x, y);
+            (*first, *second) = (x, y);
             sum = (sum - Fr::from(of_both(x, y))) * seventh;
         }
-        sum.is_zero().then_some(digits)
+        sum.is_zero().then_some([first, second])
     }
 
     /// Sets all variables as an honest prover does; false where the sum has no digits.
