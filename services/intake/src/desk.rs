@@ -427,9 +427,17 @@ impl Desk {
     /// If a record cannot be read: it may name any blob, so nothing is removed.
     pub fn prune(&self, age: Duration) -> Result<usize, DeskError> {
         let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-        let is_old = |record: &Record| self.is_over(record) && record.accepted <= before;
+        let note = |fresh| *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Others go on meanwhile, and note what they name.
-        *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = Some(HashSet::new());
+        note(Some(HashSet::new()));
+        let removed = self.remove(before);
+        note(None);
+        removed
+    }
+
+    /// Removes what was accepted before a time.
+    fn remove(&self, before: u64) -> Result<usize, DeskError> {
+        let is_old = |record: &Record| self.is_over(record) && record.accepted <= before;
         let (mut old, mut named, mut unreadable) = (Vec::new(), HashSet::new(), None);
         for name in self.names()? {
             match self.record(&name) {
@@ -465,7 +473,6 @@ impl Desk {
             removed += 1;
             self.counts.removed.fetch_add(1, Ordering::Relaxed);
         }
-        *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(removed)
     }
 
