@@ -3,6 +3,7 @@ use super::*;
 use ark_r1cs_std::fields::fp::FpVar;
 use ark_relations::gr1cs::{ConstraintSystem, Variable};
 use hekaton_circuit::{Closures, Fr, TypeSize, check, count};
+use hekaton_core::{LocalEngine, SetupOptions, setup};
 use sha3::{Digest as _, Keccak256, Sha3_256};
 use std::sync::{Arc, Mutex};
 
@@ -35,6 +36,17 @@ fn circuit(
     padding: Padding,
     claimed: [u8; 32],
 ) -> Closures<Vec<u8>> {
+    circuit_with(true, message, pieces, padding, claimed)
+}
+
+/// The same of a message whose bits may be unmarked.
+fn circuit_with(
+    is_marked: bool,
+    message: &[u8],
+    pieces: Pieces,
+    padding: Padding,
+    claimed: [u8; 32],
+) -> Closures<Vec<u8>> {
     let (bytes, len) = (message.to_vec(), message.len());
     let tables = Arc::new(Mutex::new(None));
     let of_layout = Arc::clone(&tables);
@@ -56,7 +68,10 @@ fn circuit(
         move |subcircuit, bytes| {
             let tables = tables.lock().unwrap().clone().unwrap();
             let bytes = bytes.map(Vec::as_slice);
-            let message = Message::new().committed(subcircuit, len, bytes)?;
+            let message = match is_marked {
+                true => Message::new().committed(subcircuit, len, bytes)?,
+                false => Message::new().witness(&subcircuit.cs(), len, bytes)?,
+            };
             let digest = LookUps::new(subcircuit, &tables)?.hash(message, padding)?;
             for slot in 0..2 {
                 let wire = variable(subcircuit.slot(slot)?);
@@ -92,6 +107,20 @@ fn look_ups_agree_with_keccak_and_sha3() {
     agrees(5, Pieces { binary: 5, ternary: 3 }, Padding::Keccak);
     agrees(3, Pieces { binary: 3, ternary: 7 }, Padding::Sha3);
     agrees(200, Pieces::LARGE, Padding::Keccak);
+}
+
+/// Bits that are chosen after the challenges could repair any look-up, and setup refuses them.
+#[test]
+fn unmarked_bits_are_refused_by_setup() {
+    let engine = LocalEngine::new(None).unwrap();
+    let [marked, unmarked] = [true, false].map(|is_marked| {
+        let claimed = digest(b"abc", Padding::Keccak);
+        let circuit = circuit_with(is_marked, b"abc", Pieces::SMALL, Padding::Keccak, claimed);
+        setup(&circuit, &engine, &SetupOptions::new("keccak")).map(drop)
+    });
+    assert!(marked.is_ok());
+    let refused = unmarked.unwrap_err().to_string();
+    assert!(refused.contains("mark it with commit"), "{refused}");
 }
 
 #[test]
