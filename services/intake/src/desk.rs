@@ -152,6 +152,9 @@ pub enum DeskError {
         "{0}: another process uses it; send the block to that one (POST /v1/fetch, POST /v1/witness)"
     )]
     Held(String),
+    /// An orchestrator has the folder, whose blobs would be removed with blocks.
+    #[error("{0} is an orchestrator's folder: name another one")]
+    Foreign(String),
     /// A record cannot be read or written.
     #[error("{path}: {why}")]
     Record {
@@ -217,6 +220,7 @@ impl Desk {
     pub fn open(folder: &Path, options: Options, jobs: Option<Jobs>) -> Result<Self, DeskError> {
         let blocks = folder.join("blocks");
         std::fs::create_dir_all(&blocks).map_err(|error| failed(&blocks, error))?;
+        refuse_foreign(folder)?;
         let path = folder.join("lock");
         let lock = std::fs::File::create(&path).map_err(|error| failed(&path, error))?;
         match lock.try_lock() {
@@ -426,6 +430,7 @@ impl Desk {
     /// # Errors
     /// If a record cannot be read: it may name any blob, so nothing is removed.
     pub fn prune(&self, age: Duration) -> Result<usize, DeskError> {
+        refuse_foreign(&self.folder)?;
         let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         let note = |fresh| *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         // Others go on meanwhile, and note what they name.
@@ -588,6 +593,14 @@ impl Desk {
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+}
+
+/// Refuses a folder that an orchestrator uses.
+fn refuse_foreign(folder: &Path) -> Result<(), DeskError> {
+    match folder.join("locks").is_dir() {
+        true => Err(DeskError::Foreign(folder.display().to_string())),
+        false => Ok(()),
     }
 }
 

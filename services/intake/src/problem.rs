@@ -62,9 +62,10 @@ impl From<DeskError> for Problem {
             DeskError::Blob(BlobError::Full { .. }) => {
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
             }
-            DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Held(_) => {
-                Self::internal(error)
-            }
+            DeskError::Blob(_)
+            | DeskError::Record { .. }
+            | DeskError::Held(_)
+            | DeskError::Foreign(_) => Self::internal(error),
         }
     }
 }

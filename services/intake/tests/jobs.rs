@@ -231,6 +231,9 @@ fn old_blocks_are_removed() {
     assert_eq!(back.submit().unwrap(), 1);
     let job = back.record(&again.block).unwrap().unwrap().job.unwrap();
     assert_eq!((back.prune(DAY).unwrap(), back.blobs().all().unwrap().len()), (1, 1));
+    // Its own folder is none for witnesses.
+    let foreign = Desk::open(&folder.path().join("jobs"), Strictness::default(), None);
+    assert!(foreign.unwrap_err().to_string().contains("an orchestrator's folder"));
     // The orchestrator has what it needs.
     assert_eq!(Client::new(&address, None).job(&job, 20).unwrap().state, "done");
     stop.ask();
