@@ -36,7 +36,7 @@ impl Activity {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Something happens.
+    /// Notes that something happened.
     pub(crate) fn touch(&self) {
         self.change(|state| state.since = Instant::now());
     }

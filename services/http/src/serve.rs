@@ -158,7 +158,7 @@ async fn is_http2(stream: &TcpStream) -> bool {
                 if count == PREFACE.len() {
                     return true;
                 }
-                // What is there is there at once, the rest is not; and there may be no rest.
+                // Peeking returns at once while a byte is there; and the rest may never come.
                 tokio::time::sleep(GLANCE).await;
                 match stream.ready(Interest::READABLE).await {
                     Ok(ready) if !ready.is_read_closed() => {}
@@ -188,7 +188,7 @@ async fn serve_http2(
         let answered = answer.call(request);
         async move {
             let answered = answered.await?;
-            // From now on it is up to the caller, who must take a part of the body from time to time.
+            // From here on the caller must keep reading.
             let seen = busy.answered();
             Ok::<_, std::convert::Infallible>(answered.map(|body| {
                 Body::new(body.map_frame(move |frame| {

@@ -100,7 +100,7 @@ pub struct Record {
     /// The blob of the senders' public keys, where they came with the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_keys: Option<String>,
-    /// The blobs of other witnesses of the block, which did not count.
+    /// The blobs of other witnesses of the block, which are not used.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub others: BTreeSet<String>,
     /// Why there is no job: none yet, or none before the block is sent again.
@@ -341,7 +341,7 @@ impl Desk {
             None => record,
         };
         self.write(&record)?;
-        // After the record is there: whoever lists records sees it, or has begun to note before.
+        // Only once the record is there: so `prune` either lists it or finds it noted.
         if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
             fresh.extend(record.blobs());
         }
@@ -433,7 +433,7 @@ impl Desk {
         refuse_foreign(&self.folder)?;
         let before = now().saturating_sub(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
         let note = |fresh| *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
-        // Others go on meanwhile, and note what they name.
+        // Witnesses are accepted meanwhile, and what their records name is noted.
         note(Some(HashSet::new()));
         let removed = self.remove(before);
         note(None);

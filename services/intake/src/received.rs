@@ -8,8 +8,8 @@ const LARGE: usize = 1 << 22;
 
 /// A body that has arrived, or the part of it that has so far.
 ///
-/// A large one whose length is announced lies in huge pages where the system has them: taking 100 MB from it page by page costs
-/// more than copying them. Nothing is taken before it is written, so an announcement costs nothing.
+/// A large body whose length is announced goes into huge pages where the system has them: faulting in 100 MB page by page takes
+/// longer than copying it. Pages are taken as they are written, so announcing a length costs nothing.
 #[derive(Debug)]
 pub struct Received {
     memory: Memory,
@@ -26,7 +26,7 @@ impl Received {
     /// Room for a body of so many bytes; more may come.
     pub(crate) fn with_room(announced: usize) -> Self {
         let memory = match announced {
-            // Where there are no pages for all of it, it is seen how far it comes.
+            // If so much cannot be mapped, it grows as the body arrives.
             LARGE.. => pages(announced).map_or_else(|| Memory::Heap(Vec::new()), Memory::Pages),
             small => Memory::Heap(Vec::with_capacity(small)),
         };
@@ -53,7 +53,7 @@ impl Received {
 
 fn pages(len: usize) -> Option<MmapMut> {
     let pages = MmapMut::map_anon(len).ok()?;
-    // Where there are none, small ones do.
+    // Without huge pages, small ones will do.
     #[cfg(target_os = "linux")]
     let _ = pages.advise(memmap2::Advice::HugePage);
     Some(pages)

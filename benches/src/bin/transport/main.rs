@@ -69,7 +69,7 @@ impl Servers {
         Ok(Self { runtime, end, node, proxy, folder })
     }
 
-    /// Runs a client where a service has it: on a thread that its connection may be on, too.
+    /// Runs a client as a service does: on a worker thread, which its connection may share.
     fn run<T: Send + 'static>(&self, client: impl Future<Output = T> + Send + 'static) -> T {
         let ended = self.runtime.block_on(self.runtime.spawn(client));
         ended.unwrap_or_else(|error| panic!("{error}"))
@@ -353,7 +353,7 @@ fn proxy(
     let bytes = block.witness.len();
     // Storing goes on in the background: it must not disturb the next measurement.
     let settle = || std::thread::sleep(Duration::from_millis(200 + bytes as u64 / 50_000));
-    // Both are times on busy cores, of which the difference is small.
+    // The difference is small beside the noise of both.
     let repetitions = if bytes < 20_000_000 { 25 } else { 5 };
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..options.run.repetitions.max(repetitions) {
@@ -401,7 +401,7 @@ fn memory(options: &Options, program: &Path, block: &Block) -> Result<(), Error>
         command.arg("-T").arg(body).arg(&url);
         succeed(command);
     };
-    // What it uses for a small one, it has for good: code, threads, buffers.
+    // Not counted: code, threads and buffers that any witness needs.
     let small = folder.path().join("small");
     std::fs::write(&small, Block::new(2, 2, 10_000).push())?;
     push(&small);
