@@ -43,6 +43,9 @@ wait_for 300 published
 [ "$(job_state "$first")" = COMPLETED ] || fail "job $first is $(job_state "$first")"
 grep -q "hk-" <(squeue --noheader --states=all --jobs="$first" --format=%j) || fail "job $first has another name"
 [ "$(grep -c "submitted to SLURM" "$T/serve.log")" = 2 ] || fail "two blocks took other than two jobs: $(cat "$T/serve.log")"
+# The job that is cancelled would end first on a fast machine.
+sed -i '/^set -uo pipefail/a sleep 60' "$T/prove.sbatch"
+grep -q '^sleep 60' "$T/prove.sbatch" || fail "prove.sbatch has no line to wait at"
 "$ORCHESTRATOR" submit "${to[@]}" "$T/block-3" --chain main --json >"$T/third.log" 2>&1
 third=$(grep -o '"job":"[^"]*"' "$T/third.log" | head -1 | cut -d'"' -f4)
 wait_for 60 has_number
