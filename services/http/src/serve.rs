@@ -51,8 +51,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// At most so many connections are open, each for at most `life`, whatever it does, since others may wait for its place.
-    /// One that does not send the head of a request for 30 seconds is closed. All speak HTTP/1.1.
+    /// Allows `connections` at a time. Each is closed after `life`, even if it is in use, so that waiting clients get their turn, and
+    /// after 30 seconds in which it does not send the head of a request. All speak HTTP/1.1.
     pub const fn new(connections: usize, life: Duration) -> Self {
         Self { connections, life, silence: MAX_SILENCE, http2: false }
     }

@@ -3,12 +3,12 @@
 use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
 use crate::codec::b::Envelope;
 use crate::codec::{Answer, Status, Witness, a, b};
+use crate::record::{Origin, Record, VERSION};
 use crate::ssz::SszError;
 use crate::values::hex;
 use hekaton_orchestrator::http::{ChainBody, JobBody};
 use hekaton_orchestrator::record::Order;
 use hekaton_orchestrator::{BlobError, Blobs, Client, ClientError, Digest};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,111 +18,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often what is old is removed.
 const PRUNE: Duration = Duration::from_secs(3_600);
-
-/// The version of records.
-const VERSION: u32 = 1;
-
-/// How a witness came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// It was asked for.
-    Fetch,
-    /// It went past, from a node to its caller.
-    Proxy,
-    /// Somebody sent it.
-    Push,
-}
-
-/// How a witness came, and the `traceparent` of the request, if it had one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// How it came.
-    pub source: Source,
-    /// The `traceparent` (W3C Trace Context).
-    pub trace: Option<String>,
-}
-
-impl From<Source> for Origin {
-    fn from(source: Source) -> Self {
-        Self { source, trace: None }
-    }
-}
-
-/// The longest `traceparent` that is kept.
-const MAX_TRACE: usize = 128;
-
-impl Origin {
-    /// What came with these headers.
-    pub(crate) fn of(source: Source, headers: &axum::http::HeaderMap) -> Self {
-        let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
-        let trace = trace.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
-        Self { source, trace }
-    }
-}
-
-/// What is known of a block: `blocks/HASH.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    /// 1.
-    pub version: u32,
-    /// How it came.
-    pub source: Source,
-    /// The hash of the block, as 64 hexadecimal digits.
-    pub block: String,
-    /// Its height.
-    pub number: u64,
-    /// The hash of the block before it.
-    pub parent: String,
-    /// The blob of the witness, in SSZ.
-    pub witness: String,
-    /// The blob of the block: an `ExecutionPayloadEnvelope`.
-    pub envelope: String,
-    /// How many bytes the witness has.
-    pub bytes: u64,
-    /// Headers, nodes, codes.
-    pub headers: usize,
-    /// Nodes of tries.
-    pub nodes: usize,
-    /// Codes of contracts.
-    pub codes: usize,
-    /// When it was accepted, the last time if it came several times, in milliseconds since 1970.
-    pub accepted: u64,
-    /// Whether a job is to be made of it, or asked for again: the block has come back.
-    pub pending: bool,
-    /// The job that proves it, once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job: Option<String>,
-    /// The `traceparent` of the request that it came with, which its job has, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
-    /// The blob of the senders' public keys, where they came with the block.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub public_keys: Option<String>,
-    /// The blobs of other witnesses of the block, which are not used.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub others: BTreeSet<String>,
-    /// Why there is no job: none yet, or none before the block is sent again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
-}
-
-impl Record {
-    /// All blobs that it names.
-    fn blobs(&self) -> impl Iterator<Item = String> {
-        let own = [&self.witness, &self.envelope].into_iter().chain(&self.public_keys);
-        own.chain(&self.others).cloned()
-    }
-
-    /// The record with another witness of the block noted.
-    fn beside(mut self, witness: String) -> Self {
-        if witness != self.witness {
-            self.others.insert(witness);
-        }
-        self
-    }
-}
 
 /// Why a witness is not accepted.
 #[derive(Debug, thiserror::Error)]

@@ -14,6 +14,7 @@ mod payload;
 mod problem;
 mod push;
 mod received;
+pub mod record;
 pub mod service;
 mod ssz;
 pub mod stand_in;

@@ -23,7 +23,7 @@ enum Memory {
 }
 
 impl Received {
-    /// Room for a body of so many bytes; more may come.
+    /// Reserves memory for a body of the announced length, in bytes. It may turn out longer.
     pub(crate) fn with_room(announced: usize) -> Self {
         let memory = match announced {
             // If so much cannot be mapped, it grows as the body arrives.

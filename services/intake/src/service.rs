@@ -3,12 +3,13 @@
 use crate::codec::b::Envelope;
 use crate::codec::json::Parameters;
 use crate::codec::{a, b};
-use crate::desk::{Desk, DeskError, Origin, Record, Source, decode_answer};
+use crate::desk::{Desk, DeskError, decode_answer};
 use crate::jwt::Secret;
 use crate::node::{Codec, Node, OCTETS};
 use crate::problem::Problem;
 use crate::push::Push;
 use crate::received::Received;
+use crate::record::{Origin, Record, Source};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};

@@ -2,7 +2,8 @@
 
 use hekaton_intake::check::Options as Strictness;
 use hekaton_intake::codec::{Witness, encode_witness};
-use hekaton_intake::desk::{Desk, Jobs, Origin, Record, Source};
+use hekaton_intake::desk::{Desk, Jobs};
+use hekaton_intake::record::{Origin, Record, Source};
 use hekaton_intake::stand_in::Block;
 use hekaton_orchestrator::backend::{Failure, Helper};
 use hekaton_orchestrator::http::RevertBody;

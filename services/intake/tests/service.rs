@@ -3,9 +3,10 @@
 use hekaton_intake::Problem;
 use hekaton_intake::check::Options;
 use hekaton_intake::codec::{Status, Witness, a, b, json};
-use hekaton_intake::desk::{Desk, Record};
+use hekaton_intake::desk::Desk;
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, Node, NodeError};
+use hekaton_intake::record::Record;
 use hekaton_intake::service::{self, Service};
 use hekaton_intake::stand_in::{Block, Debug, StandIn};
 use std::io::Write;

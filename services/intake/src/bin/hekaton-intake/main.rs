@@ -3,9 +3,10 @@
 use clap::{Args, Parser, Subcommand};
 use hekaton_intake::check::{Options, check_block, check_keys, check_witness};
 use hekaton_intake::codec::json::Parameters;
-use hekaton_intake::desk::{Desk, DeskError, Jobs, Record, Source};
+use hekaton_intake::desk::{Desk, DeskError, Jobs};
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
+use hekaton_intake::record::{Record, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
 use hekaton_intake::{Push, SszError};
@@ -115,7 +116,8 @@ struct Serve {
     /// The node that `POST /v1/fetch` asks
     #[arg(long, value_name = "ADDRESS")]
     node: Option<String>,
-    /// Remove blocks and their witnesses after so many days [default: never]. With --orchestrator, those that still wait for a job stay
+    /// Remove blocks and their witnesses that are older than this [default: keep all]. With --orchestrator, blocks still waiting for
+    /// a job are kept
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
     keep_days: Option<u64>,
     /// Pass all other requests on to the node, and keep a copy of the witnesses in its answers
