@@ -39,7 +39,7 @@ fn with_dump(body: &[u32], seeds: [u32; 4], writes: bool) -> Vec<u32> {
 }
 
 #[test]
-#[ignore = "needs qemu-riscv32: scripts/test runs it"]
+#[ignore = "needs qemu-riscv32: scripts/test --all runs it"]
 fn agrees_with_qemu() {
     let mut runner = TestRunner::deterministic();
     let strategy = (prop::collection::vec(instruction(), 1..120), any::<[u32; 4]>());
