@@ -1,8 +1,17 @@
-//! The server that the HTTP services of Hekaton share: it limits connections in number, silence and life.
+//! The server that the HTTP services of Hekaton share: it limits connections in number, pace and life, so that clients that are slow,
+//! by mistake or on purpose, keep nobody else from an answer.
 
-mod activity;
+mod gate;
+mod limits;
+mod pace;
+mod room;
+mod seats;
 mod serve;
+mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use serve::{Limits, Open, accept};
+pub use limits::Limits;
+pub use pace::{Late, is_late};
+pub use room::{Held, Room};
+pub use serve::{Open, accept};

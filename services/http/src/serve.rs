@@ -1,12 +1,13 @@
 //! Accepting connections, up to a limit.
 
-use crate::activity::Activity;
+use crate::gate::{Gate, MAX_QUEUED};
+use crate::limits::Limits;
+use crate::seats::{Seat, Seated, Seats};
+use crate::stream::Stream;
 use axum::Router;
-use axum::body::Body;
-use http_body_util::BodyExt;
 use hyper::server::conn::{http1, http2};
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::pin::pin;
@@ -15,9 +16,6 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
-
-/// How long a connection may take to send the head of its next request, unless something else is said.
-const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// How long nothing is accepted after that failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -39,36 +37,6 @@ const WINDOW: u32 = 1 << 20;
 
 /// How many requests a connection of HTTP/2 may have at a time.
 const MAX_STREAMS: u32 = 8;
-
-/// What the connections of a server may do.
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct Limits {
-    connections: usize,
-    life: Duration,
-    silence: Duration,
-    http2: bool,
-}
-
-impl Limits {
-    /// Allows `connections` at a time. Each is closed after `life`, even if it is in use, so that waiting clients get their turn, and
-    /// after 30 seconds in which it does not send the head of a request. All speak HTTP/1.1.
-    pub const fn new(connections: usize, life: Duration) -> Self {
-        Self { connections, life, silence: MAX_SILENCE, http2: false }
-    }
-
-    /// Sets after how long without a request a connection is closed.
-    pub const fn silence(mut self, silence: Duration) -> Self {
-        self.silence = silence;
-        self
-    }
-
-    /// Sets whether connections may speak HTTP/2, too: without TLS, from their first byte on (h2c with prior knowledge).
-    pub const fn http2(mut self, http2: bool) -> Self {
-        self.http2 = http2;
-        self
-    }
-}
 
 /// The connections that are open when a service stops.
 #[derive(Debug)]
@@ -92,14 +60,22 @@ pub async fn accept(
     mut end: watch::Receiver<bool>,
 ) -> Open {
     let open = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(limits.connections.max(1)));
+    let seats = Seats::new(limits.connections);
+    let (router, queue) = (TowerToHyperService::new(router), Arc::new(Semaphore::new(MAX_QUEUED)));
+    let gate = Gate { router, limits, queue };
     loop {
-        // Each has a file, and the rest of the process needs some, too.
         let next = async {
-            let held = Arc::clone(&room).acquire_owned().await;
-            (listener.accept().await, held)
+            let accepted = listener.accept().await;
+            // Each has a file, and the rest of the process needs some, too.
+            let seated = loop {
+                match seats.sit() {
+                    Some(seated) => break seated,
+                    None => seats.changed().await,
+                }
+            };
+            (accepted, seated)
         };
-        let (accepted, held) = tokio::select! {
+        let (accepted, seated) = tokio::select! {
             next = next => next,
             _ = end.wait_for(|ended| *ended) => return Open(open),
         };
@@ -107,46 +83,89 @@ pub async fn accept(
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "a connection cannot be accepted");
+                drop(seated);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let answer = TowerToHyperService::new(router.clone());
-        let (open, end) = (open.watcher(), end.clone());
-        tokio::spawn(async move {
-            let _held = held;
-            match tokio::time::timeout(limits.life, serve(stream, answer, limits, open, end)).await
-            {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "a connection ended"),
-                Err(_) => tracing::debug!("a connection was open for long enough"),
-            }
-        });
+        let connection = Connection { gate: gate.clone(), seated, open: open.watcher() };
+        tokio::spawn(connection.run(stream, end.clone()));
     }
 }
 
-/// Answers the requests of a connection.
-async fn serve(
-    stream: TcpStream,
-    answer: TowerToHyperService<Router>,
-    limits: Limits,
+/// A connection that was accepted.
+struct Connection {
+    gate: Gate,
+    seated: Seated,
     open: Watcher,
-    mut end: watch::Receiver<bool>,
-) -> hyper::Result<()> {
-    if limits.http2 {
-        let begun = tokio::select! {
-            begun = tokio::time::timeout(limits.silence, is_http2(&stream)) => begun,
-            _ = end.wait_for(|ended| *ended) => return Ok(()),
-        };
-        match begun {
-            Ok(true) => return serve_http2(stream, answer, limits, open, end).await,
-            Ok(false) => {}
-            Err(_) => return Ok(()),
+}
+
+impl Connection {
+    /// Answers requests until the peer ends the connection, or has had enough time.
+    async fn run(self, stream: TcpStream, end: watch::Receiver<bool>) {
+        let (life, seat) = (self.gate.limits.life, Arc::clone(&self.seated.seat));
+        tokio::select! {
+            served = self.serve(stream, end) => {
+                if let Err(error) = served {
+                    tracing::debug!(%error, "a connection ended");
+                }
+            }
+            () = seat.lost() => tracing::debug!("a connection makes room for another one"),
+            () = tokio::time::sleep(life) => {
+                tracing::debug!("a connection was open for long enough");
+            }
         }
     }
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.silence).max_buf_size(READ_AHEAD);
-    open.watch(http.serve_connection(TokioIo::new(stream), answer)).await
+
+    async fn serve(self, stream: TcpStream, mut end: watch::Receiver<bool>) -> hyper::Result<()> {
+        let limits = self.gate.limits;
+        let is_http2 = limits.http2 && {
+            let begun = tokio::select! {
+                begun = tokio::time::timeout(limits.silence, is_http2(&stream)) => begun,
+                _ = end.wait_for(|ended| *ended) => return Ok(()),
+            };
+            let Ok(begun) = begun else { return Ok(()) };
+            begun
+        };
+        let Self { gate, seated, open } = self;
+        let Seated { seats, seat, .. } = &seated;
+        let answer =
+            service_fn(|request| gate.clone().answer(Arc::clone(seats), Arc::clone(seat), request));
+        if is_http2 {
+            seat.has_frames();
+            let mut http = http2::Builder::new(TokioExecutor::new());
+            http.timer(TokioTimer::new())
+                .max_concurrent_streams(MAX_STREAMS)
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(WINDOW)
+                .keep_alive_interval(limits.silence);
+            let stream = Stream::new(stream, Arc::clone(seat));
+            let mut connection = pin!(http.serve_connection(stream, answer));
+            // Whoever stops the server waits for this.
+            let _open = open;
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                () = overdue(seat, limits) => {}
+                _ = end.wait_for(|ended| *ended) => {}
+            }
+            // Callers are told that nothing more is accepted.
+            connection.as_mut().graceful_shutdown();
+            return tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()));
+        }
+        let mut http = http1::Builder::new();
+        // Beyond the limit, a connection is there for one request.
+        http.timer(TokioTimer::new()).max_buf_size(READ_AHEAD).keep_alive(!seat.is_spare());
+        let stream = Stream::new(stream, Arc::clone(seat));
+        tokio::select! {
+            ended = open.watch(http.serve_connection(stream, answer)) => ended,
+            () = overdue(seat, limits) => Ok(()),
+        }
+    }
+}
+
+async fn overdue(seat: &Seat, limits: Limits) {
+    seat.overdue(limits.silence, limits.grace).await;
+    tracing::debug!("a connection kept the server waiting for too long");
 }
 
 /// Whether a connection begins as HTTP/2 does. Waits for as many bytes as tell.
@@ -169,48 +188,4 @@ async fn is_http2(stream: &TcpStream) -> bool {
             _ => return false,
         }
     }
-}
-
-/// Answers the requests of a connection that speaks HTTP/2, which has no time limit of its own for one that is silent.
-async fn serve_http2(
-    stream: TcpStream,
-    answer: TowerToHyperService<Router>,
-    limits: Limits,
-    open: Watcher,
-    mut end: watch::Receiver<bool>,
-) -> hyper::Result<()> {
-    // Whoever stops the server waits for this.
-    let _open = open;
-    let activity = Arc::new(Activity::default());
-    let seen = Arc::clone(&activity);
-    let answer = service_fn(move |request| {
-        let busy = seen.begin();
-        let answered = answer.call(request);
-        async move {
-            let answered = answered.await?;
-            // From here on the caller must keep reading.
-            let seen = busy.answered();
-            Ok::<_, std::convert::Infallible>(answered.map(|body| {
-                Body::new(body.map_frame(move |frame| {
-                    seen.touch();
-                    frame
-                }))
-            }))
-        }
-    });
-    let mut http = http2::Builder::new(TokioExecutor::new());
-    http.timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(WINDOW)
-        .keep_alive_interval(limits.silence);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
-    tokio::select! {
-        ended = connection.as_mut() => return ended,
-        () = activity.silent(limits.silence) => {}
-        _ = end.wait_for(|ended| *ended) => {}
-    }
-    // Callers are told that nothing more is accepted.
-    connection.as_mut().graceful_shutdown();
-    tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()))
 }

@@ -1,4 +1,6 @@
-//! Connections that are silent, whatever they speak.
+//! Connections that are silent, whatever they speak, and those that are slow.
+
+mod slow;
 
 use crate::{Limits, accept};
 use axum::Router;

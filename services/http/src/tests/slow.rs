@@ -1,0 +1,294 @@
+//! Clients that are slow on purpose: others are answered all the same.
+
+use crate::gate::MAX_QUEUED;
+use crate::{Limits, accept, is_late};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use http_body::{Frame, SizeHint};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+
+/// Longer than any of these tests takes.
+const LONG: Duration = Duration::from_secs(600);
+
+/// What is seen of the server from outside of it.
+#[derive(Debug, Default)]
+struct Inside {
+    /// The requests for `/held` that have begun.
+    held: AtomicUsize,
+    /// The answers of `/large` that are not sent to the end.
+    large: AtomicUsize,
+}
+
+/// An answer without an end.
+struct Endless(Arc<Inside>);
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.0.large.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'x'; 1 << 16])))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::new()
+    }
+}
+
+/// A server in a thread of its own, until it is dropped.
+struct Running {
+    address: String,
+    inside: Arc<Inside>,
+    /// Requests for `/held` are answered with these.
+    release: Arc<Semaphore>,
+    end: watch::Sender<bool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.release.close();
+        self.end.send_replace(true);
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+fn router(inside: &Arc<Inside>, release: &Arc<Semaphore>) -> Router {
+    let (seen, released) = (Arc::clone(inside), Arc::clone(release));
+    let held = move || async move {
+        seen.held.fetch_add(1, Ordering::SeqCst);
+        if let Ok(permit) = released.acquire().await {
+            permit.forget();
+        }
+        "held"
+    };
+    let seen = Arc::clone(inside);
+    let large = move || async move {
+        seen.large.fetch_add(1, Ordering::SeqCst);
+        Body::new(Endless(seen))
+    };
+    let body = |body: Body| async move {
+        match axum::body::to_bytes(body, 1 << 20).await {
+            Ok(_) => StatusCode::OK,
+            Err(error) if is_late(&error) => StatusCode::REQUEST_TIMEOUT,
+            Err(_) => StatusCode::BAD_REQUEST,
+        }
+    };
+    Router::new()
+        .route("/healthz", get(|| async { "healthy" }))
+        .route("/quick", get(|| async { "quick" }))
+        .route("/held", get(held))
+        .route("/large", get(large))
+        .route("/body", post(body))
+}
+
+impl Running {
+    fn start(limits: Limits) -> Self {
+        let (end, ended) = watch::channel(false);
+        let (bound, address) = std::sync::mpsc::channel();
+        let (inside, release) = (Arc::new(Inside::default()), Arc::new(Semaphore::new(0)));
+        let router = router(&inside, &release);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                bound.send(listener.local_addr().unwrap().to_string()).unwrap();
+                accept(router, listener, limits, ended).await.close().await;
+            });
+        });
+        Self { address: address.recv().unwrap(), inside, release, end, thread: Some(thread) }
+    }
+
+    fn send(&self, bytes: &[u8]) -> TcpStream {
+        send(&self.address, bytes)
+    }
+
+    fn get(&self, path: &str) -> String {
+        answer(self.send(&request(path)))
+    }
+}
+
+fn send(address: &str, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+fn request(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").into_bytes()
+}
+
+/// Everything that a connection answers with until it is closed.
+fn answer(mut stream: TcpStream) -> String {
+    let mut found = Vec::new();
+    match stream.read_to_end(&mut found) {
+        Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => panic!("{error}"),
+        _ => String::from_utf8(found).unwrap(),
+    }
+}
+
+/// Sends a byte now and then on each connection, until it is told to stop. Returns how many the server had closed by then.
+fn drip(mut streams: Vec<TcpStream>, stop: &AtomicBool) -> usize {
+    let mut closed = vec![false; streams.len()];
+    while !stop.load(Ordering::SeqCst) {
+        for (stream, closed) in streams.iter_mut().zip(&mut closed) {
+            *closed |= stream.write_all(b"x").is_err();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    closed.into_iter().filter(|closed| *closed).count()
+}
+
+const HEAD: &[u8] = b"GET /quick HTTP/1.1\r\nHost: x\r\nX-Slow: ";
+const BODY: &[u8] = b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n";
+
+/// All connections are taken by clients that send a byte now and then, or read nothing, and none of them is over its time: others are
+/// answered in their place.
+#[test]
+fn slow_clients_make_room() {
+    for slow in [b"", HEAD, BODY, &request("/large")[..]] {
+        // Without a seat for others, they would wait until these times are over.
+        let limits = Limits::new(4, LONG).silence(LONG).pace(1 << 20, LONG);
+        let server = Running::start(limits);
+        let streams: Vec<TcpStream> = (0..4).map(|_| server.send(slow)).collect();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // An unread answer needs no bytes, and a request none before its first one.
+            let drips = [HEAD, BODY].contains(&slow);
+            let streams = if drips { streams } else { drop_later(scope, streams, &stop) };
+            let dripping = scope.spawn(|| drip(streams, &stop));
+            let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for path in ["/healthz", "/quick", "/healthz", "/quick"] {
+                    let found = server.get(path);
+                    assert!(found.starts_with("HTTP/1.1 200"), "{path}: {found}");
+                    assert!(found.ends_with(if path == "/quick" { "quick" } else { "healthy" }));
+                }
+            }));
+            stop.store(true, Ordering::SeqCst);
+            let closed = dripping.join().unwrap();
+            if let Err(panic) = seen {
+                std::panic::resume_unwind(panic);
+            }
+            assert!(closed < 4, "one place was enough");
+        });
+    }
+}
+
+/// Holds connections until it is told to stop, and leaves none to drip on.
+fn drop_later<'s>(
+    scope: &'s std::thread::Scope<'s, '_>,
+    streams: Vec<TcpStream>,
+    stop: &'s AtomicBool,
+) -> Vec<TcpStream> {
+    scope.spawn(move || {
+        while !stop.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        drop(streams);
+    });
+    Vec::new()
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..12_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not in two minutes: {what}");
+}
+
+/// The server works on all connections. What is vital is answered; other requests get the next connection, or an answer that says when
+/// to come back.
+#[test]
+fn vital_requests_are_answered_while_all_connections_work() {
+    let server = Running::start(Limits::new(2, LONG).silence(LONG));
+    let held: Vec<TcpStream> = (0..2).map(|_| server.send(&request("/held"))).collect();
+    until("both are held", || server.inside.held.load(Ordering::SeqCst) == 2);
+    let found = server.get("/healthz");
+    assert!(found.starts_with("HTTP/1.1 200") && found.ends_with("healthy"), "{found}");
+    // More than may wait: those that are too many are told so. All others stay, so what is counted does not depend on time.
+    let held_too: Vec<TcpStream> =
+        (0..=MAX_QUEUED).map(|_| server.send(&request("/held"))).collect();
+    server.release.add_permits(3 + MAX_QUEUED);
+    let (mut answered, mut refused) = (0, 0);
+    for stream in held.into_iter().chain(held_too) {
+        let found = answer(stream);
+        if found.starts_with("HTTP/1.1 200") {
+            answered += 1;
+            continue;
+        }
+        assert!(found.starts_with("HTTP/1.1 503"), "{found}");
+        assert!(found.contains("retry-after: 1") && found.contains("all 2 connections"), "{found}");
+        refused += 1;
+    }
+    assert!(answered >= 2 && answered + refused == 3 + MAX_QUEUED, "{answered} {refused}");
+    assert!(server.get("/quick").starts_with("HTTP/1.1 200"));
+}
+
+/// While the queue is full, the next request is refused, and a vital one is not.
+#[test]
+fn a_full_queue_says_when_to_come_back() {
+    let server = Running::start(Limits::new(1, LONG).silence(LONG));
+    let held = server.send(&request("/held"));
+    until("it is held", || server.inside.held.load(Ordering::SeqCst) == 1);
+    let refused = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        // More requests than may wait, at the same time: the surplus is refused before any of them has its turn.
+        for _ in 0..MAX_QUEUED + 8 {
+            scope.spawn(|| {
+                let found = server.get("/quick");
+                if found.starts_with("HTTP/1.1 503") {
+                    refused.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        until("some are refused", || refused.load(Ordering::SeqCst) > 0);
+        assert!(server.get("/healthz").starts_with("HTTP/1.1 200"));
+        server.release.add_permits(1);
+    });
+    assert!(answer(held).starts_with("HTTP/1.1 200"));
+    assert!(server.get("/quick").starts_with("HTTP/1.1 200"));
+}
+
+/// A body below the least rate is given up, however regularly its bytes come, and so is an answer that nobody reads.
+#[test]
+fn who_is_below_the_rate_is_given_up() {
+    let limits = Limits::new(8, LONG).silence(Duration::from_secs(1));
+    let server = Running::start(limits.pace(1 << 20, Duration::from_secs(1)));
+    let body = server.send(BODY);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let dripping = scope.spawn(|| drip(vec![body.try_clone().unwrap()], &stop));
+        let mut head = [0; 12];
+        let read = (&body).read_exact(&mut head);
+        stop.store(true, Ordering::SeqCst);
+        dripping.join().unwrap();
+        read.unwrap();
+        assert_eq!(&head, b"HTTP/1.1 408");
+    });
+    let unread = server.send(&request("/large"));
+    until("it is answered", || server.inside.large.load(Ordering::SeqCst) == 1);
+    until("nobody reads it", || server.inside.large.load(Ordering::SeqCst) == 0);
+    drop(unread);
+}
