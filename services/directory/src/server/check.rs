@@ -6,7 +6,7 @@ use super::error::Error;
 use super::proofs;
 use super::rows::{self, Format, LAST, LogPlace, Value, Written};
 use super::store::{Store, StoreError, Table};
-use super::update::Outcome;
+use super::update::{Accepted, Outcome};
 use super::view::{View, changes, witness};
 
 use crate::hash::Digest;
@@ -37,8 +37,8 @@ pub struct Report {
 }
 
 /// Checks everything against the record of the last epoch: records and signatures, the log and what epochs have changed,
-/// the tree and all values, that commits have written what they say and tiles are of commits, and that proofs leave no epoch
-/// out. Epochs that are closed
+/// the tree and all values, that commits have written what they say and tiles are of commits, that proofs leave no epoch
+/// out, and that accepted updates can be read. Epochs that are closed
 /// meanwhile are left alone.
 pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Error> {
     let store: &dyn Store = &*view.store;
@@ -139,6 +139,13 @@ pub(crate) fn check(view: &View, parameters: &Parameters) -> Result<Report, Erro
         return Err(Damaged::new(Table::Epoch, &last.epoch.to_be_bytes(), why).into());
     }
     report.proven = proofs::check(store, last.epoch)?;
+    for key in keys(store, Table::Intake)? {
+        let number = rows::number(Table::Intake, &key)?;
+        // One that was there a moment ago may have its outcome now.
+        if let Some(bytes) = store.get(Table::Intake, &key)? {
+            Accepted::decode(number, &bytes)?;
+        }
+    }
     report.tiles = check_rows(store, &format, (last.epoch, view.commit), &log, report.proven)?;
     Ok(report)
 }

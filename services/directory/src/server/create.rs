@@ -5,6 +5,7 @@ use super::fjall::fjall_opener;
 use super::folder::Directory;
 use super::head::{Head, HeadFile, Keep as _};
 use super::options::Options;
+use super::outside::Outside;
 use super::recover::first_rows;
 use super::serve::Server;
 use super::store::{Opened, Opener, Table};
@@ -43,7 +44,7 @@ impl Server {
     ) -> Result<(), Error> {
         let io = |what| move |source| Error::Io { what, path: folder.into(), source };
         std::fs::create_dir_all(folder).map_err(io("make"))?;
-        let directory = Directory::new(folder, parameters, key, opener)?;
+        let directory = Directory::new(folder, parameters, key, opener, &Outside::default())?;
         for entry in std::fs::read_dir(folder).map_err(io("read"))? {
             // Beside the lock, there may be a database whose creation was not finished. One that was in use has a mark.
             let name = entry.map_err(io("read"))?.file_name();
@@ -74,7 +75,7 @@ impl Server {
         let record = Record::first(parameters, now);
         // With it, the directory is there.
         let head = Head { commit: 0, epoch: 0, record: record.digest() };
-        HeadFile::new(directory.head_path()).advance(head)?;
+        HeadFile::new(&directory.heads.inner).advance(head)?;
         let above =
             folder.canonicalize().ok().and_then(|path| path.parent().map(Path::to_path_buf));
         let above = above.unwrap_or_else(|| folder.into());

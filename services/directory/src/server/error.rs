@@ -1,11 +1,13 @@
 //! What can go wrong in a server.
 
 use super::damaged::Damaged;
+use super::head::Head;
 use super::store::StoreError;
 use super::update::MAX_IDEMPOTENCY_KEY;
 use crate::audit::AuditError;
 use crate::hash::Digest;
 use crate::key::LabelError;
+use crate::record::RecordError;
 use crate::tree::UpdateError;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,19 +45,56 @@ pub enum Error {
         path = .0.display()
     )]
     NoHead(PathBuf),
+    /// The file of the head on another disk is missing.
+    #[error(
+        "{path} not found: it names the record that was signed last, so without it the database may be an old one; put the file back \
+         from where it is, or start a new one, but only if no newer copy of the database has ever been served",
+        path = .0.display()
+    )]
+    NoOutsideHead(PathBuf),
+    /// A head is older than the database, or of another one.
+    #[error(
+        "{path} names epoch {epoch} (commit {commit}), but epoch {newer} (commit {newest}) was signed: the file was put back from \
+         somewhere, or the directory was served without it; refusing to sign, because the last signed epoch is unknown",
+        path = .path.display(), epoch = .head.epoch, commit = .head.commit, newer = .found.epoch, newest = .found.commit
+    )]
+    OldHead {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        head: Head,
+        /// What was signed later, or instead.
+        found: Head,
+    },
+    /// Another process has written the head on another disk.
+    #[error(
+        "{path} names epoch {found}, expected {last}: another process serves a copy of this directory; nothing more is signed here",
+        path = .path.display(), found = .found.epoch, last = .last.epoch
+    )]
+    HeadMoved {
+        /// The file.
+        path: PathBuf,
+        /// What this process has written last.
+        last: Head,
+        /// What is there.
+        found: Head,
+    },
+    /// Another process uses the head on another disk.
+    #[error("another process uses {path}: one directory has one server, and copies of it have none", path = .0.display())]
+    HeadLocked(PathBuf),
     /// Another process serves it.
     #[error("another process serves {path}: one directory has one server", path = .0.display())]
     Locked(PathBuf),
     /// The head is damaged.
-    #[error("{path} is damaged; without it, it is unknown what was signed", path = .path.display())]
+    #[error("{path} is damaged; without it, the last signed epoch is unknown, and nothing may be signed", path = .path.display())]
     Head {
         /// The file.
         path: PathBuf,
     },
     /// The database has not what was signed: it was restored from a backup, or is damaged.
     #[error(
-        "the database does not have the record of epoch {epoch} that was signed last: it is older, or of another directory; \
-         signing anything would give two records of one epoch"
+        "the database does not have the record of epoch {epoch} that was signed: it is older, as one from a backup, or of another \
+         directory; signing anything would give two records of one epoch"
     )]
     Behind {
         /// The last epoch that was signed.
@@ -65,6 +104,9 @@ pub enum Error {
         /// The digest of the record that the database has of this epoch.
         found: Option<Digest>,
     },
+    /// A record that was seen elsewhere is not one of this directory.
+    #[error("the record that the directory must have is not one of it: {0}")]
+    Seen(#[source] RecordError),
     /// The folder has a directory with other parameters.
     #[error("the directory has {0}")]
     OtherDirectory(String),

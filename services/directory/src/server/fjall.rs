@@ -3,7 +3,11 @@
 use super::store::{Opened, Opener, Rows, Store, StoreError, Table, Visit};
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+
+/// How much of a journal is copied at once.
+const PART: usize = 1 << 16;
 
 /// A database of fjall's, in a folder of its own.
 pub struct Fjall {
@@ -68,12 +72,30 @@ fn copy_journals(folder: &Path) -> std::io::Result<()> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "jnl") {
             let copy = folder.with_extension("copy");
-            std::fs::copy(&path, &copy)?;
-            File::open(&copy)?.sync_all()?;
+            copy_data(&path, &copy)?;
             std::fs::rename(&copy, &path)?;
         }
     }
     File::open(folder)?.sync_all()
+}
+
+/// Copies a file without its zeros, and syncs it: a journal is much longer than what is in it, and there may be no room for that.
+fn copy_data(from: &Path, to: &Path) -> std::io::Result<()> {
+    let (mut from, mut copy) = (File::open(from)?, File::create(to)?);
+    let (mut part, mut length) = (vec![0; PART], 0);
+    loop {
+        let count = from.read(&mut part)?;
+        if count == 0 {
+            break;
+        }
+        if part[..count].iter().any(|byte| *byte != 0) {
+            copy.seek(SeekFrom::Start(length))?;
+            copy.write_all(&part[..count])?;
+        }
+        length += count as u64;
+    }
+    copy.set_len(length)?;
+    copy.sync_all()
 }
 
 fn read(error: ::fjall::Error) -> StoreError {

@@ -1,11 +1,16 @@
 //! The folder of a directory.
 
 use super::error::Error;
+use super::outside::{HeadPaths, Outside, beside, lock};
 use super::store::{Opened, Opener};
-use crate::record::Parameters;
+use crate::record::{Parameters, SignedRecord};
 use ed25519_dalek::SigningKey;
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+/// How much is written to find out whether there is room.
+const ROOM: usize = 1 << 20;
 
 /// Where a directory is and what it is opened with.
 pub(crate) struct Directory {
@@ -13,14 +18,19 @@ pub(crate) struct Directory {
     pub(crate) parameters: Parameters,
     pub(crate) key: SigningKey,
     pub(crate) opener: Box<Opener>,
-    /// Held while the directory is open.
-    lock: File,
+    pub(crate) heads: HeadPaths,
+    /// A record that the database must have.
+    pub(crate) seen: Option<SignedRecord>,
+    /// Held while the directory is open: the lock of the folder, and that of the head on another disk.
+    locks: Vec<File>,
 }
 
 impl Drop for Directory {
     /// Closing the file would not be enough while a process that was just forked has it open, too.
     fn drop(&mut self) {
-        let _ = self.lock.unlock();
+        for lock in &self.locks {
+            let _ = lock.unlock();
+        }
     }
 }
 
@@ -36,29 +46,36 @@ impl Directory {
         parameters: &Parameters,
         key: &SigningKey,
         opener: Box<Opener>,
+        outside: &Outside,
     ) -> Result<Self, Error> {
         if key.verifying_key() != parameters.server {
             return Err(Error::OtherDirectory("the key of another server".into()));
         }
-        let path = folder.join("lock");
-        let lock = File::create(&path).map_err(|source| Error::Io {
-            what: "write",
-            path: path.clone(),
-            source,
-        })?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(Error::Locked(folder.into())),
-            Err(std::fs::TryLockError::Error(source)) => {
-                return Err(Error::Io { what: "lock", path, source });
-            }
+        let Outside { head: outer, start, seen } = outside.clone();
+        let mut locks = vec![lock(&folder.join("lock"), || Error::Locked(folder.into()))?];
+        if let Some(head) = &outer {
+            locks.push(lock(&beside(head, ".lock"), || Error::HeadLocked(head.clone()))?);
         }
+        let heads = HeadPaths { inner: folder.join("head"), outer, start };
         let (folder, parameters, key) = (folder.to_path_buf(), *parameters, key.clone());
-        Ok(Self { folder, parameters, key, opener, lock })
+        Ok(Self { folder, parameters, key, opener, heads, seen, locks })
     }
 
-    pub(crate) fn head_path(&self) -> PathBuf {
-        self.folder.join("head")
+    /// Checks that there is room for what is written when a database is opened, beside the head on another disk, too.
+    pub(crate) fn check_room(&self) -> Result<(), Error> {
+        let outer = self.heads.outer.as_ref().map(|head| beside(head, ".room"));
+        for path in [Some(self.folder.join("room")), outer].into_iter().flatten() {
+            let write = |file: std::io::Result<File>| -> std::io::Result<()> {
+                let mut file = file?;
+                file.write_all(&vec![0; ROOM])?;
+                file.sync_all()
+            };
+            let written = write(File::create(&path));
+            let removed = std::fs::remove_file(&path);
+            let io = |source| Error::Io { what: "write", path, source };
+            written.and(removed).map_err(io)?;
+        }
+        Ok(())
     }
 
     fn mark_path(&self) -> PathBuf {

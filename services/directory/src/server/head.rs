@@ -2,15 +2,22 @@
 //!
 //! A record is signed after the head is on the disk, so no database that is older than what was signed, such as one from a
 //! backup, ever gets a second record of an epoch. And what is above the head was never signed: it can be removed and
-//! computed again, whatever a database shows after a crash or a failed write.
+//! computed again, whatever a database shows after a crash or a failed write. The database says from time to time what the head was,
+//! too: one that is older than that was put back from somewhere.
 
 use super::error::Error;
+use super::outside::beside;
+use super::rows::Decode;
 use super::time::fail_point;
 use crate::hash::Digest;
+use crate::read::{DecodeError, Reader};
 use sha2::{Digest as _, Sha256};
 use std::fs::{File, rename};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+/// The length of a head in a row.
+const LENGTH: usize = 44;
 
 /// The first line of the file.
 const TITLE: &str = "hekaton directory head 1";
@@ -24,6 +31,14 @@ pub struct Head {
     pub epoch: u32,
     /// The digest of its record.
     pub record: Digest,
+}
+
+/// Reads a file that has a head.
+///
+/// # Errors
+/// If it cannot be read, or is damaged.
+pub fn read_head(path: &Path) -> Result<Head, Error> {
+    HeadFile::new(path).read()
 }
 
 /// Keeps the head: in a file, or in the memory of a test.
@@ -56,15 +71,34 @@ impl Keep for HeadFile {
     fn advance(&mut self, head: Head) -> Result<(), Error> {
         let path = &self.path;
         let error = |what| move |source| Error::Io { what, path: path.clone(), source };
-        let new = self.path.with_extension("new");
+        let new = beside(path, ".new");
         let mut file = File::create(&new).map_err(error("write"))?;
         file.write_all(format(&head).as_bytes()).map_err(error("write"))?;
         file.sync_all().map_err(error("sync"))?;
         fail_point("head-written");
         rename(&new, &self.path).map_err(error("replace"))?;
         fail_point("head-renamed");
-        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(error("sync"))
+    }
+}
+
+impl Head {
+    /// The row of a head in a database.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(LENGTH);
+        row.extend(self.commit.to_be_bytes());
+        row.extend(self.epoch.to_be_bytes());
+        row.extend(self.record);
+        row
+    }
+}
+
+impl Decode for Head {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (commit, epoch) = (reader.u64("commit")?, reader.u32("epoch")?);
+        Ok(Self { commit, epoch, record: reader.array("record")? })
     }
 }
 

@@ -15,11 +15,14 @@ mod fjall;
 mod folder;
 mod head;
 mod intake;
+mod open;
 mod options;
+mod outside;
 mod pending;
 mod pipeline;
 mod proofs;
 mod prune;
+mod reading;
 mod recover;
 #[cfg(feature = "rocksdb")]
 mod rocks;
@@ -40,8 +43,9 @@ pub use check::Report;
 pub use damaged::Damaged;
 pub use error::{Error, SubmitError};
 pub use fjall::{Fjall, fjall_opener};
-pub use head::Head;
+pub use head::{Head, read_head};
 pub use options::{MAX_STEPS_OF_ONE, Mode, Options};
+pub use outside::Outside;
 #[cfg(feature = "rocksdb")]
 pub use rocks::{Rocks, rocks_opener};
 pub use serve::Server;

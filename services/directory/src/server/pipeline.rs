@@ -3,14 +3,18 @@
 use super::compute::{Compute, Computed, Tiling};
 use super::error::Error;
 use super::folder::Directory;
-use super::head::{HeadFile, Keep as _};
+use super::head::Keep as _;
 use super::intake;
 use super::options::{Mode, Options};
+use super::outside::Heads;
 use super::pending::Pending;
-use super::recover::{Recovered, recover};
+use super::proofs;
+use super::reading::Reading;
+use super::recover::{Recovered, Standing, check_confirmed, record_of, recover};
+use super::rows;
 use super::sequencer::{Sequencer, Visible};
 use super::shared::{Phase, Shared};
-use super::store::{Handle, Opened, Rows, Store};
+use super::store::{Handle, Opened, Store, Table};
 use super::time::{cpu_time, fail_point, unix_time};
 use super::update::Accepted;
 use super::view::View;
@@ -36,6 +40,7 @@ pub(crate) struct Session {
     recovered: Pending,
     open: BTreeSet<u64>,
     next: u64,
+    proven: u32,
     view: View,
 }
 
@@ -47,11 +52,17 @@ impl Session {
         opened: Opened,
     ) -> Result<Self, Error> {
         let store = Arc::new(Handle::new((directory.opener)(opened)?));
-        let mut file = HeadFile::new(directory.head_path());
-        let head = file.read()?;
+        let (mut heads, head) = Heads::read(&directory.heads)?;
+        // The head on another disk may be one epoch ahead, whose rows are on the disk then: it is finished as it is.
+        Standing::of(&*store, head, &directory.parameters)?;
+        check_confirmed(&*store, head, &directory.heads.inner)?;
+        if let Some(seen) = &directory.seen {
+            let record = seen.verify(&directory.parameters).map_err(Error::Seen)?;
+            record_of(&*store, record.record().epoch, record.record().digest())?;
+        }
         // It may have been renamed and not synced: then an older one would be back after a loss of power, while what this one
         // says was answered, and what it makes superfluous was removed.
-        file.advance(head)?;
+        heads.advance(head)?;
         let found = recover(&*store, head, &directory.parameters)?;
         let Recovered { format, signed, record, tree, pending: updates, next } = found;
         let levels = usize::from(format.levels);
@@ -60,18 +71,44 @@ impl Session {
         let tiling = Tiling { levels, resident, has_witness, max_steps };
         let pair = (record, tree.clone());
         let compute = Compute::new(&*store, tiling, pair, head.commit, &directory.key)?;
-        let sequencer = Sequencer::new(head, &record, Box::new(file));
+        let sequencer = Sequencer::new(head, &record, Box::new(heads));
+        let proven = proofs::proven(&*store)?;
         let open = updates.iter().map(|update| update.number).collect();
         let mut recovered = Pending::default();
         updates.into_iter().for_each(|update| recovered.push(update));
         let (commit, view_store) = (head.commit, Arc::clone(&store));
         let view = View { store: view_store, signed, record, tree, levels, commit };
-        Ok(Self { store, compute, sequencer, recovered, open, next, view })
+        Ok(Self { store, compute, sequencer, recovered, open, next, proven, view })
+    }
+}
+
+/// What a server begins with, or goes on with.
+#[derive(Debug)]
+pub(crate) enum Begin {
+    /// An open database.
+    Session(Box<Session>),
+    /// One that is only read for the time being, and why.
+    Reading(Box<Reading>, Error),
+    /// Nothing, and why.
+    Nothing(Error),
+}
+
+impl Begin {
+    /// Opens the database, to be written if that is possible, and else to be read.
+    pub(crate) fn open(directory: &Directory, options: &Options, opened: Opened) -> Self {
+        match Session::open(directory, options, opened) {
+            Ok(session) => Self::Session(Box::new(session)),
+            Err(error) if !error.may_pass() => Self::Nothing(error),
+            Err(error) => match Reading::open(directory) {
+                Ok(reading) => Self::Reading(Box::new(reading), error),
+                Err(_) => Self::Nothing(error),
+            },
+        }
     }
 }
 
 /// Runs sessions until the server stops.
-pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) {
+pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Begin) {
     struct Stop<'s>(&'s Shared);
     impl Drop for Stop<'_> {
         /// Also if a thread panics: nobody waits for a server that has ended.
@@ -89,20 +126,14 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
         }
     }
     let _stop = Stop(shared);
-    let mut session = Some(first);
+    let mut begin = first;
     let mut wait = MIN_BACKOFF;
     loop {
-        let opened = match session.take() {
-            Some(session) => Ok(session),
-            None => Session::open(directory, &shared.options, Opened::AfterFailure),
-        };
-        let error = match opened {
-            Ok(session) => {
+        let (error, store) = match begin {
+            Begin::Session(session) => {
                 let store = Arc::clone(&session.store);
                 let before = session.sequencer.confirmed();
-                let result = run(shared, session);
-                *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
-                store.close();
+                let result = run(shared, *session);
                 // Also where something beside the stages wrote last: the mark has to stay then.
                 let result = result.and_then(|()| Ok(store.check()?));
                 if shared.lock().confirmed > before {
@@ -110,27 +141,62 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
                 }
                 match result {
                     Ok(()) => {
+                        close(shared, &store);
                         directory.remove_mark();
                         return;
                     }
-                    Err(error) => error,
+                    Err(error) => (error, Some(store)),
                 }
             }
-            Err(error) => error,
+            Begin::Reading(reading, error) => (error, Some(reading.show(shared))),
+            Begin::Nothing(error) => (error, None),
         };
-        let mut state = shared.lock();
-        if matches!(state.phase, Phase::Draining { .. }) || !error.may_pass() {
-            state.phase = Phase::Stopped(Some(Arc::new(error)));
+        if let Some(error) = pause(shared, directory, error, store.as_deref(), &mut wait) {
+            let stopped = Phase::Stopped(Some(Arc::new(error)));
+            shared.lock().phase = stopped;
+            if let Some(store) = store {
+                close(shared, &store);
+            }
             return;
         }
-        tracing::error!(%error, "the database is closed, and opened again");
+        begin = Begin::open(directory, &shared.options, Opened::AfterFailure);
+    }
+}
+
+/// Closes a database, of which nothing more is shown.
+fn close(shared: &Shared, store: &Handle) {
+    *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
+    store.close();
+}
+
+/// Waits until the database should be opened again, and closes it for that. While nothing can be written, it stays open for look-ups,
+/// which need no room. Returns the error if the server stops.
+fn pause(
+    shared: &Shared,
+    directory: &Directory,
+    error: Error,
+    store: Option<&Handle>,
+    wait: &mut Duration,
+) -> Option<Error> {
+    let fatal = !error.may_pass();
+    let mut why = error.to_string();
+    let full = store.is_some() && !fatal && directory.check_room().is_err();
+    if let Some(store) = store.filter(|_| !full) {
+        close(shared, store);
+    }
+    loop {
+        let mut state = shared.lock();
+        if matches!(state.phase, Phase::Draining { .. }) || fatal {
+            return Some(error);
+        }
+        tracing::error!(%why, full, "the database cannot be written, and is opened again");
         // Whoever waits for an answer is told that there is none.
         state.incoming.clear();
         state.incoming_bytes = 0;
-        state.phase = Phase::Recovering(error.to_string());
+        state.phase = Phase::Recovering(why);
         shared.changed.notify_all();
-        let until = Instant::now() + wait;
-        wait = (2 * wait).min(MAX_BACKOFF);
+        let until = Instant::now() + *wait;
+        *wait = (2 * *wait).min(MAX_BACKOFF);
         while let (Phase::Recovering(_), Some(left)) =
             (&state.phase, until.checked_duration_since(Instant::now()))
         {
@@ -138,19 +204,28 @@ pub(crate) fn supervise(shared: &Shared, directory: &Directory, first: Session) 
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         if let Phase::Draining { .. } = state.phase {
-            state.phase = Phase::Stopped(Some(Arc::new(error)));
-            return;
+            return Some(error);
+        }
+        drop(state);
+        match directory.check_room() {
+            Err(still) if full => why = still.to_string(),
+            _ => break,
         }
     }
+    if let Some(store) = store.filter(|_| full) {
+        close(shared, store);
+    }
+    None
 }
 
 /// Runs all threads on an open database, until it fails or everything is drained.
 fn run(shared: &Shared, session: Session) -> Result<(), Error> {
-    let Session { store, mut compute, sequencer, recovered, open, next, view } = session;
+    let Session { store, mut compute, sequencer, recovered, open, next, proven, view } = session;
     {
         let mut state = shared.lock();
         state.confirmed = sequencer.confirmed();
         (state.pending, state.open, state.next) = (recovered, open, next);
+        state.proven = proven;
         (state.closed, state.failed) = (false, None);
         *shared.view.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(view));
         if let Phase::Recovering(_) = state.phase {
@@ -190,8 +265,14 @@ fn run(shared: &Shared, session: Session) -> Result<(), Error> {
     if let Some(error) = shared.lock().failed.take() {
         return Err(error);
     }
-    // A clean end leaves nothing to settle.
-    let settled = writer.sequencer().take_settled();
+    // A clean end leaves nothing to settle, and no head that is older than this one is taken later.
+    let (mut settled, head) = {
+        let mut sequencer = writer.sequencer();
+        (sequencer.take_settled(), sequencer.head())
+    };
+    if rows::find(&*store, Table::Format, &rows::CONFIRMED)? != Some(head) {
+        settled.put(Table::Format, rows::CONFIRMED, head.encode());
+    }
     if !settled.0.is_empty() {
         store.commit(settled)?;
     }
@@ -335,10 +416,14 @@ impl Writer<'_> {
             drop(state);
             self.sequencer().check_next(&computed)?;
         }
-        let (Rows(mut rows), done) = computed.split();
-        rows.extend(self.sequencer().take_settled().0);
+        let (mut rows, done) = computed.split();
+        {
+            let mut sequencer = self.sequencer();
+            rows.0.extend(sequencer.take_settled().0);
+            rows.put(Table::Format, rows::CONFIRMED, sequencer.head().encode());
+        }
         fail_point("before-write");
-        self.store.commit(Rows(rows))?;
+        self.store.commit(rows)?;
         fail_point("after-write");
         let written = since.elapsed();
         let mut sequencer = self.sequencer();

@@ -8,12 +8,14 @@ use super::rows::{self, Decode, Format, LAST, Written};
 use super::store::{Rows, Store, Table};
 use super::time::fail_point;
 use super::update::{Accepted, Outcome};
-use crate::hash::Profile;
+use crate::hash::{Digest, Profile};
 use crate::read::{DecodeError, Reader};
 use crate::record::{Parameters, Record, SignedRecord};
 use crate::tree::Tree;
 use ed25519_dalek::SigningKey;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// Updates whose intake rows are removed at once.
 const CHUNK: usize = 4096;
@@ -65,32 +67,68 @@ fn format(parameters: &Parameters, levels: u8, (pruned, next): (u32, u64)) -> Fo
     Format { parameters, profile, server, proofs, levels, pruned, next }
 }
 
+/// What a database has of the record that was signed last.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) format: Format,
+    pub(crate) signed: SignedRecord,
+    pub(crate) record: Record,
+}
+
+impl Standing {
+    /// Checks that a database has all that a head names, and is not ahead of it.
+    pub(crate) fn of(
+        store: &dyn Store,
+        head: Head,
+        parameters: &Parameters,
+    ) -> Result<Self, Error> {
+        let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
+        check_format(&format, parameters)?;
+        let record = record_of(store, head.epoch, head.record)?;
+        let behind = || Error::Behind { epoch: head.epoch, signed: head.record, found: None };
+        if head.commit > 0 {
+            let written: Option<Written> =
+                rows::find(store, Table::Commit, &head.commit.to_be_bytes())?;
+            written.ok_or_else(behind)?;
+        }
+        let signature = rows::get(store, Table::Signature, &head.epoch.to_be_bytes())?;
+        let signed = SignedRecord::of(record, signature);
+        signed.verify(parameters).map_err(|error| {
+            Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
+        })?;
+        Ok(Self { format, signed, record })
+    }
+}
+
+/// The record of an epoch, which must have this digest.
+pub(crate) fn record_of(store: &dyn Store, epoch: u32, signed: Digest) -> Result<Record, Error> {
+    let record: Option<Record> = rows::find(store, Table::Epoch, &epoch.to_be_bytes())?;
+    match record {
+        Some(record) if record.digest() == signed => Ok(record),
+        found => {
+            let found = found.map(|record| record.digest());
+            Err(Error::Behind { epoch, signed, found })
+        }
+    }
+}
+
+/// Checks that a head is not older than one that the database knows of.
+pub(crate) fn check_confirmed(store: &dyn Store, head: Head, path: &Path) -> Result<(), Error> {
+    let confirmed: Option<Head> = rows::find(store, Table::Format, &rows::CONFIRMED)?;
+    let Some(found) = confirmed else { return Ok(()) };
+    if found.commit > head.commit {
+        return Err(Error::OldHead { path: path.into(), head, found });
+    }
+    record_of(store, found.epoch, found.record).map(drop)
+}
+
 /// Recovers a directory of which everything up to a head is on the disk.
 pub(crate) fn recover(
     store: &dyn Store,
     head: Head,
     parameters: &Parameters,
 ) -> Result<Recovered, Error> {
-    let format: Format = rows::get(store, Table::Format, &rows::FORMAT)?;
-    check_format(&format, parameters)?;
-    let behind = |found| Error::Behind { epoch: head.epoch, signed: head.record, found };
-    let record: Option<Record> = rows::find(store, Table::Epoch, &head.epoch.to_be_bytes())?;
-    let record = match record {
-        Some(record) if record.digest() == head.record => record,
-        found => return Err(behind(found.map(|record| record.digest()))),
-    };
-    let written: Option<Written> = match head.commit {
-        0 => Some(Written::default()),
-        commit => rows::find(store, Table::Commit, &commit.to_be_bytes())?,
-    };
-    if written.is_none() {
-        return Err(behind(None));
-    }
-    let signature = rows::get(store, Table::Signature, &head.epoch.to_be_bytes())?;
-    let signed = SignedRecord::of(record, signature);
-    signed.verify(parameters).map_err(|error| {
-        Damaged::new(Table::Signature, &head.epoch.to_be_bytes(), error.to_string())
-    })?;
+    let Standing { format, signed, record } = Standing::of(store, head, parameters)?;
     // Not before it is certain that this is the database of the head.
     remove_above(store, head.commit)?;
     let mut settled = Rows::default();
@@ -127,9 +165,8 @@ fn check_format(found: &Format, parameters: &Parameters) -> Result<(), Error> {
     Err(Error::OtherDirectory(what))
 }
 
-/// Removes all that commits above the head have written. Whether they are on the disk is open, and nobody has seen
-/// anything of them.
-fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
+/// The commits above a head, with their keys.
+fn above(store: &dyn Store, head: u64) -> Result<Vec<(Vec<u8>, Written)>, Error> {
     let mut above = Vec::new();
     let mut failed = None;
     store.scan(Table::Commit, &(head + 1).to_be_bytes(), &LAST, &mut |key, value| {
@@ -139,11 +176,23 @@ fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
         }
         ControlFlow::Continue(())
     })?;
-    if let Some(error) = failed {
-        return Err(error.into());
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(above),
     }
+}
+
+/// The updates whose outcomes are of commits above a head.
+pub(crate) fn unsettled(store: &dyn Store, head: u64) -> Result<BTreeSet<u64>, Error> {
+    let above = above(store, head)?.into_iter();
+    Ok(above.flat_map(|(_, written)| written.numbers).collect())
+}
+
+/// Removes all that commits above the head have written. Whether they are on the disk is open, and nobody has seen
+/// anything of them.
+fn remove_above(store: &dyn Store, head: u64) -> Result<(), Error> {
     // The last one first, so that what is left after a crash is again what is above the head.
-    for (key, written) in above.into_iter().rev() {
+    for (key, written) in above(store, head)?.into_iter().rev() {
         let mut rows = Rows::default();
         let epoch = written.epoch;
         for place in &written.places {

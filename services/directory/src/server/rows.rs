@@ -3,6 +3,7 @@
 //! | table | key | value |
 //! |---|---|---|
 //! | format | a zero | [`Format`] |
+//! | format | a one | the [head](super::Head) as it was when the row was written, or an earlier one |
 //! | node | [`Place`], epoch with all bits flipped | a tile of the tree |
 //! | log | level, number, epoch with all bits flipped | a tile of the log: up to 256 digests |
 //! | value | index, version | [`Value`] |
@@ -29,8 +30,11 @@ use sha2::{Digest as _, Sha256};
 /// The version of all rows. The one of the table `format` says it for all of them.
 pub(crate) const VERSION: u8 = 1;
 
-/// The key of the one row of the table `format`.
+/// The key of the row of the table `format` that has [`Format`].
 pub(crate) const FORMAT: [u8; 1] = [0];
+
+/// The key of the row of the table `format` that has a head.
+pub(crate) const CONFIRMED: [u8; 1] = [1];
 
 /// The largest key that a row may have, for scans to the end of a table.
 pub(crate) const LAST: [u8; 64] = [0xff; 64];

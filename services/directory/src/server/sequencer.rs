@@ -80,6 +80,11 @@ impl Sequencer {
         self.head.commit
     }
 
+    /// The head.
+    pub(crate) fn head(&self) -> Head {
+        self.head
+    }
+
     /// Checks that a commit may be written now, if commits are written in their order.
     pub(crate) fn check_next(&self, commit: &Computed) -> Result<(), Error> {
         match commit.number == self.head.commit + 1 && commit.before == self.chain {

@@ -3,17 +3,14 @@
 use super::check::{Report, check};
 use super::damaged::Damaged;
 use super::error::{Error, SubmitError};
-use super::fjall::fjall_opener;
-use super::folder::Directory;
 use super::options::{Mode, Options};
 use super::pending;
-use super::pipeline::{Session, supervise};
 use super::proofs;
 use super::prune::prune;
 use super::rows::{self, Format, Submitted, Value};
 use super::shared::{Incoming, Phase, Shared, State};
 use super::stats::Stats;
-use super::store::{Opener, Rows, Store as _, StoreError, Table};
+use super::store::{Rows, Store as _, StoreError, Table};
 use super::update::{Accepted, MAX_IDEMPOTENCY_KEY, Receipt, Status, Update};
 use super::view::{View, changes};
 use crate::audit::EpochProof;
@@ -23,8 +20,6 @@ use crate::leaf::Leaf;
 use crate::record::{Parameters, Record, SignedRecord};
 use crate::tree::Tree;
 use crate::witness::Witness;
-use ed25519_dalek::SigningKey;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -33,70 +28,13 @@ use std::time::{Duration, Instant};
 /// A directory that is served.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
-    parameters: Parameters,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) parameters: Parameters,
+    /// What writes; nothing where the directory is only read.
+    pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Server {
-    /// Serves the directory in a folder, with fjall as its database.
-    ///
-    /// # Errors
-    /// If there is none, another process serves it, its parameters are others, or it is damaged or older than what was
-    /// signed.
-    pub fn open(
-        folder: &Path,
-        parameters: &Parameters,
-        key: &SigningKey,
-        options: Options,
-    ) -> Result<Self, Error> {
-        Self::open_in(folder, parameters, key, options, fjall_opener(folder, options.cache))
-    }
-
-    /// Serves a directory with another database.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_in(
-        folder: &Path,
-        parameters: &Parameters,
-        key: &SigningKey,
-        options: Options,
-        opener: Box<Opener>,
-    ) -> Result<Self, Error> {
-        if !folder.join("head").exists() {
-            return Err(match folder.join("in-use").exists() {
-                true => Error::NoHead(folder.into()),
-                false => Error::NoDirectory(folder.into()),
-            });
-        }
-        let directory = Directory::new(folder, parameters, key, opener)?;
-        let opened = directory.mark()?;
-        let first = Session::open(&directory, &options, opened)?;
-        let shared = Arc::new(Shared::new(options, key)?);
-        shared.lock().phase = Phase::Recovering("it starts".into());
-        let thread = std::thread::Builder::new().name("directory".into());
-        let theirs = Arc::clone(&shared);
-        let thread = thread
-            .spawn(move || supervise(&theirs, &directory, first))
-            .map_err(|error| Error::Threads(error.to_string()))?;
-        let server = Self { shared, parameters: *parameters, thread: Mutex::new(Some(thread)) };
-        server.until_it_runs()?;
-        Ok(server)
-    }
-
-    /// Waits while the database is opened.
-    fn until_it_runs(&self) -> Result<(), Error> {
-        let mut state = self.shared.lock();
-        loop {
-            match &state.phase {
-                Phase::Recovering(_) => state = self.shared.wait(state),
-                Phase::Stopped(why) => return Err(Error::Stopped(why.clone())),
-                _ => return Ok(()),
-            }
-        }
-    }
-
     /// The parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
@@ -324,7 +262,9 @@ impl Server {
     /// # Errors
     /// If the database cannot be read.
     pub fn proven(&self) -> Result<u32, Error> {
-        proofs::proven(&*self.view()?.store)
+        // Not what the database shows: after a failed write that may not be on the disk.
+        self.view()?;
+        Ok(self.shared.lock().proven)
     }
 
     /// The proof of an epoch, if it is proven. It may be of others, too.
@@ -332,7 +272,10 @@ impl Server {
     /// # Errors
     /// If the database cannot be read.
     pub fn proof_of(&self, epoch: u32) -> Result<Option<EpochProof>, Error> {
-        proofs::proof_of(&*self.view()?.store, epoch)
+        match epoch <= self.proven()? {
+            true => proofs::proof_of(&*self.view()?.store, epoch),
+            false => Ok(None),
+        }
     }
 
     /// Lists attached proofs in order, at most `most`, starting with the one that covers `epoch`: for each, the epoch before its
@@ -341,7 +284,10 @@ impl Server {
     /// # Errors
     /// If the database cannot be read.
     pub fn proof_ranges(&self, epoch: u32, most: usize) -> Result<Vec<(u32, u32)>, Error> {
-        proofs::ranges(&*self.view()?.store, epoch, most)
+        let proven = self.proven()?;
+        let mut ranges = proofs::ranges(&*self.view()?.store, epoch, most)?;
+        ranges.retain(|(_, to)| *to <= proven);
+        Ok(ranges)
     }
 
     /// What the prover of the next proof needs, and the last epoch of it: whole epochs after the last one that is proven, as
@@ -381,7 +327,11 @@ impl Server {
     ) -> Result<bool, Error> {
         let _alone = self.maintenance();
         let view = self.view()?;
-        self.told(proofs::attach(&*view.store, proof, view.record.epoch, verify))
+        let attached = proofs::attach(&*view.store, proof, view.record.epoch, verify);
+        if let Ok(true) = attached {
+            self.shared.lock().proven = proof.to;
+        }
+        self.told(attached)
     }
 
     /// Erases a value: its digest is left, which the label's commitment needs. The row with which it was accepted goes with
@@ -464,6 +414,19 @@ impl Server {
         *self.shared.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Checks that the directory takes updates. While it does not, look-ups may still be answered.
+    ///
+    /// # Errors
+    /// Why it takes none.
+    pub fn ready(&self) -> Result<(), Error> {
+        match &self.shared.lock().phase {
+            Phase::Running => Ok(()),
+            Phase::Recovering(why) => Err(Error::Recovering(why.clone())),
+            Phase::Draining { .. } => Err(Error::Stopped(None)),
+            Phase::Stopped(why) => Err(Error::Stopped(why.clone())),
+        }
+    }
+
     /// How many accepted updates have no outcome.
     pub fn open_updates(&self) -> usize {
         self.shared.lock().open.len()
@@ -497,8 +460,9 @@ impl Server {
         }
         self.shared.changed.notify_all();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        match thread {
+            Some(thread) => drop(thread.join()),
+            None => self.stop_reading(),
         }
         // Another caller may wait for the thread.
         let mut state = self.shared.lock();

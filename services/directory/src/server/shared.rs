@@ -1,6 +1,7 @@
 //! What the threads of a server share.
 
 use super::error::{Error, SubmitError};
+use super::folder::Directory;
 use super::options::{Mode, Options};
 use super::pending::Pending;
 use super::rows::Submitted;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     /// Held by whatever goes through the whole database, or changes rows of earlier epochs.
     pub(crate) maintenance: Mutex<()>,
     pub(crate) pool: rayon::ThreadPool,
+    /// The folder of a directory that is only read, which stays locked.
+    pub(crate) reads: Mutex<Option<Directory>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -57,6 +60,8 @@ pub(crate) struct State {
     pub(crate) next: u64,
     /// The last commit that is on the disk with all before it.
     pub(crate) confirmed: u64,
+    /// The last epoch up to which there are proofs on the disk.
+    pub(crate) proven: u32,
     /// Nothing more comes from intake.
     pub(crate) closed: bool,
     /// Why the threads end, if not because of a drain.
@@ -106,6 +111,7 @@ impl Shared {
             options,
             stats: Mutex::default(),
             pool,
+            reads: Mutex::new(None),
         })
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Table {
-    /// One row: the format and the parameters of the directory, and the epoch up to which it is pruned.
+    /// The format and the parameters of the directory, and the epoch up to which it is pruned; and a head.
     Format,
     /// Tiles of the tree, by place and epoch, the newest first.
     Node,

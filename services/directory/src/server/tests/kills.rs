@@ -1,7 +1,7 @@
 //! F1, F2: the process is killed, at each place where that may matter, and anywhere.
 
-use super::{Random, client, create, key, open, options, parameters};
-use crate::server::{Error, Mode, Options, Server, SubmitError, Update};
+use super::{Random, client, create, key, options, parameters};
+use crate::server::{Error, Mode, Options, Outside, Server, SubmitError, Update};
 use crate::{EpochProof, Profile};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Where the process is killed.
-const PLACES: [&str; 15] = [
+const PLACES: [&str; 16] = [
     "before-intake",
     "after-intake",
     "before-compute",
@@ -19,6 +19,7 @@ const PLACES: [&str; 15] = [
     "before-head",
     "head-written",
     "head-renamed",
+    "between-heads",
     "after-head",
     "settle",
     "remove-above",
@@ -33,6 +34,22 @@ const PLACE: &str = "HEKATON_DIRECTORY_PLACE";
 const AFTER: &str = "HEKATON_DIRECTORY_AFTER";
 const FIRST: &str = "HEKATON_DIRECTORY_FIRST";
 const UNTIL_FULL: &str = "HEKATON_DIRECTORY_UNTIL_FULL";
+
+/// Opens a directory with a head elsewhere, too.
+fn open_both(folder: &Path, options: Options) -> Server {
+    let outside = Outside { head: Some(folder.join("elsewhere")), start: true, seen: None };
+    let (parameters, opener) = (parameters(Profile::Compress), super::database(folder));
+    Server::open_outside(folder, &parameters, &key(), options, opener, &outside).unwrap()
+}
+
+/// The epoch and the record that the other head names.
+fn named_elsewhere(folder: &Path) -> Option<(u32, String)> {
+    let text = std::fs::read_to_string(folder.join("elsewhere")).ok()?;
+    let field = |name: &str| {
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+    };
+    Some((field("epoch ").parse().unwrap(), field("record ")))
+}
 
 fn die() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
@@ -57,7 +74,7 @@ fn child() {
         fail::cfg_callback(place, move || (counted.lock().unwrap())()).unwrap();
     }
     let mode = Mode::ALL[number(MODE) as usize];
-    let server = open(Path::new(&folder), Profile::Compress, options(mode));
+    let server = open_both(Path::new(&folder), options(mode));
     let is_limited = std::env::var(UNTIL_FULL).is_ok();
     for number in (number(FIRST)..).take(2000) {
         let mut update = Update::new(format!("label {}", number % 5), format!("{number}"));
@@ -154,8 +171,12 @@ fn said(child: &mut Child, first: u64) -> (u64, Seen) {
 /// Opens the directory, and checks that all that was accepted is there once and all records are what they were. Returns the
 /// number of updates; the one that was being sent may be among them.
 fn check(folder: &Path, accepted: u64, seen: &Seen) -> u64 {
-    let server =
-        open(folder, Profile::Compress, Options { interval: None, ..options(Mode::Serial) });
+    // Seen by nobody or not: there is no other record of that epoch.
+    let named = named_elsewhere(folder);
+    let server = open_both(folder, Options { interval: None, ..options(Mode::Serial) });
+    if let Some((epoch, digest)) = named {
+        assert_eq!(hex::encode(server.record(epoch).unwrap().record().digest()), digest);
+    }
     assert!(server.proven().unwrap() >= seen.proven);
     for (epoch, digest) in &seen.records {
         let record = *server.record(*epoch).unwrap().record();

@@ -8,6 +8,8 @@ mod faults;
 mod kills;
 mod modes;
 mod proofs;
+mod restores;
+mod room;
 mod schedules;
 
 use super::compute::Tiling;

@@ -1,0 +1,111 @@
+//! What is kept outside of a directory's folder, by which a folder from a backup is found out.
+//!
+//! The head in the folder goes back in time with the folder. One on another disk does not: the database must have the record that it
+//! names, or nothing is signed. It is written first, so it is never behind the head in the folder; if the process dies between the
+//! two, the record that it names is in the database, and that epoch becomes visible as it is.
+
+use super::error::Error;
+use super::head::{Head, HeadFile, Keep};
+use super::time::fail_point;
+use crate::record::SignedRecord;
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// What is known of a directory from elsewhere than its folder.
+#[derive(Clone, Debug, Default)]
+pub struct Outside {
+    /// The file of the head on another disk.
+    pub head: Option<PathBuf>,
+    /// Makes the file if it is not there. Without it, a missing file is an error: what was signed last is unknown.
+    pub start: bool,
+    /// A record that the database must have, such as the last one that a client saw.
+    pub seen: Option<SignedRecord>,
+}
+
+/// A path with something behind its name.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// Locks a file for this process. It is not closed before that is over.
+pub(crate) fn lock(path: &Path, locked: impl FnOnce() -> Error) -> Result<File, Error> {
+    let io = |what| move |source| Error::Io { what, path: path.into(), source };
+    let mut options = File::options();
+    let file = options.read(true).write(true).create(true).truncate(false).open(path);
+    let file = file.map_err(io("open"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(locked()),
+        Err(std::fs::TryLockError::Error(source)) => Err(io("lock")(source)),
+    }
+}
+
+/// Where the heads of a directory are.
+#[derive(Debug)]
+pub(crate) struct HeadPaths {
+    /// In the folder.
+    pub(crate) inner: PathBuf,
+    /// On another disk, if there is one.
+    pub(crate) outer: Option<PathBuf>,
+    /// Whether that one may be missing.
+    pub(crate) start: bool,
+}
+
+/// The heads of a directory.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    inner: HeadFile,
+    outer: Option<Outer>,
+}
+
+/// The head on another disk.
+#[derive(Debug)]
+struct Outer {
+    file: HeadFile,
+    path: PathBuf,
+    /// What this process has read or written last; nothing, if the file is to be made.
+    last: Option<Head>,
+}
+
+impl Heads {
+    /// Reads the heads. Returns the one of the directory, too.
+    pub(crate) fn read(paths: &HeadPaths) -> Result<(Self, Head), Error> {
+        let inner = HeadFile::new(&paths.inner);
+        let found = inner.read()?;
+        let Some(path) = &paths.outer else { return Ok((Self { inner, outer: None }, found)) };
+        let file = HeadFile::new(path);
+        let last = match path.try_exists() {
+            Ok(false) if paths.start => None,
+            Ok(false) => return Err(Error::NoOutsideHead(path.clone())),
+            _ => Some(file.read()?),
+        };
+        let head = last.unwrap_or(found);
+        // One as new as the other that names another record is found out by the database.
+        if head.commit < found.commit {
+            return Err(Error::OldHead { path: path.clone(), head, found });
+        }
+        let outer = Outer { file, path: path.clone(), last };
+        Ok((Self { inner, outer: Some(outer) }, head))
+    }
+}
+
+impl Keep for Heads {
+    fn advance(&mut self, head: Head) -> Result<(), Error> {
+        if let Some(outer) = &mut self.outer {
+            if let Some(last) = outer.last {
+                let found = outer.file.read()?;
+                // A copy of the folder is served somewhere else, where the lock is not seen.
+                if found != last {
+                    return Err(Error::HeadMoved { path: outer.path.clone(), last, found });
+                }
+            }
+            outer.file.advance(head)?;
+            outer.last = Some(head);
+            fail_point("between-heads");
+        }
+        self.inner.advance(head)
+    }
+}
