@@ -2,8 +2,8 @@
 //!
 //! Checked is that all that is there belongs there. That nothing is missing would take an execution of the block.
 
+use crate::codec::Witness;
 use crate::codec::b::{Envelope, PUBLIC_KEY};
-use crate::codec::{Witness, encode_witness};
 use crate::ssz::Items;
 use crate::trie::{NodeError, Place, Reference, Trie, read};
 use crate::values::hex;
@@ -18,6 +18,9 @@ const MAX_HEADERS: usize = 256;
 
 /// How long a code may be: as EIP-7907 draws the limit, above that of all forks so far.
 const MAX_CODE: usize = 1 << 18;
+
+/// What an operator can do about a witness that is not in canonical form.
+const LENIENT: &str = "--lenient leaves it out";
 
 /// What is wrong with a block or its witness.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,9 +93,17 @@ pub enum CheckError {
         /// What the block says.
         parent: [u8; 32],
     },
+    /// An item is empty: no trie hangs on it.
+    #[error("{part} {at} is the empty {part}, which a canonical witness leaves out: {LENIENT}")]
+    Empty {
+        /// `node` or `code`.
+        part: &'static str,
+        /// Which.
+        at: usize,
+    },
     /// Items are not sorted, or the same one is there twice.
     #[error(
-        "{part} {at} is not above the one before it: items are sorted by their bytes, without repeats"
+        "{part} {at} is not above the one before it, and a canonical witness is sorted by bytes, without repeats: --lenient sorts it"
     )]
     Order {
         /// `node` or `code`.
@@ -115,14 +126,21 @@ pub enum CheckError {
     #[error("node {0} is at two depths of its trie")]
     Depth(usize),
     /// No other node leads to a node.
-    #[error("node {0} is not reached from the root")]
+    #[error(
+        "node {0} is not reached from the root of the parent's state, so it does not belong to the witness, or the block itself makes it: {LENIENT}"
+    )]
     Unreached(usize),
     /// A code is too long.
     #[error("code {0} has more than {MAX_CODE} bytes")]
     CodeLength(usize),
     /// No account has a code.
-    #[error("code {0} is not that of an account in the witness")]
+    #[error(
+        "code {0} is not that of an account in the witness, so it does not belong there, or the block itself makes it: {LENIENT}"
+    )]
     Code(usize),
+    /// Its items cannot be encoded.
+    #[error("{0}")]
+    Encoding(String),
 }
 
 /// What was checked.
@@ -136,13 +154,6 @@ pub struct Summary {
     pub codes: usize,
     /// References to nodes that are not there: they were not read, or are missing.
     pub absent: usize,
-}
-
-/// How strict to be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Allow any order of nodes and codes. Repeats are still refused.
-    pub any_order: bool,
 }
 
 /// Checks the block: its hash, and the hashes of its blobs where they are expected.
@@ -198,14 +209,14 @@ pub fn check_witness(
     witness: &Witness<'_>,
     parent: [u8; 32],
     number: u64,
-    options: Options,
 ) -> Result<Summary, CheckError> {
     let (root, before) = check_headers(&witness.headers, parent)?;
     if before.checked_add(1) != Some(number) {
         return Err(CheckError::Number { number, parent: before });
     }
-    check_order(&witness.state, "node", options)?;
-    check_order(&witness.codes, "code", options)?;
+    check_not_empty(witness)?;
+    check_order(&witness.state, "node")?;
+    check_order(&witness.codes, "code")?;
     let nodes = Hashes::of(&witness.state, "node")?;
     let Walk { reached, mut named, absent } = walk(witness, &nodes, root)?;
     if let Some(at) = reached.iter().position(|depths| *depths == [None; 2]) {
@@ -231,17 +242,21 @@ pub fn check_witness(
 }
 
 /// What hangs from a root.
-struct Walk {
+pub(crate) struct Walk {
     /// At which depth each node is, in the trie of accounts and in those of storage.
-    reached: Vec<[Option<u8>; 2]>,
+    pub(crate) reached: Vec<[Option<u8>; 2]>,
     /// The codes of all accounts.
-    named: HashSet<[u8; 32]>,
+    pub(crate) named: HashSet<[u8; 32]>,
     /// References to nodes that are not there.
     absent: usize,
 }
 
 /// Reads all nodes that hang from a root.
-fn walk(witness: &Witness<'_>, nodes: &Hashes, root: [u8; 32]) -> Result<Walk, CheckError> {
+pub(crate) fn walk(
+    witness: &Witness<'_>,
+    nodes: &Hashes,
+    root: [u8; 32],
+) -> Result<Walk, CheckError> {
     let mut named: HashSet<[u8; 32]> = HashSet::new();
     let mut reached = vec![[None; 2]; witness.state.len()];
     let mut absent = 0;
@@ -283,23 +298,8 @@ fn walk(witness: &Witness<'_>, nodes: &Hashes, root: [u8; 32]) -> Result<Walk, C
     Ok(Walk { reached, named, absent })
 }
 
-/// A witness without what does not belong to it: nodes that are not reached, codes that no account has. Nodes that speak JSON send those
-/// of the block itself, too. None where it cannot be told.
-pub(crate) fn prune(witness: &Witness<'_>, parent: [u8; 32]) -> Option<Vec<u8>> {
-    let (root, _) = check_headers(&witness.headers, parent).ok()?;
-    let nodes = Hashes::of(&witness.state, "node").ok()?;
-    let Walk { reached, named, .. } = walk(witness, &nodes, root).ok()?;
-    let state = witness.state.iter().zip(&reached).filter(|(_, depths)| **depths != [None; 2]);
-    let state: Vec<&[u8]> = state.map(|(node, _)| node).collect();
-    let named = |code: &&[u8]| !code.is_empty() && named.contains(&keccak256(code).0);
-    let codes: Vec<&[u8]> = witness.codes.iter().filter(named).collect();
-    let headers: Vec<&[u8]> = witness.headers.iter().collect();
-    let [state, codes, headers] = [&state, &codes, &headers].map(|items| items.iter().copied());
-    Some(encode_witness(state, codes, headers))
-}
-
 /// The hashes of items with their places, sorted: a table of hashes would take twice the memory.
-struct Hashes {
+pub(crate) struct Hashes {
     sorted: Vec<([u8; 32], u32)>,
     /// Where the hashes with each first two bytes begin. Most of what is looked for is not there, and this says so at once.
     begins: Vec<u32>,
@@ -307,7 +307,7 @@ struct Hashes {
 
 impl Hashes {
     /// Hashes items, of which no two may be the same.
-    fn of(items: &Items<'_>, part: &'static str) -> Result<Self, CheckError> {
+    pub(crate) fn of(items: &Items<'_>, part: &'static str) -> Result<Self, CheckError> {
         let hashes = (0u32..).zip(items.iter()).map(|(at, item)| (keccak256(item).0, at));
         let mut hashes: Vec<([u8; 32], u32)> = hashes.collect();
         hashes.sort_unstable();
@@ -338,7 +338,10 @@ fn first(hash: &[u8; 32]) -> usize {
 }
 
 /// Checks that the headers are a chain that ends in the parent. Returns the root of its state and its height.
-fn check_headers(headers: &Items<'_>, parent: [u8; 32]) -> Result<([u8; 32], u64), CheckError> {
+pub(crate) fn check_headers(
+    headers: &Items<'_>,
+    parent: [u8; 32],
+) -> Result<([u8; 32], u64), CheckError> {
     if !(1..=MAX_HEADERS).contains(&headers.len()) {
         return Err(CheckError::Headers(headers.len()));
     }
@@ -366,13 +369,38 @@ fn check_headers(headers: &Items<'_>, parent: [u8; 32]) -> Result<([u8; 32], u64
     }
 }
 
-fn check_order(items: &Items<'_>, part: &'static str, options: Options) -> Result<(), CheckError> {
-    if options.any_order {
-        return Ok(());
+/// The block that a witness leads to by itself: its hash is that of the last header, and a block for it is one above that.
+///
+/// # Errors
+/// If no header can be read.
+pub fn parent_of(witness: &Witness<'_>) -> Result<([u8; 32], u64), CheckError> {
+    let mut last = None;
+    for (at, bytes) in witness.headers.iter().enumerate() {
+        let header = Header::decode(&mut &bytes[..]);
+        let header = header.map_err(|error| CheckError::Header { at, why: error.to_string() })?;
+        if last.is_none_or(|(number, _)| number <= header.number) {
+            last = Some((header.number, keccak256(bytes).0));
+        }
     }
+    let (number, hash) = last.ok_or(CheckError::Headers(0))?;
+    Ok((hash, number.saturating_add(1)))
+}
+
+fn check_order(items: &Items<'_>, part: &'static str) -> Result<(), CheckError> {
     let pairs = items.iter().zip(items.iter().skip(1));
     match pairs.enumerate().find(|(_, (before, after))| before >= after) {
         Some((at, _)) => Err(CheckError::Order { part, at: at + 1 }),
         None => Ok(()),
+    }
+}
+
+/// Refuses what nodes send although nothing needs it, by its name: what else is said of it would mislead.
+fn check_not_empty(witness: &Witness<'_>) -> Result<(), CheckError> {
+    let node = witness.state.iter().position(|node| node == [0x80]);
+    let code = witness.codes.iter().position(<[u8]>::is_empty);
+    match (node, code) {
+        (Some(at), _) => Err(CheckError::Empty { part: "node", at }),
+        (None, Some(at)) => Err(CheckError::Empty { part: "code", at }),
+        (None, None) => Ok(()),
     }
 }

@@ -1,23 +1,24 @@
-//! What happens to a witness that has arrived: it is checked, stored, and a job is made of it.
+//! What happens to a witness that has arrived: it is checked and stored. Jobs are made of the records ([`Desk::submit`]).
 
-use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
+use crate::branch::Tree;
+use crate::canonical::{Admitted, Options, admit};
+use crate::check::{CheckError, check_block, check_keys};
 use crate::codec::b::Envelope;
 use crate::codec::{Answer, Status, Witness, a, b};
+use crate::follow::Follower;
 use crate::record::{Origin, Record, VERSION};
 use crate::ssz::SszError;
 use crate::values::hex;
-use hekaton_orchestrator::http::{ChainBody, JobBody};
-use hekaton_orchestrator::record::Order;
-use hekaton_orchestrator::{BlobError, Blobs, Client, ClientError, Digest};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io::Write;
+use hekaton_orchestrator::{BlobError, Blobs, Client};
+use std::collections::{BTreeSet, HashSet};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How often what is old is removed.
-const PRUNE: Duration = Duration::from_secs(3_600);
+/// How many bytes are written to see whether there is space: as many as a record has.
+const PROBE: usize = 4_096;
 
 /// Why a witness is not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ pub enum DeskError {
     /// An orchestrator has the folder, whose blobs would be removed with blocks.
     #[error("{0} is an orchestrator's folder: name another one")]
     Foreign(String),
+    /// The disk is full.
+    #[error("there is no space left for records in {0}")]
+    Full(String),
     /// A record cannot be read or written.
     #[error("{path}: {why}")]
     Record {
@@ -82,6 +86,8 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Jobs that were made.
     pub jobs: AtomicU64,
+    /// How often the chain was reverted to follow another branch.
+    pub reverts: AtomicU64,
     /// Bytes of accepted witnesses.
     pub bytes: AtomicU64,
     /// Records that were removed because of their age.
@@ -92,11 +98,15 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Desk {
     folder: PathBuf,
-    blobs: Blobs,
+    pub(crate) blobs: Blobs,
     options: Options,
-    jobs: Option<Jobs>,
-    /// Pending blocks, by height. Whoever changes records holds the lock.
-    open: Mutex<BTreeSet<(u64, String)>>,
+    pub(crate) jobs: Option<Jobs>,
+    /// The blocks that may still matter. Whoever changes records holds the lock.
+    tree: Mutex<Tree>,
+    /// What is known of the orchestrator's chain. Whoever makes jobs holds the lock.
+    pub(crate) follower: Mutex<Follower>,
+    /// Below this height, the chain has nothing left to publish.
+    pub(crate) passed: AtomicU64,
     /// Held while the blobs of a record are there, and the record is not.
     storing: RwLock<()>,
     /// While old records are removed, the blobs that new ones name.
@@ -128,14 +138,33 @@ impl Desk {
         let blobs = Blobs::open(&folder.join("blobs"))?;
         blobs.tidy();
         let (counts, folder) = (Counts::default(), folder.to_owned());
-        let (open, storing, fresh) = Default::default();
-        let desk = Self { folder, blobs, options, jobs, open, storing, fresh, _lock: lock, counts };
-        *desk.locked() = desk.pending()?;
+        let (tree, follower, passed, storing, fresh) = Default::default();
+        let _lock = lock;
+        let desk = Self {
+            folder,
+            blobs,
+            options,
+            jobs,
+            tree,
+            follower,
+            passed,
+            storing,
+            fresh,
+            _lock,
+            counts,
+        };
+        *desk.tree() = desk.known()?;
         Ok(desk)
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeSet<(u64, String)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The blocks that may still matter, for as long as the lock is held.
+    pub(crate) fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many blocks wait for a job.
+    pub fn waiting(&self) -> usize {
+        self.tree().count_pending()
     }
 
     /// Where bodies are written on their way in.
@@ -175,28 +204,32 @@ impl Desk {
         witness: &Witness<'_>,
         public_keys: &[u8],
     ) -> Result<Record, DeskError> {
-        let check = || -> Result<Summary, CheckError> {
+        let origin = origin.into();
+        let payload = &envelope.payload;
+        let options = Options { lenient: self.options.lenient || origin.json };
+        let check = || -> Result<Admitted, CheckError> {
             check_block(envelope, blob_hashes)?;
             if !public_keys.is_empty() {
                 check_keys(envelope, public_keys)?;
             }
-            let payload = &envelope.payload;
-            check_witness(witness, payload.parent_hash, payload.block_number, self.options)
+            admit(witness, payload.parent_hash, payload.block_number, options)
         };
-        let summary = check().inspect_err(|_| {
+        let Admitted { summary, changed, left_out } = check().inspect_err(|_| {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         })?;
         let _storing = self.storing.read().unwrap_or_else(PoisonError::into_inner);
-        let mut stored = self.blobs.begin(witness.encoded_len() as u64)?;
-        for part in witness.parts() {
+        let parts = match &changed {
+            Some(bytes) => vec![bytes.into()],
+            None => witness.parts().to_vec(),
+        };
+        let mut stored = self.blobs.begin(parts.iter().map(|part| part.len() as u64).sum())?;
+        for part in parts {
             stored.write(&part)?;
         }
         let bytes = stored.length();
-        let payload = &envelope.payload;
-        let Origin { source, trace } = origin.into();
         let record = Record {
             version: VERSION,
-            source,
+            source: origin.source,
             block: name(&payload.block_hash),
             number: payload.block_number,
             parent: name(&payload.parent_hash),
@@ -207,17 +240,20 @@ impl Desk {
             nodes: summary.nodes,
             codes: summary.codes,
             accepted: now(),
+            order: 0,
             pending: true,
+            aside: false,
             job: None,
-            trace,
+            trace: origin.trace,
             public_keys: match public_keys {
                 [] => None,
                 keys => Some(self.blobs.put(keys)?.to_string()),
             },
             others: BTreeSet::new(),
+            left_out,
             refused: None,
         };
-        let mut open = self.locked();
+        let mut tree = self.tree();
         let known = self.record(&record.block).unwrap_or_else(|error| {
             tracing::error!(%error, "a record is replaced");
             None
@@ -230,18 +266,22 @@ impl Desk {
             {
                 // The block may be back after a re-org. Submitting the same job again is harmless.
                 let accepted = record.accepted;
-                Record { pending: true, refused: None, accepted, ..known }.beside(record.witness)
+                let again = Record { pending: true, aside: false, refused: None, ..known };
+                Record { accepted, ..again }.beside(record.witness)
             }
             Some(known) => Record { others: known.others, ..record }.beside(known.witness),
             None => record,
         };
+        let record = Record { order: tree.next(), ..record };
         self.write(&record)?;
         // Only once the record is there: so `prune` either lists it or finds it noted.
         if let Some(fresh) = &mut *self.fresh.lock().unwrap_or_else(PoisonError::into_inner) {
             fresh.extend(record.blobs());
         }
-        open.insert((record.number, record.block.clone()));
-        drop(open);
+        if let Some((block, link)) = record.link() {
+            tree.insert(block, link);
+        }
+        drop(tree);
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         self.counts.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         tracing::info!(
@@ -250,6 +290,9 @@ impl Desk {
             nodes = record.nodes,
             "accepted"
         );
+        if !left_out.is_nothing() {
+            tracing::info!(block = record.block, %left_out, "left out of its witness");
+        }
         Ok(record)
     }
 
@@ -267,10 +310,10 @@ impl Desk {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|error| failed(&path, error))?,
         };
-        let record: Record = serde_json::from_slice(&text).map_err(|error| failed(&path, error))?;
+        let record: Record = serde_json::from_slice(&text).map_err(|error| bad(&path, error))?;
         match record.version {
             VERSION => Ok(Some(record)),
-            other => Err(failed(&path, format!("it has version {other}, not {VERSION}"))),
+            other => Err(bad(&path, format!("it has version {other}, not {VERSION}"))),
         }
     }
 
@@ -286,7 +329,52 @@ impl Desk {
             std::fs::rename(&part, &path)?;
             std::fs::File::open(self.folder.join("blocks"))?.sync_all()
         };
-        write().map_err(|error| failed(&path, error))
+        write().map_err(|error| {
+            // It would hold what little space there is.
+            let _ = std::fs::remove_file(&part);
+            failed(&path, error)
+        })
+    }
+
+    /// Replaces a record by what `change` makes of it, unless it was replaced meanwhile. Returns what it is then.
+    pub(crate) fn change(
+        &self,
+        known: &Record,
+        change: impl FnOnce(Record) -> Record,
+    ) -> Result<Record, DeskError> {
+        let mut tree = self.tree();
+        let Some(now) = self.record(&known.block)? else { return Ok(known.clone()) };
+        if (now.order, &now.witness) != (known.order, &known.witness) {
+            return Ok(now);
+        }
+        let next = change(now.clone());
+        if next != now {
+            self.write(&next)?;
+        }
+        if let Some((block, link)) = next.link() {
+            tree.insert(block, link);
+        }
+        Ok(next)
+    }
+
+    /// Writes and removes a file as a record is written, to see whether there is space.
+    ///
+    /// # Errors
+    /// If nothing can be stored.
+    pub fn probe(&self) -> Result<(), DeskError> {
+        let path = self.folder.join("blocks").join("probe");
+        let write = || -> std::io::Result<()> {
+            let mut file = std::fs::File::create(&path)?;
+            file.write_all(&[0; PROBE])?;
+            file.sync_all()
+        };
+        let written = write().map_err(|error| failed(&path, error));
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound && written.is_ok() => {
+                Err(failed(&path, error))
+            }
+            _ => written,
+        }
     }
 
     /// The names of all records.
@@ -298,29 +386,33 @@ impl Desk {
         Ok(names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect())
     }
 
-    /// All blocks of which jobs are to be made.
-    fn pending(&self) -> Result<BTreeSet<(u64, String)>, DeskError> {
-        let mut open = BTreeSet::new();
+    /// All blocks that may still matter.
+    fn known(&self) -> Result<Tree, DeskError> {
+        let mut tree = Tree::default();
         for name in self.names()? {
             match self.record(&name) {
-                Ok(Some(record)) if record.pending => {
-                    open.insert((record.number, record.block));
-                }
-                Ok(_) => {}
+                Ok(Some(record)) => match record.link() {
+                    Some((block, link)) => tree.insert(block, link),
+                    None => tracing::error!(name, "a record is left alone: its hashes are none"),
+                },
+                Ok(None) => {}
                 Err(error) => tracing::error!(%error, "a record is left alone"),
             }
         }
-        Ok(open)
+        Ok(tree)
     }
 
-    /// Whether a record may be removed: nobody waits for its job, or the orchestrator does not want it.
+    /// Whether a record may be removed: its job is not outstanding, the orchestrator does not want it, or its height is published.
     fn is_over(&self, record: &Record) -> bool {
-        self.jobs.is_none() || !record.pending || record.refused.is_some()
+        let waits = record.pending && record.refused.is_none();
+        let is_dropped = !record.pending && record.job.is_none() && record.refused.is_some();
+        let is_passed = record.number < self.passed.load(Ordering::Relaxed);
+        self.jobs.is_none() || (!waits && (is_dropped || is_passed))
     }
 
-    /// Removes the records that were last accepted at least so long ago, and the blobs that they alone name. Those of which a job is still
-    /// to be made stay, unless the orchestrator has refused it; so call it when [`submit`](Self::submit) has reached the orchestrator.
-    /// Returns how many records were removed.
+    /// Removes the records that were last accepted at least so long ago, and the blobs that they alone name. Where jobs are made, those
+    /// stay whose height the chain has not published, since their jobs may have to be made again, unless the orchestrator has refused
+    /// them; so call it when [`submit`](Self::submit) has reached the orchestrator. Returns how many records were removed.
     ///
     /// # Errors
     /// If a record cannot be read: it may name any blob, so nothing is removed.
@@ -356,12 +448,14 @@ impl Desk {
         let mut removed = 0;
         for name in old {
             let _storing = self.storing.write().unwrap_or_else(PoisonError::into_inner);
-            let mut open = self.locked();
+            let mut tree = self.tree();
             // It may have come again.
             let Some(record) = self.record(&name)?.filter(is_old) else { continue };
             let path = self.path(&name);
             std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
-            open.remove(&(record.number, name));
+            if let Some((block, _)) = record.link() {
+                tree.remove(&block);
+            }
             let fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
             for blob in record.blobs() {
                 let is_named = named.contains(&blob)
@@ -374,120 +468,6 @@ impl Desk {
             self.counts.removed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(removed)
-    }
-
-    /// Makes a job of each pending block. Jobs have fixed names, so what was submitted before an answer was lost is found.
-    ///
-    /// # Errors
-    /// If the orchestrator does not answer; what is left is submitted the next time.
-    pub fn submit(&self) -> Result<usize, ClientError> {
-        let Some(jobs) = &self.jobs else { return Ok(0) };
-        let mut made = 0;
-        let open: Vec<(u64, String)> = self.locked().iter().cloned().collect();
-        for (number, block) in open {
-            let Ok(Some(record)) = self.record(&block) else { continue };
-            let outcome = self.submit_one(jobs, &record);
-            let mut open = self.locked();
-            // It may have been replaced meanwhile.
-            let Ok(Some(now)) = self.record(&block) else { continue };
-            if now.witness != record.witness {
-                continue;
-            }
-            let (job, refused, pending) = match &outcome {
-                Ok(job) => (Some(job.clone()), None, false),
-                // About this job alone: it is not sent again before the block is.
-                Err(ClientError::Problem { problem, .. })
-                    if [400, 413, 422].contains(&problem.status) =>
-                {
-                    (now.job.clone(), Some(problem.to_string()), false)
-                }
-                // Another branch, a full queue, a wrong token: somebody may change that.
-                Err(error) => (now.job.clone(), Some(error.to_string()), true),
-            };
-            let next = Record { job, refused, pending, ..now.clone() };
-            if next != now
-                && let Err(error) = self.write(&next)
-            {
-                tracing::error!(%error, "what became of a job is not noted");
-                continue;
-            }
-            if !next.pending {
-                open.remove(&(number, block));
-            }
-            drop(open);
-            match outcome {
-                Ok(_) => {
-                    made += 1;
-                    self.counts.jobs.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(error @ ClientError::Failed { .. }) => return Err(error),
-                Err(error) => tracing::warn!(block = record.block, %error, "there is no job"),
-            }
-        }
-        Ok(made)
-    }
-
-    fn submit_one(&self, jobs: &Jobs, record: &Record) -> Result<String, ClientError> {
-        let chain = match jobs.client.chain(&jobs.chain) {
-            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {
-                let genesis = jobs.genesis.clone().unwrap_or_else(|| {
-                    tracing::warn!(block = record.block, "the chain begins with this block");
-                    record.parent.clone()
-                });
-                let body =
-                    ChainBody { order: Order::Strict, genesis: Some(genesis), bundles: None };
-                match jobs.client.make_chain(&jobs.chain, &body) {
-                    // Somebody else was faster.
-                    Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
-                        jobs.client.chain(&jobs.chain)?
-                    }
-                    made => made?,
-                }
-            }
-            found => found?,
-        };
-        let digest: Digest = record.witness.parse().unwrap_or_else(|_| Digest::of(b""));
-        if !jobs.client.has_blob(&digest)? {
-            jobs.client.put_file(&self.blobs.path(&digest))?;
-        }
-        let job = JobBody {
-            chain: jobs.chain.clone(),
-            block: record.number,
-            id: Some(record.block.clone()),
-            parent: (chain.order == Order::Strict).then(|| record.parent.clone()),
-            backend: Some(jobs.backend.clone()),
-            inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
-            ..JobBody::default()
-        };
-        let client = match &record.trace {
-            Some(trace) => jobs.client.traced(trace),
-            None => jobs.client.clone(),
-        };
-        Ok(client.submit(&job)?.job)
-    }
-
-    /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone. With an age, prunes
-    /// ([`prune`](Self::prune)) every hour, the first time after one, when the clock is likely to be right.
-    pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
-        let mut pruned = Instant::now();
-        loop {
-            match (self.submit(), keep) {
-                (Err(error), _) => tracing::warn!(%error, "jobs are submitted later"),
-                (Ok(_), Some(age)) if pruned.elapsed() >= PRUNE => {
-                    pruned = Instant::now();
-                    match self.prune(age) {
-                        Ok(removed) => tracing::info!(removed, "old blocks were removed"),
-                        Err(error) => tracing::error!(%error, "old blocks were not removed"),
-                    }
-                }
-                (Ok(_), _) => {}
-            }
-            match wake.recv_timeout(Duration::from_secs(10)) {
-                Ok(()) => while wake.try_recv().is_ok() {},
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
-            }
-        }
     }
 }
 
@@ -505,7 +485,16 @@ fn now() -> u64 {
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn failed(path: &Path, why: impl ToString) -> DeskError {
+fn failed(path: &Path, error: std::io::Error) -> DeskError {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            DeskError::Full(path.parent().unwrap_or(path).display().to_string())
+        }
+        _ => bad(path, error),
+    }
+}
+
+fn bad(path: &Path, why: impl ToString) -> DeskError {
     DeskError::Record { path: path.display().to_string(), why: why.to_string() }
 }
 

@@ -7,11 +7,15 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, EncodingKey, Header,
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use signature::{Signer, Verifier};
+use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How far the clocks of both sides may be apart, in seconds.
 const WINDOW: u64 = 60;
+
+/// How much of a file is read, in bytes: it has one line.
+const MAX_FILE: u64 = 4_096;
 
 /// A secret that a node and its callers share.
 #[derive(Clone)]
@@ -60,7 +64,10 @@ impl Secret {
     /// If it has none.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let bad = |why: String| TokenError::Secret(format!("{}{why}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| bad(format!(": {error}")))?;
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(|error| bad(format!(": {error}")))?;
+        let read = file.take(MAX_FILE).read_to_string(&mut text);
+        read.map_err(|error| bad(format!(": {error}")))?;
         let digits = text.trim().trim_start_matches("0x");
         let bytes = alloy_primitives::hex::decode(digits).map_err(|_| bad(String::new()))?;
         bytes.try_into().map(Self::new).map_err(|_| bad(String::new()))
@@ -83,8 +90,10 @@ impl Secret {
     /// # Errors
     /// If it has no token of this secret from this minute.
     pub fn check(&self, authorization: Option<&str>) -> Result<(), TokenError> {
-        let token = authorization.and_then(|value| value.strip_prefix("Bearer "));
-        let token = token.ok_or(TokenError::Missing)?.trim();
+        // Names of schemes have no case (RFC 9110, 11.1).
+        let parts = authorization.and_then(|value| value.trim().split_once(' '));
+        let token = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let token = token.ok_or(TokenError::Missing)?.1.trim();
         let mut validation = Validation::new(Algorithm::HS256);
         validation.required_spec_claims.clear();
         validation.validate_exp = false;

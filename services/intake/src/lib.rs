@@ -3,11 +3,15 @@
 //! A witness is what a stateless execution of a block needs: nodes of the state's tries, codes, headers. Nodes of the execution layer
 //! send it in SSZ, in one of two codecs ([`codec::a`], [`codec::b`]), or as JSON ([`codec::json`]). It can be asked for
 //! ([`node::Node`]), be copied as it goes past or be sent by others ([`service`]). Each that belongs to its block
-//! ([`check`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]).
+//! ([`check`], [`canonical`]) is stored, and becomes a job of an orchestrator ([`desk::Desk`]), whose chain follows the branch of the
+//! last payload.
 
+mod branch;
+pub mod canonical;
 pub mod check;
 pub mod codec;
 pub mod desk;
+mod follow;
 pub mod jwt;
 pub mod node;
 mod payload;
@@ -23,6 +27,7 @@ mod tests;
 pub mod trie;
 mod values;
 
+pub use branch::{DEPTH, hash};
 pub use payload::Payload;
 pub use problem::Problem;
 pub use push::Push;

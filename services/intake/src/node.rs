@@ -1,6 +1,5 @@
 //! Asks a node for the witness of a block.
 
-use crate::check::prune;
 use crate::codec::json::{self, Parameters, RpcError};
 use crate::codec::{Answer, Status, Witness, a, b};
 use crate::jwt::Secret;
@@ -9,7 +8,7 @@ use crate::ssz::SszError;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -30,6 +29,9 @@ const WINDOW: u32 = 1 << 20;
 
 /// The media type of SSZ.
 pub(crate) const OCTETS: &str = "application/octet-stream";
+
+/// The media type of JSON.
+pub(crate) const JSON: &str = "application/json";
 
 /// How a node is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -113,12 +115,17 @@ pub enum Fetched {
         latest_valid_hash: Option<[u8; 32]>,
         /// What is wrong.
         validation_error: Option<String>,
-        /// The witness, in SSZ.
+        /// The witness in SSZ, with its items as they came.
         witness: Option<Vec<u8>>,
     },
 }
 
 impl Fetched {
+    /// Whether it came as JSON, whose witnesses have no canonical form.
+    pub fn is_json(&self) -> bool {
+        matches!(self, Self::Json { .. })
+    }
+
     /// Reads the answer.
     ///
     /// # Errors
@@ -251,7 +258,7 @@ impl Node {
         let asked = async {
             let answer = self.pass(request).await?;
             let status = answer.status();
-            if status != StatusCode::OK {
+            if !status.is_success() {
                 let body = receive(answer.into_body(), None, 1 << 16, &url).await?;
                 let body = crate::values::cut(&String::from_utf8_lossy(&body), 2_000).to_owned();
                 return Err(NodeError::Refused { url: url.clone(), status: status.as_u16(), body });
@@ -269,6 +276,15 @@ impl Node {
         asked.map_err(|_| failed(format!("there is no answer after {} s", TIME.as_secs())))?
     }
 
+    /// Sends a block with its witness to a service of witnesses (`POST /v1/witness`). Returns its answer: the record.
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses.
+    pub async fn push(&self, is_json: bool, body: Vec<u8>) -> Result<Received, NodeError> {
+        let kind = if is_json { JSON } else { OCTETS };
+        self.ask(Method::POST, "/v1/witness", kind, &[], body).await
+    }
+
     /// Calls a method of JSON-RPC, and returns the whole answer.
     ///
     /// # Errors
@@ -281,7 +297,7 @@ impl Node {
         let call =
             serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
         let call = call.to_string().into_bytes();
-        self.ask(Method::POST, "/", "application/json", &[], call).await
+        self.ask(Method::POST, "/", JSON, &[], call).await
     }
 
     async fn rpc<T: serde::de::DeserializeOwned>(
@@ -295,7 +311,7 @@ impl Node {
 
     /// What the node is: of several behind one address, the first. None if it does not say.
     pub async fn identity(&self) -> Option<Identity> {
-        let asked = self.ask(Method::GET, b::IDENTITY, "application/json", &[], vec![]).await;
+        let asked = self.ask(Method::GET, b::IDENTITY, JSON, &[], vec![]).await;
         let found = asked.ok().and_then(|text| serde_json::from_slice::<Vec<Identity>>(&text).ok());
         let found = match found {
             Some(found) if !found.is_empty() => found,
@@ -317,7 +333,7 @@ impl Node {
             #[serde(default)]
             fork_scoped_endpoints: Vec<String>,
         }
-        let asked = self.ask(Method::GET, b::CAPABILITIES, "application/json", &[], vec![]).await;
+        let asked = self.ask(Method::GET, b::CAPABILITIES, JSON, &[], vec![]).await;
         let found: Option<Capabilities> =
             asked.ok().and_then(|text| serde_json::from_slice(&text).ok());
         if found
@@ -341,7 +357,7 @@ impl Node {
         match codec {
             Codec::A => {
                 let body = parameters.encode();
-                let answer = self.ask(Method::POST, a::PATH, "application/json", &[], body).await?;
+                let answer = self.ask(Method::POST, a::PATH, JSON, &[], body).await?;
                 Ok(Fetched::Encoded(codec, answer))
             }
             Codec::B => {
@@ -396,9 +412,7 @@ impl Node {
                 }
                 Err(error) => return Err(error),
             };
-            let encoded = found.encode().map_err(|error| NodeError::Json { method, error })?;
-            let pruned = prune(&Witness::decode(&encoded)?, payload.parent_hash);
-            return Ok(pruned.unwrap_or(encoded));
+            return found.encode().map_err(|error| NodeError::Json { method, error });
         }
         let none = || NodeError::Failed { url: node.url("/"), why: format!("it has no {method}") };
         Err(refused.unwrap_or_else(none))
@@ -408,7 +422,7 @@ impl Node {
 fn kind_of(path: &str) -> &'static str {
     match path {
         a::PATH | b::PATH => OCTETS,
-        _ => "application/json",
+        _ => JSON,
     }
 }
 

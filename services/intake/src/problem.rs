@@ -1,6 +1,7 @@
 //! Errors of the service, as `application/problem+json` (RFC 9457) with the types of codec B where it has one.
 
 use crate::desk::DeskError;
+use crate::jwt::TokenError;
 use crate::node::NodeError;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -18,12 +19,46 @@ pub struct Problem {
     pub status: u16,
     /// What was wrong with this request.
     pub detail: String,
+    /// Headers of the answer.
+    #[serde(skip)]
+    headers: Vec<(&'static str, &'static str)>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, kind: &str, detail: impl ToString) -> Self {
         let kind = format!("/engine-api/errors/{kind}");
-        Self { kind, status: status.as_u16(), detail: detail.to_string() }
+        Self { kind, status: status.as_u16(), detail: detail.to_string(), headers: Vec::new() }
+    }
+
+    /// The same with a header in its answer.
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The same, which may be tried again after some seconds.
+    pub(crate) fn after(self, seconds: &'static str) -> Self {
+        self.with("retry-after", seconds)
+    }
+
+    pub(crate) fn unauthorized(error: TokenError) -> Self {
+        // A token that is there is named as the reason (RFC 6750, 3).
+        let challenge = match error {
+            TokenError::Missing => "Bearer",
+            _ => "Bearer error=\"invalid_token\"",
+        };
+        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", error);
+        problem.with("www-authenticate", challenge)
+    }
+
+    pub(crate) fn busy() -> Self {
+        let why = "too many bodies are on their way: send it again";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", why).after("5")
+    }
+
+    fn full() -> Self {
+        let why = "there is no space left for it: it was not accepted; send it again later";
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", why).after("60")
     }
 
     pub(crate) fn ssz(error: impl ToString) -> Self {
@@ -35,15 +70,22 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request-too-large", why)
     }
 
-    pub(crate) fn internal(error: impl ToString) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error)
+    /// What went wrong here is for the log alone: it names files.
+    pub(crate) fn internal(error: impl std::fmt::Display) -> Self {
+        tracing::error!(%error, "a request cannot be answered");
+        let why = "the service cannot answer: its log says why";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", why)
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let more = self.headers.clone();
         let mut response = (status, Json(self)).into_response();
+        for (name, value) in more {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
         let json = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, json);
         response
@@ -59,8 +101,9 @@ impl From<DeskError> for Problem {
             DeskError::Status { .. } | DeskError::NoWitness => {
                 Self::new(unprocessable, "no-witness", error)
             }
-            DeskError::Blob(BlobError::Full { .. }) => {
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage", error)
+            DeskError::Blob(BlobError::Full { .. }) | DeskError::Full(_) => {
+                tracing::error!(%error, "a witness is not accepted");
+                Self::full()
             }
             DeskError::Blob(_)
             | DeskError::Record { .. }
@@ -72,6 +115,6 @@ impl From<DeskError> for Problem {
 
 impl From<NodeError> for Problem {
     fn from(error: NodeError) -> Self {
-        Self::new(StatusCode::BAD_GATEWAY, "node", error)
+        Self::new(StatusCode::BAD_GATEWAY, "node", error).after("5")
     }
 }

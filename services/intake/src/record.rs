@@ -1,5 +1,8 @@
 //! What is known of a block and of the witness that came with it.
 
+use crate::branch::{Link, hash};
+use crate::canonical::LeftOut;
+use alloy_primitives::B256;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -23,13 +26,15 @@ pub enum Source {
 pub struct Origin {
     /// How it came.
     pub source: Source,
+    /// Whether it came as JSON, which has no canonical form, so that one is made of it in any case.
+    pub json: bool,
     /// The `traceparent` (W3C Trace Context).
     pub trace: Option<String>,
 }
 
 impl From<Source> for Origin {
     fn from(source: Source) -> Self {
-        Self { source, trace: None }
+        Self { source, json: false, trace: None }
     }
 }
 
@@ -41,7 +46,12 @@ impl Origin {
     pub(crate) fn of(source: Source, headers: &axum::http::HeaderMap) -> Self {
         let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
         let trace = trace.filter(|trace| trace.len() <= MAX_TRACE).map(str::to_owned);
-        Self { source, trace }
+        Self { source, json: false, trace }
+    }
+
+    /// The same, of a witness that came as JSON.
+    pub(crate) fn as_json(self, json: bool) -> Self {
+        Self { json, ..self }
     }
 }
 
@@ -73,8 +83,14 @@ pub struct Record {
     pub codes: usize,
     /// When it was accepted, the last time if it came several times, in milliseconds since 1970.
     pub accepted: u64,
-    /// Whether a job is to be made of it, or asked for again: the block has come back.
+    /// Rises with each payload that is accepted: the branch of the last one is followed. Records of earlier versions have none.
+    #[serde(default)]
+    pub order: u64,
+    /// Whether a job is to be made of it, or made again: it was cancelled, or the block has come back.
     pub pending: bool,
+    /// Whether another branch is followed, so that its job is cancelled. It is made again when this branch comes back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aside: bool,
     /// The job that proves it, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
@@ -87,7 +103,10 @@ pub struct Record {
     /// The blobs of other witnesses of the block, which are not used.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub others: BTreeSet<String>,
-    /// Why there is no job: none yet, or none before the block is sent again.
+    /// What was left out of the witness that came, where it was not in canonical form.
+    #[serde(default, skip_serializing_if = "LeftOut::is_nothing")]
+    pub left_out: LeftOut,
+    /// Why there is no job: none yet, or none before the block is sent again; or why the job does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
@@ -97,6 +116,20 @@ impl Record {
     pub(crate) fn blobs(&self) -> impl Iterator<Item = String> {
         let own = [&self.witness, &self.envelope].into_iter().chain(&self.public_keys);
         own.chain(&self.others).cloned()
+    }
+
+    /// What the choice of a branch needs of it; none where its hashes are none.
+    pub(crate) fn link(&self) -> Option<(B256, Link)> {
+        let link = Link {
+            parent: hash(&self.parent)?,
+            number: self.number,
+            order: (self.order, self.accepted),
+            pending: self.pending,
+            job: self.job.is_some(),
+            refused: self.refused.is_some() && !self.pending,
+            aside: self.aside,
+        };
+        Some((hash(&self.block)?, link))
     }
 
     /// The record with another witness of the block noted.

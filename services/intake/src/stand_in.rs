@@ -153,6 +153,43 @@ impl Block {
         blocks
     }
 
+    /// A competing branch: the same blocks with other extra data, each after the one before it, the first one after the same parent.
+    pub fn branch(blocks: &[Self], extra_data: &[u8]) -> Vec<Self> {
+        let mut branch: Vec<Self> = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let mut block = block.clone();
+            if let Some(before) = branch.last() {
+                let header = before.header();
+                block.parameters.envelope.payload.parent_hash = header.hash_slow().0;
+                if let Ok(witness) = Witness::decode(&block.witness) {
+                    let [state, codes] = [witness.state, witness.codes].map(|it| it.iter());
+                    let headers = [alloy_rlp::encode(&header)];
+                    let [state, codes, headers] = [
+                        state.collect::<Vec<_>>(),
+                        codes.collect(),
+                        headers.iter().map(Vec::as_slice).collect(),
+                    ];
+                    block.witness = encode_witness(
+                        state.iter().copied(),
+                        codes.iter().copied(),
+                        headers.iter().copied(),
+                    );
+                }
+            }
+            block.parameters.envelope.payload.extra_data = extra_data.to_vec();
+            let header = block.header();
+            block.parameters.envelope.payload.block_hash = header.hash_slow().0;
+            branch.push(block);
+        }
+        branch
+    }
+
+    fn header(&self) -> Header {
+        let Envelope { payload, parent_beacon_block_root, execution_requests } =
+            &self.parameters.envelope;
+        payload.header(*parent_beacon_block_root, execution_requests).unwrap_or_default()
+    }
+
     fn after(
         random: &mut Random,
         number: u64,

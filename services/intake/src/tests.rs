@@ -1,6 +1,7 @@
 //! Each check with one thing wrong.
 
-use crate::check::{CheckError, Options, Summary, check_block, check_keys, check_witness};
+use crate::canonical::{Admitted, LeftOut, Options, admit};
+use crate::check::{CheckError, Summary, check_block, check_keys, check_witness};
 use crate::codec::{Witness, encode_witness};
 use crate::stand_in::Block;
 use crate::trie::{NodeError, Place, Reference, Trie, read};
@@ -29,15 +30,26 @@ impl Pieces {
         (block, Self { state, codes, headers, parent, number })
     }
 
-    fn check(&self, options: Options) -> Result<Summary, CheckError> {
+    fn encode(&self) -> Vec<u8> {
         let parts = [&self.state, &self.codes, &self.headers];
         let [state, codes, headers] = parts.map(|items| items.iter().map(Vec::as_slice));
-        let bytes = encode_witness(state, codes, headers);
-        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, self.number, options)
+        encode_witness(state, codes, headers)
+    }
+
+    fn check(&self) -> Result<Summary, CheckError> {
+        let bytes = self.encode();
+        check_witness(&Witness::decode(&bytes).unwrap(), self.parent, self.number)
     }
 
     fn refused(&self) -> CheckError {
-        self.check(Options::default()).unwrap_err()
+        self.check().unwrap_err()
+    }
+
+    /// Leniently: the summary, the canonical form, and what was left out.
+    fn admit(&self) -> Result<Admitted, CheckError> {
+        let bytes = self.encode();
+        let witness = Witness::decode(&bytes).unwrap();
+        admit(&witness, self.parent, self.number, Options { lenient: true })
     }
 
     /// Replaces the last header, and what the block says of it.
@@ -63,7 +75,7 @@ fn a_witness_that_belongs_to_its_block_is_accepted() {
         check_block(envelope, Some(&[])).unwrap();
         check_keys(envelope, &block.public_keys).unwrap();
         let witness = Witness::decode(&block.witness).unwrap();
-        let summary = check_witness(&witness, envelope.payload.parent_hash, 3, Options::default());
+        let summary = check_witness(&witness, envelope.payload.parent_hash, 3);
         let summary = summary.unwrap();
         assert_eq!((summary.headers, summary.nodes), (2, witness.state.len()));
         assert!(summary.absent > 14);
@@ -150,7 +162,7 @@ fn headers_are_a_chain_to_the_parent() {
     // One header is enough.
     let mut one = pieces;
     one.headers.remove(0);
-    one.check(Options::default()).unwrap();
+    one.check().unwrap();
 }
 
 #[test]
@@ -170,10 +182,7 @@ fn everything_there_belongs_there() {
     );
     let mut shuffled = pieces.clone();
     shuffled.state.reverse();
-    let lenient = Options { any_order: true };
-    shuffled.check(lenient).unwrap();
-    shuffled.state.push(pieces.state[0].clone());
-    assert!(matches!(shuffled.check(lenient), Err(CheckError::Order { part: "node", .. })));
+    assert!(matches!(shuffled.check(), Err(CheckError::Order { part: "node", .. })));
     // A node whose parent is gone, and one from elsewhere.
     let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
     let root = root.state_root;
@@ -192,7 +201,7 @@ fn everything_there_belongs_there() {
     for at in 0..pieces.state.len() {
         let mut less = pieces.clone();
         less.state.remove(at);
-        match less.check(Options::default()) {
+        match less.check() {
             Ok(summary) => assert_eq!(summary.nodes, last),
             Err(CheckError::Unreached(_) | CheckError::Root(_) | CheckError::Code(_)) => {
                 unreached += 1
@@ -223,9 +232,80 @@ fn an_empty_state_has_no_nodes() {
     let (_, mut pieces) = Pieces::new();
     pieces.parent(|header| header.state_root = EMPTY_ROOT_HASH);
     (pieces.state, pieces.codes) = (vec![], vec![]);
-    assert_eq!(pieces.check(Options::default()).unwrap().nodes, 0);
+    assert_eq!(pieces.check().unwrap().nodes, 0);
     pieces.state = vec![vec![0x80]];
-    assert_eq!(pieces.refused(), CheckError::Unreached(0));
+    assert_eq!(pieces.refused(), CheckError::Empty { part: "node", at: 0 });
+    assert_eq!(pieces.admit().unwrap().summary.nodes, 0);
+}
+
+/// Nodes send more than a stateless execution needs, in any order; what is stored is the same whatever they send.
+#[test]
+fn the_canonical_form_is_the_same_whatever_nodes_send() {
+    let (_, pieces) = Pieces::new();
+    let canonical = pieces.encode();
+    let same = |change: &dyn Fn(&mut Pieces), left_out: LeftOut, strict: CheckError| {
+        let mut sent = pieces.clone();
+        change(&mut sent);
+        assert_eq!(sent.refused(), strict);
+        let Admitted { summary, changed, left_out: found } = sent.admit().unwrap();
+        assert_eq!((summary, found), (pieces.check().unwrap(), left_out));
+        assert_eq!(changed.as_deref(), Some(&canonical[..]), "{strict}");
+    };
+    let none = LeftOut::default();
+    let at = |items: &[Vec<u8>], item: &[u8]| items.partition_point(|it| it.as_slice() < item);
+    // The empty node, where it belongs by order; the empty code.
+    let empty = [0x80];
+    let node = at(&pieces.state, &empty);
+    same(
+        &|it| it.state.insert(node, empty.to_vec()),
+        LeftOut { empty: 1, ..none },
+        CheckError::Empty { part: "node", at: node },
+    );
+    same(
+        &|it| it.codes.insert(0, vec![]),
+        LeftOut { empty: 1, ..none },
+        CheckError::Empty { part: "code", at: 0 },
+    );
+    // A code and a node that the block makes.
+    let code = at(&pieces.codes, &[0x61; 40]);
+    same(
+        &|it| it.codes.insert(code, vec![0x61; 40]),
+        LeftOut { codes: 1, ..none },
+        CheckError::Code(code),
+    );
+    let other = Block::new(6, 9, 5_000);
+    let other = Witness::decode(&other.witness).unwrap().state.get(0).unwrap().to_vec();
+    let node = at(&pieces.state, &other);
+    same(
+        &|it| it.state.insert(node, other.clone()),
+        LeftOut { nodes: 1, ..none },
+        CheckError::Unreached(node),
+    );
+    // One that no trie could have does not matter either: nothing leads to it.
+    same(&|it| it.state.insert(0, vec![0]), LeftOut { nodes: 1, ..none }, CheckError::Unreached(0));
+    // Order and repeats, of all three parts.
+    same(&|it| it.state.reverse(), none, CheckError::Order { part: "node", at: 1 });
+    same(&|it| it.codes.reverse(), none, CheckError::Order { part: "code", at: 1 });
+    same(&|it| it.headers.reverse(), none, CheckError::Chain(0));
+    same(
+        &|it| it.state.insert(2, it.state[1].clone()),
+        LeftOut { repeats: 1, ..none },
+        CheckError::Order { part: "node", at: 2 },
+    );
+    // What is canonical is stored as it came.
+    let admitted = pieces.admit().unwrap();
+    assert_eq!((admitted.changed, admitted.left_out), (None, none));
+    // Nothing that is needed may be missing, and nothing that is reached may be wrong.
+    let mut cut = pieces.clone();
+    let root: Header = alloy_rlp::decode_exact(&pieces.headers[1]).unwrap();
+    cut.state.retain(|node| keccak256(node) != root.state_root);
+    assert_eq!(cut.admit().unwrap_err(), CheckError::Root(root.state_root.0));
+    let mut foreign = pieces.clone();
+    foreign.parent[0] ^= 1;
+    assert!(matches!(foreign.admit().unwrap_err(), CheckError::Parent { .. }));
+    let mut wrong = pieces;
+    wrong.single(list(&[string(&[0x20; 35]), string(&[1])]));
+    assert_eq!(wrong.admit().unwrap_err(), CheckError::Node { at: 0, why: NodeError::Path });
 }
 
 /// A string or a list, with its header.

@@ -6,7 +6,8 @@
 use benches::{Line, Run, alternate, peak_of_process};
 use clap::Parser;
 use hekaton_intake::SszError;
-use hekaton_intake::check::{Options as Strictness, check_block, check_witness};
+use hekaton_intake::canonical::Options as Strictness;
+use hekaton_intake::check::{check_block, check_witness};
 use hekaton_intake::codec::json::{Parameters, decode_hex, witness_to_json};
 use hekaton_intake::codec::{Answer, Status, Witness, a, b};
 use hekaton_intake::desk::Desk;
@@ -150,12 +151,7 @@ fn main() -> Result<(), Error> {
         let check = || {
             check_block(envelope, None)?;
             let payload = &envelope.payload;
-            check_witness(
-                &witness,
-                payload.parent_hash,
-                payload.block_number,
-                Strictness::default(),
-            )
+            check_witness(&witness, payload.parent_hash, payload.block_number)
         };
         let (checked, _) =
             alternate(options.run.repetitions, || drop(std::hint::black_box(check())), || ());

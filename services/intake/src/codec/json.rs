@@ -1,11 +1,11 @@
 //! JSON: the parameters of `engine_newPayloadV5`, and answers of JSON-RPC, for nodes that speak nothing else.
 
+use super::b::PUBLIC_KEY;
 use super::{Status, Witness, encode_witness};
 use crate::payload::{Envelope, JsonPayload, Texts};
 use crate::values::{array, bytes, cut, hex, wrong};
 use alloy_consensus::Header;
 use alloy_primitives::hex as hexadecimal;
-use alloy_rlp::Decodable;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -21,31 +21,30 @@ pub struct Parameters {
     pub blob_hashes: Vec<[u8; 32]>,
 }
 
+/// The four parameters as they come.
+type Four<'a> = (JsonPayload<'a>, Texts<'a>, Cow<'a, str>, Texts<'a>);
+
 impl Parameters {
     /// Reads the four parameters: an array.
     ///
     /// # Errors
     /// What is wrong. The code that codec A has for it is -32700 where it is no JSON, else -32602.
     pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
-        type Four<'a> = (JsonPayload<'a>, Texts<'a>, Cow<'a, str>, Texts<'a>);
-        let (payload, hashes, root, requests): Four<'_> =
-            serde_json::from_slice(text).map_err(|error| match is_json(text) {
-                true => (-32_602, wrong("parameters", error.to_string())),
-                false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
-            })?;
-        let read = || {
-            let hashes = hashes.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
-            let requests = requests.iter().map(|it| bytes(it, "executionRequests"));
-            Ok(Self {
-                blob_hashes: hashes.collect::<Result<_, _>>()?,
-                envelope: Envelope {
-                    payload: payload.read()?,
-                    parent_beacon_block_root: array(&root, "parentBeaconBlockRoot")?,
-                    execution_requests: requests.collect::<Result<_, _>>()?,
-                },
-            })
-        };
-        read().map_err(|error| (-32_602, error))
+        let four: Four<'_> = parse(text, "parameters")?;
+        Self::read(&four).map_err(|error| (-32_602, error))
+    }
+
+    fn read((payload, hashes, root, requests): &Four<'_>) -> Result<Self, JsonError> {
+        let hashes = hashes.iter().map(|it| array::<32>(it, "expectedBlobVersionedHashes"));
+        let requests = requests.iter().map(|it| bytes(it, "executionRequests"));
+        Ok(Self {
+            blob_hashes: hashes.collect::<Result<_, _>>()?,
+            envelope: Envelope {
+                payload: payload.read()?,
+                parent_beacon_block_root: array(root, "parentBeaconBlockRoot")?,
+                execution_requests: requests.collect::<Result<_, _>>()?,
+            },
+        })
     }
 
     /// The same as JSON.
@@ -83,9 +82,12 @@ pub struct RpcError {
     pub message: String,
 }
 
+/// The code for what is not an answer of JSON-RPC.
+const NOT_RPC: i64 = -32_603;
+
 /// Reads an answer of JSON-RPC.
 pub(crate) fn result<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, RpcError> {
-    let bad = |message: String| RpcError { code: -32_603, message };
+    let bad = |message: String| RpcError { code: NOT_RPC, message };
     let response: Response<T> = serde_json::from_slice(text)
         .map_err(|error| bad(format!("the answer is not JSON-RPC: {error}")))?;
     match response {
@@ -150,25 +152,27 @@ impl PayloadStatus {
 }
 
 impl JsonWitness {
-    /// The same in SSZ, in the form that is checked: sorted, headers with the parent last, without empty nodes and codes. Nodes that
-    /// speak JSON promise none of that.
+    /// Reads a witness, or an answer of JSON-RPC that has one.
+    fn read(text: &[u8]) -> Result<Self, JsonError> {
+        let error = match serde_json::from_slice(text) {
+            Ok(witness) => return Ok(witness),
+            Err(error) => error,
+        };
+        match result(text) {
+            Ok(witness) => Ok(witness),
+            // One that says why there is none.
+            Err(refused) if refused.code != NOT_RPC => Err(wrong("witness", refused.to_string())),
+            Err(_) => Err(wrong("witness", error.to_string())),
+        }
+    }
+
+    /// The same in SSZ, with its items as they came.
     pub(crate) fn encode(self) -> Result<Vec<u8>, JsonError> {
         let items = |texts: Vec<String>, part| {
             texts.iter().map(|text| bytes(text, part)).collect::<Result<Vec<_>, _>>()
         };
-        let mut state = items(self.state, "state")?;
-        state.retain(|node| *node != [0x80]);
-        let mut codes = items(self.codes, "codes")?;
-        codes.retain(|code| !code.is_empty());
-        let headers = self.headers.into_iter().map(header).collect::<Result<Vec<_>, _>>();
-        let mut headers = headers?;
-        headers.sort_by_cached_key(|header| {
-            Header::decode(&mut &header[..]).map_or(0, |it| it.number)
-        });
-        for sorted in [&mut state, &mut codes] {
-            sorted.sort_unstable();
-            sorted.dedup();
-        }
+        let (state, codes) = (items(self.state, "state")?, items(self.codes, "codes")?);
+        let headers = self.headers.into_iter().map(header).collect::<Result<Vec<_>, _>>()?;
         let [state, codes, headers] =
             [&state, &codes, &headers].map(|items| items.iter().map(Vec::as_slice));
         let encoded = encode_witness(state, codes, headers);
@@ -178,6 +182,74 @@ impl JsonWitness {
             Err(error) => Err(wrong("witness", error.to_string())),
         }
     }
+}
+
+/// Reads a witness as `debug_executionWitness` has it, alone or in an answer of JSON-RPC. Returns it in SSZ, with its items as they
+/// came: [`canonical`](crate::canonical) sorts them, and leaves out what does not belong there.
+///
+/// # Errors
+/// What is wrong.
+pub fn witness_from_json(text: &[u8]) -> Result<Vec<u8>, JsonError> {
+    JsonWitness::read(text)?.encode()
+}
+
+/// The body of `POST /v1/witness` in JSON: a block with its witness, from somebody who has both.
+///
+/// ```json
+/// {"parameters": [{..}, [], "0x..", []], "witness": {"state": [], "codes": [], "headers": []}, "publicKeys": []}
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonPush {
+    /// The block, as `engine_newPayloadV5` is called with it.
+    pub parameters: Parameters,
+    /// The witness in SSZ, with its items as they came.
+    pub witness: Vec<u8>,
+    /// The public keys of the senders, or nothing.
+    pub public_keys: Vec<u8>,
+}
+
+impl JsonPush {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// What is wrong, with the code that [`Parameters::decode`] has for it.
+    pub fn decode(text: &[u8]) -> Result<Self, (i64, JsonError)> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Body<'a> {
+            #[serde(borrow)]
+            parameters: Four<'a>,
+            witness: JsonWitness,
+            #[serde(borrow, default)]
+            public_keys: Texts<'a>,
+        }
+        let Body { parameters, witness, public_keys } = parse(text, "body")?;
+        let read = || {
+            let keys = public_keys.iter().map(|key| array::<PUBLIC_KEY>(key, "publicKeys"));
+            Ok(Self {
+                parameters: Parameters::read(&parameters)?,
+                witness: witness.encode()?,
+                public_keys: keys.collect::<Result<Vec<_>, _>>()?.concat(),
+            })
+        };
+        read().map_err(|error| (-32_602, error))
+    }
+
+    /// Puts a body together of the texts of its parts, of which each is JSON.
+    pub fn join(parameters: &[u8], witness: &[u8]) -> Vec<u8> {
+        [&b"{\"parameters\":"[..], parameters, b",\"witness\":", witness, b"}"].concat()
+    }
+}
+
+/// Reads JSON. The code is that which codec A has for what is wrong.
+fn parse<'a, T: Deserialize<'a>>(
+    text: &'a [u8],
+    part: &'static str,
+) -> Result<T, (i64, JsonError)> {
+    serde_json::from_slice(text).map_err(|error| match is_json(text) {
+        true => (-32_602, wrong(part, error.to_string())),
+        false => (-32_700, wrong("body", format!("it is not JSON: {error}"))),
+    })
 }
 
 /// A witness as JSON, with an empty list of keys.

@@ -1,18 +1,22 @@
 //! Takes execution witnesses over HTTP, checks them and has them proven.
 
+mod files;
+
 use clap::{Args, Parser, Subcommand};
-use hekaton_intake::check::{Options, check_block, check_keys, check_witness};
-use hekaton_intake::codec::json::Parameters;
+use files::{Check, Push, check, push, read};
+use hekaton_intake::canonical::Options;
+use hekaton_intake::codec::Witness;
+use hekaton_intake::codec::json::witness_to_json;
 use hekaton_intake::desk::{Desk, DeskError, Jobs};
+use hekaton_intake::hash;
 use hekaton_intake::jwt::Secret;
 use hekaton_intake::node::{Codec, MAX_WITNESS, Node};
-use hekaton_intake::record::{Record, Source};
+use hekaton_intake::record::{Origin, Record, Source};
 use hekaton_intake::service::{Service, serve};
 use hekaton_intake::stand_in::{Block, StandIn};
-use hekaton_intake::{Push, SszError};
 use hekaton_orchestrator::Client;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,8 +47,10 @@ enum Command {
     Serve(Serve),
     /// Ask a node for the witnesses of blocks, each a file with the parameters of `engine_newPayloadV5`
     Fetch(Fetch),
-    /// Check files with the body of `POST /v1/witness`
+    /// Check files with the body of `POST /v1/witness`, or with a witness alone
     Check(Check),
+    /// Send such files to a service that runs
+    Push(Push),
     /// Make a synthetic block with a witness, as a file with the body of `POST /v1/witness`
     StandIn(Make),
     /// Start a node that answers with a synthetic block, whatever it is asked
@@ -56,7 +62,8 @@ struct Place {
     /// The folder of witnesses and records; made if it does not exist
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Accept nodes and codes in any order
+    /// Bring witnesses in SSZ into canonical form as those in JSON: sort them, and leave out what is empty, there twice, or made by the
+    /// block itself. Otherwise they are refused
     #[arg(long)]
     lenient: bool,
     /// Make a job of each witness with the orchestrator at this address
@@ -69,7 +76,7 @@ struct Place {
     #[arg(long, default_value = "blocks")]
     chain: String,
     /// The hash of the block before the first one of a new chain [default: the parent of the first block that arrives]
-    #[arg(long, value_name = "HASH", requires = "orchestrator")]
+    #[arg(long, value_name = "HASH", requires = "orchestrator", value_parser = block_hash)]
     genesis: Option<String>,
     /// The orchestrator's back-end that proves
     #[arg(long, default_value = "witness")]
@@ -140,16 +147,6 @@ struct Fetch {
 }
 
 #[derive(Args)]
-struct Check {
-    /// Accept nodes and codes in any order
-    #[arg(long)]
-    lenient: bool,
-    /// The files
-    #[arg(required = true)]
-    files: Vec<PathBuf>,
-}
-
-#[derive(Args)]
 struct Make {
     /// The height of the block
     #[arg(long, default_value_t = 2)]
@@ -165,6 +162,9 @@ struct Make {
     /// Write the parameters of `engine_newPayloadV5` into this file, too
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
+    /// Write the witness into this file, too, as JSON like that of `debug_executionWitness`
+    #[arg(long, value_name = "FILE")]
+    witness: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -176,6 +176,9 @@ struct MakeNode {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8551")]
     listen: String,
 }
+
+/// How long a file with a token may be, in bytes.
+const MAX_TOKEN: u64 = 4_096;
 
 struct Failure {
     code: u8,
@@ -214,12 +217,17 @@ fn show(json: bool, record: &Record) -> Result<(), Failure> {
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_| "warn,hekaton_intake=info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Files and pipes get no colors; nor do those who want none (https://no-color.org).
+    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colors = std::io::stderr().is_terminal() && !wants_none;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colors);
+    log.with_writer(std::io::stderr).init();
     let Arguments { json, command } = Arguments::parse();
     let done = match command {
         Command::Serve(arguments) => run_service(arguments, json),
         Command::Fetch(arguments) => fetch(arguments, json),
         Command::Check(arguments) => check(&arguments, json),
+        Command::Push(arguments) => push(&arguments, json),
         Command::StandIn(arguments) => make(&arguments, json),
         Command::StandInNode(arguments) => make_node(&arguments, json),
     };
@@ -232,15 +240,28 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads a hash as records and jobs name it.
+fn block_hash(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).to_ascii_lowercase();
+    match hash(&digits) {
+        Some(_) => Ok(digits),
+        None => Err("a block is named by its hash: 64 hexadecimal digits".into()),
+    }
+}
+
 fn desk(place: &Place) -> Result<Desk, Failure> {
-    let options = Options { any_order: place.lenient };
-    let token =
-        place.token.as_deref().map(|path| std::fs::read_to_string(path).map_err(bad_file(path)));
-    let token = token.transpose()?.map(|token| token.trim().to_owned());
+    let options = Options { lenient: place.lenient };
+    let token = place.token.as_deref().map(|path| {
+        let text = read(path, MAX_TOKEN)?;
+        let text = String::from_utf8(text);
+        let text = text.map_err(|_| failure(3, format!("{}: it is not text", path.display())))?;
+        Ok(text.trim().to_owned())
+    });
+    let token = token.transpose()?;
     let jobs = place.orchestrator.as_ref().map(|address| Jobs {
         client: Client::new(address, token),
         chain: place.chain.clone(),
-        genesis: place.genesis.as_ref().map(|it| it.trim_start_matches("0x").to_owned()),
+        genesis: place.genesis.clone(),
         backend: place.backend.clone(),
     });
     Desk::open(&place.data, options, jobs).map_err(|error| failure(3, error))
@@ -350,17 +371,16 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
         None => runtime.block_on(node.best_codec()),
     };
     for path in &arguments.blocks {
-        let text = std::fs::read(path).map_err(bad_file(path))?;
-        let parameters = Parameters::decode(&text)
-            .map_err(|(_, error)| failure(3, format!("{}: {error}", path.display())))?;
+        let parameters = files::parameters(path)?;
         let fetched = runtime.block_on(node.fetch(&parameters, codec));
         let fetched = fetched.map_err(|error| failure(4, error))?;
         let answer = fetched.answer().map_err(|error| failure(4, error))?;
         let hashes = Some(&parameters.blob_hashes[..]);
-        let record = desk.answer(Source::Fetch, &parameters.envelope, hashes, &answer);
+        let origin = Origin { json: fetched.is_json(), ..Source::Fetch.into() };
+        let record = desk.answer(origin, &parameters.envelope, hashes, &answer);
         let record = record.map_err(|error| {
             let code = match error {
-                DeskError::Blob(_) | DeskError::Record { .. } => 3,
+                DeskError::Blob(_) | DeskError::Record { .. } | DeskError::Full(_) => 3,
                 _ => 1,
             };
             failure(code, format!("{}: {error}", path.display()))
@@ -371,42 +391,16 @@ fn fetch(arguments: Fetch, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
-    for path in &arguments.files {
-        let bytes = std::fs::read(path).map_err(bad_file(path))?;
-        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
-        let push = Push::decode(&bytes).map_err(|error: SszError| wrong(error.to_string()))?;
-        let payload = &push.envelope.payload;
-        let options = Options { any_order: arguments.lenient };
-        let checked = check_block(&push.envelope, None)
-            .and_then(|()| match push.public_keys {
-                [] => Ok(()),
-                keys => check_keys(&push.envelope, keys),
-            })
-            .and_then(|()| {
-                check_witness(&push.witness, payload.parent_hash, payload.block_number, options)
-            });
-        let summary = checked.map_err(|error| wrong(error.to_string()))?;
-        let text = format!(
-            "{}: block {}, {} headers, {} nodes, {} codes, {} not there",
-            path.display(),
-            payload.block_number,
-            summary.headers,
-            summary.nodes,
-            summary.codes,
-            summary.absent
-        );
-        print(json, &summary, text)?;
-    }
-    Ok(())
-}
-
 fn make(arguments: &Make, json: bool) -> Result<(), Failure> {
     let block = Block::new(arguments.seed, arguments.number, arguments.bytes);
     let body = block.push();
     std::fs::write(&arguments.output, &body).map_err(bad_file(&arguments.output))?;
     if let Some(path) = &arguments.parameters {
         std::fs::write(path, block.parameters.encode()).map_err(bad_file(path))?;
+    }
+    if let Some(path) = &arguments.witness {
+        let witness = Witness::decode(&block.witness).map_err(|error| failure(1, error))?;
+        std::fs::write(path, witness_to_json(&witness)).map_err(bad_file(path))?;
     }
     let made = serde_json::json!({ "bytes": body.len(), "witness": block.witness.len() });
     let text =

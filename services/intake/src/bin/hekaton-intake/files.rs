@@ -1,0 +1,221 @@
+//! Files with witnesses, in SSZ or in JSON: checked here, or sent to a service.
+
+use crate::{Failure, bad_file, failure, print, runtime, secret, show};
+use clap::Args;
+use hekaton_intake::canonical::{Admitted, Options, admit};
+use hekaton_intake::check::{CheckError, check_block, check_keys, parent_of};
+use hekaton_intake::codec::Witness;
+use hekaton_intake::codec::b::Envelope;
+use hekaton_intake::codec::json::{JsonPush, Parameters, witness_from_json, witness_to_json};
+use hekaton_intake::node::{MAX_WITNESS, Node, NodeError};
+use hekaton_intake::record::Record;
+use hekaton_intake::{Problem, Push as Body};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How much of a file is read, in bytes: JSON has two digits for a byte, and a block besides.
+const MAX_FILE: u64 = 3 * MAX_WITNESS;
+
+#[derive(Args)]
+struct Files {
+    /// The parameters of `engine_newPayloadV5`, as JSON: then the files are witnesses alone, in SSZ or as `debug_executionWitness` has them
+    #[arg(long, value_name = "FILE")]
+    parameters: Option<PathBuf>,
+    /// The files: bodies of `POST /v1/witness` in SSZ or JSON
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-intake check block.ssz
+  hekaton-intake check --parameters block.json witness.json
+  hekaton-intake check witness.json
+
+A witness in JSON alone, without --parameters, is checked as that of the block after its last header.")]
+pub(crate) struct Check {
+    /// Bring witnesses in SSZ into canonical form, as those in JSON: sort them, and leave out what is empty, there twice, or made by the
+    /// block itself
+    #[arg(long)]
+    lenient: bool,
+    #[command(flatten)]
+    files: Files,
+}
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  hekaton-intake push block.ssz
+  hekaton-intake push --parameters block.json witness.json --to http://127.0.0.1:8561")]
+pub(crate) struct Push {
+    #[command(flatten)]
+    files: Files,
+    /// The address of the service
+    #[arg(long, value_name = "ADDRESS", default_value = "http://127.0.0.1:8561")]
+    to: String,
+    /// A file with the secret that the service shares with senders: 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    secret: Option<PathBuf>,
+}
+
+/// Reads a file of at most `limit` bytes.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(bad_file(path))?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(bad_file(path))?;
+    match bytes.len() as u64 > limit {
+        true => Err(failure(3, format!("{}: it has more than {limit} bytes", path.display()))),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads the parameters of `engine_newPayloadV5`.
+pub(crate) fn parameters(path: &Path) -> Result<Parameters, Failure> {
+    let text = read(path, MAX_FILE)?;
+    Parameters::decode(&text)
+        .map_err(|(_, error)| failure(3, format!("{}: {error}", path.display())))
+}
+
+/// A file that was read.
+struct Found {
+    is_json: bool,
+    /// None for a witness alone.
+    block: Option<Envelope>,
+    /// Where they came with the block.
+    blob_hashes: Option<Vec<[u8; 32]>>,
+    /// In SSZ, with its items as they came.
+    witness: Vec<u8>,
+    public_keys: Vec<u8>,
+    /// As it came.
+    text: Vec<u8>,
+}
+
+impl Found {
+    fn read(path: &Path, block: Option<&Parameters>) -> Result<Self, Failure> {
+        let text = read(path, MAX_FILE)?;
+        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
+        let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+        let is_json = first == Some(&b'{');
+        if let (true, None, true) = (is_json, block, has_parameters(&text)) {
+            let JsonPush { parameters, witness, public_keys } =
+                JsonPush::decode(&text).map_err(|(_, error)| wrong(error.to_string()))?;
+            let Parameters { envelope, blob_hashes } = parameters;
+            let (block, blob_hashes) = (Some(envelope), Some(blob_hashes));
+            return Ok(Self { is_json, block, blob_hashes, witness, public_keys, text });
+        }
+        if is_json || block.is_some() {
+            let witness = match is_json {
+                true => witness_from_json(&text).map_err(|error| wrong(error.to_string()))?,
+                false => {
+                    let witness = Witness::decode(&text);
+                    witness.map_err(|error| wrong(error.to_string()))?.encode()
+                }
+            };
+            let blob_hashes = block.map(|block| block.blob_hashes.clone());
+            let block = block.map(|block| block.envelope.clone());
+            return Ok(Self { is_json, block, blob_hashes, witness, public_keys: vec![], text });
+        }
+        let push = Body::decode(&text).map_err(|error| wrong(error.to_string()))?;
+        let (witness, public_keys) = (push.witness.encode(), push.public_keys.to_vec());
+        let block = Some(push.envelope);
+        Ok(Self { is_json, block, blob_hashes: None, witness, public_keys, text })
+    }
+}
+
+/// Whether a text in JSON has a block, too.
+fn has_parameters(text: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Body {
+        parameters: Option<IgnoredAny>,
+    }
+    serde_json::from_slice::<Body>(text).is_ok_and(|body| body.parameters.is_some())
+}
+
+pub(crate) fn check(arguments: &Check, json: bool) -> Result<(), Failure> {
+    let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
+    for path in &arguments.files.files {
+        let found = Found::read(path, block.as_ref())?;
+        let options = Options { lenient: arguments.lenient || found.is_json };
+        let checked = check_one(&found, options);
+        let (number, admitted) =
+            checked.map_err(|error| failure(1, format!("{}: {error}", path.display())))?;
+        let Admitted { summary, left_out, .. } = admitted;
+        let mut text = format!(
+            "{}: block {number}, {} headers, {} nodes, {} codes, {} not there",
+            path.display(),
+            summary.headers,
+            summary.nodes,
+            summary.codes,
+            summary.absent
+        );
+        if !left_out.is_nothing() {
+            text += &format!("; left out: {left_out}");
+        }
+        let mut value = serde_json::json!(summary);
+        value["left_out"] = serde_json::json!(left_out);
+        print(json, &value, text)?;
+    }
+    Ok(())
+}
+
+fn check_one(found: &Found, options: Options) -> Result<(u64, Admitted), CheckError> {
+    let Found { block, blob_hashes, public_keys, .. } = found;
+    let witness = Witness::decode(&found.witness);
+    let witness = witness.map_err(|error| CheckError::Encoding(error.to_string()))?;
+    let (parent, number) = match block {
+        None => parent_of(&witness)?,
+        Some(envelope) => {
+            check_block(envelope, blob_hashes.as_deref())?;
+            if !public_keys.is_empty() {
+                check_keys(envelope, public_keys)?;
+            }
+            (envelope.payload.parent_hash, envelope.payload.block_number)
+        }
+    };
+    Ok((number, admit(&witness, parent, number, options)?))
+}
+
+pub(crate) fn push(arguments: &Push, json: bool) -> Result<(), Failure> {
+    let block = arguments.files.parameters.as_deref().map(parameters).transpose()?;
+    let secret = secret(arguments.secret.as_ref())?;
+    let service = Node::new(&arguments.to, secret, false, MAX_WITNESS);
+    let runtime = runtime()?;
+    for path in &arguments.files.files {
+        let wrong = |why: String| failure(1, format!("{}: {why}", path.display()));
+        let Found { is_json, block: own, witness, text, .. } = Found::read(path, block.as_ref())?;
+        let body = match (&own, &block) {
+            (None, _) => {
+                return Err(wrong("it has no block: name its --parameters".into()));
+            }
+            (Some(_), None) => text,
+            (Some(envelope), Some(parameters)) => {
+                let witness =
+                    Witness::decode(&witness).map_err(|error| wrong(error.to_string()))?;
+                match is_json {
+                    true => JsonPush::join(&parameters.encode(), &witness_to_json(&witness)),
+                    false => body(envelope, witness),
+                }
+            }
+        };
+        let answer =
+            runtime.block_on(service.push(is_json, body)).map_err(|error| match error {
+                NodeError::Refused { status, body, .. } => {
+                    let problem = serde_json::from_str::<Problem>(&body);
+                    let why = problem.map_or(body, |problem| problem.detail);
+                    let code = if [400, 413, 415, 422].contains(&status) { 1 } else { 4 };
+                    failure(code, format!("{}: {why} (status {status})", path.display()))
+                }
+                error => failure(4, error),
+            })?;
+        let record: Record = serde_json::from_slice(&answer)
+            .map_err(|error| failure(4, format!("{}: the answer: {error}", arguments.to)))?;
+        show(json, &record)?;
+    }
+    Ok(())
+}
+
+/// The body of a push of a witness alone.
+fn body(envelope: &Envelope, witness: Witness<'_>) -> Vec<u8> {
+    Body { envelope: envelope.clone(), witness, public_keys: &[] }.encode()
+}

@@ -1,0 +1,135 @@
+//! Brings a witness into its canonical form: one rule for all ways in.
+//!
+//! Nodes of the execution layer also send the empty node, the empty code, and nodes and codes that the block itself makes; some send
+//! items unsorted or twice. The canonical form (execution-apis 847) has none of that: a stateless execution starts without them, and
+//! the circuit has no place for them.
+
+use crate::check::{CheckError, Hashes, Summary, Walk, check_headers, check_witness, walk};
+use crate::codec::{Witness, encode_witness};
+use alloy_consensus::Header;
+use alloy_primitives::keccak256;
+use alloy_rlp::Decodable;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The empty node: RLP of nothing.
+const EMPTY_NODE: &[u8] = &[0x80];
+
+/// What a canonical witness does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// Empty nodes and empty codes.
+    pub empty: usize,
+    /// Nodes and codes that are there more than once.
+    pub repeats: usize,
+    /// Nodes that are not reached from the root of the parent's state: the block makes them.
+    pub nodes: usize,
+    /// Codes that no account of the witness names: the block makes them.
+    pub codes: usize,
+}
+
+impl LeftOut {
+    /// Whether nothing was left out.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { empty, repeats, nodes, codes } = self;
+        write!(
+            f,
+            "{empty} empty items, {repeats} repeats, {nodes} nodes that are not reached, {codes} codes of no account"
+        )
+    }
+}
+
+/// How strict to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Bring witnesses into canonical form instead of refusing those that are not in it.
+    pub lenient: bool,
+}
+
+/// A witness that was checked.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// What was counted.
+    pub summary: Summary,
+    /// The canonical form; none where the witness that came is in it already.
+    pub changed: Option<Vec<u8>>,
+    /// What was left out of it.
+    pub left_out: LeftOut,
+}
+
+/// Checks a witness for a block, of which the hash of the parent and the height are given, and brings it into canonical form where that
+/// is allowed.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn admit(
+    witness: &Witness<'_>,
+    parent: [u8; 32],
+    number: u64,
+    options: Options,
+) -> Result<Admitted, CheckError> {
+    let strict = check_witness(witness, parent, number);
+    match strict {
+        Err(_) if options.lenient => {
+            let (bytes, left_out) = canonical(witness, parent)?;
+            let witness = decode(&bytes)?;
+            let summary = check_witness(&witness, parent, number)?;
+            Ok(Admitted { summary, changed: Some(bytes), left_out })
+        }
+        strict => Ok(Admitted { summary: strict?, changed: None, left_out: LeftOut::default() }),
+    }
+}
+
+/// Makes the canonical form of a witness, and counts what it does not have.
+fn canonical(witness: &Witness<'_>, parent: [u8; 32]) -> Result<(Vec<u8>, LeftOut), CheckError> {
+    let mut left_out = LeftOut::default();
+    let mut headers: Vec<&[u8]> = witness.headers.iter().collect();
+    // One that cannot be read is refused below.
+    headers.sort_by_cached_key(|header| Header::decode(&mut &header[..]).map_or(0, |it| it.number));
+    let mut sort = |items: &mut Vec<&[u8]>, empty: &[u8]| {
+        let all = items.len();
+        items.retain(|item| *item != empty && !item.is_empty());
+        let some = items.len();
+        items.sort_unstable();
+        items.dedup();
+        left_out.empty += all - some;
+        left_out.repeats += some - items.len();
+    };
+    let mut state: Vec<&[u8]> = witness.state.iter().collect();
+    let mut codes: Vec<&[u8]> = witness.codes.iter().collect();
+    sort(&mut state, EMPTY_NODE);
+    sort(&mut codes, &[]);
+    let sorted = encode(&state, &codes, &headers);
+    let sorted = decode(&sorted)?;
+    let (root, _) = check_headers(&sorted.headers, parent)?;
+    let nodes = Hashes::of(&sorted.state, "node")?;
+    let Walk { reached, named, .. } = walk(&sorted, &nodes, root)?;
+    let state: Vec<&[u8]> = state
+        .into_iter()
+        .zip(&reached)
+        .filter(|(_, depths)| **depths != [None; 2])
+        .map(|(node, _)| node)
+        .collect();
+    left_out.nodes = reached.len() - state.len();
+    let all = codes.len();
+    codes.retain(|code| named.contains(&keccak256(code).0));
+    left_out.codes = all - codes.len();
+    Ok((encode(&state, &codes, &headers), left_out))
+}
+
+fn encode(state: &[&[u8]], codes: &[&[u8]], headers: &[&[u8]]) -> Vec<u8> {
+    let [state, codes, headers] = [state, codes, headers].map(|items| items.iter().copied());
+    encode_witness(state, codes, headers)
+}
+
+/// Reads what was just encoded: it has no more and no longer items than what came.
+fn decode(bytes: &[u8]) -> Result<Witness<'_>, CheckError> {
+    Witness::decode(bytes).map_err(|error| CheckError::Encoding(error.to_string()))
+}

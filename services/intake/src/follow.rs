@@ -1,0 +1,489 @@
+//! Makes jobs of records, and keeps the chain of the orchestrator on the branch of the last payload.
+//!
+//! What is wanted follows from the records and from what the chain has published ([`Tree::follow`]). Each round compares that with the
+//! jobs that are there, so it does not matter where the last one ended, who cancelled a job or which of the processes died: records
+//! are written first, then the chain is reverted, then jobs are made, lowest first, and a repetition of any of it is harmless.
+
+use crate::branch::{Link, Path, Plan, hash};
+use crate::desk::{Desk, Jobs};
+use crate::record::Record;
+use alloy_primitives::{B256, hex};
+use hekaton_orchestrator::http::{ChainBody, ChainState, JobBody, JobStatus, JobView, RevertBody};
+use hekaton_orchestrator::record::Order;
+use hekaton_orchestrator::{ClientError, Digest};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often what is old is removed.
+const PRUNE: Duration = Duration::from_secs(3_600);
+
+/// How often jobs are compared with records when nothing arrives.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// What is known of the orchestrator's chain.
+#[derive(Debug, Default)]
+pub(crate) struct Follower {
+    published: Option<Published>,
+}
+
+/// What a chain has published, as far as it was read.
+#[derive(Debug)]
+struct Published {
+    genesis: String,
+    path: Path,
+    /// The name of the last block.
+    tail: String,
+    /// The last entry that was read.
+    next: u64,
+}
+
+impl Published {
+    fn new(genesis: String) -> Self {
+        Self { path: Path::new(&genesis), tail: genesis.clone(), genesis, next: 0 }
+    }
+
+    fn read_on(&mut self, jobs: &Jobs) -> Result<(), ClientError> {
+        loop {
+            let found = jobs.client.proofs(&jobs.chain, self.next)?;
+            if found.proofs.is_empty() {
+                return Ok(());
+            }
+            for entry in found.proofs {
+                match entry.entry.as_str() {
+                    // The genesis has no height of its own.
+                    "revert" if entry.id == self.genesis => self.path = Path::new(&self.genesis),
+                    "revert" => self.path.revert(&entry.id, entry.block),
+                    _ => self.path.push(&entry.id, entry.block),
+                }
+                (self.tail, self.next) = (entry.id, entry.rev);
+            }
+        }
+    }
+}
+
+impl Follower {
+    /// Reads what the chain has published since the last time. A log that does not lead to the chain's tail is another one, of an
+    /// orchestrator whose folder was restored or replaced, and is read from its beginning.
+    fn read(&mut self, jobs: &Jobs, chain: &ChainState) -> Result<&mut Published, ClientError> {
+        let genesis = chain.genesis.clone().unwrap_or_default();
+        let known = self.published.take().filter(|known| known.genesis == genesis);
+        if let (None, Some(wanted)) = (&known, jobs.genesis.as_ref().filter(|it| **it != genesis)) {
+            tracing::error!(
+                chain = jobs.chain,
+                genesis,
+                wanted,
+                "the chain is there already, and begins after another block than --genesis says: name another --chain"
+            );
+        }
+        let mut known = known.unwrap_or_else(|| Published::new(genesis.clone()));
+        known.read_on(jobs)?;
+        if Some(&known.tail) != chain.tail.as_ref()
+            && jobs.client.chain(&jobs.chain)?.tail.as_ref() != Some(&known.tail)
+        {
+            known = Published::new(genesis);
+            known.read_on(jobs)?;
+        }
+        Ok(self.published.insert(known))
+    }
+}
+
+/// What became of a block that is to be in its place.
+enum Placed {
+    /// Its job was there.
+    There,
+    /// Its job was made, or made again.
+    Made,
+    /// The job itself is wrong, or dead.
+    Refused,
+    /// Another block is in its place.
+    Taken(String),
+}
+
+impl Desk {
+    /// Makes the jobs that are wanted and not there: those of the branch of the last payload, and of blocks whose link to it has not
+    /// come. Where another branch is in their place, the chain is reverted. Jobs have fixed names, so what was submitted before an
+    /// answer was lost is found. Returns how many jobs were made.
+    ///
+    /// # Errors
+    /// If the orchestrator does not answer, or takes no more now; what is left is submitted the next time.
+    pub fn submit(&self) -> Result<usize, ClientError> {
+        let Some(jobs) = &self.jobs else { return Ok(0) };
+        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lowest) = self.tree().lowest() else { return Ok(0) };
+        let chain = self.chain(jobs, lowest)?;
+        if let Some(bundles) = &chain.bundles {
+            tracing::error!(
+                chain = chain.chain,
+                of = bundles.of,
+                "no jobs are made: the chain is made of another one's blocks; name another --chain"
+            );
+            return Ok(0);
+        }
+        if chain.order == Order::None {
+            return self.submit_unordered(jobs);
+        }
+        let published = follower.read(jobs, &chain)?;
+        let plan = {
+            let mut tree = self.tree();
+            tree.forget(&published.path);
+            tree.follow(&published.path)
+        };
+        self.pass(
+            plan.base
+                .filter(|_| plan.torn > 0)
+                .map_or(published.path.height(), |base| Some(base.1)),
+        );
+        self.note(&plan);
+        let made = self.follow(jobs, &chain, &plan)?;
+        self.cancel_aside(jobs, &plan)?;
+        Ok(made)
+    }
+
+    /// Asks the orchestrator for the chain, where jobs are made.
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses. A chain that is not there yet is made with the first job.
+    pub fn reach(&self) -> Result<(), ClientError> {
+        let Some(jobs) = &self.jobs else { return Ok(()) };
+        match jobs.client.chain(&jobs.chain) {
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(()),
+            found => found.map(drop),
+        }
+    }
+
+    /// Notes up to which height everything is published.
+    fn pass(&self, height: Option<u64>) {
+        self.passed.store(height.map_or(0, |height| height.saturating_add(1)), Ordering::Relaxed);
+    }
+
+    /// The orchestrator's chain, which is made if it is not there.
+    fn chain(&self, jobs: &Jobs, lowest: B256) -> Result<ChainState, ClientError> {
+        match jobs.client.chain(&jobs.chain) {
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
+            found => return found,
+        }
+        let parent = self.link(&lowest).map(|link| name(&link.parent));
+        let genesis = jobs.genesis.clone().or_else(|| {
+            tracing::warn!(block = name(&lowest), "the chain begins with this block");
+            parent
+        });
+        let body = ChainBody { order: Order::Strict, genesis, bundles: None };
+        match jobs.client.make_chain(&jobs.chain, &body) {
+            // Somebody else was faster.
+            Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
+                jobs.client.chain(&jobs.chain)
+            }
+            made => made,
+        }
+    }
+
+    fn link(&self, block: &B256) -> Option<Link> {
+        self.tree().get(block).copied()
+    }
+
+    /// Writes into the records which blocks are wanted again.
+    fn note(&self, plan: &Plan) {
+        for block in plan.wanted.iter().chain(&plan.published) {
+            if self.link(block).is_some_and(|link| link.aside)
+                && let Some(record) = self.read_known(block)
+            {
+                tracing::info!(block = record.block, "its branch is followed again");
+                let again =
+                    |record| Record { aside: false, pending: true, refused: None, ..record };
+                self.revise(&record, again);
+            }
+        }
+    }
+
+    /// Changes a record, unless its block has come again meanwhile. Where that fails, the next round does it again.
+    fn revise(&self, record: &Record, change: impl FnOnce(Record) -> Record) {
+        if let Err(error) = self.change(record, change) {
+            tracing::error!(%error, "what became of a block is not noted");
+        }
+    }
+
+    /// Reads a record of which jobs are made; none where it was removed meanwhile, or cannot be read.
+    fn read_known(&self, block: &B256) -> Option<Record> {
+        let found = self.record(&name(block));
+        found.inspect_err(|error| tracing::error!(%error, "send the block again")).ok().flatten()
+    }
+
+    /// Has the chain follow the branch.
+    fn follow(&self, jobs: &Jobs, chain: &ChainState, plan: &Plan) -> Result<usize, ClientError> {
+        let mut made = 0;
+        if let (Some((base, height)), 1..) = (plan.base, plan.torn) {
+            tracing::warn!(blocks = plan.torn, "published blocks are taken back");
+            self.revert(jobs, &base, height)?;
+        }
+        let tip = chain.tip.as_deref().and_then(hash);
+        // Up to the orchestrator's tip, all jobs are there.
+        let is_tip = |block: &B256| Some(*block) == tip;
+        let mut there = match plan.torn {
+            0 => plan.wanted.iter().position(is_tip).map_or(0, |at| at + 1),
+            _ => 0,
+        };
+        for block in &plan.published {
+            let Some(link) = self.link(block) else { continue };
+            // Somebody else may have submitted it, or the process died before it was noted.
+            if !link.job {
+                self.place(jobs, block, Link { refused: false, ..link })?;
+            }
+            if let Some(record) = self.read_known(block) {
+                self.revise(&record, |record| Record { pending: false, refused: None, ..record });
+            }
+        }
+        let mut before = plan.base;
+        for (at, block) in plan.wanted.iter().enumerate() {
+            let Some(link) = self.link(block) else { continue };
+            // The next one to be published is always looked at, for its reason.
+            let is_settled = at > 0 && at < there && link.job && !link.pending;
+            if !is_settled {
+                let mut placed = self.place(jobs, block, link)?;
+                if let (Placed::Taken(why), Some((parent, height))) = (&placed, before) {
+                    tracing::warn!(block = name(block), why, "another branch is in its place");
+                    self.revert(jobs, &parent, height)?;
+                    there = 0;
+                    placed = self.place(jobs, block, link)?;
+                }
+                match placed {
+                    Placed::Made => made += 1,
+                    Placed::Taken(why) => self.refuse(block, &why),
+                    Placed::There | Placed::Refused => {}
+                }
+            }
+            before = Some((*block, link.number));
+        }
+        for block in &plan.floating {
+            let Some(link) = self.link(block) else { continue };
+            if plan.floor.is_some_and(|floor| link.number <= floor) {
+                self.refuse(block, "its branch does not meet what the chain has published");
+            } else if link.pending || !link.job {
+                match self.place(jobs, block, link)? {
+                    Placed::Made => made += 1,
+                    Placed::Taken(why) => self.refuse(block, &why),
+                    Placed::There | Placed::Refused => {}
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    fn revert(&self, jobs: &Jobs, to: &B256, height: u64) -> Result<(), ClientError> {
+        tracing::warn!(to = name(to), height, "the chain is reverted to follow another branch");
+        jobs.client.revert(&jobs.chain, &RevertBody { to: name(to), block: height })?;
+        self.counts.reverts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Notes why a block has no job yet.
+    fn refuse(&self, block: &B256, why: &str) {
+        if let Some(record) = self.read_known(block) {
+            let refused = Some(why.to_owned());
+            self.revise(&record, |record| Record { refused, pending: true, ..record });
+        }
+    }
+
+    /// Sees that the job of a block is there.
+    fn place(&self, jobs: &Jobs, block: &B256, link: Link) -> Result<Placed, ClientError> {
+        let Some(mut record) = self.read_known(block) else { return Ok(Placed::Refused) };
+        if let (Some(job), false) = (&record.job, record.pending) {
+            match jobs.client.job(job, 0) {
+                Ok(found) if found.state == "dead" => {
+                    let why = found.reason.unwrap_or_default();
+                    let why =
+                        format!("its job is dead: {why}; requeue or skip it at the orchestrator");
+                    self.revise(&record, |record| Record { refused: Some(why), ..record });
+                    return Ok(Placed::Refused);
+                }
+                Ok(found) if found.state != "cancelled" => {
+                    self.heed(&record, &found);
+                    return Ok(Placed::There);
+                }
+                Ok(_) => {
+                    tracing::info!(block = record.block, "its job was cancelled: it is made again")
+                }
+                Err(ClientError::Problem { problem, .. }) if problem.status == 404 => {}
+                Err(error) => return Err(error),
+            }
+            match self.change(&record, |record| Record { pending: true, ..record }) {
+                Ok(changed) => record = changed,
+                Err(error) => tracing::error!(%error, "it is made again all the same"),
+            }
+        } else if link.refused && !link.pending {
+            return Ok(Placed::Refused);
+        }
+        let outcome = self.submit_one(jobs, &record);
+        let outcome = match outcome {
+            Err(ClientError::Problem { problem, .. }) if problem.status == 409 => {
+                match self.same_block(jobs, &record)? {
+                    Some(job) => Ok(job),
+                    None => return Ok(Placed::Taken(problem.to_string())),
+                }
+            }
+            outcome => outcome,
+        };
+        self.settle(&record, &outcome);
+        match outcome {
+            Ok(_) => {
+                self.counts.jobs.fetch_add(1, Ordering::Relaxed);
+                Ok(Placed::Made)
+            }
+            Err(error) if is_final(&error) => Ok(Placed::Refused),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes what became of a submission.
+    fn settle(&self, record: &Record, outcome: &Result<String, ClientError>) {
+        self.revise(record, |record| match outcome {
+            Ok(job) => Record { job: Some(job.clone()), refused: None, pending: false, ..record },
+            Err(error) => {
+                // Without the address that was asked: anybody may read records.
+                let why = match error {
+                    ClientError::Problem { problem, .. } => problem.to_string(),
+                    ClientError::Failed { .. } => "the orchestrator does not answer".to_owned(),
+                    error => {
+                        tracing::error!(%error, block = record.block, "its witness cannot be sent");
+                        "its witness cannot be sent: the log says why".to_owned()
+                    }
+                };
+                Record { refused: Some(why), pending: !is_final(error), ..record }
+            }
+        });
+    }
+
+    /// Takes note of a job that is under way.
+    fn heed(&self, record: &Record, _found: &JobStatus) {
+        if record.refused.is_some() {
+            self.revise(record, |record| Record { refused: None, ..record });
+        }
+    }
+
+    /// The job of the same block with another witness, which somebody else has submitted: it is as good.
+    fn same_block(&self, jobs: &Jobs, record: &Record) -> Result<Option<String>, ClientError> {
+        let mut found = jobs.client.jobs()?.jobs.into_iter().map(|view| view.job);
+        Ok(found.find(|job| is_of(job, jobs, record)).map(|job| job.job))
+    }
+
+    /// Cancels what is left of the jobs of other branches, and notes that nothing more is to be made of these blocks.
+    fn cancel_aside(&self, jobs: &Jobs, plan: &Plan) -> Result<(), ClientError> {
+        let mut known = None;
+        for block in &plan.aside {
+            let Some(link) = self.link(block).filter(|link| !link.aside) else { continue };
+            let Some(record) = self.read_known(block) else { continue };
+            let job = match (&record.job, link.pending) {
+                // It may have been submitted without an answer.
+                (None, true) => {
+                    let found = match known.take() {
+                        Some(found) => found,
+                        None => jobs.client.jobs()?.jobs,
+                    };
+                    let found: &Vec<JobView> = known.insert(found);
+                    let mut found = found.iter().map(|view| &view.job);
+                    found.find(|job| is_of(job, jobs, &record)).map(|job| job.job.clone())
+                }
+                (job, _) => job.clone(),
+            };
+            match job.map(|job| jobs.client.cancel(&job)) {
+                None | Some(Ok(_)) => {}
+                // Another block is in its place; or it is done, and its proof is kept for the branch to come back.
+                Some(Err(ClientError::Problem { problem, .. }))
+                    if [404, 409].contains(&problem.status) => {}
+                Some(Err(error)) => return Err(error),
+            }
+            tracing::info!(block = record.block, "another branch is followed");
+            self.revise(&record, |record| Record {
+                aside: true,
+                pending: false,
+                job: None,
+                refused: None,
+                ..record
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes a job of each pending block of a chain that has no branches.
+    fn submit_unordered(&self, jobs: &Jobs) -> Result<usize, ClientError> {
+        self.pass(Some(u64::MAX));
+        let mut made = 0;
+        let pending = self.tree().pending();
+        for block in pending {
+            let Some(link) = self.link(&block) else { continue };
+            match self.place(jobs, &block, link)? {
+                Placed::Made => made += 1,
+                Placed::Taken(why) => self.refuse(&block, &why),
+                Placed::There | Placed::Refused => {}
+            }
+        }
+        Ok(made)
+    }
+
+    fn submit_one(&self, jobs: &Jobs, record: &Record) -> Result<String, ClientError> {
+        let digest: Digest = record.witness.parse().unwrap_or_else(|_| Digest::of(b""));
+        if !jobs.client.has_blob(&digest)? {
+            jobs.client.put_file(&self.blobs.path(&digest))?;
+        }
+        let job = JobBody {
+            chain: jobs.chain.clone(),
+            block: record.number,
+            id: Some(record.block.clone()),
+            parent: Some(record.parent.clone()),
+            backend: Some(jobs.backend.clone()),
+            inputs: BTreeMap::from([("input".into(), vec![record.witness.clone()])]),
+            ..JobBody::default()
+        };
+        let client = match &record.trace {
+            Some(trace) => jobs.client.traced(trace),
+            None => jobs.client.clone(),
+        };
+        Ok(client.submit(&job)?.job)
+    }
+
+    /// Makes jobs whenever `wake` says so, and every ten seconds, until the other side of it is gone. With an age, prunes
+    /// ([`prune`](Self::prune)) every hour, the first time after one, when the clock is likely to be right.
+    pub fn keep_submitting(&self, wake: &std::sync::mpsc::Receiver<()>, keep: Option<Duration>) {
+        let mut pruned = Instant::now();
+        loop {
+            match (self.submit(), keep) {
+                (Err(error), _) => tracing::warn!(%error, "jobs are submitted later"),
+                (Ok(_), Some(age)) if pruned.elapsed() >= PRUNE => {
+                    pruned = Instant::now();
+                    match self.prune(age) {
+                        Ok(removed) => tracing::info!(removed, "old blocks were removed"),
+                        Err(error) => tracing::error!(%error, "old blocks were not removed"),
+                    }
+                }
+                (Ok(_), _) => {}
+            }
+            match wake.recv_timeout(LOOK) {
+                Ok(()) => while wake.try_recv().is_ok() {},
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+/// Whether a job is wrong in itself: it is not sent again before its block is. Anything else, such as a full queue or a wrong token,
+/// somebody may change.
+fn is_final(error: &ClientError) -> bool {
+    match error {
+        ClientError::Problem { problem, .. } => [400, 413, 422].contains(&problem.status),
+        ClientError::Failed { .. } | ClientError::File { .. } | ClientError::OtherBlob { .. } => {
+            false
+        }
+    }
+}
+
+/// Whether a job is one of a block.
+fn is_of(job: &JobStatus, jobs: &Jobs, record: &Record) -> bool {
+    job.chain == jobs.chain && job.id == record.block && job.state != "cancelled"
+}
+
+/// A hash as records and jobs name it.
+fn name(hash: &B256) -> String {
+    hex::encode(hash)
+}

@@ -1,0 +1,126 @@
+//! Bodies of requests: received up to a limit, counted while they come, and expanded.
+
+use super::{Service, TURN, blocking};
+use crate::problem::Problem;
+use crate::received::Received;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use futures_util::StreamExt;
+use hekaton_http::{Held, Room, is_late};
+use std::io::Read;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How a body is encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Plain,
+    Gzip,
+}
+
+/// Reads `Content-Encoding` (RFC 9110, 8.4): names have no case, and `identity` is nothing.
+fn coding(headers: &HeaderMap) -> Result<Coding, Problem> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let texts = values.map(|value| value.to_str().unwrap_or("?"));
+    let names = texts.flat_map(|text| text.split(',')).map(str::trim);
+    let mut found = Coding::Plain;
+    for name in names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity")) {
+        let is_gzip = ["gzip", "x-gzip"].iter().any(|gzip| name.eq_ignore_ascii_case(gzip));
+        if !is_gzip || found == Coding::Gzip {
+            let why = format!("the content encoding '{name}' is not gzip, or not the only one");
+            let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            let problem = Problem::new(status, "unsupported-media-type", why);
+            return Err(problem.with("accept-encoding", "gzip"));
+        }
+        found = Coding::Gzip;
+    }
+    Ok(found)
+}
+
+/// A body that has arrived, with the memory that it is counted in.
+pub(super) struct Arrived {
+    bytes: Received,
+    held: Held,
+}
+
+/// Receives a body as it is encoded, which is not too large, whatever it says of itself. Its memory is counted as it comes, so one that
+/// comes slowly keeps nobody waiting; how slowly it may come is up to the connection.
+pub(super) async fn receive(
+    room: &Room,
+    headers: &HeaderMap,
+    body: Body,
+    limit: u64,
+) -> Result<Arrived, Problem> {
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let announced: u64 = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if announced > limit {
+        return Err(Problem::too_large(limit));
+    }
+    let mut held = room.begin();
+    let mut bytes = Received::with_room(usize::try_from(announced).unwrap_or(0));
+    let mut stream = body.into_data_stream();
+    while let Some(part) = stream.next().await {
+        let part = part.map_err(|error| match is_late(&error) {
+            true => Problem::new(StatusCode::REQUEST_TIMEOUT, "invalid-request", error),
+            false => Problem::new(
+                StatusCode::BAD_REQUEST,
+                "invalid-request",
+                format!("the body: {error}"),
+            ),
+        })?;
+        let length = bytes.len() + part.len();
+        if length as u64 > limit {
+            return Err(Problem::too_large(limit));
+        }
+        if !held.grow(length, TURN).await {
+            return Err(Problem::busy());
+        }
+        bytes.push(&part);
+    }
+    Ok(Arrived { bytes, held })
+}
+
+/// A body with the place that was taken to work on it.
+pub(super) struct Load {
+    pub(super) bytes: Received,
+    _held: Held,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Arrived {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Service {
+    /// Receives a body, then waits for a place to work on it, then expands it.
+    pub(super) async fn body(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        limit: u64,
+    ) -> Result<Load, Problem> {
+        let coding = coding(headers)?;
+        let Arrived { bytes, held } = receive(&self.memory, headers, body, limit).await?;
+        let turn = Self::turn(&self.room).await?;
+        let bytes = match coding {
+            Coding::Plain => bytes,
+            Coding::Gzip => blocking(move || Ok(expand(&bytes, limit)?.into())).await?,
+        };
+        Ok(Load { bytes, _held: held, _turn: turn })
+    }
+}
+
+/// Expands a body, up to a limit.
+fn expand(bytes: &[u8], limit: u64) -> Result<Vec<u8>, Problem> {
+    let mut expanded = Vec::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(bytes).take(limit + 1);
+    decoder.read_to_end(&mut expanded).map_err(|error| {
+        let why = format!("the body is not gzip: {error}");
+        Problem::new(StatusCode::BAD_REQUEST, "invalid-request", why)
+    })?;
+    match expanded.len() as u64 > limit {
+        true => Err(Problem::too_large(limit)),
+        false => Ok(expanded),
+    }
+}

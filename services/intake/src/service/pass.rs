@@ -1,0 +1,180 @@
+//! Passing requests on to the node, unchanged, and keeping a copy of the witnesses in its answers.
+
+use super::body::receive;
+use super::{Service, Shared, blocking, needs};
+use crate::codec::b::Envelope;
+use crate::codec::json::Parameters;
+use crate::codec::{a, b};
+use crate::desk::{DeskError, decode_answer};
+use crate::node::OCTETS;
+use crate::problem::Problem;
+use crate::received::Received;
+use crate::record::{Origin, Source};
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Full};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How long the caller of an answer may read nothing of it, before no copy is made any more.
+const MAX_STALL: Duration = Duration::from_secs(60);
+
+/// Everything else: passed on to the node, unchanged. Of answers with a witness, a copy is kept.
+pub(super) async fn pass(State(service): Shared, request: Request) -> Result<Response, Problem> {
+    let Some(node) = service.node.as_ref().filter(|_| service.proxy) else {
+        let why = "there is no such path, and the service passes nothing on without --proxy";
+        return Err(Problem::new(StatusCode::NOT_FOUND, "method-not-found", why));
+    };
+    let (head, body) = request.into_parts();
+    // The node checks the token.
+    let path = head.uri.path().to_owned();
+    let watched = head.method == Method::POST && (path == a::PATH || path == b::PATH);
+    // As it came: what is compressed stays so.
+    let is_encoded = head.headers.contains_key(header::CONTENT_ENCODING);
+    let limit = b::MAX_REQUEST as u64;
+    let arrived = receive(&service.passing_memory, &head.headers, body, limit).await?;
+    let turn = Service::turn(&service.passing).await?;
+    let bytes = Bytes::from_owner(arrived);
+    let origin = Origin::of(Source::Proxy, &head.headers);
+    let mut passed = hyper::Request::builder().method(head.method).uri(head.uri);
+    let of_connection = of_connection_in(&head.headers);
+    for (name, value) in &head.headers {
+        // An answer whose copy is kept must not be compressed.
+        let compresses = watched && name == header::ACCEPT_ENCODING;
+        if !compresses && !of_connection.contains(name) {
+            passed = passed.header(name, value);
+        }
+    }
+    let passed = passed.body(Full::new(bytes.clone())).map_err(Problem::internal)?;
+    let answer = node.pass(passed).await?;
+    let (mut head, body) = answer.into_parts();
+    let copied = watched
+        && head.status == StatusCode::OK
+        && needs(&head.headers, &[OCTETS]).is_ok()
+        && !is_encoded;
+    let length = head.headers.get(header::CONTENT_LENGTH).and_then(|it| it.to_str().ok());
+    let length: Option<u64> = length.and_then(|length| length.parse().ok());
+    for name in of_connection_in(&head.headers) {
+        if name != header::CONTENT_LENGTH {
+            head.headers.remove(name);
+        }
+    }
+    let stream = body.into_data_stream();
+    let body = match copied {
+        false => Body::from_stream(stream),
+        true => {
+            let (send, parts) = tokio::sync::mpsc::unbounded_channel();
+            let limit = node.limit();
+            let copy = Copy { path, origin, request: bytes, parts, length, limit };
+            tokio::spawn(copy.keep(Arc::clone(&service), turn));
+            // The caller does not wait for the copy: parts share their memory.
+            let ended = send.clone();
+            let stream = stream.inspect(move |part| {
+                let _ = send.send(part.as_ref().ok().cloned().map_or(Part::Broken, Part::Data));
+            });
+            let last = futures_util::stream::once(async move {
+                let _ = ended.send(Part::End);
+                Ok(Bytes::new())
+            });
+            Body::from_stream(stream.chain(last))
+        }
+    };
+    Ok(Response::from_parts(head, body).into_response())
+}
+
+/// Headers that belong to one connection and not to the request (RFC 9110, 7.6.1), and those that are set again.
+fn of_connection_in(headers: &HeaderMap) -> Vec<header::HeaderName> {
+    let named = headers.get_all(header::CONNECTION).iter();
+    let named = named.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut names: Vec<header::HeaderName> =
+        named.filter_map(|name| name.trim().parse().ok()).collect();
+    names.extend([
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::EXPECT,
+        header::HOST,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        header::HeaderName::from_static("keep-alive"),
+        header::HeaderName::from_static("proxy-connection"),
+    ]);
+    names
+}
+
+/// A part of an answer that passes.
+enum Part {
+    Data(Bytes),
+    /// The node has closed the connection before the end.
+    Broken,
+    End,
+}
+
+/// An answer of which a copy is made as it passes.
+struct Copy {
+    path: String,
+    origin: Origin,
+    request: Bytes,
+    parts: tokio::sync::mpsc::UnboundedReceiver<Part>,
+    length: Option<u64>,
+    limit: u64,
+}
+
+impl Copy {
+    /// The whole answer, or why there is none.
+    async fn collect(&mut self) -> Result<Received, &'static str> {
+        let capacity = usize::try_from(self.length.unwrap_or(0).min(self.limit)).unwrap_or(0);
+        let mut bytes = Received::with_room(capacity);
+        loop {
+            let part = tokio::time::timeout(MAX_STALL, self.parts.recv()).await;
+            match part.map_err(|_| "its caller does not read it")? {
+                Some(Part::Data(part)) => {
+                    if (bytes.len() + part.len()) as u64 > self.limit {
+                        return Err("it is longer than is allowed");
+                    }
+                    bytes.push(&part);
+                }
+                Some(Part::End) => return Ok(bytes),
+                Some(Part::Broken) => return Err("it broke off"),
+                // Who knows the length does not ask for more.
+                None if self.length == Some(bytes.len() as u64) => return Ok(bytes),
+                None => return Err("its caller has gone before the end"),
+            }
+        }
+    }
+
+    /// Puts the parts of an answer together and accepts what is in it. Nothing that goes wrong here reaches the caller.
+    async fn keep(mut self, service: Arc<Service>, turn: OwnedSemaphorePermit) {
+        let bytes = match self.collect().await {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                tracing::warn!(why, "no copy of an answer is kept");
+                return;
+            }
+        };
+        let desk = Arc::clone(&service.desk);
+        let Self { path, origin, request, .. } = self;
+        let kept = blocking(move || {
+            let _turn = turn;
+            let (envelope, hashes) = match path.as_str() {
+                a::PATH => Parameters::decode(&request)
+                    .map(|it| (it.envelope, Some(it.blob_hashes)))
+                    .map_err(|(_, error)| Problem::ssz(error))?,
+                _ => (Envelope::decode(&request).map_err(DeskError::from)?, None),
+            };
+            let answer = decode_answer(&path, &bytes).map_err(DeskError::from)?;
+            Ok(desk.answer(origin, &envelope, hashes.as_deref(), &answer)?)
+        });
+        match kept.await {
+            Ok(_) => service.wake(),
+            Err(problem) => tracing::warn!(why = problem.detail, "no copy of an answer is kept"),
+        }
+    }
+}

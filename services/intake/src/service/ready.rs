@@ -1,0 +1,76 @@
+//! Whether the service can do its work: store what arrives, and have it proven.
+
+use super::Shared;
+use crate::desk::{Desk, DeskError};
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::http::StatusCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, Semaphore};
+
+/// How long a check may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long an answer counts: many may ask.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The last check, and room for one at a time, even if it hangs.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    last: Mutex<Option<(Instant, Result<(), String>)>>,
+    one: Arc<Semaphore>,
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self { last: Mutex::default(), one: Arc::new(Semaphore::new(1)) }
+    }
+}
+
+impl Readiness {
+    async fn check(&self, desk: &Arc<Desk>) -> Result<(), String> {
+        let mut last = self.last.lock().await;
+        if let Some((at, known)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return known.clone();
+        }
+        let (one, desk) = (Arc::clone(&self.one), Arc::clone(desk));
+        let check = async move {
+            let held = one.acquire_owned().await;
+            let checked = tokio::task::spawn_blocking(move || {
+                let _held = held;
+                check(&desk)
+            });
+            checked.await.unwrap_or_else(|_| Err("the check failed".into()))
+        };
+        let late = |_| Err("the disk or the orchestrator does not answer".to_owned());
+        let found = tokio::time::timeout(PATIENCE, check).await.unwrap_or_else(late);
+        *last = Some((Instant::now(), found.clone()));
+        found
+    }
+}
+
+/// Says what is wrong without what only the log is to know.
+fn check(desk: &Desk) -> Result<(), String> {
+    desk.probe().map_err(|error| {
+        tracing::warn!(%error, "nothing can be stored");
+        match error {
+            DeskError::Full(_) => "the disk is full, so nothing can be stored".to_owned(),
+            _ => "nothing can be stored: the log says why".to_owned(),
+        }
+    })?;
+    desk.reach().map_err(|error| {
+        tracing::warn!(%error, "the orchestrator cannot be used");
+        "the orchestrator does not answer, or refuses: the log says why".to_owned()
+    })
+}
+
+/// `GET /readyz`.
+pub(super) async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
+    match service.readiness.check(&service.desk).await {
+        Ok(()) => Ok(StatusCode::NO_CONTENT),
+        Err(why) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", why).after("5")),
+    }
+}
