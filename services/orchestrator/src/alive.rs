@@ -153,6 +153,7 @@ mod tests {
                 collects: true,
                 slots: 1,
                 backends: vec![],
+                quarantined: BTreeMap::new(),
                 draining: false,
                 running: BTreeMap::new(),
             };

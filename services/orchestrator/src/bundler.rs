@@ -5,7 +5,7 @@
 //! belongs to blocks that were torn off is torn off. Two that do this at the same time do the same.
 
 use crate::id::{Digest, Name};
-use crate::intake::{Intake, IntakeError, Path, PathBlock, Submission};
+use crate::intake::{Intake, IntakeError, Path, PathBlock, Reversal, Submission};
 use crate::record::{Bundles, Chain, Job, JobKey, JobState, log_name};
 use crate::store::Rev;
 use std::collections::BTreeMap;
@@ -170,7 +170,8 @@ impl Bundler {
         let next: Vec<Bundle> = next.map(|(bundle, _)| bundle).collect();
         let (known, is_all) = (path.last(), wanted.made.len() <= common + MAX_OPEN);
         if is_torn {
-            intake.revert(tenant, name, &last.id, last.height).await?;
+            let to = Reversal { to: last.id.clone(), block: last.height, next: None };
+            intake.revert(tenant, name, &to).await?;
         }
         let mut before = (last.id, last.height);
         for bundle in &next {
@@ -188,7 +189,7 @@ impl Bundler {
                         // The job may be newer than what was read: again from the start.
                         return Ok(());
                     }
-                    intake.revert(tenant, name, &before.0, before.1).await?;
+                    intake.revert(tenant, name, &torn_after(&before)).await?;
                     submit(intake, chain, spec, bundle).await?;
                 }
             }
@@ -197,11 +198,15 @@ impl Bundler {
         if is_all && intake.has_follower(tenant, name, &before.0).await? {
             // Of blocks that were torn off, with none in their place yet, unless they are new.
             if !has_more(intake, &mut self.paths, &other, known).await? {
-                intake.revert(tenant, name, &before.0, before.1).await?;
+                intake.revert(tenant, name, &torn_after(&before)).await?;
             }
         }
         Ok(())
     }
+}
+
+fn torn_after((to, block): &(Name, u64)) -> Reversal {
+    Reversal { to: to.clone(), block: *block, next: None }
 }
 
 /// Whether a chain has published more than what was read.

@@ -2,7 +2,7 @@
 
 use crate::http::{
     BlobBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobsBody, Problem, ProofsBody,
-    RevertBody, WorkflowBody,
+    ReorgBody, RevertBody, WorkflowBody,
 };
 use crate::id::Digest;
 use serde::Serialize;
@@ -312,6 +312,14 @@ impl Client {
     /// # Errors
     /// If the block is not on the chain.
     pub fn revert(&self, chain: &str, body: &RevertBody) -> Result<ChainState, ClientError> {
+        self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
+    }
+
+    /// Tears a chain off after a block, unless the block that is to follow it does already.
+    ///
+    /// # Errors
+    /// If the block is not on the chain.
+    pub fn reorg(&self, chain: &str, body: &ReorgBody) -> Result<ChainState, ClientError> {
         self.send("POST", &format!("/v1/chains/{chain}/revert"), body)
     }
 

@@ -65,6 +65,11 @@ impl Clock {
         self.0.wall()
     }
 
+    /// How long the runtime waits for a time of this clock.
+    pub(crate) fn real(&self, span: Duration) -> Duration {
+        self.0.real(span)
+    }
+
     /// Waits.
     pub async fn sleep(&self, span: Duration) {
         tokio::time::sleep(self.0.real(span)).await;

@@ -1,11 +1,12 @@
 //! Claims tasks, has them run, and writes what became of them.
 
 mod run;
+mod trust;
 
 use crate::alive::Own;
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
-use crate::id::{Digest, Name};
+use crate::id::Name;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::record::{
@@ -14,6 +15,7 @@ use crate::record::{
 };
 use crate::runner::Runner;
 use crate::store::{Rev, Store};
+use crate::surroundings::{Surroundings, View};
 use run::{Lease, OneRun, Returned, Written};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -22,15 +24,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use trust::{Sign, Trust, is_left};
 
 /// How often a session compares the leases in its name with what it runs.
 const AUDIT: Duration = Duration::from_secs(1);
 
 /// The number of blocks behind a dead block of a chain that may still be proven.
 pub const BLOCKS_BEHIND_DEAD: u64 = 64;
-
-/// The number of tasks in a row with wrong outputs after which a back-end is quarantined. A single task may itself be at fault.
-const WRONG: usize = 3;
 
 /// The configuration and dependencies of a dispatcher.
 pub(crate) struct Dispatcher {
@@ -45,6 +45,7 @@ pub(crate) struct Dispatcher {
     /// How many tasks of a tenant run at the same time in this process.
     pub(crate) tenant_slots: BTreeMap<Name, usize>,
     pub(crate) metrics: Metrics,
+    pub(crate) surroundings: Surroundings,
     /// Stops claims; running tasks continue.
     pub(crate) drain: CancellationToken,
     /// Stops running tasks and returns their leases.
@@ -65,13 +66,20 @@ struct State {
     ids: HashMap<tokio::task::Id, TaskKey>,
     /// Revisions of jobs.
     jobs: BTreeMap<JobKey, Rev>,
-    /// Tasks with wrong outputs per back-end, since its last correct output.
-    wrong: BTreeMap<Name, BTreeSet<Digest>>,
+    trust: Trust,
 }
 
 struct Run {
     tenant: Name,
+    backend: Name,
     lease: Arc<Lease>,
+}
+
+impl Run {
+    fn of(task: &Task) -> Self {
+        let (tenant, backend) = (task.job.tenant.clone(), task.backend.clone());
+        Self { tenant, backend, lease: Arc::default() }
+    }
 }
 
 impl Dispatcher {
@@ -113,6 +121,7 @@ impl Dispatcher {
             if tokio::time::Instant::now() >= audit {
                 audit = self.clock.after(AUDIT);
                 self.audit(&mut state, &mut runs);
+                self.watch(&mut state);
             }
         }
     }
@@ -126,23 +135,26 @@ impl Dispatcher {
         if self.drain.is_cancelled() || self.stop.is_cancelled() {
             return None;
         }
-        let now = self.clock.wall();
+        let (now, view) = (self.clock.wall(), self.surroundings.view());
+        state.trust.look(&view, &self.session);
         while state.runs.len() < self.slots {
-            let can = |key: &TaskKey, task: &Task| self.can(state, key, task);
+            let can = |key: &TaskKey, task: &Task| self.can(state, &view, now, key, task);
             let next = state.queue.next(&can, now);
             let Some((key, task, rev)) = next.task else {
                 let wait = next.wait?.saturating_sub(now).max(1);
                 return Some(self.clock.after(Duration::from_millis(wait)));
             };
             let task = task.clone();
-            let run = Run { tenant: task.job.tenant.clone(), lease: Arc::default() };
+            let run = Run::of(&task);
             state.queue.claim(key, &task);
+            state.trust.claimed(&task.backend, &self.clock);
             let attempt = OneRun {
                 key,
                 store: Arc::clone(&self.store),
                 clock: self.clock.clone(),
                 session: self.session.clone(),
                 runner: Arc::clone(&self.runner),
+                surroundings: self.surroundings.clone(),
                 lease: Arc::clone(&run.lease),
                 stop: self.stop.clone(),
                 own: Arc::clone(&self.own),
@@ -155,20 +167,25 @@ impl Dispatcher {
     }
 
     /// Whether a task may be claimed now.
-    fn can(&self, state: &State, key: &TaskKey, task: &Task) -> bool {
+    fn can(&self, state: &State, view: &View, now: u64, key: &TaskKey, task: &Task) -> bool {
         let tenant = &task.job.tenant;
         let full = self.tenant_slots.get(tenant).is_some_and(|&slots| {
             state.runs.values().filter(|run| run.tenant == *tenant).count() >= slots
         });
         let chain = (tenant.clone(), task.job.chain.clone());
-        let dead = state.dead.get(&chain).and_then(|blocks| blocks.values().min());
+        // A dead block that is not above what is published is in nobody's way.
+        let height = view.heights.get(&chain);
+        let is_ahead = |block: &&u64| height.is_none_or(|height| **block > *height);
+        let blocks = state.dead.get(&chain).into_iter().flat_map(BTreeMap::values);
+        let dead = blocks.filter(is_ahead).min();
         let behind = dead.is_some_and(|&dead| task.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
-        let trusted = state.wrong.get(&task.backend).is_none_or(|tasks| tasks.len() < WRONG);
+        let busy = || state.runs.values().any(|run| run.backend == task.backend);
         !state.runs.contains_key(key)
             && self.backends.contains(&task.backend)
-            && trusted
             && !full
             && !behind
+            && state.trust.allows(&task.backend, &self.clock, busy())
+            && !is_left(task, view, &self.session, now)
     }
 
     fn apply(&self, state: &mut State, event: Event) {
@@ -193,6 +210,7 @@ impl Dispatcher {
             return;
         }
         state.queue.set(key, task, *rev);
+        state.trust.hear(&key, task, &self.session);
         match &task.state {
             TaskState::Leased { session, .. } if *session == self.session => {
                 state.leases.insert(key, (task.clone(), *rev));
@@ -227,12 +245,18 @@ impl Dispatcher {
         state.jobs.insert(key, *rev);
     }
 
+    /// Has the heights of chains with dead blocks looked for.
+    fn watch(&self, state: &mut State) {
+        state.dead.retain(|_, blocks| !blocks.is_empty());
+        self.surroundings.watch(state.dead.keys().cloned().collect());
+    }
+
     fn returned(
         &self,
         state: &mut State,
         returned: Result<(tokio::task::Id, Returned), tokio::task::JoinError>,
     ) {
-        let Returned { key, backend, result, wrong } = match returned {
+        let Returned { key, task, backend, result, sign } = match returned {
             Ok((id, returned)) => {
                 state.ids.remove(&id);
                 returned
@@ -247,20 +271,7 @@ impl Dispatcher {
             }
         };
         state.runs.remove(&key);
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = wrong {
-            let tasks = state.wrong.entry(backend.clone()).or_default();
-            if tasks.insert(task) && tasks.len() == WRONG {
-                tracing::error!(%backend, "quarantined: its outputs for three tasks in a row were wrong");
-                self.metrics.quarantined(&backend);
-                own.backends.retain(|known| *known != backend);
-            }
-        } else if let Written::Task(stored) = &result
-            && let TaskState::Done { .. } = stored.value.state
-        {
-            state.wrong.remove(&backend);
-        }
-        drop(own);
+        state.trust.note((key, task), &backend, sign, (&self.own, &self.clock, &self.metrics));
         match result {
             Written::Task(stored) => self.task(state, key, &stored),
             // Somebody else's claim is on its way. Any other revision is news, and stays.
@@ -274,21 +285,21 @@ impl Dispatcher {
         let held = state.leases.iter().filter(|(key, _)| !state.runs.contains_key(key));
         let held: Vec<_> = held.map(|(key, (task, rev))| (*key, task.clone(), *rev)).collect();
         for (key, task, rev) in held {
-            let run = Run { tenant: task.job.tenant.clone(), lease: Arc::default() };
-            state.runs.insert(key, run);
+            state.runs.insert(key, Run::of(&task));
             let (store, session) = (Arc::clone(&self.store), self.session.clone());
             let now = self.clock.wall();
             let give_back = async move {
                 tracing::info!(task = %key, "a lease that nobody runs is given back");
                 let why = "its claim was answered too late";
                 let mut result = Written::Nothing;
+                let (id, backend) = (task.id, task.backend.clone());
                 if let Ok(task) = task.give_back(&session, why, now, false)
                     && let Ok(stored) =
                         update_on_disk(&*store, &key.to_string(), task, rev, OnDisk::Soon).await
                 {
                     result = Written::Task(Box::new(stored));
                 }
-                Returned { key, backend: task.backend, result, wrong: None }
+                Returned { key, task: id, backend, result, sign: Sign::None }
             };
             state.ids.insert(runs.spawn(give_back).id(), key);
         }

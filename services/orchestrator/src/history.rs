@@ -12,6 +12,7 @@ use crate::record::{
 };
 use crate::store::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A version of a record.
 #[derive(Clone, Debug)]
@@ -31,6 +32,17 @@ pub struct History {
     pub records: Vec<Version>,
     /// Entries of logs; their keys are the logs' names.
     pub logs: Vec<Entry>,
+    /// Whether the liveness rule is checked, and at which time.
+    pub liveness: Option<Liveness>,
+}
+
+/// What was accepted is published, or somebody is told why not: then nothing stands still unless its cause is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liveness {
+    /// The time at which the history ends, in milliseconds of its clock.
+    pub now: u64,
+    /// For how long nothing may happen.
+    pub patience: Duration,
 }
 
 /// A broken promise.
@@ -47,7 +59,7 @@ pub struct Violation {
 
 impl Default for History {
     fn default() -> Self {
-        Self { free_millis: 1_000, records: vec![], logs: vec![] }
+        Self { free_millis: 1_000, records: vec![], logs: vec![], liveness: None }
     }
 }
 
@@ -72,8 +84,26 @@ impl History {
         self.check_claims(&mut found);
         self.check_logs(&mut found);
         self.check_bundles(&mut found);
+        self.check_liveness(&mut found);
         found.sort_by(|a, b| (a.rev, &a.key, &a.why).cmp(&(b.rev, &b.key, &b.why)));
         found
+    }
+
+    /// No block waits in vain.
+    fn check_liveness(&self, found: &mut Vec<Violation>) {
+        let Some(Liveness { now, patience }) = self.liveness else { return };
+        for one in self.standstills(now, patience) {
+            let (tenant, chain) = (&one.tenant, &one.chain);
+            let mut jobs = self.records.iter().rev().filter(|version| {
+                let job = decode::<Job>(&version.entry).map(|job| job.value);
+                version.entry.key.starts_with("job/")
+                    && job.is_ok_and(|job| {
+                        (&job.tenant, &job.chain, &job.id) == (tenant, chain, &one.id)
+                    })
+            });
+            let Some(job) = jobs.next() else { continue };
+            found.push(violation(&job.entry, format!("it stands still: {one}")));
+        }
     }
 
     /// The jobs as they are at last.
@@ -178,7 +208,7 @@ impl History {
                 TaskState::Ready => {
                     free.insert(key, (task, version.at));
                 }
-                TaskState::Leased { since, .. } => {
+                TaskState::Leased { since, session } => {
                     free.remove(&key);
                     if *since < task.not_before {
                         let why = "it is claimed before its time";
@@ -192,6 +222,8 @@ impl History {
                             && other.job.chain == task.job.chain
                             && (other.lane, &other.backend) == (task.lane, &task.backend)
                             && other.block < task.block
+                            // What has failed in a process is left to others.
+                            && other.reluctance(session) == (0, false)
                             && from.saturating_add(self.free_millis) < version.at
                             && !self.is_claimed_with(version, key)
                     });
@@ -478,13 +510,15 @@ fn bad_task(before: &Task, after: &Task) -> Option<String> {
         return Some("the task is another one".into());
     }
     let (word, next) = (before.state.word(), after.state.word());
-    let counts = (after.attempts - before.attempts.min(after.attempts))
-        + (after.returns - before.returns.min(after.returns));
-    if after.attempts > after.limits.attempts || after.returns > Limits::RETURNS {
+    let counts = after.tries() - before.tries().min(after.tries());
+    let most = after.limits.attempts.saturating_mul(Limits::PATIENCE);
+    if after.attempts > most || after.returns > Limits::RETURNS || after.deaths > Limits::DEATHS {
         return Some("it was tried more often than its limits allow".into());
     }
     let kept = before.generation == after.generation
         && before.attempts <= after.attempts
+        && before.deaths <= after.deaths
+        && before.refused.is_subset(&after.refused)
         && before.returns <= after.returns;
     let allowed = match (&before.state, &after.state) {
         (TaskState::Ready, TaskState::Leased { .. }) => kept && counts == 0,

@@ -2,11 +2,13 @@
 
 mod published;
 
+pub use published::Reversal;
 pub(crate) use published::{Path, PathBlock};
 
 use crate::clock::Clock;
 use crate::dispatcher::BLOCKS_BEHIND_DEAD;
 use crate::id::{Digest, Name};
+use crate::order;
 use crate::record::{
     Bundles, Chain, Handle, Job, JobKey, JobState, Order, ReadError, Stored, chain_key, create,
     decode, encode, read, update,
@@ -16,6 +18,10 @@ use crate::workflow::{MAX_BLOBS, WorkflowError};
 use crate::workflows::Workflows;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait after an answer of the store was lost.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A block that somebody wants proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -327,7 +333,7 @@ impl Intake {
             return Err(IntakeError::Bad(why));
         }
         let key = job.key().to_string();
-        self.check_name(&job).await?;
+        self.check_follower(&job).await?;
         loop {
             match create(&*self.store, &key, job.clone()).await {
                 Ok(stored) => return Ok(Accepted { job: stored.value, new: true }),
@@ -353,29 +359,22 @@ impl Intake {
         }
     }
 
-    /// Refuses the name of a block that another block of the chain follows already: two blocks with one name could not be told
-    /// apart by those that follow them.
-    async fn check_name(&self, job: &Job) -> Result<(), IntakeError> {
-        let Some(parent) = &job.parent else { return Ok(()) };
+    /// Refuses a block whose name is followed by one that is not above it: that one came first, or the name is in use.
+    async fn check_follower(&self, job: &Job) -> Result<(), IntakeError> {
+        if job.parent.is_none() {
+            return Ok(());
+        }
         let (tenant, chain) = (job.tenant.clone(), job.chain.clone());
-        let key = JobKey { tenant, chain, slot: job.id.clone() };
-        let Some(follower) = read::<Job>(&*self.store, &key.to_string()).await? else {
-            return Ok(());
-        };
-        if matches!(follower.value.state, JobState::Cancelled { .. }) {
-            return Ok(());
-        }
-        let own = read::<Job>(&*self.store, &job.key().to_string()).await?;
-        match own.is_some_and(|own| own.value.id == job.id) {
-            true => Ok(()),
-            false => {
-                let why = format!(
-                    "block '{}' is in the chain already, before '{parent}' or after it",
-                    job.id
-                );
-                Err(IntakeError::Taken(why))
-            }
-        }
+        let follower = self.read_job(&JobKey { tenant, chain, slot: job.id.clone() }).await?;
+        let follower = follower.as_ref().map(|follower| &follower.value);
+        let Some(why) = order::misfit(job.block, &job.id, follower) else { return Ok(()) };
+        // What was accepted before is accepted again.
+        let own = self.read_job(&job.key()).await?.map(|own| own.value);
+        let known = own.is_some_and(|own| {
+            matches!(own.state, JobState::Live | JobState::Done { .. })
+                && own.identity() == job.identity()
+        });
+        if known { Ok(()) } else { Err(IntakeError::Taken(why)) }
     }
 
     /// Reads a job: one read of one record.
@@ -396,26 +395,47 @@ impl Intake {
         read::<Job>(&*self.store, &key.to_string()).await
     }
 
-    /// Cancels a job that is live or dead.
+    /// Cancels a job that is live or dead or, in a strict chain, done and not published.
     ///
     /// # Errors
-    /// If it is done or skipped.
+    /// If it is published or skipped.
     pub async fn cancel(
         &self,
         tenant: &Name,
         handle: &Handle,
         reason: &str,
     ) -> Result<Job, IntakeError> {
-        self.change(tenant, handle, |job, at| match &job.state {
-            JobState::Live | JobState::Dead { .. } => {
-                Ok(Some(JobState::Cancelled { reason: reason.into(), at }))
+        let mut was_done = false;
+        loop {
+            let found = self.job(tenant, handle).await?;
+            match &found.value.state {
+                JobState::Live | JobState::Dead { .. } => was_done = false,
+                JobState::Done { .. } if !self.is_published(&found.value).await? => was_done = true,
+                JobState::Cancelled { .. } => {
+                    if was_done {
+                        self.stop_publishers(&found.value).await?;
+                    }
+                    return Ok(found.value);
+                }
+                JobState::Done { .. } | JobState::Skipped { .. } => {
+                    let why = "it is published, and can only be taken back by reverting its chain";
+                    return Err(IntakeError::Taken(why.into()));
+                }
             }
-            JobState::Cancelled { .. } => Ok(None),
-            JobState::Done { .. } | JobState::Skipped { .. } => {
-                Err("it is done, and can only be taken back by reverting its chain".into())
+            let state = JobState::Cancelled { reason: reason.into(), at: self.clock.wall() };
+            let job = Job { state, ..found.value };
+            match update(&*self.store, &job.key().to_string(), job, found.rev).await {
+                Ok(stored) if was_done => {
+                    self.stop_publishers(&stored.value).await?;
+                    return Ok(stored.value);
+                }
+                Ok(stored) => return Ok(stored.value),
+                Err(WriteError::Conflict { .. }) => {}
+                // It may take effect, and then publishers must be stopped.
+                Err(WriteError::Unknown { .. }) if was_done => self.clock.sleep(PAUSE).await,
+                Err(error) => return Err(error.into()),
             }
-        })
-        .await
+        }
     }
 
     /// Has a dead or cancelled job live again. What is done stays.
@@ -423,31 +443,19 @@ impl Intake {
     /// # Errors
     /// If it is done or skipped.
     pub async fn requeue(&self, tenant: &Name, handle: &Handle) -> Result<Job, IntakeError> {
-        self.change(tenant, handle, |job, _| match &job.state {
-            JobState::Dead { .. } | JobState::Cancelled { .. } => Ok(Some(JobState::Live)),
-            JobState::Live => Ok(None),
-            JobState::Done { .. } | JobState::Skipped { .. } => {
-                Err("only a job that is dead or cancelled can be requeued".into())
-            }
-        })
-        .await
-    }
-
-    async fn change(
-        &self,
-        tenant: &Name,
-        handle: &Handle,
-        next: impl Fn(&Job, u64) -> Result<Option<JobState>, String>,
-    ) -> Result<Job, IntakeError> {
         loop {
             let found = self.job(tenant, handle).await?;
-            let state = next(&found.value, self.clock.wall()).map_err(IntakeError::Taken)?;
-            let Some(state) = state else { return Ok(found.value) };
-            let mut job = Job { state, ..found.value };
-            if job.is_live() {
-                job.generation += 1;
-                self.check_name(&job).await?;
+            match &found.value.state {
+                JobState::Dead { .. } | JobState::Cancelled { .. } => {}
+                JobState::Live => return Ok(found.value),
+                JobState::Done { .. } | JobState::Skipped { .. } => {
+                    let why = "only a job that is dead or cancelled can be requeued";
+                    return Err(IntakeError::Taken(why.into()));
+                }
             }
+            let generation = found.value.generation + 1;
+            let job = Job { state: JobState::Live, generation, ..found.value };
+            self.check_follower(&job).await?;
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {
                 Ok(stored) => return Ok(stored.value),
                 Err(WriteError::Conflict { .. }) => {}
@@ -465,9 +473,10 @@ fn taken(job: &Job, found: &Job, state: &JobState) -> String {
     };
     match (&job.parent, job.id == found.id) {
         (_, true) => format!("block '{}' {word} with other content", job.id),
-        (Some(parent), false) => {
-            format!("block '{}' follows '{parent}' and {word}: revert the chain first", found.id)
-        }
+        (Some(parent), false) => format!(
+            "block '{}' follows '{parent}' and {word}: cancel it or revert the chain first",
+            found.id
+        ),
         (None, false) => format!("another block {word} in its place"),
     }
 }

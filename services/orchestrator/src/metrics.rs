@@ -57,6 +57,8 @@ struct Inner {
     leased: Gauge,
     head_age: Gauge<f64, AtomicU64>,
     unrunnable: Gauge,
+    standing_blocks: Gauge,
+    standing_chains: Gauge,
 }
 
 /// From 50 microseconds to about 6 seconds.
@@ -108,7 +110,7 @@ impl Metrics {
         registry.register("attempts", "Attempts by outcome", attempts.clone());
         let help = "Leases that were taken from dead sessions";
         registry.register("redeliveries", help, redeliveries.clone());
-        let help = "Whether a back-end is not used anymore after three wrong outputs";
+        let help = "Back-ends of this process that are in quarantine: their outputs were wrong, or they failed what others had not failed";
         registry.register("quarantined", help, quarantined.clone());
         registry.register("jobs_ended", "Jobs by their end", jobs.clone());
         registry.register("published", "Published blocks", published.clone());
@@ -118,6 +120,11 @@ impl Metrics {
         registry.register_with_unit("head_age", help, seconds, head_age.clone());
         let help = "Tasks that no live process can run";
         registry.register("tasks_unrunnable", help, unrunnable.clone());
+        let (standing_blocks, standing_chains) = (Gauge::default(), Gauge::default());
+        let help = "Blocks that were accepted, are not published and wait in vain";
+        registry.register("blocks_standing_still", help, standing_blocks.clone());
+        let help = "Chains that have such blocks, publish nothing, and for which nothing runs";
+        registry.register("chains_standing_still", help, standing_chains.clone());
         let inner = Inner {
             registry,
             store,
@@ -134,6 +141,8 @@ impl Metrics {
             leased,
             head_age,
             unrunnable,
+            standing_blocks,
+            standing_chains,
         };
         Self(Arc::new(inner), Traces::default())
     }
@@ -197,8 +206,9 @@ impl Metrics {
         self.0.redeliveries.inc();
     }
 
-    pub(crate) fn quarantined(&self, backend: &Name) {
-        self.0.quarantined.get_or_create(&Backend { backend: backend.to_string() }).set(1);
+    pub(crate) fn quarantined(&self, backend: &Name, is_so: bool) {
+        let labels = Backend { backend: backend.to_string() };
+        self.0.quarantined.get_or_create(&labels).set(i64::from(is_so));
     }
 
     pub(crate) fn job_ended(&self, job: &Job, now: u64) {
@@ -227,6 +237,13 @@ impl Metrics {
         self.0.leased.set(number(leased));
         self.0.head_age.set(head_age);
         self.0.unrunnable.set(number(unrunnable));
+    }
+
+    /// What stands still: blocks, and chains that publish nothing.
+    pub(crate) fn standing_still(&self, blocks: usize, chains: usize) {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.0.standing_blocks.set(number(blocks));
+        self.0.standing_chains.set(number(chains));
     }
 
     /// All of it as text.
@@ -269,10 +286,11 @@ mod tests {
         metrics.claimed(&task, 1);
         metrics.ended(&task, "done", (1, 2));
         metrics.expired();
-        metrics.quarantined(&task.backend);
+        metrics.quarantined(&task.backend, true);
         metrics.job_ended(&job, 1);
         metrics.published(&job, 2);
         metrics.queue(1, 1, 1.0, 0);
+        metrics.standing_still(1, 1);
         metrics.stored("get", Duration::from_millis(1));
         let text = metrics.text().unwrap();
         let samples = text.lines().filter(|line| !line.starts_with('#'));

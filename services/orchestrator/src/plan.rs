@@ -6,7 +6,7 @@
 use crate::id::{Digest, Name};
 use crate::record::{Job, JobState, Task, TaskKey, TaskState};
 use crate::workflow::{Collect, MAX_BLOBS, MAX_TASKS, Workflow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -252,6 +252,10 @@ impl Situation<'_> {
             trace: job.trace.clone(),
             created: self.now,
             attempts: 0,
+            failed: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            last: None,
+            deaths: 0,
             returns: 0,
             not_before: 0,
             last_failure: None,

@@ -12,10 +12,13 @@ use crate::plan::Strategies;
 use crate::publisher::Publisher;
 use crate::record::SessionId;
 use crate::runner::Runner;
+use crate::standstill::{Watch, Watched};
 use crate::store::Store;
+use crate::surroundings::Surroundings;
 use crate::workflows::Workflows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +40,10 @@ pub(crate) struct Process {
     pub(crate) workflows: Workflows,
     pub(crate) strategies: Strategies,
     pub(crate) metrics: Metrics,
+    /// For how long nothing may happen to a block that is not published.
+    pub(crate) patience: Duration,
+    /// Where it is said what stands still, by a process that collects.
+    pub(crate) watched: Watched,
     /// Who else is told of changes.
     pub(crate) listeners: Vec<UnboundedSender<Event>>,
 }
@@ -55,6 +62,15 @@ impl Process {
         };
         // Ends what is not a dispatcher, after the dispatcher has ended.
         let ended = CancellationToken::new();
+        let surroundings = Surroundings::default();
+        let looking = tokio::spawn(surroundings.clone().look(
+            Arc::clone(&self.store),
+            Arc::clone(&self.sessions),
+            self.clock.clone(),
+            Arc::clone(&self.gone),
+            self.session.clone(),
+        ));
+        let _looking = AbortOnDrop(looking.abort_handle());
         if self.collects {
             let (send, owned) = unbounded_channel();
             let collector = Collector {
@@ -81,6 +97,16 @@ impl Process {
                 stop: ended.clone(),
             };
             components.spawn(publisher.run(listen(), owned));
+            let watch = Watch {
+                store: Arc::clone(&self.store),
+                clock: self.clock.clone(),
+                surroundings: surroundings.clone(),
+                metrics: self.metrics.clone(),
+                patience: self.patience,
+                watched: self.watched.clone(),
+                stop: ended.clone(),
+            };
+            components.spawn(watch.run(listen()));
         }
         let dispatcher = Arc::new(Dispatcher {
             store: Arc::clone(&self.store),
@@ -93,6 +119,7 @@ impl Process {
             weights: self.weights.clone(),
             tenant_slots: self.tenant_slots.clone(),
             metrics: self.metrics.clone(),
+            surroundings,
             drain,
             stop,
         });

@@ -10,6 +10,7 @@ use crate::feed::{Event, patiently};
 use crate::id::Name;
 use crate::intake::{Intake, IntakeError};
 use crate::metrics::Metrics;
+use crate::order::{self, Next, Tail, publication};
 use crate::record::{
     Chain, Job, JobKey, JobState, OnDisk, Order, Publication, ReadError, Stored, chain_key, create,
     decode, encode, log_name, publication_key, read, update, update_on_disk,
@@ -68,6 +69,16 @@ struct Bundled {
     chains: BTreeMap<ChainId, BTreeSet<ChainId>>,
     /// The last revision that was listed.
     listed: u64,
+}
+
+impl Bundled {
+    /// Takes note of a chain. Returns which one it is, if it is one of bundles.
+    fn note(&mut self, chain: &Chain) -> Option<ChainId> {
+        let of = (chain.tenant.clone(), chain.bundles.as_ref()?.of.clone());
+        let id = (chain.tenant.clone(), chain.chain.clone());
+        self.chains.entry(of).or_default().insert(id.clone());
+        Some(id)
+    }
 }
 
 /// Has a chain looked at, at a time at the latest.
@@ -229,12 +240,8 @@ impl Publisher {
         match self.store.list("chain/", bundled.listed).await {
             Ok(listing) => {
                 for entry in &listing.entries {
-                    let Ok(chain) = decode::<Chain>(entry).map(|chain| chain.value) else {
-                        continue;
-                    };
-                    if let Some(bundles) = chain.bundles {
-                        let of = (chain.tenant.clone(), bundles.of);
-                        bundled.chains.entry(of).or_default().insert((chain.tenant, chain.chain));
+                    if let Ok(chain) = decode::<Chain>(entry) {
+                        bundled.note(&chain.value);
                     }
                 }
                 bundled.listed = listing.at.number;
@@ -290,33 +297,38 @@ impl Publisher {
     async fn in_order(&self, chain: &Chain, genesis: &Name) -> Result<bool, Failure> {
         let store = &*self.store;
         let log = log_name(&chain.tenant, &chain.chain);
+        let key = |slot: &Name| {
+            let (tenant, chain) = (chain.tenant.clone(), chain.chain.clone());
+            JobKey { tenant, chain, slot: slot.clone() }.to_string()
+        };
         for _ in 0..MAX_AT_ONCE {
             // The tail first, then the job.
-            let tail = store.tail(&log).await?;
-            let tail = tail.as_ref().map(decode::<Publication>).transpose()?;
-            let (parent, last) = match &tail {
-                Some(Stored { value, rev }) => (value.tail(), Some(*rev)),
-                None => (genesis, None),
+            let last = store.tail(&log).await?;
+            let last = last.as_ref().map(decode::<Publication>).transpose()?;
+            let tail = Tail::of(genesis, last.as_ref().map(|last| &last.value));
+            let Some(job) = read::<Job>(store, &key(tail.name)).await? else { return Ok(false) };
+            if job.value.parent.as_ref() != Some(tail.name) {
+                tracing::error!(job = %job.value.key(), tail = %tail.name, "not published: its record is in another's place");
+                return Ok(false);
+            }
+            let follower = match job.value.state {
+                JobState::Done { .. } => read::<Job>(store, &key(&job.value.id)).await?,
+                _ => None,
             };
-            let (tenant, name) = (chain.tenant.clone(), chain.chain.clone());
-            let key = JobKey { tenant, chain: name, slot: parent.clone() };
-            let Some(job) = read::<Job>(store, &key.to_string()).await? else { return Ok(false) };
-            let Some(publication) = publication(&job.value) else { return Ok(false) };
-            if job.value.parent.as_ref() != Some(parent) || job.value.id == *genesis {
-                tracing::error!(job = %key, %parent, "not published: it does not follow the tail");
-                return Ok(false);
-            }
-            let below = tail.as_ref().filter(|tail| tail.value.tail() != genesis);
-            if let Some(height) = below.map(|tail| tail.value.height())
-                && job.value.block <= height
-            {
-                // Heights say what a re-org takes back.
-                let reason = format!("its height is not above {height}, which its parent has");
-                let dead = JobState::Dead { reason, at: self.clock.wall() };
-                let dead = Job { state: dead, ..job.value };
-                update(store, &key.to_string(), dead, job.rev).await?;
-                return Ok(false);
-            }
+            let follower = follower.as_ref().map(|follower| &follower.value);
+            let publication = match order::next(tail, Some(&job.value), follower) {
+                Next::Wait => return Ok(false),
+                Next::Publish(publication) => publication,
+                Next::PublishUnlessKnown(publication) => {
+                    if self.intake.has_published(chain, &job.value.id).await? {
+                        let why = "the chain has published a block of this name: cancel it";
+                        return self.bury(job, why.into()).await;
+                    }
+                    publication
+                }
+                Next::Bury(why) => return self.bury(job, why).await,
+            };
+            let last = last.as_ref().map(|last| last.rev);
             match store.append(&log, encode(&publication, crate::id::random()), last).await {
                 Ok(rev) => self.published(&job.value, rev),
                 // The tail shows whether it was appended.
@@ -326,6 +338,16 @@ impl Publisher {
             }
         }
         Ok(true)
+    }
+
+    /// Ends a job that can never be published, with a reason that an operator can act on.
+    async fn bury(&self, job: Stored<Job>, reason: String) -> Result<bool, Failure> {
+        let Stored { value: job, rev } = job;
+        let (key, now) = (job.key(), self.clock.wall());
+        tracing::warn!(job = %key, id = %job.id, %reason, "a block is dead");
+        let dead = Job { state: JobState::Dead { reason, at: now }, ..job };
+        update(&*self.store, &key.to_string(), dead, rev).await?;
+        Ok(false)
     }
 
     /// Publishes a block by creating a record, and copies it into the log.
@@ -383,19 +405,6 @@ impl Publisher {
         tracing::info!(%tenant, %chain, block, %id, rev = rev.number, "published");
         self.metrics.published(job, self.clock.wall());
     }
-}
-
-/// What is published of a job, if it is done.
-fn publication(job: &Job) -> Option<Publication> {
-    let JobState::Done { outputs, .. } = &job.state else { return None };
-    Some(Publication::Block {
-        block: job.block,
-        id: job.id.clone(),
-        parent: job.parent.clone().unwrap_or_else(|| job.id.clone()),
-        generation: job.generation,
-        job: job.identity(),
-        outputs: outputs.clone(),
-    })
 }
 
 /// Whether a publication is in a log after a revision.

@@ -15,6 +15,7 @@ use crate::process::Process;
 use crate::record::{Session, SessionId};
 use crate::runner::Runner;
 use crate::settings::Settings;
+use crate::standstill::Watched;
 use crate::store::{Durability, SqliteStore, Store, Timed, Unavailable};
 #[cfg(feature = "nats")]
 use crate::store::{NatsSettings, NatsStore};
@@ -223,6 +224,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         collects,
         slots: u32::try_from(settings.slots).unwrap_or(u32::MAX),
         backends: backends.keys().cloned().collect(),
+        quarantined: BTreeMap::new(),
         draining: false,
         running: BTreeMap::new(),
     }));
@@ -261,6 +263,7 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
     let tenants = &settings.tenants;
     let (listen, mut events) = tokio::sync::mpsc::unbounded_channel();
     let workshop = Arc::new(workshop);
+    let watched = Watched::default();
     let process = Process {
         store: Arc::clone(&store),
         sessions: Arc::clone(&sessions),
@@ -280,6 +283,8 @@ pub fn run(options: Options, stop: &Stop) -> Result<(), ServiceError> {
         workflows: workflows.clone(),
         strategies,
         metrics: metrics.clone(),
+        patience: Duration::from_secs(settings.standstill_seconds.into()),
+        watched: watched.clone(),
         listeners: listener.iter().map(|_| listen.clone()).collect(),
     };
     drop(listen);

@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Command, Exits, Hekaton, Helper, Slurm};
 use crate::id::{Digest, Name};
+use crate::standstill::PATIENCE;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ pub struct Settings {
     /// How many tasks run at the same time.
     #[serde(default = "one")]
     pub slots: usize,
+    /// After how many seconds without any event a block that is not published stands still.
+    #[serde(default = "standstill")]
+    pub standstill_seconds: u32,
     /// What runs tasks, by the names that workflows have for them.
     #[serde(default)]
     pub backends: BTreeMap<Name, BackendSettings>,
@@ -127,6 +131,9 @@ impl Tenant {
     }
 }
 
+fn standstill() -> u32 {
+    u32::try_from(PATIENCE.as_secs()).unwrap_or(u32::MAX)
+}
 fn one() -> usize {
     1
 }
@@ -187,7 +194,7 @@ pub enum SettingsError {
 impl Default for Settings {
     fn default() -> Self {
         let (backends, tenants) = (BTreeMap::new(), BTreeMap::new());
-        Self { version: VERSION, slots: one(), backends, tenants }
+        Self { version: VERSION, slots: one(), standstill_seconds: standstill(), backends, tenants }
     }
 }
 
@@ -246,6 +253,9 @@ impl Settings {
         }
         if self.slots > 4_096 {
             return Err(bad("slots".into(), "there can be at most 4,096"));
+        }
+        if self.standstill_seconds == 0 {
+            return Err(bad("standstill_seconds".into(), "it must be above 0"));
         }
         for (name, backend) in &self.backends {
             let place = format!("backends.{name}");

@@ -68,7 +68,7 @@ impl Command {
             ("HEKATON_TASK", work.task.id.to_string()),
             ("HEKATON_BLOCK", work.task.block.to_string()),
             ("HEKATON_BLOCK_ID", work.task.block_id.to_string()),
-            ("HEKATON_ATTEMPT", work.task.attempts.to_string()),
+            ("HEKATON_ATTEMPT", (work.task.attempts + work.task.deaths).to_string()),
             ("TRACEPARENT", work.task.trace.clone().unwrap_or_default()),
         ];
         let environment = environment.map(|(name, value)| (name.into(), value.into())).into();

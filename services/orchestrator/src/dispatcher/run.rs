@@ -1,5 +1,6 @@
 //! One claim, the run of its task, and the write of its result.
 
+use super::trust::{Sign, is_untried_elsewhere};
 use crate::alive::Own;
 use crate::clock::Clock;
 use crate::id::{Digest, Name};
@@ -7,6 +8,7 @@ use crate::metrics::Metrics;
 use crate::record::{OnDisk, SessionId, Stored, Task, TaskKey, TaskState, read, update_on_disk};
 use crate::runner::{Attempt, Claimed, Progress, Report, Runner};
 use crate::store::{Rev, Store, WriteError};
+use crate::surroundings::Surroundings;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -44,10 +46,12 @@ impl Lease {
 /// The result of a run.
 pub(super) struct Returned {
     pub(super) key: TaskKey,
+    /// [`Task::id`].
+    pub(super) task: Digest,
     pub(super) backend: Name,
     pub(super) result: Written,
-    /// The task, if what was made for it was wrong.
-    pub(super) wrong: Option<Digest>,
+    /// What it says about the back-end.
+    pub(super) sign: Sign,
 }
 
 /// The last write of a run.
@@ -67,6 +71,7 @@ pub(super) struct OneRun {
     pub(super) clock: Clock,
     pub(super) session: SessionId,
     pub(super) runner: Arc<dyn Runner>,
+    pub(super) surroundings: Surroundings,
     pub(super) lease: Arc<Lease>,
     pub(super) stop: CancellationToken,
     pub(super) own: Own,
@@ -96,8 +101,9 @@ impl Report for InSession {
 
 impl OneRun {
     pub(super) async fn run(self, task: Task, rev: Rev) -> Returned {
-        let (key, backend) = (self.key, task.backend.clone());
-        let without = |backend, result| Returned { key, backend, result, wrong: None };
+        let (key, id, backend) = (self.key, task.id, task.backend.clone());
+        let without =
+            |backend, result| Returned { key, task: id, backend, result, sign: Sign::None };
         let Ok(claimed) = task.claim(&self.session, self.clock.wall()) else {
             return without(backend, Written::Nothing);
         };
@@ -122,14 +128,21 @@ impl OneRun {
         if attempt.is_none() {
             self.abandon(&claim.value).await;
         }
-        let wrong = matches!(attempt, Some(Attempt::Wrong(_))).then_some(claim.value.id);
+        let sign = match &attempt {
+            Some(Attempt::Done(_)) => Sign::Good,
+            Some(Attempt::Wrong(why)) => Sign::Wrong(why.clone()),
+            Some(Attempt::Failed(why) | Attempt::Impossible(why) | Attempt::Again(why)) => {
+                Sign::Bad(why.clone())
+            }
+            Some(Attempt::Stopped) | None => Sign::None,
+        };
         let mut result = Written::Nothing;
         if let Some(attempt) = attempt
             && let Some(stored) = self.write(&claim, &attempt, took).await
         {
             result = Written::Task(Box::new(stored));
         }
-        Returned { key, backend, result, wrong }
+        Returned { key, task: id, backend, result, sign }
     }
 
     /// Runs the task until it is done, lost or stopped. `None` if the lease is lost.
@@ -192,10 +205,11 @@ impl OneRun {
     ) -> Option<Stored<Task>> {
         let key = self.key.to_string();
         let (task, session, now) = (&claim.value, &self.session, self.clock.wall());
+        let elsewhere = is_untried_elsewhere(task, &self.surroundings.view(), session);
         let next = match attempt {
             Attempt::Done(output) => task.finish(session, *output, now),
-            Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now),
-            Attempt::Impossible(why) => task.bury(session, why, now),
+            Attempt::Failed(why) | Attempt::Wrong(why) => task.fail(session, why, now, elsewhere),
+            Attempt::Impossible(why) => task.bury(session, why, now, elsewhere),
             Attempt::Again(why) => task.give_back(session, why, now, true),
             Attempt::Stopped => task.give_back(session, "its worker was stopped", now, false),
         };
@@ -207,9 +221,7 @@ impl OneRun {
         self.metrics.ended(&next, attempt_word(attempt), (since, now));
         let on_disk = match attempt {
             // A later attempt may have found what earlier ones have made.
-            Attempt::Done(_) if took >= WORTH_A_SYNC || task.attempts + task.returns > 0 => {
-                OnDisk::Now
-            }
+            Attempt::Done(_) if took >= WORTH_A_SYNC || task.tries() > 0 => OnDisk::Now,
             _ => OnDisk::Soon,
         };
         if let Attempt::Failed(why) | Attempt::Wrong(why) | Attempt::Impossible(why) = attempt {

@@ -205,6 +205,19 @@ pub struct RevertBody {
     pub block: u64,
 }
 
+/// What a chain is torn off after, and what follows instead.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReorgBody {
+    /// The last block that stays; the genesis for all.
+    pub to: String,
+    /// Its height.
+    pub block: u64,
+    /// The block that is to follow it. Where it does already, nothing is torn off, so the request can be repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
 /// A part of what a chain has published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProofsBody {

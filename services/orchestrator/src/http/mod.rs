@@ -9,7 +9,7 @@ mod tenants;
 pub(crate) use board::Board;
 pub use body::{
     BlobBody, BundlesBody, ChainBody, ChainState, HealthBody, JobBody, JobStatus, JobView,
-    JobsBody, ProofBody, ProofsBody, RevertBody, WorkerView, WorkflowBody,
+    JobsBody, ProofBody, ProofsBody, ReorgBody, RevertBody, WorkerView, WorkflowBody,
 };
 pub use problem::Problem;
 pub use routes::open_api;

@@ -155,10 +155,11 @@ impl Tenants {
         }
     }
 
-    /// The lowest dead block of a chain.
-    pub(crate) fn dead(&self, tenant: &Name, chain: &Name) -> Option<u64> {
+    /// The lowest dead block of a chain above a height. One that is not above what is published is in nobody's way.
+    pub(crate) fn dead(&self, tenant: &Name, chain: &Name, above: Option<u64>) -> Option<u64> {
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
-        dead.get(&(tenant.clone(), chain.clone()))?.values().min().copied()
+        let dead = dead.get(&(tenant.clone(), chain.clone()))?.values();
+        dead.filter(|height| above.is_none_or(|above| **height > above)).min().copied()
     }
 
     /// Takes note of what is open.

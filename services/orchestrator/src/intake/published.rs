@@ -1,19 +1,16 @@
 //! What a chain has published, and how operators change it: re-orgs and skips.
 
-use super::{Intake, IntakeError};
+use super::{Intake, IntakeError, PAUSE};
 use crate::id::{Digest, Name, random};
 use crate::record::{
     Chain, Handle, Job, JobKey, JobState, Publication, ReadError, Stored, decode, encode, log_name,
     read, update,
 };
 use crate::store::{Rev, WriteError};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 /// How many blocks behind the published ones are looked at.
 const MAX_PENDING: usize = 10_000;
-
-/// How long to wait after an answer of the store was lost.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// A block that a chain has published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +56,15 @@ impl Path {
         self.blocks.push(PathBlock { id, height, outputs, entry: self.entries });
     }
 
-    fn has(&self, wanted: &Name, height: u64) -> bool {
-        self.blocks.iter().any(|block| block.id == *wanted && block.height == height)
+    /// Where a block of this height is.
+    fn position(&self, wanted: &Name, height: u64) -> Option<usize> {
+        self.blocks.iter().position(|block| block.id == *wanted && block.height == height)
+    }
+
+    /// The block before another one, where both are on the path.
+    fn before(&self, parent: &Name, id: &Name) -> Option<&PathBlock> {
+        let two = self.blocks.windows(2).find(|two| two[0].id == *parent && two[1].id == *id);
+        two.map(|two| &two[0])
     }
 
     fn skips(&self, id: &Name) -> bool {
@@ -92,44 +96,81 @@ impl Path {
     }
 }
 
+/// A re-org.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversal {
+    /// The last block that stays; the genesis for all.
+    pub to: Name,
+    /// Its height.
+    pub block: u64,
+    /// The block that is to follow it. Where it does already, nothing is torn off.
+    pub next: Option<Name>,
+}
+
 impl Intake {
-    /// Tears the chain off after a block: cancels the jobs above it, then appends to the log, always, so that no publisher that is
-    /// under way gets past. It has happened when this returns.
+    /// Tears the chain off after a block. What was published after it, or else the block that follows it now, is cancelled with
+    /// everything that hangs from it; then an entry is appended to the log, always, so that no publisher that is under way gets past.
+    /// It has happened when this returns. Blocks that hang from others stay, whatever their height: they may be of the new branch.
+    ///
+    /// `next` is the block that is to follow instead. Where it follows already, nothing is done.
     ///
     /// # Errors
-    /// If the chain has no order, or the block was not published and is not above what is.
+    /// If the chain has no order, or the block is not known.
     pub async fn revert(
         &self,
         tenant: &Name,
         chain: &Name,
-        to: &Name,
-        block: u64,
+        Reversal { to, block, next }: &Reversal,
     ) -> Result<(), IntakeError> {
         let (chain, log) = (self.chain(tenant, chain).await?, log_name(tenant, chain));
         let Some(genesis) = &chain.genesis else {
             return Err(IntakeError::Bad("a chain without order cannot be reverted".into()));
         };
-        if to == genesis && block != 0 {
+        if to == genesis && *block != 0 {
             return Err(IntakeError::Bad("the height of the genesis is 0".into()));
         }
         let not_there = || {
-            let why = format!("block {block} '{to}' is not one that the chain has published");
+            let why = format!(
+                "block {block} '{to}' is neither one that the chain has published nor one that waits behind these"
+            );
             IntakeError::Bad(why)
         };
         let path = self.path(&log, genesis).await?;
-        if path.is_beyond(block) && !path.has(to, block) {
+        let at = path.position(to, *block);
+        if at.is_none() && (path.is_beyond(*block) || !self.is_known(&chain, to, *block).await?) {
             return Err(not_there());
         }
-        let above = |job: &Job| to == genesis || job.block > block;
-        self.cancel_above(&chain, &above).await?;
+        let after: Vec<Name> = at
+            .map_or(&[][..], |at| &path.blocks[at + 1..])
+            .iter()
+            .map(|it| it.id.clone())
+            .collect();
+        let place = JobKey { tenant: tenant.clone(), chain: chain.chain.clone(), slot: to.clone() };
+        let follower = self.read_job(&place).await?.map(|follower| follower.value);
+        let is_wanted = match (next, after.first()) {
+            (Some(next), Some(published)) => published == next,
+            (Some(next), None) => follower.as_ref().is_some_and(|job| {
+                job.id == *next && !matches!(job.state, JobState::Cancelled { .. })
+            }),
+            (None, _) => false,
+        };
+        if is_wanted {
+            return Ok(());
+        }
+        // By name, from here on: what takes their place in the meantime is of the new branch.
+        let mut torn: BTreeSet<Name> = after.into_iter().collect();
+        if torn.is_empty() {
+            torn.extend(follower.map(|follower| follower.id));
+        }
+        self.cancel_torn(&chain, to, &mut torn).await?;
         loop {
             // Asked again each time, since blocks may have been published meanwhile.
             let path = self.path(&log, genesis).await?;
-            let entry = match path.has(to, block) {
-                true => Publication::Revert { to: to.clone(), block },
-                false if path.is_beyond(block) => return Err(not_there()),
+            let entry = match path.position(to, *block) {
+                Some(_) => Publication::Revert { to: to.clone(), block: *block },
+                None if path.is_beyond(*block) => return Err(not_there()),
                 // Nothing above the block is out yet: the entry only stops publishers that are under way.
-                false => Publication::Revert { to: path.tail().clone(), block: path.height() },
+                None => Publication::Revert { to: path.tail().clone(), block: path.height() },
             };
             match self.store.append(&log, encode(&entry, random()), path.last).await {
                 Ok(_) => {}
@@ -138,8 +179,99 @@ impl Intake {
             }
             // A client that sent a job of the old branch again may have revived it before the entry was there, and it may be
             // published after it. What is there now is cancelled, too, and the chain torn off again.
-            if self.cancel_above(&chain, &above).await? == 0 {
+            if self.cancel_torn(&chain, to, &mut torn).await? == 0 {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Whether a block that is not published was accepted.
+    async fn is_known(&self, chain: &Chain, id: &Name, block: u64) -> Result<bool, IntakeError> {
+        let listing = self.store.list("job/", 0).await?;
+        Ok(listing.entries.iter().filter_map(|entry| decode::<Job>(entry).ok()).any(|job| {
+            let job = &job.value;
+            (&job.tenant, &job.chain) == (&chain.tenant, &chain.chain)
+                && (&job.id, job.block) == (id, block)
+        }))
+    }
+
+    /// Cancels the blocks that are torn off after a block, and all that hang from them, whose names it adds. Returns how many.
+    async fn cancel_torn(
+        &self,
+        chain: &Chain,
+        to: &Name,
+        torn: &mut BTreeSet<Name>,
+    ) -> Result<usize, IntakeError> {
+        let mut count = 0;
+        let mut places: Vec<Name> = torn.iter().cloned().chain([to.clone()]).collect();
+        while let Some(slot) = places.pop() {
+            let is_first = slot == *to;
+            let (tenant, name) = (chain.tenant.clone(), chain.chain.clone());
+            let key = JobKey { tenant, chain: name, slot };
+            while let Some(found) = self.read_job(&key).await? {
+                let Stored { value: job, rev } = found;
+                if is_first && !torn.contains(&job.id) {
+                    // It has taken the place of a block that was torn off.
+                    break;
+                }
+                if torn.insert(job.id.clone()) {
+                    places.push(job.id.clone());
+                }
+                if let JobState::Cancelled { .. } = job.state {
+                    break;
+                }
+                let reason = "its chain was reverted".to_owned();
+                let state = JobState::Cancelled { reason, at: self.clock.wall() };
+                match update(&*self.store, &key.to_string(), Job { state, ..job }, rev).await {
+                    Ok(_) => {
+                        count += 1;
+                        break;
+                    }
+                    Err(WriteError::Conflict { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Whether a block is published, and was not torn off.
+    pub(crate) async fn is_published(&self, job: &Job) -> Result<bool, IntakeError> {
+        let chain = self.chain(&job.tenant, &job.chain).await?;
+        let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else {
+            // Without order, whatever is done is published.
+            return Ok(matches!(job.state, JobState::Done { .. }));
+        };
+        let path = self.path(&log_name(&job.tenant, &job.chain), genesis).await?;
+        Ok(path.before(parent, &job.id).is_some())
+    }
+
+    /// Whether a chain has published a block of this name.
+    pub(crate) async fn has_published(
+        &self,
+        chain: &Chain,
+        id: &Name,
+    ) -> Result<bool, IntakeError> {
+        let Some(genesis) = &chain.genesis else { return Ok(false) };
+        let path = self.path(&log_name(&chain.tenant, &chain.chain), genesis).await?;
+        Ok(path.blocks.iter().any(|block| block.id == *id))
+    }
+
+    /// Has publishers that are under way look at a job again that was done and is cancelled: what was published in the meantime is
+    /// torn off.
+    pub(super) async fn stop_publishers(&self, job: &Job) -> Result<(), IntakeError> {
+        let chain = self.chain(&job.tenant, &job.chain).await?;
+        let (Some(genesis), Some(parent)) = (&chain.genesis, &job.parent) else { return Ok(()) };
+        let log = log_name(&job.tenant, &job.chain);
+        loop {
+            let path = self.path(&log, genesis).await?;
+            let last = path.before(parent, &job.id).unwrap_or(path.last_block());
+            let entry = Publication::Revert { to: last.id.clone(), block: last.height };
+            match self.store.append(&log, encode(&entry, random()), path.last).await {
+                Ok(_) => return Ok(()),
+                Err(WriteError::Conflict { .. }) => {}
+                Err(WriteError::Unknown { .. }) => self.clock.sleep(PAUSE).await,
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -187,7 +319,7 @@ impl Intake {
                 // An earlier attempt to skip it got that far.
                 JobState::Dead { .. } | JobState::Live | JobState::Done { .. }
                     if path.skips(id) => {}
-                JobState::Dead { .. } if next => {
+                JobState::Dead { .. } if next && !path.blocks.iter().any(|it| it.id == *id) => {
                     let parent = parent.clone().unwrap_or_else(|| id.clone());
                     let entry = Publication::Skip { block: *block, id: id.clone(), parent };
                     match self.store.append(&log, encode(&entry, random()), path.last).await {
@@ -201,8 +333,7 @@ impl Intake {
                     }
                 }
                 _ => {
-                    let why =
-                        "only the next block of a chain can be skipped, and only if it is dead";
+                    let why = "only the next block of a chain can be skipped, if it is dead and its height and name fit the chain: cancel it instead";
                     return Err(IntakeError::Taken(why.into()));
                 }
             }
@@ -232,7 +363,11 @@ impl Intake {
         for _ in 0..MAX_PENDING {
             let key = JobKey { tenant: tenant.clone(), chain: name.clone(), slot: tip.clone() };
             match read::<Job>(&*self.store, &key.to_string()).await? {
-                Some(job) if !matches!(job.value.state, JobState::Cancelled { .. }) => {
+                // What is not above the block before it is never published.
+                Some(job)
+                    if !matches!(job.value.state, JobState::Cancelled { .. })
+                        && height.is_none_or(|height| height < job.value.block) =>
+                {
                     (tip, height) = (job.value.id, Some(job.value.block));
                 }
                 _ => break,
@@ -256,42 +391,6 @@ impl Intake {
     async fn tail(&self, log: &str) -> Result<Option<Stored<Publication>>, IntakeError> {
         let tail = self.store.tail(log).await?;
         Ok(tail.as_ref().map(decode).transpose().map_err(ReadError::from)?)
-    }
-
-    /// Cancels the jobs of a chain that are above a block. Returns how many.
-    async fn cancel_above(
-        &self,
-        chain: &Chain,
-        above: &impl Fn(&Job) -> bool,
-    ) -> Result<usize, IntakeError> {
-        let listing = self.store.list("job/", 0).await?;
-        let mut count = 0;
-        for entry in &listing.entries {
-            let Ok(mut found) = decode::<Job>(entry) else { continue };
-            loop {
-                let Stored { value: job, rev } = &found;
-                let ours = job.tenant == chain.tenant && job.chain == chain.chain && above(job);
-                if !ours || matches!(job.state, JobState::Cancelled { .. }) {
-                    break;
-                }
-                let reason = "its chain was reverted".to_owned();
-                let state = JobState::Cancelled { reason, at: self.clock.wall() };
-                let cancelled = Job { state, ..job.clone() };
-                match update(&*self.store, &entry.key, cancelled, *rev).await {
-                    Ok(_) => {
-                        count += 1;
-                        break;
-                    }
-                    Err(WriteError::Conflict { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-                match read::<Job>(&*self.store, &entry.key).await? {
-                    Some(again) => found = again,
-                    None => break,
-                }
-            }
-        }
-        Ok(count)
     }
 
     /// What a chain has published after a revision's number, oldest first.

@@ -72,12 +72,27 @@ pub struct Session {
     pub collects: bool,
     /// How many tasks it runs at the same time.
     pub slots: u32,
-    /// The back-ends that it has and trusts.
+    /// The back-ends that it has, without those that made wrong outputs.
     pub backends: Vec<Name>,
+    /// Why it does not trust some of its back-ends. They are tried from time to time, and where nobody else is there to do it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quarantined: BTreeMap<Name, String>,
     /// Whether it claims nothing more.
     pub draining: bool,
     /// How far its tasks are, from 0 to 1.
     pub running: BTreeMap<Digest, f32>,
+}
+
+impl Session {
+    /// Whether it can run tasks of a back-end.
+    pub fn has(&self, backend: &Name) -> bool {
+        self.slots > 0 && self.backends.contains(backend)
+    }
+
+    /// Whether it can run tasks of a back-end, and the back-end is not in quarantine.
+    pub fn trusts(&self, backend: &Name) -> bool {
+        self.has(backend) && !self.quarantined.contains_key(backend)
+    }
 }
 
 /// Where a session is stored.

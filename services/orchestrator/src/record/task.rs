@@ -1,6 +1,7 @@
 //! Tasks and their transitions.
 //!
-//! A task is `Ready`, then `Leased`, then `Done`; a failed attempt makes it `Ready` again, or `Dead` after too many. `Done`, `Dead` and
+//! A task is `Ready`, then `Leased`, then `Done`; a failed attempt makes it `Ready` again, or `Dead` after too many, in more than one
+//! process where there are others. `Done`, `Dead` and
 //! `Cancelled` are final, except that a new generation of its job revives a task that was not done. All transitions are here, as
 //! functions without side effects. Each takes effect by a conditional write: a claim's revision is its epoch, and as nobody writes
 //! a leased record but to end the lease, who has lost a lease can neither finish, fail nor return the task.
@@ -8,6 +9,7 @@
 use super::{JobKey, SessionId};
 use crate::id::{Digest, Name};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -62,7 +64,7 @@ impl FromStr for TaskKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// After how many failed attempts it is dead.
+    /// After how many failed attempts it is dead, if others have failed, too, or nobody else is there.
     pub attempts: u32,
     /// How long an attempt may take, in seconds.
     pub seconds: u32,
@@ -73,6 +75,19 @@ pub struct Limits {
 impl Limits {
     /// How often a task is given back without counting as an attempt before it is dead all the same.
     pub const RETURNS: u32 = 50;
+    /// After how many deaths of the process that ran it a task is dead. Processes die for other reasons more often than by their task,
+    /// so these are not failed attempts.
+    pub const DEATHS: u32 = 20;
+    /// On how many sessions a task must have failed before it is dead while others are there that have not tried it.
+    pub const SESSIONS: usize = 3;
+    /// How many sessions must find a task impossible before it is dead while others are there that have not tried it.
+    pub const REFUSALS: usize = 2;
+    /// After how many times [`Self::attempts`] a task is dead, whoever else might try it.
+    pub const PATIENCE: u32 = 3;
+    /// The longest wait after the death of a process.
+    const DEATH_PAUSE: Duration = Duration::from_secs(1);
+    /// How many sessions are kept in a record.
+    const KEPT: usize = 16;
     /// The shortest wait after a failed attempt; it doubles with each.
     const PAUSE: Duration = Duration::from_millis(500);
     /// The longest wait after a failed attempt.
@@ -109,8 +124,20 @@ pub struct Task {
     pub trace: Option<String>,
     /// When it was made, in milliseconds since 1970.
     pub created: u64,
-    /// Attempts that failed or whose process died.
+    /// Attempts that failed.
     pub attempts: u32,
+    /// Attempts that failed, by the session that made them; the first ones, where these are many.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failed: BTreeMap<SessionId, u32>,
+    /// Sessions for which it is impossible.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub refused: BTreeSet<SessionId>,
+    /// Who made the last attempt, if nothing came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<SessionId>,
+    /// Processes that died while they ran it.
+    #[serde(default)]
+    pub deaths: u32,
     /// Leases that were given back uncounted.
     pub returns: u32,
     /// It may not be claimed before this, in milliseconds since 1970.
@@ -190,7 +217,7 @@ impl Task {
         Self { state, ..self.clone() }
     }
 
-    fn refused(&self, wanted: &'static str) -> Refused {
+    fn refused_to(&self, wanted: &'static str) -> Refused {
         Refused { state: self.state.word(), wanted }
     }
 
@@ -198,7 +225,7 @@ impl Task {
     fn leased_by(&self, session: &SessionId, wanted: &'static str) -> Result<(), Refused> {
         match &self.state {
             TaskState::Leased { session: holder, .. } if holder == session => Ok(()),
-            _ => Err(self.refused(wanted)),
+            _ => Err(self.refused_to(wanted)),
         }
     }
 
@@ -211,7 +238,7 @@ impl Task {
             TaskState::Ready if self.not_before <= now => {
                 Ok(self.with(TaskState::Leased { session: session.clone(), since: now }))
             }
-            _ => Err(self.refused("claimed")),
+            _ => Err(self.refused_to("claimed")),
         }
     }
 
@@ -222,42 +249,73 @@ impl Task {
     pub fn finish(&self, session: &SessionId, output: Digest, now: u64) -> Result<Self, Refused> {
         self.leased_by(session, "finished")?;
         let TaskState::Leased { since, .. } = self.state else {
-            return Err(self.refused("finished"));
+            return Err(self.refused_to("finished"));
         };
         let millis = now.saturating_sub(since);
         Ok(self.with(TaskState::Done { output, session: session.clone(), at: now, millis }))
     }
 
-    /// Ends a lease whose attempt failed. The task is ready again after a pause, or dead.
+    /// Ends a lease whose attempt failed. The task is ready again after a pause or, after too many attempts, dead. Where others are
+    /// there that have not tried it (`elsewhere`), it may be the session that is at fault: then it must have failed on several.
     ///
     /// # Errors
     /// Unless the session has leased it.
-    pub fn fail(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+    pub fn fail(
+        &self,
+        session: &SessionId,
+        reason: &str,
+        now: u64,
+        elsewhere: bool,
+    ) -> Result<Self, Refused> {
         self.leased_by(session, "failed")?;
-        Ok(self.attempted(reason, now))
+        let attempts = self.attempts.saturating_add(1);
+        let mut failed = self.failed.clone();
+        if failed.len() < Limits::KEPT || failed.contains_key(session) {
+            *failed.entry(session.clone()).or_default() += 1;
+        }
+        let most = self.limits.attempts;
+        let several = Limits::SESSIONS.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let is_sure = !elsewhere || failed.len() >= several;
+        let is_dead = (attempts >= most && is_sure)
+            || attempts >= most.saturating_mul(Limits::PATIENCE);
+        let state = match is_dead {
+            true => {
+                let (backend, count) = (&self.backend, failed.len());
+                let reason = format!(
+                    "the back-end '{backend}' failed {attempts} times, in {count} processes, at last because {reason}"
+                );
+                TaskState::Dead { reason: cut(&reason), at: now }
+            }
+            false => TaskState::Ready,
+        };
+        let (not_before, last) = (not_before(self.attempts, now), Some(session.clone()));
+        let last_failure = Some(cut(reason));
+        Ok(Self { attempts, failed, last, not_before, last_failure, ..self.with(state) })
     }
 
-    /// Ends a lease whose session is dead. It counts as an attempt: the task may be what killed it.
+    /// Ends a lease whose session is dead. After many of them the task is dead: it may be what killed them.
     ///
     /// # Errors
     /// Unless it is leased.
     pub fn expire(&self, now: u64) -> Result<Self, Refused> {
-        match &self.state {
-            TaskState::Leased { session, .. } => {
-                Ok(self.attempted(&format!("session {session} ended while it ran the task"), now))
+        let TaskState::Leased { session, .. } = &self.state else {
+            return Err(self.refused_to("expired"));
+        };
+        let deaths = self.deaths.saturating_add(1);
+        let reason = format!("session {session} ended while it ran the task");
+        let state = match deaths >= Limits::DEATHS {
+            true => {
+                let reason = format!(
+                    "{deaths} processes with the back-end '{}' died of it: {reason}",
+                    self.backend
+                );
+                TaskState::Dead { reason: cut(&reason), at: now }
             }
-            _ => Err(self.refused("expired")),
-        }
-    }
-
-    fn attempted(&self, reason: &str, now: u64) -> Self {
-        let attempts = self.attempts.saturating_add(1);
-        let state = match attempts >= self.limits.attempts {
-            true => TaskState::Dead { reason: cut(reason), at: now },
             false => TaskState::Ready,
         };
-        let not_before = not_before(self.attempts, now);
-        Self { attempts, not_before, last_failure: Some(cut(reason)), ..self.with(state) }
+        let not_before = now.saturating_add(pause(self.deaths, Limits::DEATH_PAUSE));
+        let last_failure = Some(cut(&reason));
+        Ok(Self { deaths, not_before, last_failure, ..self.with(state) })
     }
 
     /// Ends a lease that nothing came of, through no fault of the task. It is ready again at once or, if the same would happen
@@ -283,17 +341,54 @@ impl Task {
             false => TaskState::Ready,
         };
         let not_before = if pause { not_before(self.returns, now) } else { self.not_before };
-        Ok(Self { returns, not_before, last_failure: Some(cut(reason)), ..self.with(state) })
+        let last = if pause { Some(session.clone()) } else { self.last.clone() };
+        Ok(Self { returns, last, not_before, last_failure: Some(cut(reason)), ..self.with(state) })
     }
 
-    /// Ends a lease of a task that no attempt can do.
+    /// Ends a lease of a task that no attempt can do. Where others are there that have not tried it (`elsewhere`), one of them must
+    /// say so, too: a session with wrong keys finds everything impossible.
     ///
     /// # Errors
     /// Unless the session has leased it.
-    pub fn bury(&self, session: &SessionId, reason: &str, now: u64) -> Result<Self, Refused> {
+    pub fn bury(
+        &self,
+        session: &SessionId,
+        reason: &str,
+        now: u64,
+        elsewhere: bool,
+    ) -> Result<Self, Refused> {
         self.leased_by(session, "given up")?;
-        let state = TaskState::Dead { reason: cut(reason), at: now };
-        Ok(Self { last_failure: Some(cut(reason)), ..self.with(state) })
+        let mut refused = self.refused.clone();
+        refused.insert(session.clone());
+        let again = self.refused.contains(session);
+        let state = match !elsewhere || again || refused.len() >= Limits::REFUSALS {
+            true => {
+                let reason = format!("the back-end '{}' cannot do it: {reason}", self.backend);
+                TaskState::Dead { reason: cut(&reason), at: now }
+            }
+            false => TaskState::Ready,
+        };
+        let (not_before, last) = (self.not_before.max(now), Some(session.clone()));
+        let last_failure = Some(cut(reason));
+        Ok(Self { refused, last, not_before, last_failure, ..self.with(state) })
+    }
+
+    /// How often nothing came of an attempt.
+    pub fn tries(&self) -> u32 {
+        let refused = u32::try_from(self.refused.len()).unwrap_or(u32::MAX);
+        self.attempts.saturating_add(self.returns).saturating_add(self.deaths).saturating_add(refused)
+    }
+
+    /// Whether a session has tried the task in vain.
+    pub fn was_tried_by(&self, session: &SessionId) -> bool {
+        self.failed.contains_key(session) || self.refused.contains(session)
+    }
+
+    /// Which of several sessions should try the task: the one with the least of these.
+    pub fn reluctance(&self, session: &SessionId) -> (u32, bool) {
+        let failed = self.failed.get(session).copied().unwrap_or(0);
+        let refused = u32::from(self.refused.contains(session));
+        (failed.saturating_add(refused), self.last.as_ref() == Some(session))
     }
 
     /// Takes back a task that is not wanted anymore, also from who runs it.
@@ -302,7 +397,7 @@ impl Task {
     /// If it is final.
     pub fn cancel(&self, now: u64) -> Result<Self, Refused> {
         match self.state.is_final() {
-            true => Err(self.refused("cancelled")),
+            true => Err(self.refused_to("cancelled")),
             false => Ok(self.with(TaskState::Cancelled { at: now })),
         }
     }
@@ -319,21 +414,30 @@ impl Task {
                 Ok(Self {
                     generation,
                     attempts: 0,
+                    failed: BTreeMap::new(),
+                    refused: BTreeSet::new(),
+                    last: None,
+                    deaths: 0,
                     returns: 0,
                     not_before: 0,
                     created: now,
                     ..self.with(TaskState::Ready)
                 })
             }
-            _ => Err(self.refused("revived")),
+            _ => Err(self.refused_to("revived")),
         }
     }
 }
 
 /// When a task may be claimed again, given how many times it came back before.
 fn not_before(times: u32, now: u64) -> u64 {
-    let pause = (Limits::PAUSE * (1 << times.min(16))).min(Limits::MAX_PAUSE);
-    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
+    now.saturating_add(pause(times, Limits::MAX_PAUSE))
+}
+
+/// A pause in milliseconds that doubles each time.
+fn pause(times: u32, most: Duration) -> u64 {
+    let pause = (Limits::PAUSE * (1 << times.min(16))).min(most);
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A reason short enough for a record.

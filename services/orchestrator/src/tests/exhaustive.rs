@@ -124,7 +124,7 @@ impl World {
                 let (claim, rev) = process.runs.as_ref()?;
                 let next = match kind {
                     Kind::Finish => claim.finish(&own, output(from), LATE),
-                    _ => claim.fail(&own, "no luck", 0),
+                    _ => claim.fail(&own, "no luck", 0, false),
                 };
                 (next.ok()?, *rev)
             }

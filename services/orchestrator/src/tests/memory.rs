@@ -25,6 +25,8 @@ pub(super) enum Bug {
     BlindAppends,
     /// Nothing but appends is on disk when it is answered.
     NeverSynced,
+    /// Jobs that are done are neither listed nor reported.
+    LostEvents,
 }
 
 /// How often things go wrong, in thousandths.
@@ -57,6 +59,7 @@ pub(super) struct Core {
 
 #[derive(Debug)]
 struct State {
+    bug: Bug,
     counter: u64,
     incarnation: u64,
     records: BTreeMap<String, Entry>,
@@ -79,6 +82,7 @@ enum Write {
 impl Core {
     pub(super) fn new(random: ChaCha8Rng, bug: Bug) -> Arc<Self> {
         let state = State {
+            bug,
             counter: 0,
             incarnation: 1,
             records: BTreeMap::new(),
@@ -277,7 +281,14 @@ fn matching(state: &State, prefix: &str, after: u64) -> Vec<Entry> {
     let records = state.records.values();
     let whole = !(prefix.is_empty() || prefix.ends_with('/'));
     let of = |key: &str| if whole { key == prefix } else { key.starts_with(prefix) };
+    let is_lost = |entry: &Entry| {
+        let text = String::from_utf8_lossy(&entry.value);
+        state.bug == Bug::LostEvents
+            && entry.key.starts_with("job/")
+            && text.contains(r#""state":"done""#)
+    };
     let found = records.filter(|entry| of(&entry.key) && entry.rev.number > after);
+    let found = found.filter(|entry| !is_lost(entry));
     let mut found: Vec<Entry> = found.cloned().collect();
     found.sort_by_key(|entry| entry.rev.number);
     found

@@ -1,5 +1,6 @@
 //! Tests of the components together.
 
+mod arrivals;
 mod exhaustive;
 mod memory;
 #[cfg(feature = "nats")]
@@ -9,7 +10,9 @@ mod queues;
 pub(crate) mod records;
 mod scenarios;
 mod simulation;
+mod standstills;
 mod stores;
 #[cfg(feature = "traces")]
 mod traces;
+mod workers;
 mod world;

@@ -88,7 +88,7 @@ impl Table {
         let claimed = task.claim(&session, u64::MAX).unwrap();
         *task = match output {
             Some(output) => claimed.finish(&session, Digest::of(output.as_bytes()), 8).unwrap(),
-            None => claimed.bury(&session, "no witness", 8).unwrap(),
+            None => claimed.bury(&session, "no witness", 8, false).unwrap(),
         };
     }
 }
@@ -160,7 +160,7 @@ fn the_first_of_copies_counts() {
     for copy in 0..3 {
         table.end(0, 0, copy, None);
     }
-    assert_eq!(table.settle(), ["dead: task 0 of stage 's': no witness"]);
+    assert_eq!(table.settle(), ["dead: task 0 of stage 's': the back-end 'b' cannot do it: no witness"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_later_generation_keeps_what_is_done() {
     table.settle();
     table.end(0, 0, 0, Some("x"));
     table.end(0, 1, 0, None);
-    assert_eq!(table.settle(), ["dead: task 1 of stage 's': no witness"]);
+    assert_eq!(table.settle(), ["dead: task 1 of stage 's': the back-end 'b' cannot do it: no witness"]);
     (table.job.state, table.job.generation) = (JobState::Live, 1);
     assert_eq!(table.settle(), ["revive 0.1.0"]);
     table.end(0, 1, 0, Some("y"));

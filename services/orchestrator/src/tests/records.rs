@@ -3,7 +3,7 @@
 use super::world::name;
 use crate::id::Digest;
 use crate::record::{Job, JobKey, JobState, Limits, Order, Task, TaskKey, TaskState};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey, Task) {
     let job = JobKey { tenant: name(tenant), chain: name(chain), slot: name(&block.to_string()) };
@@ -24,6 +24,10 @@ pub(crate) fn task(tenant: &str, chain: &str, block: u64, lane: u8) -> (TaskKey,
         trace: None,
         created: 0,
         attempts: 0,
+        failed: BTreeMap::new(),
+        refused: BTreeSet::new(),
+        last: None,
+        deaths: 0,
         returns: 0,
         not_before: 0,
         last_failure: None,

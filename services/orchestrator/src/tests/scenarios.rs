@@ -2,7 +2,7 @@
 
 use super::memory::{Bug, Faults};
 use super::simulation::{
-    JOIN, SINGLE, broken, published, settle, simulate, strict, submission, submit,
+    JOIN, SINGLE, broken, published, reversal, settle, simulate, strict, submission, submit,
 };
 use super::world::{Node, Provers, Shape, World, name};
 use crate::id::Digest;
@@ -83,7 +83,7 @@ fn nothing_cancelled_is_published_after_a_reversal() {
         let log = "out/tenant/strict";
         // The publisher's view of the tail, before the next block is out.
         let before = store.tail(log).await.unwrap().unwrap();
-        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
         let late = Publication::Skip { block: 2, id: name("two"), parent: name("one") };
         let append = store.append(log, encode(&late, 0), Some(before.rev)).await;
         assert!(append.is_err(), "the reversal to the tail itself must stop it, too");
@@ -93,11 +93,11 @@ fn nothing_cancelled_is_published_after_a_reversal() {
         submit(&intake, &a).await.unwrap();
         settle(&world).await;
         let runs = world.runs.lock().unwrap().values().sum::<u32>();
-        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
         submit(&intake, &submission("strict", 2, "b", Some("one"), workflow)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "strict"), ["one", "b"]);
-        intake.revert(&name("tenant"), &name("strict"), &name("one"), 1).await.unwrap();
+        intake.revert(&name("tenant"), &name("strict"), &reversal("one", 1)).await.unwrap();
         let again = submit(&intake, &a).await.unwrap();
         assert_eq!((again.new, again.job.generation), (true, 2));
         settle(&world).await;
@@ -161,7 +161,7 @@ fn bundles_follow_what_is_published() {
 
         // Another branch from the third block on: the first bundle stays.
         let chain = name("strict");
-        intake.revert(&tenant, &chain, &name("a3"), 3).await.unwrap();
+        intake.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), first);
         submit(&intake, &block(4, "b4", "a3")).await.unwrap();
@@ -171,7 +171,7 @@ fn bundles_follow_what_is_published() {
         assert_ne!(other, both);
         // And back.
         let runs = world.runs.lock().unwrap().values().sum::<u32>();
-        intake.revert(&tenant, &chain, &name("a3"), 3).await.unwrap();
+        intake.revert(&tenant, &chain, &reversal("a3", 3)).await.unwrap();
         submit(&intake, &block(4, "a4", "a3")).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), both);
@@ -242,10 +242,10 @@ fn bundles_that_do_not_fit_hold_nothing_up_but_their_chain() {
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles").len(), 4);
         // Back to the block of height 0, whose bundle has height 0, too.
-        intake.revert(&tenant, &name("strict"), &name("a"), 0).await.unwrap();
+        intake.revert(&tenant, &name("strict"), &reversal("a", 0)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), out[..1]);
-        intake.revert(&tenant, &name("strict"), &name("genesis"), 0).await.unwrap();
+        intake.revert(&tenant, &name("strict"), &reversal("genesis", 0)).await.unwrap();
         settle(&world).await;
         assert_eq!(published(&world.core.history(), "bundles"), [""; 0]);
         assert_eq!(broken(&world, &[]), [""; 0]);

@@ -5,8 +5,9 @@ use super::world::{Node, Provers, Shape, World, name, output};
 use crate::bundler::bundles;
 use crate::history::{History, Violation};
 use crate::id::{Digest, Name};
-use crate::intake::{Accepted, Intake, IntakeError, Path, Submission};
+use crate::intake::{Accepted, Intake, IntakeError, Path, Reversal, Submission};
 use crate::record::{Bundles, Chain, Handle, JobState, Order, Publication, TaskState, decode};
+use crate::standstill::Cause;
 use rand::Rng;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,13 +78,23 @@ pub(super) fn submission(
     }
 }
 
+pub(super) fn reversal(to: &str, block: u64) -> Reversal {
+    Reversal { to: name(to), block, next: None }
+}
+
+const AGAIN: Duration = Duration::from_millis(100);
+
+fn is_to_be_repeated(error: &IntakeError) -> bool {
+    matches!(error, IntakeError::Unknown(_) | IntakeError::Read(_) | IntakeError::Store(_))
+}
+
 /// Asks until there is an answer.
-async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, IntakeError>) -> Result<T, IntakeError> {
+pub(super) async fn insist<T>(
+    mut ask: impl AsyncFnMut() -> Result<T, IntakeError>,
+) -> Result<T, IntakeError> {
     loop {
         match ask().await {
-            Err(IntakeError::Unknown(_) | IntakeError::Read(_) | IntakeError::Store(_)) => {
-                sleep(Duration::from_millis(100)).await;
-            }
+            Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
             other => return other,
         }
     }
@@ -93,7 +104,24 @@ pub(super) async fn submit(
     intake: &Intake,
     submission: &Submission,
 ) -> Result<Accepted, IntakeError> {
-    insist(async || intake.submit(submission.clone()).await).await
+    // Not with `insist`, so that it can be spawned.
+    loop {
+        match intake.submit(submission.clone()).await {
+            Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
+            other => return other,
+        }
+    }
+}
+
+/// Reverts the chain `strict`.
+pub(super) async fn revert(intake: &Intake, to: &Reversal) -> Result<(), IntakeError> {
+    let (tenant, chain) = (name("tenant"), name("strict"));
+    loop {
+        match intake.revert(&tenant, &chain, to).await {
+            Err(error) if is_to_be_repeated(&error) => sleep(AGAIN).await,
+            other => return other,
+        }
+    }
 }
 
 /// The ids that a chain has published, as its log tells.
@@ -119,6 +147,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
         failures: [0, 200][world.random.gen_range(0..2)],
         wrong: [0, 30][world.random.gen_range(0..2)],
         impossible: [0, 0, 60][world.random.gen_range(0..3)],
+        ..Provers::GOOD
     };
     let workflows = [world.workflow(SINGLE), world.workflow(JOIN)];
     world.core.set_faults(Faults {
@@ -207,9 +236,9 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             9 if path.len() > 1 => {
                 // Back to some block, and on with another branch.
                 let keep = world.random.gen_range(0..path.len());
-                let to = name(&path[keep]);
+                let to = reversal(&path[keep], keep as u64);
                 let chain = name("strict");
-                let revert = async || intake.revert(&tenant, &chain, &to, keep as u64).await;
+                let revert = async || intake.revert(&tenant, &chain, &to).await;
                 if insist(revert).await.is_ok() {
                     path.truncate(keep + 1);
                     branch = world.random.gen_range(0..2);
@@ -225,14 +254,14 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
             }
             13 if path.len() > 2 => {
                 // A client that sends an old block again while an operator reverts, and one that gives up half-way.
-                let (to, keep) = (name(&path[1]), 1);
+                let to = reversal(&path[1], 1);
                 let workflow = workflows[0];
                 let again = submission("strict", 2, &path[2], Some(&path[1]), workflow);
                 let (one, two) = (world.intake(), world.intake());
                 let (patience, other) =
                     (world.random.gen_range(1..400), world.random.r#gen::<bool>());
                 let chain = name("strict");
-                let revert = one.revert(&tenant, &chain, &to, keep);
+                let revert = one.revert(&tenant, &chain, &to);
                 let submit = async {
                     sleep(Duration::from_millis(patience / 3)).await;
                     let _ = two.submit(again).await;
@@ -244,7 +273,7 @@ async fn schedule(seed: u64, bug: Bug) -> (World, Vec<Handle>, Vec<String>) {
                     let _ = tokio::time::timeout(Duration::from_millis(patience), both).await;
                 }
                 // Whatever became of it, the operator repeats it.
-                let revert = async || intake.revert(&tenant, &chain, &to, keep).await;
+                let revert = async || intake.revert(&tenant, &chain, &to).await;
                 if insist(revert).await.is_ok() {
                     path.truncate(2);
                     branch = world.random.gen_range(0..2);
@@ -324,6 +353,13 @@ pub(super) fn broken(world: &World, handles: &[Handle]) -> Vec<String> {
         }
     }
     found.extend(missing_bundle(&history));
+    // Whatever is not published by now is dead, or waits for a block that somebody has taken back.
+    let end = history.records.last().map_or(0, |version| version.at);
+    let standing = history.standstills(end, Duration::ZERO).into_iter();
+    let untold = standing.filter(|one| {
+        !matches!(one.cause, Cause::Dead { .. } | Cause::NoParent { fate: Some(_), .. })
+    });
+    found.extend(untold.map(|one| format!("it stands still: {one}")));
     for (key, task) in history.tasks() {
         match task.state {
             TaskState::Done { output: made, .. } if made != output(&task) => {

@@ -8,8 +8,9 @@ use crate::intake::Intake;
 use crate::metrics::Metrics;
 use crate::plan::Strategies;
 use crate::process::Process;
-use crate::record::{Session, SessionId, Task};
+use crate::record::{Session, SessionId, Task, decode};
 use crate::runner::{Attempt, Claimed, Progress, Runner};
+use crate::standstill::{PATIENCE, Watched};
 use crate::store::Store;
 use crate::workflow::Workflow;
 use crate::workflows::Workflows;
@@ -55,20 +56,33 @@ impl Time for Drifting {
 /// How provers behave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Provers {
+    pub(super) least_millis: u64,
     pub(super) most_millis: u64,
     /// In thousandths.
     pub(super) failures: u32,
     pub(super) wrong: u32,
     pub(super) impossible: u32,
+    pub(super) again: u32,
+    /// For how long all of that holds.
+    pub(super) bad_for: Duration,
 }
 
 impl Provers {
-    pub(super) const GOOD: Self = Self { most_millis: 2_000, failures: 0, wrong: 0, impossible: 0 };
+    pub(super) const GOOD: Self = Self {
+        least_millis: 1,
+        most_millis: 2_000,
+        failures: 0,
+        wrong: 0,
+        impossible: 0,
+        again: 0,
+        bad_for: Duration::MAX,
+    };
 }
 
 /// Sleeps, and returns the digest of what was asked for.
 pub(super) struct Sleeper {
     random: Mutex<ChaCha8Rng>,
+    start: Instant,
     provers: Provers,
     /// How often each task was run to its end.
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
@@ -89,7 +103,7 @@ impl Runner for Sleeper {
     ) -> Attempt {
         let (millis, luck, fate) = {
             let mut random = self.random.lock().unwrap();
-            let millis = random.gen_range(1..=self.provers.most_millis);
+            let millis = random.gen_range(self.provers.least_millis..=self.provers.most_millis);
             // Whether it is impossible is the task's own.
             let fate = u32::from(task.id.as_bytes()[0]) * 1_000 / 256;
             (millis, random.gen_range(0..1_000), fate)
@@ -97,13 +111,18 @@ impl Runner for Sleeper {
         tokio::time::sleep(Duration::from_millis(millis / 2)).await;
         progress.report(0.5);
         tokio::time::sleep(Duration::from_millis(millis / 2)).await;
-        if fate < self.provers.impossible {
+        let good = self.start.elapsed() >= self.provers.bad_for;
+        let provers = if good { Provers::GOOD } else { self.provers };
+        if fate < provers.impossible {
             return Attempt::Impossible("not a witness".into());
         }
-        if luck < self.provers.wrong {
+        if luck < provers.again {
+            return Attempt::Again("the disk is full".into());
+        }
+        if luck < provers.wrong {
             return Attempt::Wrong("the proof does not verify".into());
         }
-        if luck < self.provers.wrong + self.provers.failures {
+        if luck < provers.wrong + provers.failures {
             return Attempt::Failed("exit code 4".into());
         }
         *self.runs.lock().unwrap().entry(task.id).or_default() += 1;
@@ -170,6 +189,9 @@ pub(super) struct World {
     pub(super) provers: Provers,
     pub(super) runs: Arc<Mutex<BTreeMap<Digest, u32>>>,
     pub(super) weights: BTreeMap<Name, u32>,
+    pub(super) patience: Duration,
+    /// What the last process that looked has found to stand still.
+    pub(super) watched: Watched,
     /// What crashes of the machine took and must not have taken.
     pub(super) lost: Vec<String>,
 }
@@ -188,12 +210,22 @@ impl World {
             provers: Provers::GOOD,
             runs: Arc::default(),
             weights: BTreeMap::new(),
+            patience: PATIENCE,
+            watched: Watched::default(),
             lost: vec![],
         }
     }
 
     pub(super) fn workflow(&self, text: &str) -> Digest {
         self.workflows.put(Workflow::parse(text).unwrap()).unwrap()
+    }
+
+    /// What processes write of themselves.
+    pub(super) async fn sessions(&self) -> Vec<Session> {
+        let sessions = Arc::clone(&self.sessions);
+        let store = MemoryStore { core: sessions, frozen: Frozen::default() };
+        let listed = store.list("session/", 0).await.unwrap();
+        listed.entries.iter().map(|entry| decode(entry).unwrap().value).collect()
     }
 
     fn seed(&mut self) -> ChaCha8Rng {
@@ -231,6 +263,7 @@ impl World {
             collects: shape.collects,
             slots: u32::try_from(shape.slots).unwrap(),
             backends: shape.backends.iter().map(|text| name(text)).collect(),
+            quarantined: BTreeMap::new(),
             draining: false,
             running: BTreeMap::new(),
         }));
@@ -238,6 +271,7 @@ impl World {
         let clock = self.clock(shape.rate);
         let runner = Sleeper {
             random: Mutex::new(self.seed()),
+            start: Instant::now(),
             provers: self.provers,
             runs: Arc::clone(&self.runs),
         };
@@ -257,6 +291,8 @@ impl World {
             workflows: self.workflows.clone(),
             strategies: Strategies::default(),
             metrics: Metrics::new(),
+            patience: self.patience,
+            watched: self.watched.clone(),
             listeners: vec![],
         };
         let (drain, stop) = (CancellationToken::new(), CancellationToken::new());

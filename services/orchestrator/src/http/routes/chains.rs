@@ -1,9 +1,10 @@
 //! Chains, and what they have published.
 
 use super::{Api, JsonBody, Path, Query, Shared, parse};
-use crate::http::body::{BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, RevertBody};
+use crate::http::body::{BundlesBody, ChainBody, ChainState, ProofBody, ProofsBody, ReorgBody};
 use crate::http::problem::Problem;
 use crate::id::Name;
+use crate::intake::Reversal;
 use crate::record::{Bundles, Chain, Order};
 use axum::Json;
 use axum::extract::State;
@@ -124,18 +125,23 @@ pub(super) async fn proofs(
 }
 
 /// Tears a chain off after a block: a re-org.
+///
+/// What was published after the block is torn off. It is cancelled with all that hangs from it; where nothing was published after the
+/// block, what follows it now is. Blocks that hang from others stay.
 #[utoipa::path(
-    post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path)), request_body = RevertBody,
+    post, path = "/v1/chains/{chain}/revert", tag = "chains", params(("chain" = String, Path)), request_body = ReorgBody,
     responses((status = 200, body = ChainState), (status = 400, body = Problem), (status = 404, body = Problem))
 )]
 pub(super) async fn revert(
     State(api): Shared,
     headers: HeaderMap,
     Path(chain): Path<String>,
-    JsonBody(body): JsonBody<RevertBody>,
+    JsonBody(body): JsonBody<ReorgBody>,
 ) -> Result<Json<ChainState>, Problem> {
     let (tenant, _) = api.tenants.of(&headers)?;
     let chain: Name = parse("chain", &chain)?;
-    api.intake.revert(&tenant, &chain, &parse("to", &body.to)?, body.block).await?;
+    let next = body.next.as_deref().map(|next| parse("next", next)).transpose()?;
+    let to = Reversal { to: parse("to", &body.to)?, block: body.block, next };
+    api.intake.revert(&tenant, &chain, &to).await?;
     state_of(&api, &tenant, &chain).await
 }

@@ -112,11 +112,15 @@ async fn admit(api: &Api, tenant: &Tenant, submission: &Submission) -> Result<()
     if matches!(known, Some(JobState::Live | JobState::Done { .. } | JobState::Skipped { .. })) {
         return Ok(());
     }
-    if let Some(dead) = api.tenants.dead(&submission.tenant, &submission.chain)
-        && submission.parent.is_some()
-        && submission.block > dead.saturating_add(BLOCKS_BEHIND_DEAD)
+    let (name, chain) = (&submission.tenant, &submission.chain);
+    let is_behind = |dead: &u64| submission.block > dead.saturating_add(BLOCKS_BEHIND_DEAD);
+    if submission.parent.is_some()
+        && api.tenants.dead(name, chain, None).is_some_and(|dead| is_behind(&dead))
     {
-        return Err(IntakeError::BehindDead { chain: submission.chain.clone(), dead }.into());
+        let height = api.intake.last_published(name, chain).await?.map(|tail| tail.height());
+        if let Some(dead) = api.tenants.dead(name, chain, height).filter(is_behind) {
+            return Err(IntakeError::BehindDead { chain: chain.clone(), dead }.into());
+        }
     }
     api.tenants.admit(&submission.tenant, tenant)
 }

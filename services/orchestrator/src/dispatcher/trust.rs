@@ -1,0 +1,172 @@
+//! Which back-ends of this process are trusted, and which tasks are left to other processes.
+//!
+//! A back-end that fails tasks which nobody else has failed is at fault, not the tasks. After three of them in a row it is in
+//! quarantine: while another process has the back-end, this one only tries a task from time to time, and the first one that it does ends
+//! the quarantine. A task that failed here is left to others that have not tried it.
+
+use crate::alive::Own;
+use crate::clock::Clock;
+use crate::id::{Digest, Name};
+use crate::metrics::Metrics;
+use crate::record::{SessionId, Task, TaskKey};
+use crate::surroundings::View;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// After how many tasks that failed in a row a back-end is in quarantine. A single task may itself be at fault.
+const FAILED: usize = 3;
+
+/// After wrong outputs for how many tasks in a row a back-end is not used anymore.
+const WRONG: usize = 3;
+
+/// How long until a back-end in quarantine tries a task: this, and twice as long each time.
+const PROBE: Duration = Duration::from_secs(30);
+const MAX_PROBE: Duration = Duration::from_secs(600);
+
+/// How long a back-end in quarantine waits for another process that has it. After that, tasks that fail are dead at last, so that
+/// somebody is told.
+const ALONE: Duration = Duration::from_secs(30);
+
+/// How long a task is left to others, in milliseconds.
+const LEFT: u64 = 60_000;
+
+/// What an attempt says about its back-end.
+pub(super) enum Sign {
+    /// It made an output that was verified.
+    Good,
+    /// It failed, and why.
+    Bad(String),
+    /// It made a wrong output, and which.
+    Wrong(String),
+    /// Nothing.
+    None,
+}
+
+/// What this process has seen of its back-ends.
+#[derive(Default)]
+pub(super) struct Trust {
+    backends: BTreeMap<Name, Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Tasks that failed here and nowhere else, since the last one that was done.
+    failed: BTreeSet<TaskKey>,
+    /// Tasks with wrong outputs, since the last correct output.
+    wrong: BTreeSet<Digest>,
+    quarantine: Option<Quarantine>,
+}
+
+struct Quarantine {
+    /// When a task is tried next.
+    probe: Instant,
+    pause: Duration,
+    /// Since when no other process has the back-end.
+    alone: Option<Instant>,
+}
+
+impl Trust {
+    /// Takes note of an attempt that has ended.
+    pub(super) fn note(
+        &mut self,
+        (key, task): (TaskKey, Digest),
+        backend: &Name,
+        sign: Sign,
+        (own, clock, metrics): (&Own, &Clock, &Metrics),
+    ) {
+        let seen = self.backends.entry(backend.clone()).or_default();
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        match sign {
+            Sign::None => {}
+            Sign::Good => {
+                seen.failed.clear();
+                seen.wrong.clear();
+                if seen.quarantine.take().is_some() {
+                    tracing::info!(%backend, "it has done a task and is out of quarantine");
+                    own.quarantined.remove(backend);
+                    metrics.quarantined(backend, false);
+                }
+            }
+            Sign::Wrong(why) => {
+                if seen.wrong.insert(task) && seen.wrong.len() == WRONG {
+                    tracing::error!(%backend, %why, "quarantined: its outputs for three tasks in a row were wrong");
+                    metrics.quarantined(backend, true);
+                    own.backends.retain(|known| known != backend);
+                    own.quarantined
+                        .insert(backend.clone(), format!("its outputs are wrong: {why}"));
+                }
+            }
+            Sign::Bad(why) => {
+                if seen.failed.len() < FAILED {
+                    seen.failed.insert(key);
+                }
+                if seen.failed.len() >= FAILED && seen.quarantine.is_none() {
+                    tracing::error!(%backend, %why, "quarantined: it failed three tasks in a row that nobody else has failed");
+                    metrics.quarantined(backend, true);
+                    let why: String = why.chars().take(500).collect();
+                    own.quarantined.insert(backend.clone(), why);
+                    seen.quarantine =
+                        Some(Quarantine { probe: clock.after(PROBE), pause: PROBE, alone: None });
+                }
+            }
+        }
+    }
+
+    /// Takes note of a task as it is stored: one that fails elsewhere, too, is itself at fault.
+    pub(super) fn hear(&mut self, key: &TaskKey, task: &Task, own: &SessionId) {
+        let failed = task.failed.keys().chain(&task.refused).any(|session| session != own);
+        if let Some(seen) = self.backends.get_mut(&task.backend).filter(|_| failed) {
+            seen.failed.remove(key);
+        }
+    }
+
+    /// Takes note of who else is there.
+    pub(super) fn look(&mut self, view: &View, own: &SessionId) {
+        for (backend, seen) in &mut self.backends {
+            if let Some(quarantine) = &mut seen.quarantine {
+                match view.is_trusted_elsewhere(backend, own) {
+                    true => quarantine.alone = None,
+                    false => drop(quarantine.alone.get_or_insert_with(Instant::now)),
+                }
+            }
+        }
+    }
+
+    /// Whether a task of a back-end may be claimed now. `busy` says whether one is running here.
+    pub(super) fn allows(&self, backend: &Name, clock: &Clock, busy: bool) -> bool {
+        let Some(seen) = self.backends.get(backend) else { return true };
+        if seen.wrong.len() >= WRONG {
+            return false;
+        }
+        let Some(quarantine) = &seen.quarantine else { return true };
+        let now = Instant::now();
+        let alone = quarantine.alone.is_some_and(|since| clock.real(ALONE) <= now - since);
+        alone || (!busy && quarantine.probe <= now)
+    }
+
+    /// A task of a back-end was claimed.
+    pub(super) fn claimed(&mut self, backend: &Name, clock: &Clock) {
+        let seen = self.backends.get_mut(backend);
+        if let Some(quarantine) = seen.and_then(|seen| seen.quarantine.as_mut()) {
+            quarantine.pause = (quarantine.pause * 2).min(MAX_PROBE);
+            quarantine.probe = clock.after(quarantine.pause);
+        }
+    }
+}
+
+/// Whether a task is left to another process that has not tried it, or less often.
+pub(super) fn is_left(task: &Task, view: &View, own: &SessionId, now: u64) -> bool {
+    let reluctance = task.reluctance(own);
+    if reluctance == (0, false) || now > task.not_before.saturating_add(LEFT) {
+        return false;
+    }
+    view.takers(&task.backend).any(|other| other != own && task.reluctance(other) < reluctance)
+}
+
+/// Whether another process is there that has not tried a task, as far as is known.
+pub(super) fn is_untried_elsewhere(task: &Task, view: &View, own: &SessionId) -> bool {
+    !view.looked
+        || view.takers(&task.backend).any(|other| other != own && !task.was_tried_by(other))
+}

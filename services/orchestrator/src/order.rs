@@ -1,0 +1,85 @@
+//! The rules of chains with strict order, as functions without side effects.
+//!
+//! The place of a block is the name of its parent, so each name is followed by at most one block, and blocks join a chain in any
+//! order: a block may come before its parent or after its child. What keeps a chain from running in a circle, or from having one
+//! name twice, is that heights rise from each block to the next. A block that is submitted is compared with the one that follows its
+//! name; one that is published, with the one before it, too.
+
+use crate::id::Name;
+use crate::record::{Job, JobState, Publication};
+
+/// The last published block of a chain; of a chain that has published nothing, its genesis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tail<'a> {
+    /// Its name.
+    pub(crate) name: &'a Name,
+    /// Its height. The genesis has none: the first block may have height 0.
+    pub(crate) height: Option<u64>,
+}
+
+impl<'a> Tail<'a> {
+    /// The tail that the last entry of a log leaves.
+    pub(crate) fn of(genesis: &'a Name, last: Option<&'a Publication>) -> Self {
+        match last {
+            Some(last) if last.tail() != genesis => {
+                Self { name: last.tail(), height: Some(last.height()) }
+            }
+            _ => Self { name: genesis, height: None },
+        }
+    }
+}
+
+/// What a publisher does with the block that follows the tail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing: it is not there, or not done.
+    Wait,
+    /// Appends it to the log.
+    Publish(Publication),
+    /// Appends it, unless the chain has published a block of the same name: what follows that name is not above it.
+    PublishUnlessKnown(Publication),
+    /// Ends it: it can never be published.
+    Bury(String),
+}
+
+/// Compares a block with the one that follows its name. Returns why one cannot be before the other.
+pub(crate) fn misfit(block: u64, id: &Name, follower: Option<&Job>) -> Option<String> {
+    let follower = follower?;
+    let cancelled = matches!(follower.state, JobState::Cancelled { .. });
+    (!cancelled && follower.block <= block).then(|| {
+        format!(
+            "block '{id}' would have height {block}, and block '{}', which follows it, has height {}: heights must rise; cancel one of them",
+            follower.id, follower.block
+        )
+    })
+}
+
+/// Decides about the block in the place after the tail, given the block in the place after that one.
+pub(crate) fn next(tail: Tail<'_>, job: Option<&Job>, follower: Option<&Job>) -> Next {
+    let Some(job) = job else { return Next::Wait };
+    let Some(publication) = publication(job) else { return Next::Wait };
+    if let Some(height) = tail.height.filter(|height| job.block <= *height) {
+        // Heights say what a re-org takes back.
+        return Next::Bury(format!(
+            "its height {} is not above {height}, which its parent '{}' has: cancel it",
+            job.block, tail.name
+        ));
+    }
+    match misfit(job.block, &job.id, follower) {
+        None => Next::Publish(publication),
+        Some(_) => Next::PublishUnlessKnown(publication),
+    }
+}
+
+/// What is published of a job, if it is done.
+pub(crate) fn publication(job: &Job) -> Option<Publication> {
+    let JobState::Done { outputs, .. } = &job.state else { return None };
+    Some(Publication::Block {
+        block: job.block,
+        id: job.id.clone(),
+        parent: job.parent.clone().unwrap_or_else(|| job.id.clone()),
+        generation: job.generation,
+        job: job.identity(),
+        outputs: outputs.clone(),
+    })
+}

@@ -1,0 +1,347 @@
+//! The liveness rule: what was accepted is published, or somebody is told why not, within a bound.
+//!
+//! A block stands still if nothing has happened to it for longer than the patience, nothing runs for it, and it is not published. Here is
+//! found which blocks do, and why: a function of records, without side effects, so that the service, its page and its metrics, `check`
+//! and the simulations mean the same by it.
+
+mod past;
+mod watch;
+
+pub(crate) use watch::{Watch, Watched};
+
+use crate::dispatcher::BLOCKS_BEHIND_DEAD;
+use crate::id::Name;
+use crate::order::Tail;
+use crate::record::{Job, JobKey, JobState, Order, Session, SessionId, Task, TaskState};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// How long nothing may happen, unless the settings say something else.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A block that was accepted and is not published, and will not be without help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standstill {
+    /// Whose it is.
+    pub tenant: Name,
+    /// Its chain.
+    pub chain: Name,
+    /// Its height.
+    pub block: u64,
+    /// Its name.
+    pub id: Name,
+    /// What it waits for.
+    pub cause: Cause,
+    /// How long nothing has happened to it, in milliseconds.
+    pub millis: u64,
+    /// Whether its chain publishes nothing and nothing runs for it.
+    pub halts: bool,
+}
+
+impl fmt::Display for Standstill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { chain, block, id, cause, millis, .. } = self;
+        write!(f, "chain '{chain}': block {block} '{id}' {cause} (for {} s)", millis / 1_000)
+    }
+}
+
+/// Why a block stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The block before it is not there.
+    NoParent {
+        /// The block before it.
+        parent: Name,
+        /// What became of that one, where something is known of it.
+        fate: Option<String>,
+    },
+    /// Blocks are each other's ancestors.
+    Circle {
+        /// The block before it.
+        parent: Name,
+    },
+    /// It is dead, and its chain waits for an operator.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// It has tasks for back-ends that no live process has.
+    NoBackend {
+        /// Their names.
+        backends: BTreeSet<Name>,
+    },
+    /// It has tasks that may be claimed, and live processes that could.
+    Unclaimed {
+        /// What runs them.
+        backends: BTreeSet<Name>,
+        /// What processes say of these that have them in quarantine.
+        quarantine: Option<String>,
+    },
+    /// It has a task in the hands of a process that is gone.
+    Abandoned,
+    /// It has no tasks.
+    NoTasks,
+    /// All its tasks have ended.
+    NotEnded,
+    /// It is done and its turn has come.
+    NotPublished,
+}
+
+impl Cause {
+    /// Whether it is for who submitted the block to do something about it, not for the operator.
+    pub fn is_submitters(&self) -> bool {
+        match self {
+            Self::NoParent { .. }
+            | Self::Circle { .. }
+            | Self::Dead { .. }
+            | Self::NoBackend { .. } => true,
+            Self::Unclaimed { .. }
+            | Self::Abandoned
+            | Self::NoTasks
+            | Self::NotEnded
+            | Self::NotPublished => false,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |names: &BTreeSet<Name>| {
+            names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+        };
+        match self {
+            Self::NoParent { parent, fate: None } => write!(
+                f,
+                "waits for its parent '{parent}', which was never submitted: submit that, or cancel this one"
+            ),
+            Self::NoParent { parent, fate: Some(fate) } => write!(
+                f,
+                "waits for its parent '{parent}', which {fate}: submit that again, or cancel this one"
+            ),
+            Self::Circle { parent } => write!(
+                f,
+                "waits for its parent '{parent}', which waits for this one: cancel one of them"
+            ),
+            Self::Dead { reason } => {
+                write!(f, "is dead: {reason}: requeue, skip or cancel it, or revert the chain")
+            }
+            Self::NoBackend { backends } => {
+                write!(f, "needs back-ends that no live process has: {}", list(backends))
+            }
+            Self::Unclaimed { backends, quarantine: None } => {
+                write!(f, "has tasks that nobody claims, for the back-ends {}", list(backends))
+            }
+            Self::Unclaimed { backends, quarantine: Some(why) } => write!(
+                f,
+                "has tasks that nobody claims: the back-ends {} are in quarantine: {why}",
+                list(backends)
+            ),
+            Self::Abandoned => f.write_str("has a task in the hands of a process that is gone"),
+            Self::NoTasks => f.write_str(
+                "has no tasks: no process collects, or its workflow cannot be read (see the log)",
+            ),
+            Self::NotEnded => f.write_str("has only tasks that have ended, and was not ended"),
+            Self::NotPublished => f.write_str("is done, has its turn and is not published"),
+        }
+    }
+}
+
+/// A chain with what it has not published.
+#[derive(Debug)]
+pub(crate) struct Chain<'a> {
+    pub(crate) tenant: &'a Name,
+    pub(crate) name: &'a Name,
+    pub(crate) order: Order,
+    pub(crate) tail: Option<Tail<'a>>,
+    /// When something was published last, or the chain was first looked at.
+    pub(crate) moved: u64,
+    /// Jobs that are not cancelled and not published, by their place.
+    pub(crate) jobs: BTreeMap<&'a Name, Waiting<'a>>,
+    /// What became of blocks that are not there anymore.
+    pub(crate) fates: &'a BTreeMap<Name, String>,
+}
+
+/// A job that is not published.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) tasks: Vec<&'a Task>,
+    /// When it, or a task of it, has changed last.
+    pub(crate) changed: u64,
+}
+
+/// When it is, and who is there.
+#[derive(Debug)]
+pub(crate) struct Now<'a> {
+    /// Milliseconds of the clock that changes were noted by.
+    pub(crate) now: u64,
+    pub(crate) patience: u64,
+    /// Milliseconds since 1970, by which tasks say when they may be claimed.
+    pub(crate) wall: u64,
+    /// Processes that are alive, where that is known.
+    pub(crate) sessions: Option<&'a BTreeMap<SessionId, Session>>,
+}
+
+impl Chain<'_> {
+    /// The blocks of the chain that stand still.
+    pub(crate) fn standstills(&self, at: &Now<'_>) -> Vec<Standstill> {
+        let causes = match (self.order, self.tail) {
+            (Order::Strict, Some(tail)) => self.causes(tail, at),
+            _ => self.unordered(at),
+        };
+        let is_running = self.jobs.values().any(|waiting| {
+            waiting.job.is_live() && waiting.tasks.iter().any(|task| is_held(task, at))
+        });
+        let moved = at.now.saturating_sub(self.moved);
+        let mut found = Vec::new();
+        for (waiting, cause, is_next) in causes {
+            let millis = at.now.saturating_sub(waiting.changed);
+            if millis < at.patience || (is_next && moved < at.patience) {
+                continue;
+            }
+            found.push(Standstill {
+                tenant: self.tenant.clone(),
+                chain: self.name.clone(),
+                block: waiting.job.block,
+                id: waiting.job.id.clone(),
+                cause,
+                millis,
+                halts: !is_running && moved >= at.patience,
+            });
+        }
+        found.sort_by(|one, other| (one.block, &one.id).cmp(&(other.block, &other.id)));
+        found
+    }
+
+    fn unordered(&self, at: &Now<'_>) -> Vec<(&Waiting<'_>, Cause, bool)> {
+        let waiting = self.jobs.values();
+        let found = waiting.filter_map(|waiting| match waiting.job.state {
+            JobState::Live => Some((waiting, live(waiting, at)?, false)),
+            JobState::Done { .. } => Some((waiting, Cause::NotPublished, false)),
+            _ => None,
+        });
+        found.collect()
+    }
+
+    /// Causes of all that waits, with whether it is the next block of the chain.
+    fn causes(&self, tail: Tail<'_>, at: &Now<'_>) -> Vec<(&Waiting<'_>, Cause, bool)> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        if let Some(next) = self.jobs.get(tail.name) {
+            let cause = match &next.job.state {
+                JobState::Live => live(next, at),
+                JobState::Done { .. } => Some(Cause::NotPublished),
+                JobState::Dead { reason, .. } => Some(Cause::Dead { reason: reason.clone() }),
+                JobState::Skipped { .. } | JobState::Cancelled { .. } => None,
+            };
+            found.extend(cause.map(|cause| (next, cause, true)));
+        }
+        self.walk(tail.name, &mut seen);
+        // What hangs from blocks that are not there.
+        let ids: BTreeSet<&Name> = self.jobs.values().map(|waiting| &waiting.job.id).collect();
+        for (place, waiting) in &self.jobs {
+            if *place != tail.name && !ids.contains(place) {
+                let (parent, fate) = ((*place).clone(), self.fates.get(*place).cloned());
+                found.push((waiting, Cause::NoParent { parent, fate }, false));
+                self.walk(place, &mut seen);
+            }
+        }
+        // What is left follows itself.
+        for (place, waiting) in &self.jobs {
+            if !seen.contains(*place) {
+                found.push((waiting, Cause::Circle { parent: (*place).clone() }, false));
+                self.walk(place, &mut seen);
+            }
+        }
+        // Others that cannot be run, whatever is before them.
+        let dead = self.jobs.values().filter(|waiting| {
+            matches!(waiting.job.state, JobState::Dead { .. })
+                && tail.height.is_none_or(|height| waiting.job.block > height)
+        });
+        let dead = dead.map(|waiting| waiting.job.block).min();
+        for (place, waiting) in &self.jobs {
+            let behind = dead
+                .is_some_and(|dead| waiting.job.block > dead.saturating_add(BLOCKS_BEHIND_DEAD));
+            if *place == tail.name || behind || !waiting.job.is_live() {
+                continue;
+            }
+            found.extend(live(waiting, at).map(|cause| (waiting, cause, false)));
+        }
+        found
+    }
+
+    /// Marks what hangs from a place.
+    fn walk<'b>(&'b self, place: &'b Name, seen: &mut BTreeSet<&'b Name>) {
+        let mut place = place;
+        while let Some(waiting) = self.jobs.get(place) {
+            if !seen.insert(place) {
+                return;
+            }
+            place = &waiting.job.id;
+        }
+    }
+}
+
+/// Whether a task is run by a process that is alive, as far as that is known.
+fn is_held(task: &Task, at: &Now<'_>) -> bool {
+    match &task.state {
+        TaskState::Leased { session, .. } => {
+            at.sessions.is_none_or(|sessions| sessions.contains_key(session))
+        }
+        _ => false,
+    }
+}
+
+/// What a live job waits for; nothing, where somebody works on it or has more urgent things to do.
+fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
+    let tasks = &waiting.tasks;
+    if tasks.is_empty() {
+        return Some(Cause::NoTasks);
+    }
+    let ready = || tasks.iter().filter(|task| task.state == TaskState::Ready);
+    if tasks.iter().any(|task| is_held(task, at)) {
+        return None;
+    }
+    if tasks.iter().any(|task| matches!(task.state, TaskState::Leased { .. })) {
+        return Some(Cause::Abandoned);
+    }
+    if ready().any(|task| task.not_before > at.wall) {
+        return None;
+    }
+    let backends: BTreeSet<Name> = ready().map(|task| task.backend.clone()).collect();
+    if backends.is_empty() {
+        return Some(Cause::NotEnded);
+    }
+    let Some(sessions) = at.sessions else {
+        return Some(Cause::Unclaimed { backends, quarantine: None });
+    };
+    let having = |backend: &Name| {
+        let backend = backend.clone();
+        sessions.values().filter(move |session| !session.draining && session.has(&backend))
+    };
+    let missing: BTreeSet<Name> =
+        backends.iter().filter(|backend| having(backend).next().is_none()).cloned().collect();
+    if missing.len() == backends.len() {
+        return Some(Cause::NoBackend { backends: missing });
+    }
+    let is_idle = |session: &Session| session.running.len() < session.slots as usize;
+    let idle = |backend: &&Name| having(backend).any(is_idle);
+    let unclaimed: BTreeSet<Name> = backends.iter().filter(idle).cloned().collect();
+    if unclaimed.is_empty() {
+        // All are busy with others.
+        return None;
+    }
+    let mut sessions = unclaimed.iter().flat_map(having);
+    let trusted = unclaimed.iter().any(|it| having(it).any(|session| session.trusts(it)));
+    let quarantine = sessions.find_map(|session| session.quarantined.values().next());
+    let quarantine = quarantine.filter(|_| !trusted).cloned();
+    Some(Cause::Unclaimed { backends: unclaimed, quarantine })
+}
+
+/// The place of a job, and what became of one that is not there anymore.
+pub(crate) fn fate(key: &JobKey, job: &Job) -> Option<(Name, String)> {
+    let JobState::Cancelled { reason, .. } = &job.state else { return None };
+    let after = &key.slot;
+    Some((job.id.clone(), format!("was cancelled after '{after}' ({reason})")))
+}

@@ -1,0 +1,127 @@
+//! What stands still at the end of a history.
+
+use super::{Chain, Now, Standstill, Waiting, fate};
+use crate::history::History;
+use crate::id::Name;
+use crate::order::Tail;
+use crate::record::{
+    self, Job, JobKey, JobState, Publication, Stored, Task, TaskKey, chain_key, decode, log_name,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A job and when it was written.
+type Written = (Stored<Job>, u64);
+
+impl History {
+    /// The blocks that stand still at a time of the history's clock, for longer than the patience. Who was alive is not known: a task that
+    /// is leased counts as one that runs.
+    pub fn standstills(&self, now: u64, patience: Duration) -> Vec<Standstill> {
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let at = Now { now, patience, wall: u64::MAX, sessions: None };
+        let mut jobs: BTreeMap<JobKey, Written> = BTreeMap::new();
+        let mut tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>> = BTreeMap::new();
+        let mut chains: Vec<record::Chain> = Vec::new();
+        let mut fates: BTreeMap<(Name, Name), BTreeMap<Name, String>> = BTreeMap::new();
+        for version in &self.records {
+            let entry = &version.entry;
+            if let (Ok(key), Ok(task)) = (entry.key.parse::<TaskKey>(), decode::<Task>(entry)) {
+                let tasks = tasks.entry(task.value.job.clone()).or_default();
+                tasks.insert(key, (task.value, version.at));
+            } else if let (Ok(key), Ok(job)) = (entry.key.parse::<JobKey>(), decode::<Job>(entry)) {
+                let fates = fates.entry((key.tenant.clone(), key.chain.clone())).or_default();
+                if let Some((before, _)) = jobs.get(&key)
+                    && before.value.id != job.value.id
+                {
+                    let fate = format!("was replaced by '{}'", job.value.id);
+                    fates.entry(before.value.id.clone()).or_insert(fate);
+                }
+                fates.remove(&job.value.id);
+                fates.extend(fate(&key, &job.value));
+                jobs.insert(key, (job, version.at));
+            } else if entry.key.starts_with("chain/")
+                && let Ok(chain) = decode::<record::Chain>(entry)
+            {
+                chains.push(chain.value);
+            }
+        }
+        let none = BTreeMap::new();
+        let mut found = Vec::new();
+        for chain in &chains {
+            let published = self.published(chain);
+            let id = (chain.tenant.clone(), chain.chain.clone());
+            let fates = fates.get(&id).unwrap_or(&none);
+            let own = jobs.iter().filter(|(key, _)| (&key.tenant, &key.chain) == (&id.0, &id.1));
+            let open = own.filter(|(key, (job, _))| match job.value.state {
+                JobState::Cancelled { .. } | JobState::Skipped { .. } => false,
+                JobState::Done { .. } | JobState::Dead { .. } => {
+                    !published.path.contains(&(key.slot.clone(), job.value.id.clone()))
+                }
+                JobState::Live => true,
+            });
+            let open = open.map(|(key, (job, written))| {
+                let (mut changed, identity) = (*written, job.value.identity());
+                let tasks = tasks.get(key).into_iter().flat_map(BTreeMap::iter);
+                let tasks = tasks.filter(|(key, _)| key.job == identity);
+                let tasks = tasks.map(|(_, (task, written))| {
+                    changed = changed.max(*written);
+                    task
+                });
+                let tasks = tasks.collect();
+                (&key.slot, Waiting { job: &job.value, tasks, changed })
+            });
+            let last = published.last.as_ref();
+            let tail = chain.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
+            let waiting = Chain {
+                tenant: &chain.tenant,
+                name: &chain.chain,
+                order: chain.order,
+                tail,
+                moved: published.at,
+                jobs: open.collect(),
+                fates,
+            };
+            found.extend(waiting.standstills(&at));
+        }
+        found
+    }
+    /// What a chain has published.
+    fn published(&self, chain: &record::Chain) -> Published {
+        let key = chain_key(&chain.tenant, &chain.chain);
+        let made = self.records.iter().find(|version| version.entry.key == key);
+        let mut published =
+            Published { at: made.map_or(0, |made| made.at), ..Published::default() };
+        let log = log_name(&chain.tenant, &chain.chain);
+        let mut number = 0;
+        for entry in self.logs.iter().filter(|entry| entry.key == log) {
+            let Ok(Stored { value: publication, .. }) = decode::<Publication>(entry) else {
+                continue;
+            };
+            match &publication {
+                Publication::Block { id, parent, .. } | Publication::Skip { id, parent, .. } => {
+                    published.path.push((parent.clone(), id.clone()));
+                }
+                Publication::Revert { to, .. } => {
+                    let keep = published.path.iter().position(|(_, id)| id == to);
+                    published.path.truncate(keep.map_or(0, |keep| keep + 1));
+                }
+            }
+            published.last = Some(publication);
+            number = entry.rev.number;
+        }
+        // Logs have no times; records that were written before have.
+        let before = self.records.iter().take_while(|version| version.entry.rev.number < number);
+        published.at = published.at.max(before.last().map_or(0, |version| version.at));
+        published
+    }
+}
+
+/// What a chain has published, in a form to look things up.
+#[derive(Default)]
+struct Published {
+    /// Blocks with those before them.
+    path: Vec<(Name, Name)>,
+    last: Option<Publication>,
+    /// When.
+    at: u64,
+}

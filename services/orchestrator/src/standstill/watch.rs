@@ -1,0 +1,295 @@
+//! Keeps track of what is not published, from the changes that the store reports, and says what stands still.
+
+use super::{Chain, Now, Standstill, Waiting, fate};
+use crate::clock::Clock;
+use crate::feed::{Event, is_newer};
+use crate::id::Name;
+use crate::metrics::Metrics;
+use crate::order::Tail;
+use crate::record::{
+    Job, JobKey, JobState, Publication, ReadError, Stored, Task, TaskKey, chain_key, decode,
+    log_name, read,
+};
+use crate::store::{Rev, Store};
+use crate::surroundings::Surroundings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+/// The longest time between two looks.
+const LOOK: Duration = Duration::from_secs(15);
+
+/// How many entries of a log are read at once.
+const PAGE: usize = 256;
+
+/// How many standstills are written to the log each time.
+const MAX_SAID: usize = 20;
+
+type ChainId = (Name, Name);
+
+/// What stands still, for whoever shows it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched(Arc<Mutex<Arc<Vec<Standstill>>>>);
+
+impl Watched {
+    /// What stood still at the last look.
+    pub(crate) fn standstills(&self) -> Arc<Vec<Standstill>> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set(&self, found: Vec<Standstill>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(found);
+    }
+}
+
+/// The configuration and dependencies of a watch.
+pub(crate) struct Watch {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Clock,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) metrics: Metrics,
+    pub(crate) patience: Duration,
+    pub(crate) watched: Watched,
+    pub(crate) stop: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    complete: bool,
+    revs: BTreeMap<JobKey, Rev>,
+    chains: BTreeMap<ChainId, Known>,
+    tasks: BTreeMap<JobKey, BTreeMap<TaskKey, Arc<Stored<Task>>>>,
+}
+
+/// What is known of a chain.
+#[derive(Default)]
+struct Known {
+    /// Jobs that are not cancelled and not known to be published.
+    jobs: BTreeMap<JobKey, Open>,
+    /// What became of blocks that are not there anymore.
+    fates: BTreeMap<Name, String>,
+    record: Option<crate::record::Chain>,
+    /// The log is read after this entry; from its end on, if there is none.
+    after: Option<u64>,
+    /// The last entry that was read.
+    last: Option<(u64, Publication)>,
+    /// When the log grew last, or was first looked at.
+    moved: u64,
+}
+
+struct Open {
+    job: Arc<Stored<Job>>,
+    changed: u64,
+}
+
+impl Watch {
+    /// Runs until it is stopped.
+    pub(crate) async fn run(self, mut events: UnboundedReceiver<Event>) {
+        let mut state = State::default();
+        let pause = (self.patience / 4).min(LOOK);
+        let mut look = self.clock.after(pause);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                event = events.recv() => {
+                    let Some(event) = event else { return };
+                    self.apply(&mut state, event);
+                    while let Ok(event) = events.try_recv() {
+                        self.apply(&mut state, event);
+                    }
+                }
+                () = tokio::time::sleep_until(look) => {}
+            }
+            if tokio::time::Instant::now() >= look {
+                if state.complete {
+                    self.look(&mut state).await;
+                }
+                look = self.clock.after(pause);
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.clock.monotonic().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn apply(&self, state: &mut State, event: Event) {
+        match event {
+            Event::Reset => *state = State::default(),
+            Event::Complete => state.complete = true,
+            Event::Job(key, job) => self.job(state, key, job),
+            Event::Task(key, task) => self.task(state, key, task),
+            Event::Owner(..) => {}
+        }
+    }
+
+    fn job(&self, state: &mut State, key: JobKey, job: Arc<Stored<Job>>) {
+        if !is_newer(state.revs.get(&key).copied(), job.rev) {
+            return;
+        }
+        state.revs.insert(key.clone(), job.rev);
+        let now = self.now();
+        let known = state.chains.entry((key.tenant.clone(), key.chain.clone()));
+        let known = known.or_insert_with(|| Known { moved: now, ..Known::default() });
+        if let Some(before) = known.jobs.remove(&key)
+            && before.job.value.id != job.value.id
+        {
+            let fate = format!("was replaced by '{}'", job.value.id);
+            known.fates.insert(before.job.value.id.clone(), fate);
+        }
+        if !job.value.is_live() {
+            state.tasks.remove(&key);
+        }
+        if let Some((id, fate)) = fate(&key, &job.value) {
+            known.fates.insert(id, fate);
+            return;
+        }
+        known.fates.remove(&job.value.id);
+        if let JobState::Skipped { .. } = job.value.state {
+            // It is in the log already.
+            return;
+        }
+        if let JobState::Done { .. } = job.value.state {
+            // Its publication may have been read before this.
+            known.after = known.after.map(|after| after.min(job.rev.number));
+            known.after.get_or_insert(job.rev.number);
+        }
+        known.jobs.insert(key, Open { job, changed: now });
+    }
+
+    fn task(&self, state: &mut State, key: TaskKey, task: Arc<Stored<Task>>) {
+        let job = task.value.job.clone();
+        let known = state.chains.get_mut(&(job.tenant.clone(), job.chain.clone()));
+        let open = known.and_then(|known| known.jobs.get_mut(&job));
+        match open {
+            Some(open) if open.job.value.is_live() => open.changed = self.now(),
+            // Of a job that has ended.
+            _ if state.revs.contains_key(&job) => return,
+            _ => {}
+        }
+        let tasks = state.tasks.entry(job).or_default();
+        if is_newer(tasks.get(&key).map(|known| known.rev), task.rev) {
+            tasks.insert(key, task);
+        }
+    }
+
+    /// Finds what stands still, and says what is new.
+    async fn look(&self, state: &mut State) {
+        for (id, known) in &mut state.chains {
+            if known.jobs.is_empty() {
+                continue;
+            }
+            if let Err(error) = self.read_on(id, known).await {
+                tracing::warn!(chain = %id.1, %error, "it is not known whether the chain stands still");
+                return;
+            }
+        }
+        let view = self.surroundings.view();
+        let at = Now {
+            now: self.now(),
+            patience: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
+            wall: self.clock.wall(),
+            sessions: Some(&view.sessions),
+        };
+        let mut found = Vec::new();
+        for ((tenant, name), known) in &state.chains {
+            let Some(record) = &known.record else { continue };
+            let last = known.last.as_ref().map(|(_, last)| last);
+            let tail = record.genesis.as_ref().map(|genesis| Tail::of(genesis, last));
+            let jobs = known.jobs.iter().map(|(key, open)| {
+                let job = &open.job.value;
+                let tasks = state.tasks.get(key).into_iter().flat_map(BTreeMap::iter);
+                let identity = job.identity();
+                // Those of a block that another one has replaced are not its own.
+                let tasks = tasks.filter(|(key, _)| key.job == identity);
+                let tasks = tasks.map(|(_, task)| &task.value).collect();
+                (&key.slot, Waiting { job, tasks, changed: open.changed })
+            });
+            let (order, moved, fates) = (record.order, known.moved, &known.fates);
+            let chain = Chain { tenant, name, order, tail, moved, jobs: jobs.collect(), fates };
+            found.extend(chain.standstills(&at));
+        }
+        self.say(&found);
+        self.watched.set(found);
+    }
+
+    fn say(&self, found: &[Standstill]) {
+        let key = |one: &Standstill| (one.tenant.clone(), one.chain.clone(), one.id.clone());
+        let before = self.watched.standstills();
+        let known: BTreeMap<_, _> = before.iter().map(|one| (key(one), &one.cause)).collect();
+        let new = found.iter().filter(|one| known.get(&key(one)) != Some(&&one.cause));
+        for one in new.take(MAX_SAID) {
+            tracing::error!(tenant = %one.tenant, "stands still: {one}");
+        }
+        let halted = found.iter().filter(|one| one.halts);
+        let halted: BTreeSet<_> = halted.map(|one| (&one.tenant, &one.chain)).collect();
+        self.metrics.standing_still(found.len(), halted.len());
+    }
+
+    /// Reads what a chain has published, and forgets the jobs.
+    async fn read_on(&self, (tenant, name): &ChainId, known: &mut Known) -> Result<(), ReadError> {
+        if known.record.is_none() {
+            let record = read(&*self.store, &chain_key(tenant, name)).await?;
+            known.record = record.map(|record| record.value);
+        }
+        let log = log_name(tenant, name);
+        let now = self.now();
+        let Some(mut after) = known.after else {
+            let Some(tail) = self.store.tail(&log).await? else { return Ok(()) };
+            known.note(tail.rev.number, decode::<Publication>(&tail)?.value, now);
+            known.after = Some(tail.rev.number);
+            return Ok(());
+        };
+        loop {
+            let entries = self.store.read(&log, after, PAGE).await?;
+            let Some(last) = entries.last() else { break };
+            after = last.rev.number;
+            for entry in &entries {
+                let publication = decode::<Publication>(entry)?.value;
+                known.forget((tenant, name), entry.rev.number, &publication);
+                known.note(entry.rev.number, publication, now);
+            }
+        }
+        known.after = Some(after);
+        Ok(())
+    }
+}
+
+impl Known {
+    /// An entry of the log.
+    fn note(&mut self, number: u64, publication: Publication, now: u64) {
+        if self.last.as_ref().is_none_or(|(last, _)| *last < number) {
+            self.last = Some((number, publication));
+            self.moved = now;
+        }
+    }
+
+    /// Forgets the job of a block that is published.
+    fn forget(&mut self, (tenant, chain): (&Name, &Name), number: u64, publication: &Publication) {
+        let (id, slots) = match publication {
+            // Without order, the place of a block is its own name.
+            Publication::Block { id, parent, .. } | Publication::Skip { id, parent, .. } => {
+                (id, [parent, id])
+            }
+            Publication::Revert { .. } => return,
+        };
+        for slot in slots {
+            let (tenant, chain) = (tenant.clone(), chain.clone());
+            let key = JobKey { tenant, chain, slot: slot.clone() };
+            let is_it = self.jobs.get(&key).is_some_and(|open| {
+                let Stored { value: job, rev } = &*open.job;
+                let same = match publication {
+                    Publication::Block { generation, .. } => job.generation == *generation,
+                    _ => true,
+                };
+                job.id == *id && same && !job.is_live() && rev.number < number
+            });
+            if is_it {
+                self.jobs.remove(&key);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a process knows of the others, and of chains that stand behind a dead block: read once a second, for whoever decides about
+//! claims. It is never more than advice: what it says may be late, and a decision takes effect by a conditional write.
+
+use crate::alive::{Gone, LOOK, Observer};
+use crate::clock::Clock;
+use crate::id::Name;
+use crate::record::{Publication, Session, SessionId, decode, log_name};
+use crate::store::Store;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+type ChainId = (Name, Name);
+
+/// The surroundings of a process, at one time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// Whether the sessions were read at least once.
+    pub(crate) looked: bool,
+    /// Sessions that are alive, this one included.
+    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    /// Heights of what chains have published, of those that are watched.
+    pub(crate) heights: BTreeMap<ChainId, u64>,
+}
+
+impl View {
+    /// Who takes tasks for a back-end: processes that trust it or, where there are none, those that have it all the same.
+    pub(crate) fn takers<'a>(&'a self, backend: &'a Name) -> impl Iterator<Item = &'a SessionId> {
+        let having = || {
+            let sessions = self.sessions.iter();
+            sessions.filter(|(_, session)| !session.draining && session.has(backend))
+        };
+        let trusted = having().any(|(_, session)| session.trusts(backend));
+        having().filter(move |(_, session)| !trusted || session.trusts(backend)).map(|(id, _)| id)
+    }
+
+    /// Whether another process trusts a back-end.
+    pub(crate) fn is_trusted_elsewhere(&self, backend: &Name, own: &SessionId) -> bool {
+        self.sessions
+            .iter()
+            .any(|(id, session)| id != own && !session.draining && session.trusts(backend))
+    }
+}
+
+/// Where the view is kept up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    view: Arc<Mutex<Arc<View>>>,
+    /// Chains with dead blocks.
+    watched: Arc<Mutex<BTreeSet<ChainId>>>,
+}
+
+impl Surroundings {
+    /// What is known now.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Says which chains' heights are wanted.
+    pub(crate) fn watch(&self, chains: BTreeSet<ChainId>) {
+        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = chains;
+    }
+
+    /// Looks around until it is dropped.
+    pub(crate) async fn look(
+        self,
+        store: Arc<dyn Store>,
+        sessions: Arc<dyn Store>,
+        clock: Clock,
+        gone: Gone,
+        own: SessionId,
+    ) {
+        let mut observer = Observer::default();
+        loop {
+            let mut view = View::clone(&self.view());
+            match sessions.list("session/", 0).await {
+                Ok(listing) => {
+                    observer.read(clock.monotonic(), &listing, &[], &own);
+                    let living = observer.living(&gone);
+                    view.looked = true;
+                    view.sessions = living.map(|(id, it)| (id.clone(), it.clone())).collect();
+                }
+                Err(error) => tracing::warn!(%error, "sessions cannot be read"),
+            }
+            let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            view.heights.retain(|chain, _| watched.contains(chain));
+            for chain in watched {
+                let tail = store.tail(&log_name(&chain.0, &chain.1)).await;
+                let tail = tail.map(|tail| tail.as_ref().map(decode::<Publication>).transpose());
+                match tail {
+                    Ok(Ok(Some(tail))) => drop(view.heights.insert(chain, tail.value.height())),
+                    Ok(Ok(None)) => drop(view.heights.remove(&chain)),
+                    Ok(Err(error)) => tracing::error!(%error, "a log cannot be read"),
+                    Err(error) => tracing::warn!(%error, "a log cannot be read"),
+                }
+            }
+            *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+            clock.sleep(LOOK).await;
+        }
+    }
+}
