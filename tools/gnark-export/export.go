@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark/backend/witness"
@@ -21,8 +22,9 @@ const fieldSize = 32
 var (
 	// ErrField says that a circuit is not an R1CS over the scalar field of BLS12-381.
 	ErrField = errors.New("not an R1CS over BLS12-381: compile with ecc.BLS12_381.ScalarField() and r1cs.NewBuilder")
-	// ErrCommit says that a circuit calls api.Commit.
-	ErrCommit = errors.New("the circuit calls api.Commit: its challenge comes from gnark's prover, and no constraint binds it")
+	// ErrCommit says that a circuit calls api.Commit of gnark's own builder.
+	ErrCommit = errors.New("the circuit has api.Commit of gnark's builder, whose challenge comes from gnark's prover and " +
+		"which no constraint binds: compile with gnarkexport.NewBuilder in place of r1cs.NewBuilder")
 )
 
 // system returns the constraints if they can be exported.
@@ -127,10 +129,15 @@ func Witness(ccs constraint.ConstraintSystem, assignment witness.Witness, w io.W
 	return out.end()
 }
 
+// fieldModulus returns the modulus of the field.
+func fieldModulus() *big.Int {
+	return fr.Modulus()
+}
+
 // modulus returns the modulus of the field, little-endian.
 func modulus() []byte {
 	bytes := make([]byte, fieldSize)
-	fr.Modulus().FillBytes(bytes)
+	fieldModulus().FillBytes(bytes)
 	return reversed(bytes)
 }
 

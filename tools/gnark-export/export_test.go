@@ -181,7 +181,18 @@ func TestHekatonProves(t *testing.T) {
 	if program == "" {
 		t.Skip("HEKATON is not set to the program hekaton")
 	}
-	constraints, values := exported(t, 11)
+	gadgets, solution := files(t, NewBuilder, &ranged{}, rangedValues(1<<40-1, 5))
+	emulated, product := files(t, NewHashingBuilder, &multiplied{}, multipliedValues())
+	plain, values := exported(t, 11)
+	for name, both := range map[string][2][]byte{
+		"powers": {plain, values}, "ranges": {gadgets, solution}, "emulated": {emulated, product},
+	} {
+		t.Run(name, func(t *testing.T) { prove(t, program, both[0], both[1]) })
+	}
+}
+
+// prove imports, sets up, proves and verifies.
+func prove(t *testing.T, program string, constraints, values []byte) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
 	for name, bytes := range map[string][]byte{"c.r1cs": constraints, "c.wtns": values} {
@@ -190,11 +201,11 @@ func TestHekatonProves(t *testing.T) {
 		}
 	}
 	for _, arguments := range [][]string{
-		{"import", at("c.r1cs"), "--rows", "20", "--out", at("c.hk")},
+		{"import", at("c.r1cs"), "--out", at("c.hk"), "--force"},
 		{"check", at("c.hk"), at("c.wtns")},
 		{"setup", at("c.hk"), "--keys", at("keys"), "--r1cs", at("c.r1cs")},
-		{"prove", at("c.wtns"), "--keys", at("keys"), "--proof", at("proof")},
-		{"verify", at("proof"), "--key", at("keys/verifying.key"), "--public", `["161091"]`},
+		{"prove", at("c.wtns"), "--keys", at("keys"), "--proof", at("proof"), "--public", at("public.json")},
+		{"verify", at("proof"), "--key", at("keys/verifying.key"), "--public", "@" + at("public.json")},
 	} {
 		if out, err := exec.Command(program, arguments...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", arguments[0], err, out)
