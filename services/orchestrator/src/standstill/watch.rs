@@ -122,7 +122,7 @@ impl Watch {
             Event::Complete => state.complete = true,
             Event::Job(key, job) => self.job(state, key, job),
             Event::Task(key, task) => self.task(state, key, task),
-            Event::Owner(..) => {}
+            _ => {}
         }
     }
 
