@@ -11,5 +11,5 @@ pub use buses::{Shop, ShopPlan, Shopping};
 pub use chains::{Doublings, Squarings};
 pub use fan::{FanOut, FanOutPlan, Readers};
 pub use library::{BASE, Digits, Histogram, HistogramPlan};
-pub use programs::{SUM, elf, noise, squares};
+pub use programs::{SUM, Segment, elf, elf_of, noise, squares};
 pub use squares::{Root, Squares};

@@ -1,17 +1,35 @@
 //! Programs for RV32IM, without a compiler.
 
+/// A segment of an ELF file: address, words, bytes in memory, and flags (4 to read, 2 to write, 1 to execute).
+pub type Segment<'a> = (u32, &'a [u32], u32, u32);
+
 /// An ELF file with these words of code at 0x10000, where it begins.
 pub fn elf(words: &[u32]) -> Vec<u8> {
-    #[allow(clippy::cast_possible_truncation, reason = "short programs")]
-    let bytes = 4 * words.len() as u32;
+    elf_of(0x1_0000, &[(0x1_0000, words, size(words), 5)])
+}
+
+/// An ELF file that begins at `entry` and has these segments, and no sections.
+#[allow(clippy::cast_possible_truncation, reason = "few segments")]
+pub fn elf_of(entry: u32, segments: &[Segment<'_>]) -> Vec<u8> {
     let mut file = b"\x7fELF\x01\x01\x01".to_vec();
     file.resize(16, 0);
     file.extend([2u16, 243].iter().flat_map(|n| n.to_le_bytes()));
-    file.extend([1u32, 0x1_0000, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-    file.extend([52u16, 32, 1, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
-    let segment = [1, 84, 0x1_0000, 0x1_0000, bytes, bytes, 5, 4];
-    file.extend(segment.iter().chain(words).flat_map(|n: &u32| n.to_le_bytes()));
+    file.extend([1u32, entry, 52, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    file.extend([52u16, 32, segments.len() as u16, 0, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    let mut at = 52 + 32 * segments.len() as u32;
+    for (address, words, in_memory, flags) in segments {
+        let header = [1, at, *address, *address, size(words), *in_memory, *flags, 4];
+        file.extend(header.iter().flat_map(|n: &u32| n.to_le_bytes()));
+        at += size(words);
+    }
+    file.extend(segments.iter().flat_map(|(_, words, ..)| *words).flat_map(|n| n.to_le_bytes()));
     file
+}
+
+/// The number of bytes of some words.
+#[allow(clippy::cast_possible_truncation, reason = "short programs")]
+fn size(words: &[u32]) -> u32 {
+    4 * words.len() as u32
 }
 
 /// The sum of the private bytes, times the public word, is the exit code; the sum is the first output.

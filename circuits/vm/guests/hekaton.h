@@ -1,5 +1,5 @@
 // What a program has in place of an operating system: input, output, and the value that main returns as its exit code.
-// Everything else between the program and 0x20000000 is memory that is zero at the beginning; the stack is at its end.
+// Everything else between the program and 0x20000000 is memory that is zero at the beginning.
 #ifndef HEKATON_H
 #define HEKATON_H
 

@@ -6,7 +6,7 @@ use crate::machine::REFRESH;
 use crate::op::{Access, Op};
 use crate::parts::{BoundaryValues, Cells, PUBLIC};
 use crate::precompile::Precompile;
-use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::program::{INPUT, OUTPUT_WORDS, Program};
 use crate::rows::Buses;
 use crate::run::{Run, run};
 use crate::sizes::{Sizes, refresh_template, template_of};
@@ -22,13 +22,6 @@ use std::ops::Range;
 
 /// The maximum number of public words of an input.
 pub const MAX_PUBLIC: usize = 1 << 20;
-
-/// The largest size of a subcircuit.
-const MAX_ROWS: usize = 1 << 28;
-
-/// The maximum number of operations of all chips, and of refreshes, those that fill up subcircuits
-/// included: cycles are below 2^32.
-const MAX_OPERATIONS: u128 = (1 << 32) - 2;
 
 /// The number of subcircuits of each kind, as far as the prover chooses it. It is part of what a proof
 /// says: any counts prove the same statement about the program.
@@ -212,55 +205,6 @@ impl Execution {
         self.program.isa() == chip.isa() && count > 0
     }
 
-    /// The first word of the private input.
-    fn private_start(&self) -> u64 {
-        u64::from(INPUT / 4) + self.public_words as u64
-    }
-
-    /// Checks what a verifier must not take from a prover (spec: machine#bounds).
-    fn check(&self) -> Result<(), LayoutError> {
-        let Self { program, sizes, counts, public_words, .. } = self;
-        if !(Sizes::SMALL.rows..=MAX_ROWS).contains(&sizes.rows) {
-            return Err(format!("subcircuits of {} rows: from 2^12 to 2^28", sizes.rows).into());
-        }
-        if *public_words > MAX_PUBLIC {
-            return Err(format!("{public_words} public words, at most 2^20").into());
-        }
-        if counts.chips.len() != program.isa().chips().len() || counts.zero == 0 {
-            return Err("counts: one for each chip, and at least one of zero memory".into());
-        }
-        let has_input = program.isa() == Isa::Rv32im;
-        if has_input != (counts.input > 0) {
-            return Err("counts: input is in memory in RV32IM, and on a tape in TinyRAM".into());
-        }
-        // Rises of the keys of registers are bounded by that, so that a register's digit is that of the
-        // program's row. Refreshes raise them, too (spec: machine#registers).
-        let refreshes = counts.refresh as u128 * sizes.refreshes() as u128;
-        let slots = program
-            .isa()
-            .chips()
-            .iter()
-            .map(|chip| counts.chips[chip.place()] as u128 * sizes.ops(*chip) as u128)
-            .fold(refreshes, u128::saturating_add);
-        if slots > MAX_OPERATIONS {
-            return Err(format!(
-                "room for {slots} operations, refreshes included, at most {MAX_OPERATIONS}"
-            )
-            .into());
-        }
-        let end = u128::from(self.private_start()) + counts.input as u128 * sizes.input() as u128;
-        if end > u128::from(OUTPUT / 4) {
-            let words = end - u128::from(INPUT / 4);
-            return Err(format!("an input of {words} words reaches the output").into());
-        }
-        let (zero, room) = (counts.zero as u128 * sizes.zero() as u128, INPUT / 4);
-        let end = image_end(program, *sizes);
-        if u128::from(end) + zero > u128::from(room) {
-            return Err(format!("{zero} words of zero memory: there is no room for them").into());
-        }
-        Ok(())
-    }
-
     /// Declares buses and tables, always in the same order.
     fn buses(&self, layout: &mut LayoutBuilder) -> Buses {
         let [state, registers, memory] =
@@ -292,7 +236,7 @@ impl Circuit for Execution {
     const EXECUTES_RANGES: bool = true;
 
     fn layout(&self, layout: &mut LayoutBuilder) -> Result<Plan, LayoutError> {
-        self.check()?;
+        self.check().map_err(|e| e.to_string())?;
         let Self { program, sizes, counts, public_words, .. } = self;
         let buses = self.buses(layout);
         let mut groups = Vec::new();

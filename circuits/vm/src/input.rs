@@ -1,6 +1,13 @@
 //! The input of a run.
 
 use crate::isa::Isa;
+use crate::program::{INPUT, OUTPUT};
+
+/// The maximum number of private bytes behind some public words and the word with their number; none if these have no room.
+pub(crate) fn room(public_words: usize) -> Option<usize> {
+    let words = ((OUTPUT - INPUT) / 4) as usize;
+    Some(4 * words.checked_sub(public_words)?.checked_sub(1)?)
+}
 
 /// The input of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -383,6 +383,15 @@ pub(crate) fn branch_target(pc: u32, word: u32) -> u32 {
     pc.wrapping_add(signed(offset, 13))
 }
 
+/// Where a JAL at a pc goes.
+pub(crate) fn jump_target(pc: u32, word: u32) -> u32 {
+    let offset = (word >> 31) << 20
+        | (word >> 12 & 0xff) << 12
+        | (word >> 20 & 1) << 11
+        | (word >> 21 & 0x3ff) << 1;
+    pc.wrapping_add(signed(offset, 21))
+}
+
 /// Decodes the word at a pc.
 pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
     use Chip::*;
@@ -439,14 +448,8 @@ pub(crate) fn decode(pc: u32, word: u32) -> Decoded {
             };
             Decoded::Branch(branch, outcomes)
         }
-        (0x6f, _, _) => {
-            let offset = (word >> 31) << 20
-                | (word >> 12 & 0xff) << 12
-                | (word >> 20 & 1) << 11
-                | (word >> 21 & 0x3ff) << 1;
-            let target = aligned(pc.wrapping_add(signed(offset, 21)));
-            target.map_or(Decoded::Illegal, |target| one(Jump, 0, [rd, 0, 0], target))
-        }
+        (0x6f, _, _) => aligned(jump_target(pc, word))
+            .map_or(Decoded::Illegal, |target| one(Jump, 0, [rd, 0, 0], target)),
         (0x67, 0, _) => one(JumpReg, 0, [rd, rs1, 0], imm),
         (0x03, 0, _) => one(LoadPart, 0, [rd, rs1, 0], imm),
         (0x03, 1, _) => one(LoadPart, 1, [rd, rs1, 0], imm),

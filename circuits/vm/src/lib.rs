@@ -19,10 +19,12 @@
 //! A program ends with an ECALL with 93 in a7; the exit code is in a0, as on Linux. Other calls are hash functions
 //! (spec: machine#precompiles).
 
+mod bounds;
 mod chips;
 mod circuit;
 mod claim;
 mod effects;
+mod elf;
 mod form;
 mod hashes;
 mod input;
@@ -42,15 +44,17 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod tinyram;
+mod trap;
 mod word;
 
+pub use bounds::BoundsError;
 pub use circuit::{Counts, Execution, MAX_PUBLIC, Plan, Private};
 pub use claim::{Claim, ClaimError, MAGIC};
 pub use input::Input;
 pub use isa::{Chip, Isa};
-pub use machine::{RunError, Trap, TrapReason};
 pub use program::{CODE, INPUT, MAX_IMAGE, OUTPUT, OUTPUT_WORDS, Program, ProgramError, Summary};
 pub use ram::{Ram, RamParameters, RamPlan, RamPrivate, RamTrace};
-pub use run::{Run, run};
+pub use run::{MAX_CYCLES, Run, run};
 pub use sizes::Sizes;
 pub use tinyram::AssemblyError;
+pub use trap::{RunError, Trap, TrapReason};

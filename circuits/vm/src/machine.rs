@@ -1,17 +1,21 @@
 //! The executor: one instruction after the other, with what each chip must prove of it.
 
 use crate::effects::{access_size, result};
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::isa::{self, Chip, Decoded, Instruction, Isa, SINK};
 use crate::memory::Memory;
 use crate::op::{Access, Op};
 use crate::precompile::{Call, Precompile};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::trap::{RunError, Trap, TrapReason};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The largest number of registers of an instruction set; of RV32IM, the one that writes to x0 go to included.
 pub(crate) const REGISTERS: usize = 33;
+
+/// The stack pointer, by the convention of compilers.
+const SP: u8 = 2;
 
 /// The registers that an ECALL reads: the exit code or a pointer, another pointer, and the number of the call.
 pub(crate) const A0: u8 = 10;
@@ -23,91 +27,6 @@ pub(crate) const SYS_EXIT: u32 = 93;
 
 /// The largest gap between two accesses to a register, in ticks less one.
 const MAX_GAP: u64 = 0xffff;
-
-/// Why a program stopped without an exit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrapReason {
-    /// There is no code at the pc.
-    #[error("there is no code here")]
-    NoCode,
-    /// The word is not an instruction of the machine: RV32IM, or TinyRAM.
-    #[error("{0:#010x} is not an instruction of this machine")]
-    Illegal(u32),
-    /// A jump or branch to an address that is no multiple of the size of an instruction.
-    #[error("jump to {target:#x}, which is not a multiple of {size}")]
-    MisalignedJump {
-        /// The address.
-        target: u32,
-        /// The number of bytes of an instruction.
-        size: u32,
-    },
-    /// An access to an address that is no multiple of its size.
-    #[error("access of {size} bytes at {address:#x}, which is not a multiple of {size}")]
-    MisalignedAccess {
-        /// The address.
-        address: u32,
-        /// The number of bytes.
-        size: u32,
-    },
-    /// An access to an address where there is no memory.
-    #[error("access at {0:#x}, where there is no memory")]
-    Unmapped(u32),
-    /// A system call that the machine does not have.
-    #[error(
-        "system call {0}: there are only exit (93 in a7), the compression of SHA-256 (1001) and \
-         Keccak-f (1002)"
-    )]
-    UnknownCall(u32),
-    /// The words at the two pointers of a system call have some in common.
-    #[error(
-        "the words that system call {call} changes, at {changed:#x}, and those it reads, at {read:#x}, overlap"
-    )]
-    Overlap {
-        /// The number of the call.
-        call: u32,
-        /// The address in a0.
-        changed: u32,
-        /// The address in a1.
-        read: u32,
-    },
-    /// The program has not ended.
-    #[error("the program has not ended after {0} cycles")]
-    TooLong(u64),
-}
-
-/// A program that stopped without an exit: there is no proof of that.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("trap at pc {pc:#x}{place} in cycle {cycle}: {reason}{registers}")]
-pub struct Trap {
-    /// What happened.
-    pub reason: TrapReason,
-    /// The address of the instruction.
-    pub pc: u32,
-    /// The cycle, counted from 1.
-    pub cycle: u64,
-    /// The symbol and the distance from it, in parentheses, if there is one.
-    pub place: String,
-    /// The registers that are not zero, on a line of their own.
-    pub registers: String,
-}
-
-/// The input does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The program stopped without an exit.
-    #[error(transparent)]
-    Trap(#[from] Box<Trap>),
-    /// The input is larger than its place in memory.
-    #[error("the input has {words} words, at most {most}")]
-    Input {
-        /// The number of words, that of the length included.
-        words: usize,
-        /// The maximum.
-        most: usize,
-    },
-}
 
 /// The end of a run: the ECALL, with what it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,11 +93,11 @@ impl<'a> Machine<'a> {
         for (word, value) in (program.base..).zip(&program.image) {
             memory.cell(word).value = *value;
         }
-        let most = ((OUTPUT - INPUT) / 4) as usize;
         // Of TinyRAM, the private words are not in memory, but they are no more.
-        let words = input.public.len().saturating_add(1 + input.private.len().div_ceil(4));
-        if words > most {
-            return Err(RunError::Input { words, most });
+        let (bytes, public) = (input.private.len(), input.public.len());
+        let most = input::room(public);
+        if most.is_none_or(|most| bytes > most) {
+            return Err(RunError::Input { bytes, most: most.unwrap_or(0), public });
         }
         let mut input_end = INPUT / 4;
         for value in input.words(program.isa()) {
@@ -246,9 +165,7 @@ impl<'a> Machine<'a> {
                     return Ok(Some(Exit { cycle, pc, code, gaps, operand: (*register, *imm) }));
                 }
                 None => Err(TrapReason::NoCode),
-                Some(Decoded::Illegal) => {
-                    Err(TrapReason::Illegal(self.program.word(pc).unwrap_or(0)))
-                }
+                Some(Decoded::Illegal) => Err(self.not_an_instruction(pc)),
                 Some(Decoded::Call) => {
                     let call = self.state.registers[A7 as usize].value;
                     if call == SYS_EXIT {
@@ -347,6 +264,10 @@ impl<'a> Machine<'a> {
             if !address.is_multiple_of(size) {
                 return Err(TrapReason::MisalignedAccess { address, size });
             }
+            let is_store = matches!(chip, Chip::StoreWord | Chip::StorePart);
+            if is_store && let Some(segment) = self.program.read_only(address, size) {
+                return Err(TrapReason::ReadOnly { address, segment });
+            }
             self.access(&mut op, cycle)?;
         }
         if chip.reads_x() {
@@ -393,12 +314,16 @@ impl<'a> Machine<'a> {
             }
             for word in (address / 4..).take(count) {
                 if !self.is_mapped(word) {
-                    return Err(TrapReason::Unmapped(word.saturating_mul(4)));
+                    return Err(self.unmapped(word.saturating_mul(4)));
                 }
                 places.push(word);
             }
         }
         let (first, second) = places.split_at(changed);
+        #[allow(clippy::cast_possible_truncation, reason = "at most 50 words")]
+        if let Some(segment) = self.program.read_only(x, 4 * changed as u32) {
+            return Err(TrapReason::ReadOnly { address: x, segment });
+        }
         if second.iter().any(|word| first.contains(word)) {
             return Err(TrapReason::Overlap { call: number, changed: x, read: y });
         }
@@ -434,7 +359,7 @@ impl<'a> Machine<'a> {
     pub(crate) fn access(&mut self, op: &mut Op, cycle: u64) -> Result<(), TrapReason> {
         let address = op.address();
         if !self.is_mapped(address / 4) {
-            return Err(TrapReason::Unmapped(address));
+            return Err(self.unmapped(address));
         }
         let cell = self.memory.cell(address / 4);
         op.word = cell.value;
@@ -443,6 +368,29 @@ impl<'a> Machine<'a> {
         op.word_gap = now - cell.time - 1;
         cell.time = now;
         Ok(())
+    }
+
+    /// The reason why an access traps that is to no memory.
+    #[cold]
+    fn unmapped(&self, address: u32) -> TrapReason {
+        let start = 4 * self.program.base;
+        let stack = self.state.registers[SP as usize].value;
+        let has_stack = self.program.isa() == Isa::Rv32im && stack != 0;
+        match has_stack && address < start && stack < start {
+            true => TrapReason::StackOverflow { address, start },
+            false => TrapReason::Unmapped(address),
+        }
+    }
+
+    /// The reason why the word of code at a pc is not executed.
+    #[cold]
+    fn not_an_instruction(&self, pc: u32) -> TrapReason {
+        let word = self.program_word(pc);
+        // JAL, which has a row wherever it does not go to a misaligned place.
+        match self.program.isa() == Isa::Rv32im && word & 0x7f == 0x6f {
+            true => TrapReason::MisalignedJump { target: isa::jump_target(pc, word), size: 4 },
+            false => TrapReason::Illegal(word),
+        }
     }
 
     /// The word of the program at a pc.

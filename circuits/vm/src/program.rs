@@ -1,12 +1,7 @@
 //! Programs: statically linked ELF files for RV32IM.
 
+use crate::elf::{File, Segment};
 use crate::isa::{Decoded, Isa, decode};
-use elf::ElfBytes;
-use elf::abi::{
-    EM_RISCV, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, SHT_SYMTAB, STT_FUNC, STT_NOTYPE,
-};
-use elf::endian::LittleEndian;
-use elf::file::Class;
 use std::ops::Range;
 
 /// Where the segments of a program are.
@@ -24,26 +19,15 @@ pub const OUTPUT_WORDS: usize = 16;
 /// The maximum number of words from the first segment to the last: 16 MiB, gaps included.
 pub const MAX_IMAGE: usize = 1 << 22;
 
-/// The maximum number of segments that are loaded.
-const MAX_SEGMENTS: usize = 256;
-
-/// The maximum number of symbols that are looked at, and the maximum lengths of a name and of all names
-/// that are kept: a file may have one long name many times.
-const MAX_SYMBOLS: usize = 1 << 20;
-const MAX_NAME: usize = 256;
-const MAX_NAMES: usize = 1 << 22;
-
-/// Compressed instructions, and registers of 16 bits: flags of the ELF header.
-const FLAG_COMPRESSED: u32 = 1;
-const FLAG_FLOAT: u32 = 6;
-const FLAG_EMBEDDED: u32 = 8;
-
 /// Why a file is not a program of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// It is not an ELF file, or it is damaged.
-    #[error("not an ELF file, or a damaged one: {0}")]
+    /// It is something else.
+    #[error("not an ELF file: it does not begin with \\x7fELF")]
+    NotElf,
+    /// It is an ELF file, but nothing can be loaded from it.
+    #[error("a damaged ELF file: {0}")]
     Elf(String),
     /// It is an ELF file for something else.
     #[error("{what} is {found}, expected {expected}; compile for rv32im, statically linked")]
@@ -83,6 +67,9 @@ pub struct Program {
     pub(crate) image: Vec<u32>,
     /// What each word of code means, by its address: none outside of segments of code.
     code: Vec<Option<Decoded>>,
+    /// The addresses of segments that are not writable, in rising order, and where the first begins and the last ends.
+    read_only: Vec<Range<u32>>,
+    read_only_bounds: Range<u32>,
     symbols: Vec<(u32, String)>,
 }
 
@@ -103,73 +90,25 @@ pub struct Summary {
     pub symbols: usize,
 }
 
-/// A segment that is loaded.
-struct Segment {
-    index: usize,
-    addresses: Range<u64>,
-    is_code: bool,
-}
-
 impl Program {
     /// Reads a program.
     ///
+    /// Addresses, sizes, bytes and flags of segments are what the file says, in whatever order they come; the memory of
+    /// each is there, with zeros where it has no contents. All memory can be read. Alignments and physical addresses are
+    /// not looked at, nor are section headers, but for the symbols that traps are reported with.
+    ///
     /// # Errors
-    /// If the file is not a static ELF file of 32 bits for RV32IM, or its segments overlap, are both
-    /// writable and executable, or are outside of [`CODE`].
+    /// If the file is not a static ELF file of 32 bits for RV32IM; or its segments overlap, are both
+    /// writable and executable, are outside of [`CODE`], or span more than [`MAX_IMAGE`] words.
     pub fn from_elf(bytes: &[u8]) -> Result<Self, ProgramError> {
-        let damaged = |error: elf::ParseError| ProgramError::Elf(error.to_string());
-        let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).map_err(damaged)?;
-        check_header(&file)?;
-        let headers = file.segments().ok_or_else(|| ProgramError::Elf("no segments".into()))?;
-        let mut segments: Vec<Segment> = Vec::new();
-        let mut contents: Vec<(u64, &[u8])> = Vec::new();
-        for (index, header) in headers.iter().enumerate() {
-            let (start, size) = (header.p_vaddr, header.p_memsz);
-            let end = start.saturating_add(size);
-            let refuse =
-                |why: &str| Err(ProgramError::Segment { index, start, end, why: why.to_owned() });
-            match header.p_type {
-                PT_DYNAMIC | PT_INTERP => return refuse("the program is linked dynamically"),
-                PT_LOAD if size > 0 => {}
-                _ => continue,
-            }
-            if start < CODE.start.into() || end > CODE.end.into() {
-                let why = format!("outside of {:#x}..{:#x}", CODE.start, CODE.end);
-                return refuse(&why);
-            }
-            let is_code = header.p_flags & PF_X != 0;
-            if is_code && header.p_flags & PF_W != 0 {
-                return refuse("both writable and executable");
-            }
-            if is_code && start % 4 != 0 {
-                return refuse("code must begin at a multiple of 4");
-            }
-            if header.p_filesz > size {
-                return refuse("more bytes in the file than in memory");
-            }
-            let Ok(data) = file.segment_data(&header) else {
-                return refuse("its bytes are beyond the end of the file");
-            };
-            if segments.len() == MAX_SEGMENTS {
-                return refuse("more than 256 segments");
-            }
-            if let Some(other) = segments
-                .iter()
-                .find(|other| start < other.addresses.end && other.addresses.start < end)
-            {
-                return refuse(&format!("overlaps segment {}", other.index));
-            }
-            segments.push(Segment { index, addresses: start..end, is_code });
-            contents.push((start, data));
-        }
-        let mut program = Self::load(&contents)?;
+        let File { entry, segments, image, symbols } = File::read(bytes)?;
+        let mut program = Self::load(&segments, image);
         program.decode(&segments);
-        let entry = file.ehdr.e_entry;
         program.entry = u32::try_from(entry)
             .ok()
             .filter(|pc| program.decoded(*pc).is_some())
             .ok_or(ProgramError::Entry(entry))?;
-        program.symbols = symbols(&file);
+        program.symbols = symbols;
         Ok(program)
     }
 
@@ -179,8 +118,8 @@ impl Program {
         let image: Vec<u32> = vec![0x05d0_0893, 0x0000_0073];
         let entry = CODE.start;
         let code = (0..).zip(&image).map(|(at, word)| Some(decode(entry + 4 * at, *word)));
-        let (code, symbols) = (code.collect(), Vec::new());
-        Self { isa: Isa::Rv32im, entry, base: entry / 4, code, image, symbols }
+        let code = code.collect();
+        Self { isa: Isa::Rv32im, entry, base: entry / 4, code, image, ..Self::empty() }
     }
 
     /// A program of words from address 0 on, with what each of them means.
@@ -191,7 +130,21 @@ impl Program {
         symbols: Vec<(u32, String)>,
     ) -> Self {
         debug_assert_eq!(image.len(), code.len());
-        Self { isa, entry: 0, base: 0, image, code, symbols }
+        Self { isa, image, code, symbols, ..Self::empty() }
+    }
+
+    /// A program with nothing in it.
+    fn empty() -> Self {
+        Self {
+            isa: Isa::Rv32im,
+            entry: 0,
+            base: 0,
+            image: Vec::new(),
+            code: Vec::new(),
+            read_only: Vec::new(),
+            read_only_bounds: 0..0,
+            symbols: Vec::new(),
+        }
     }
 
     /// The instruction set.
@@ -199,35 +152,31 @@ impl Program {
         self.isa
     }
 
-    /// The image of some segments.
-    fn load(contents: &[(u64, &[u8])]) -> Result<Self, ProgramError> {
-        let filled = || contents.iter().filter(|(_, data)| !data.is_empty());
-        let start = filled().map(|(start, _)| start / 4).min();
-        let end = filled().map(|(start, data)| (start + data.len() as u64).div_ceil(4)).max();
-        let (Some(base), Some(end)) = (start, end) else {
-            return Err(ProgramError::Elf("no segment has contents".into()));
-        };
-        #[allow(clippy::cast_possible_truncation, reason = "segments are below 2^28")]
-        let (base, words) = (base as u32, (end - base) as usize);
-        if words > MAX_IMAGE {
-            return Err(ProgramError::Elf(format!(
-                "its segments span {words} words, at most {MAX_IMAGE}: link them closer together"
-            )));
-        }
-        let mut image = vec![0u32; words];
-        for (start, data) in contents {
-            for (address, byte) in (*start..).zip(*data) {
-                #[allow(clippy::cast_possible_truncation, reason = "within the image")]
-                let word = (address / 4) as usize - base as usize;
+    /// The image of some segments, which has these words.
+    #[allow(clippy::cast_possible_truncation, reason = "segments are below 2^28")]
+    fn load(segments: &[Segment<'_>], words: Range<u64>) -> Self {
+        let mut image = vec![0u32; (words.end - words.start) as usize];
+        for Segment { addresses, contents, .. } in segments {
+            for (address, byte) in (addresses.start..).zip(*contents) {
+                let word = (address / 4 - words.start) as usize;
                 image[word] |= u32::from(*byte) << (8 * (address % 4));
             }
         }
-        let (code, symbols) = (Vec::new(), Vec::new());
-        Ok(Self { isa: Isa::Rv32im, entry: 0, base, image, code, symbols })
+        let read_only = segments.iter().filter(|segment| !segment.is_writable);
+        let mut read_only: Vec<Range<u32>> = read_only
+            .map(|segment| segment.addresses.start as u32..segment.addresses.end as u32)
+            .collect();
+        read_only.sort_unstable_by_key(|addresses| addresses.start);
+        let bounds = match (read_only.first(), read_only.last()) {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => 0..0,
+        };
+        let base = words.start as u32;
+        Self { base, image, read_only, read_only_bounds: bounds, ..Self::empty() }
     }
 
     /// Decodes the code.
-    fn decode(&mut self, segments: &[Segment]) {
+    fn decode(&mut self, segments: &[Segment<'_>]) {
         self.code = vec![None; self.image.len()];
         for Segment { addresses, .. } in segments.iter().filter(|segment| segment.is_code) {
             // Whole words of the segment, as far as the image has them; code begins at a word.
@@ -240,6 +189,18 @@ impl Program {
                 self.code[at] = Some(decode(pc, self.image[at]));
             }
         }
+    }
+
+    /// The addresses of the segment that is not writable and has some of these bytes.
+    #[inline]
+    pub(crate) fn read_only(&self, address: u32, size: u32) -> Option<Range<u32>> {
+        let end = address.saturating_add(size);
+        // Stores are to data and the stack, nearly always behind or below all of these.
+        if end <= self.read_only_bounds.start || address >= self.read_only_bounds.end {
+            return None;
+        }
+        let before = self.read_only.partition_point(|segment| segment.end <= address);
+        self.read_only.get(before).filter(|segment| segment.start < end).cloned()
     }
 
     /// What is executed at a pc; none where there is no code.
@@ -270,6 +231,12 @@ impl Program {
         Some((name, pc - address))
     }
 
+    /// The program as an executor sees it that does not look at segments' flags.
+    #[cfg(test)]
+    pub(crate) fn writable_everywhere(self) -> Self {
+        Self { read_only: Vec::new(), read_only_bounds: 0..0, ..self }
+    }
+
     /// What is in the program.
     pub fn summary(&self) -> Summary {
         let illegal = self.code().filter(|(_, decoded)| **decoded == Decoded::Illegal).count();
@@ -283,7 +250,8 @@ impl Program {
         }
     }
 
-    /// A digest of all that a run depends on: entry, image, and which of it is code.
+    /// A digest of all that a proof is about: entry, image, and which of it is code. Which segments are writable is not
+    /// among it: only [`run`](crate::run()) keeps programs from storing elsewhere, and no constraint does.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key(match self.isa {
             Isa::Rv32im => "hekaton-v1 program of the machine",
@@ -298,73 +266,4 @@ impl Program {
         }
         *hasher.finalize().as_bytes()
     }
-}
-
-fn check_header(file: &ElfBytes<'_, LittleEndian>) -> Result<(), ProgramError> {
-    let header = &file.ehdr;
-    let refuse =
-        |what, found: String, expected| Err(ProgramError::Machine { what, found, expected });
-    if header.class != Class::ELF32 {
-        return refuse("the class", "64 bits".into(), "32 bits");
-    }
-    if header.e_machine != EM_RISCV {
-        return refuse("the machine", header.e_machine.to_string(), "243 (RISC-V)");
-    }
-    if header.e_type != ET_EXEC {
-        return refuse("the type", header.e_type.to_string(), "2 (executable)");
-    }
-    let flags = header.e_flags;
-    if flags & FLAG_COMPRESSED != 0 {
-        return refuse("the instruction set", "one with compressed instructions".into(), "rv32im");
-    }
-    if flags & FLAG_FLOAT != 0 {
-        return refuse("the calling convention", "one with floating point".into(), "ilp32");
-    }
-    if flags & FLAG_EMBEDDED != 0 {
-        return refuse("the instruction set", "RV32E".into(), "rv32im");
-    }
-    Ok(())
-}
-
-/// Functions and labels, by address. A program without them, or with a damaged table, has none. Names are
-/// printed, so those with anything but visible characters are left out; and they are looked for no further
-/// than they may be long, since tables may be anyone's.
-fn symbols(file: &ElfBytes<'_, LittleEndian>) -> Vec<(u32, String)> {
-    let Some((symbols, names)) = symbol_table(file) else { return Vec::new() };
-    let name_at = |at: usize| {
-        let window = names.get(at..)?;
-        let window = &window[..window.len().min(MAX_NAME + 1)];
-        let name = &window[..window.iter().position(|byte| *byte == 0)?];
-        let is_visible = !name.is_empty() && name.iter().all(u8::is_ascii_graphic);
-        is_visible.then(|| std::str::from_utf8(name).ok()).flatten()
-    };
-    let is_code = |kind: u8| kind == STT_FUNC || kind == STT_NOTYPE;
-    let mut length = 0;
-    let mut list: Vec<(u32, &str)> = symbols
-        .iter()
-        .take(MAX_SYMBOLS)
-        .filter(|symbol| is_code(symbol.st_symtype()) && symbol.st_shndx != 0)
-        .filter_map(|symbol| Some((symbol.st_value, name_at(symbol.st_name as usize)?)))
-        .filter(|(_, name)| !name.starts_with(['$', '.']))
-        .take_while(|(_, name)| {
-            length += name.len();
-            length <= MAX_NAMES
-        })
-        .filter_map(|(value, name)| Some((u32::try_from(value).ok()?, name)))
-        .collect();
-    list.sort_unstable();
-    list.dedup_by_key(|(address, _)| *address);
-    list.into_iter().map(|(address, name)| (address, name.to_owned())).collect()
-}
-
-/// The table of symbols, and the bytes of their names.
-fn symbol_table<'d>(
-    file: &ElfBytes<'d, LittleEndian>,
-) -> Option<(elf::symbol::SymbolTable<'d, LittleEndian>, &'d [u8])> {
-    let (symbols, _) = file.symbol_table().ok()??;
-    let headers = file.section_headers()?;
-    let table = headers.iter().find(|header| header.sh_type == SHT_SYMTAB)?;
-    let names = headers.get(table.sh_link as usize).ok()?;
-    let (names, compression) = file.section_data(&names).ok()?;
-    compression.is_none().then_some((symbols, names))
 }

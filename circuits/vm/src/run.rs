@@ -2,12 +2,11 @@
 
 use crate::input::Input;
 use crate::isa::Chip;
-use crate::machine::{
-    CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, RunError, State, TrapReason,
-};
+use crate::machine::{CLASSES, Exit, Machine, REFRESH, REGISTERS, Recorder, Register, State};
 use crate::memory::{Memory, Snapshot, pages_of};
 use crate::op::{Access, Op};
 use crate::program::{INPUT, OUTPUT, OUTPUT_WORDS, Program};
+use crate::trap::{RunError, TrapReason};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -69,7 +68,12 @@ pub struct Run {
     pub(crate) forged: Option<All>,
 }
 
-/// Runs a program on an input, for at most `max_cycles`.
+/// The maximum number of cycles of a run: times of memory have 32 bits.
+pub const MAX_CYCLES: u64 = u32::MAX as u64 - 2;
+
+/// Runs a program on an input, for at most `max_cycles` and [`MAX_CYCLES`].
+///
+/// It traps on more than the constraints forbid: stores to segments that are not writable (spec: machine#statement).
 ///
 /// # Errors
 /// If the program traps, or has not ended by then, or the input is too large.
@@ -86,8 +90,7 @@ pub(crate) fn run_with_checkpoints(
     mut spacing: u64,
     most: usize,
 ) -> Result<Run, RunError> {
-    // Times of memory have 32 bits.
-    let max_cycles = max_cycles.min(u64::from(u32::MAX) - 2);
+    let max_cycles = max_cycles.min(MAX_CYCLES);
     let mut machine = Machine::new(program, input)?;
     let (mut totals, mut checkpoints) = (Totals([0; CLASSES]), Vec::<Checkpoint>::new());
     let mut kept = 0;

@@ -1,5 +1,6 @@
 //! The programs of `guests/`, compiled by clang: here they have the results that they have under Linux in qemu-riscv32,
-//! and those that are known. Needs clang, lld and qemu-user, which `scripts/test` installs.
+//! and those that are known. Needs clang, lld and qemu-user, which `scripts/test` installs. `tests/toolchains.rs` has what
+//! depends on compilers and linkers.
 
 #![allow(clippy::cast_possible_truncation, reason = "short inputs")]
 #![allow(clippy::print_stdout, reason = "says what is skipped")]

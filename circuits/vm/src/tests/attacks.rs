@@ -8,7 +8,7 @@ use crate::machine::{CLASSES, REFRESH};
 use crate::op::Op;
 use crate::run::All;
 use crate::run::Run;
-use crate::{Chip, Input};
+use crate::{BoundsError, Chip, Input, Isa};
 use ark_relations::gr1cs::SynthesisError;
 use hekaton_circuit::{
     CheckError, Circuit, CircuitError, InstanceId, LayoutBuilder, LayoutError, PreparedCircuit,
@@ -267,6 +267,23 @@ fn counts_are_bounded() {
         change(&mut execution);
         let error = PreparedCircuit::new(&execution).map(drop).unwrap_err().to_string();
         assert!(error.contains(says), "{says}: {error}");
+    }
+}
+
+/// The private bytes that are said to have room are those that have, behind any public words.
+#[test]
+fn the_room_of_the_input_is_what_fits() {
+    for (rows, public_words) in [(1 << 12, 0), (1 << 12, 5), (1 << 17, 1), (3 << 12, 1 << 20)] {
+        let mut execution = execution(&exit(), &Input::default());
+        (execution.sizes.rows, execution.public_words) = (rows, public_words);
+        let most = execution.sizes.private_room(Isa::Rv32im, public_words);
+        let mut fits = |bytes: usize| {
+            execution.counts.input = (1 + bytes.div_ceil(4)).div_ceil(execution.sizes.input());
+            execution.check()
+        };
+        assert_eq!((fits(most), fits(0)), (Ok(()), Ok(())), "{rows} {public_words}");
+        let error = fits(most + 1).unwrap_err();
+        assert!(matches!(error, BoundsError::Input { most: said, .. } if said == most), "{error}");
     }
 }
 

@@ -6,8 +6,11 @@ use hekaton_circuit::{CheckReport, Fr, check};
 
 /// The circuit of a run of these words on an input.
 pub(crate) fn execution(words: &[u32], input: &Input) -> Execution {
-    let program = Program::from_elf(&program(words)).unwrap();
-    let sizes = Sizes::SMALL;
+    execution_of(&Program::from_elf(&program(words)).unwrap(), input)
+}
+
+pub(crate) fn execution_of(program: &Program, input: &Input) -> Execution {
+    let (program, sizes) = (program.clone(), Sizes::SMALL);
     let run = run(&program, input, 1 << 20).unwrap();
     let counts = Counts::of(&run, &program, input, sizes);
     Execution { program, sizes, counts, public_words: input.public.len(), max_cycles: 1 << 20 }
@@ -74,12 +77,13 @@ fn long_gaps_are_refreshed() {
 /// What stops a program without an exit.
 #[test]
 fn traps_are_named() {
-    let cases: [(&[u32], TrapReason); 9] = [
+    let cases: [(&[u32], TrapReason); 10] = [
         (&[li(17, 64), ECALL], TrapReason::UnknownCall(64)),
         (&[0x0010_0073], TrapReason::Illegal(0x0010_0073)),
         (&[0xc000_1573], TrapReason::Illegal(0xc000_1573)),
         (&[li(5, 1)], TrapReason::NoCode),
         (&[jalr(0, 0, 2)], TrapReason::MisalignedJump { target: 2, size: 4 }),
+        (&[jal(0, 2)], TrapReason::MisalignedJump { target: 0x1_0002, size: 4 }),
         (&[branch(0, 0, 0, 6)], TrapReason::MisalignedJump { target: 0x1_0006, size: 4 }),
         (&[load(2, 5, 0, 2)], TrapReason::MisalignedAccess { address: 2, size: 4 }),
         (&[store(2, 5, 0, 4)], TrapReason::Unmapped(4)),

@@ -14,4 +14,5 @@ mod replay;
 mod run;
 mod search;
 mod search_tiny;
+mod segments;
 mod tinyram;

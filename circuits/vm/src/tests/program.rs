@@ -47,9 +47,11 @@ fn bad_files_are_refused_by_name() {
             b"#!/bin/sh\necho hello, this is no program at all, but long enough\n".to_vec(),
             "not an ELF",
         ),
-        (program(&exit())[..60].to_vec(), "ELF file, or a damaged one"),
-        (changed(4, 2, 1), ""),
-        (changed(5, 2, 1), "not an ELF file"),
+        (program(&exit())[..60].to_vec(), "a damaged ELF file: it ends before"),
+        (changed(4, 2, 1), "the class is 64 bits, expected 32 bits"),
+        (changed(4, 7, 1), "a damaged ELF file: its class is 7, expected 1"),
+        (changed(5, 2, 1), "the byte order is big-endian, expected little-endian"),
+        (changed(6, 0, 1), "a damaged ELF file: its version is 0, expected 1"),
         (changed(TYPE, 3, 2), "the type is 3, expected 2 (executable)"),
         (changed(MACHINE, 62, 2), "the machine is 62, expected 243 (RISC-V)"),
         (changed(FLAGS, 1, 4), "compressed instructions, expected rv32im"),
@@ -79,7 +81,16 @@ fn bad_files_are_refused_by_name() {
             with_second_segment(0x1_0004, 4, 4, 4),
             "segment 1, at 0x10004..0x10008: overlaps segment 0",
         ),
-        (with_second_segment(0x0f00_0000, 4, 4, 4), "its segments span"),
+        (
+            with_second_segment(0x0f00_0000, 4, 4, 4),
+            "segment 1, at 0xf000000..0xf000004: its contents end 251592708 bytes behind the first \
+             segment, which begins at 0x10000, and 16777216 (16 MiB) is the most",
+        ),
+        (with_second_segment(0x2_0000, 4, 0, 6), "more bytes in the file than in memory"),
+        (
+            with_second_segment(0xffff_0000, 0, 0x2_0000, 6),
+            "segment 1, at 0xffff0000..0x100010000: outside of",
+        ),
     ];
     for (file, says) in cases {
         let error = Program::from_elf(&file).unwrap_err().to_string();

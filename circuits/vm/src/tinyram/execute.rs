@@ -6,8 +6,9 @@ use crate::chips::tiny::{
 };
 use crate::chips::{FLAG, TAPE};
 use crate::isa::{Chip, Instruction};
-use crate::machine::{Machine, Recorder, TrapReason};
+use crate::machine::{Machine, Recorder};
 use crate::op::{self, Op};
+use crate::trap::TrapReason;
 
 /// What an instruction writes to its register, and to the flag, as far as it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

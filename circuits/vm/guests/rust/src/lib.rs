@@ -1,6 +1,9 @@
 //! What a Rust program needs to run on Hekaton's machine: its beginning, its input, its output. `cargo build
 //! --release` makes a program that `hekaton vm` runs and proves.
 //!
+//! Programs in other crates need `rustflags = ["-Clink-arg=-Tguest.ld"]` for the target in their `.cargo/config.toml`, as this
+//! one has it; the build script puts the link script where the linker finds it.
+//!
 //! ```ignore
 //! #![no_std]
 //! #![no_main]
@@ -88,16 +91,40 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     exit(PANICKED)
 }
 
-/// Makes a function `fn() -> u32` the program: what it returns is the exit code.
+/// Makes a function `fn() -> u32` the program: what it returns is the exit code. The stack has 64 KiB, or the number of bytes
+/// that is given: `entry!(main, 0x10_0000)`.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
+        $crate::entry!($main, 0x1_0000);
+    };
+    ($main:path, $stack:literal) => {
         core::arch::global_asm!(
+            ".weak __global_pointer$",
+            ".weak __tls_base",
+            ".weak __stack_top",
             ".section .text.start, \"ax\"",
             ".globl _start",
+            ".type _start, @function",
             "_start:",
+            // The global pointer, the thread pointer and the stack are where guest.ld has them: see start.S.
+            ".option push",
+            ".option norelax",
+            "lui gp, %hi(__global_pointer$)",
+            "addi gp, gp, %lo(__global_pointer$)",
+            ".option pop",
+            "lui tp, %hi(__tls_base)",
+            "addi tp, tp, %lo(__tls_base)",
+            "lui sp, %hi(__stack_top)",
+            "addi sp, sp, %lo(__stack_top)",
+            "bnez sp, 1f",
             "lui sp, 0x20000",
+            "1:",
             "call __hekaton_main",
+            ".section .stack_room, \"aw\", @nobits",
+            ".space {stack}",
+            ".text",
+            stack = const $stack,
         );
 
         #[unsafe(no_mangle)]
