@@ -16,6 +16,7 @@ use crate::record::{
 use crate::runner::Runner;
 use crate::store::{Rev, Store};
 use crate::surroundings::{Surroundings, View};
+pub(crate) use run::MAX_RUNNING;
 use run::{Lease, OneRun, Returned, Written};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;

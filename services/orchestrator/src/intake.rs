@@ -405,14 +405,14 @@ impl Intake {
         handle: &Handle,
         reason: &str,
     ) -> Result<Job, IntakeError> {
-        let mut was_done = false;
         loop {
             let found = self.job(tenant, handle).await?;
-            match &found.value.state {
-                JobState::Live | JobState::Dead { .. } => was_done = false,
-                JobState::Done { .. } if !self.is_published(&found.value).await? => was_done = true,
+            let was_done = match &found.value.state {
+                JobState::Live | JobState::Dead { .. } => false,
+                JobState::Done { .. } if !self.is_published(&found.value).await? => true,
                 JobState::Cancelled { .. } => {
-                    if was_done {
+                    // Whoever cancelled it may not have got further than that.
+                    if !self.are_publishers_stopped(&found).await? {
                         self.stop_publishers(&found.value).await?;
                     }
                     return Ok(found.value);
@@ -421,18 +421,17 @@ impl Intake {
                     let why = "it is published, and can only be taken back by reverting its chain";
                     return Err(IntakeError::Taken(why.into()));
                 }
-            }
+            };
             let state = JobState::Cancelled { reason: reason.into(), at: self.clock.wall() };
             let job = Job { state, ..found.value };
             match update(&*self.store, &job.key().to_string(), job, found.rev).await {
-                Ok(stored) if was_done => {
-                    self.stop_publishers(&stored.value).await?;
+                Ok(stored) => {
+                    if was_done {
+                        self.stop_publishers(&stored.value).await?;
+                    }
                     return Ok(stored.value);
                 }
-                Ok(stored) => return Ok(stored.value),
                 Err(WriteError::Conflict { .. }) => {}
-                // It may take effect, and then publishers must be stopped.
-                Err(WriteError::Unknown { .. }) if was_done => self.clock.sleep(PAUSE).await,
                 Err(error) => return Err(error.into()),
             }
         }

@@ -9,7 +9,7 @@ mod watch;
 
 pub(crate) use watch::{Watch, Watched};
 
-use crate::dispatcher::BLOCKS_BEHIND_DEAD;
+use crate::dispatcher::{BLOCKS_BEHIND_DEAD, MAX_RUNNING};
 use crate::id::Name;
 use crate::order::Tail;
 use crate::record::{Job, JobKey, JobState, Order, Session, SessionId, Task, TaskState};
@@ -179,6 +179,8 @@ pub(crate) struct Now<'a> {
     pub(crate) patience: u64,
     /// Milliseconds since 1970, by which tasks say when they may be claimed.
     pub(crate) wall: u64,
+    /// Tenants for whom something runs: their other tasks may wait for that, by their limits.
+    pub(crate) busy: BTreeSet<&'a Name>,
     /// Processes that are alive, where that is known.
     pub(crate) sessions: Option<&'a BTreeMap<SessionId, Session>>,
 }
@@ -285,9 +287,13 @@ impl Chain<'_> {
 
 /// Whether a task is run by a process that is alive, as far as that is known.
 fn is_held(task: &Task, at: &Now<'_>) -> bool {
+    is_held_by(task, at.sessions)
+}
+
+fn is_held_by(task: &Task, sessions: Option<&BTreeMap<SessionId, Session>>) -> bool {
     match &task.state {
         TaskState::Leased { session, .. } => {
-            at.sessions.is_none_or(|sessions| sessions.contains_key(session))
+            sessions.is_none_or(|sessions| sessions.contains_key(session))
         }
         _ => false,
     }
@@ -313,8 +319,9 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     if backends.is_empty() {
         return Some(Cause::NotEnded);
     }
+    let is_busy = at.busy.contains(&waiting.job.tenant);
     let Some(sessions) = at.sessions else {
-        return Some(Cause::Unclaimed { backends, quarantine: None });
+        return (!is_busy).then_some(Cause::Unclaimed { backends, quarantine: None });
     };
     let having = |backend: &Name| {
         let backend = backend.clone();
@@ -322,20 +329,34 @@ fn live(waiting: &Waiting<'_>, at: &Now<'_>) -> Option<Cause> {
     };
     let missing: BTreeSet<Name> =
         backends.iter().filter(|backend| having(backend).next().is_none()).cloned().collect();
+    let blame = |backends: &BTreeSet<Name>| {
+        let mut living = sessions.values();
+        living
+            .find_map(|session| backends.iter().find_map(|it| session.quarantined.get(it)))
+            .cloned()
+    };
     if missing.len() == backends.len() {
-        return Some(Cause::NoBackend { backends: missing });
+        return Some(match blame(&missing) {
+            // Their outputs were wrong, so that nobody has them anymore.
+            Some(why) => Cause::Unclaimed { backends: missing, quarantine: Some(why) },
+            None => Cause::NoBackend { backends: missing },
+        });
     }
-    let is_idle = |session: &Session| session.running.len() < session.slots as usize;
+    if is_busy {
+        return None;
+    }
+    let is_idle = |session: &Session| {
+        session.running.len()
+            < MAX_RUNNING.min(usize::try_from(session.slots).unwrap_or(usize::MAX))
+    };
     let idle = |backend: &&Name| having(backend).any(is_idle);
     let unclaimed: BTreeSet<Name> = backends.iter().filter(idle).cloned().collect();
     if unclaimed.is_empty() {
         // All are busy with others.
         return None;
     }
-    let mut sessions = unclaimed.iter().flat_map(having);
     let trusted = unclaimed.iter().any(|it| having(it).any(|session| session.trusts(it)));
-    let quarantine = sessions.find_map(|session| session.quarantined.values().next());
-    let quarantine = quarantine.filter(|_| !trusted).cloned();
+    let quarantine = blame(&unclaimed).filter(|_| !trusted);
     Some(Cause::Unclaimed { backends: unclaimed, quarantine })
 }
 

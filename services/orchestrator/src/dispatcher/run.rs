@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of running tasks listed in a session.
-const MAX_RUNNING: usize = 256;
+pub(crate) const MAX_RUNNING: usize = 256;
 
 /// How long to wait before a result is written again.
 const PAUSE: Duration = Duration::from_millis(200);

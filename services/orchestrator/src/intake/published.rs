@@ -3,8 +3,8 @@
 use super::{Intake, IntakeError, PAUSE};
 use crate::id::{Digest, Name, random};
 use crate::record::{
-    Chain, Handle, Job, JobKey, JobState, Publication, ReadError, Stored, decode, encode, log_name,
-    read, update,
+    Chain, Handle, Job, JobKey, JobState, Order, Publication, ReadError, Stored, decode, encode,
+    log_name, read, update,
 };
 use crate::store::{Rev, WriteError};
 use std::collections::BTreeSet;
@@ -255,6 +255,28 @@ impl Intake {
         let Some(genesis) = &chain.genesis else { return Ok(false) };
         let path = self.path(&log_name(&chain.tenant, &chain.chain), genesis).await?;
         Ok(path.blocks.iter().any(|block| block.id == *id))
+    }
+
+    /// Whether publishers have looked at a cancelled job again since it was cancelled.
+    pub(super) async fn are_publishers_stopped(
+        &self,
+        Stored { value: job, rev }: &Stored<Job>,
+    ) -> Result<bool, IntakeError> {
+        let (log, mut after) = (log_name(&job.tenant, &job.chain), rev.number);
+        if job.order != Order::Strict {
+            return Ok(true);
+        }
+        loop {
+            let entries = self.store.read(&log, after, 256).await?;
+            let Some(last) = entries.last() else { return Ok(false) };
+            after = last.rev.number;
+            for entry in &entries {
+                let publication = decode::<Publication>(entry).map_err(ReadError::from)?.value;
+                if matches!(publication, Publication::Revert { .. }) {
+                    return Ok(true);
+                }
+            }
+        }
     }
 
     /// Has publishers that are under way look at a job again that was done and is cancelled: what was published in the meantime is

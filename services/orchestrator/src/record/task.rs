@@ -136,7 +136,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<SessionId>,
     /// Processes that died while they ran it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub deaths: u32,
     /// Leases that were given back uncounted.
     pub returns: u32,
@@ -427,6 +427,12 @@ impl Task {
             _ => Err(self.refused_to("revived")),
         }
     }
+}
+
+/// Left out of records, as in those of earlier versions.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// When a task may be claimed again, given how many times it came back before.

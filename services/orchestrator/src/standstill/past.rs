@@ -1,6 +1,6 @@
 //! What stands still at the end of a history.
 
-use super::{Chain, Now, Standstill, Waiting, fate};
+use super::{Chain, Now, Standstill, Waiting, fate, is_held_by};
 use crate::history::History;
 use crate::id::Name;
 use crate::order::Tail;
@@ -18,7 +18,6 @@ impl History {
     /// is leased counts as one that runs.
     pub fn standstills(&self, now: u64, patience: Duration) -> Vec<Standstill> {
         let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        let at = Now { now, patience, wall: u64::MAX, sessions: None };
         let mut jobs: BTreeMap<JobKey, Written> = BTreeMap::new();
         let mut tasks: BTreeMap<JobKey, BTreeMap<TaskKey, (Task, u64)>> = BTreeMap::new();
         let mut chains: Vec<record::Chain> = Vec::new();
@@ -46,6 +45,10 @@ impl History {
             }
         }
         let none = BTreeMap::new();
+        let held = tasks.values().flat_map(BTreeMap::values).map(|(task, _)| task);
+        let held = held.filter(|task| is_held_by(task, None));
+        let busy = held.map(|task| &task.job.tenant).collect();
+        let at = Now { now, patience, wall: u64::MAX, busy, sessions: None };
         let mut found = Vec::new();
         for chain in &chains {
             let published = self.published(chain);

@@ -1,6 +1,6 @@
 //! Keeps track of what is not published, from the changes that the store reports, and says what stands still.
 
-use super::{Chain, Now, Standstill, Waiting, fate};
+use super::{Chain, Now, Standstill, Waiting, fate, is_held_by};
 use crate::clock::Clock;
 use crate::feed::{Event, is_newer};
 use crate::id::Name;
@@ -188,7 +188,10 @@ impl Watch {
             }
         }
         let view = self.surroundings.view();
+        let tasks = state.tasks.values().flat_map(BTreeMap::values).map(|task| &task.value);
+        let held = tasks.filter(|task| is_held_by(task, Some(&view.sessions)));
         let at = Now {
+            busy: held.map(|task| &task.job.tenant).collect(),
             now: self.now(),
             patience: u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX),
             wall: self.clock.wall(),

@@ -10,10 +10,13 @@ use crate::history::History;
 use crate::id::Digest;
 use crate::intake::{Intake, IntakeError, Reversal, Submission};
 use crate::record::{Job, JobState, decode};
+use crate::standstill::PATIENCE;
+use crate::store::{Durability, SqliteStore, Store};
 use rand::Rng;
 use rand::seq::SliceRandom;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How many schedules of each kind are run.
 fn schedules() -> u64 {
@@ -66,12 +69,21 @@ async fn client(intake: Intake, blocks: Vec<(Submission, u64)>) -> Vec<String> {
 /// A schedule in which several clients submit the blocks of one chain in random order, while processes die alone and in pairs.
 async fn any_order(seed: u64) -> (World, Vec<String>, Vec<String>) {
     let mut world = World::new(seed, Bug::None);
+    let faults = faults(&mut world);
+    world.core.set_faults(faults);
+    let (refused, wanted, nodes) = submit_in_any_order(&mut world).await;
+    world.core.set_faults(Faults::NONE);
+    settle(&world).await;
+    drop(nodes);
+    (world, refused, wanted)
+}
+
+/// What was refused, what is to be published, and who is left.
+async fn submit_in_any_order(world: &mut World) -> (Vec<String>, Vec<String>, Vec<Node>) {
     let workflows = [world.workflow(SINGLE), world.workflow(JOIN)];
     world.provers =
         Provers { most_millis: [50, 2_000][world.random.gen_range(0..2)], ..Provers::GOOD };
     insist(async || world.intake().make_chain(strict("strict")).await).await.unwrap();
-    let faults = faults(&mut world);
-    world.core.set_faults(faults);
     let count = world.random.gen_range(2..14);
     let workflow = workflows[world.random.gen_range(0..2)];
     let blocks = branch("b", 1, "genesis", count, workflow);
@@ -83,7 +95,7 @@ async fn any_order(seed: u64) -> (World, Vec<String>, Vec<String>) {
         let again = own.choose(&mut world.random).cloned();
         own.extend(again);
         own.shuffle(&mut world.random);
-        let own = paced(&mut world, own, 1_500);
+        let own = paced(world, own, 1_500);
         clients.push(tokio::spawn(client(world.intake(), own)));
     }
     let mut nodes: Vec<Option<Node>> = Vec::new();
@@ -111,13 +123,58 @@ async fn any_order(seed: u64) -> (World, Vec<String>, Vec<String>) {
     for client in clients {
         refused.extend(client.await.unwrap());
     }
-    world.core.set_faults(Faults::NONE);
-    for node in &mut nodes {
-        node.get_or_insert_with(|| world.start(Shape::default()));
+    let nodes = nodes.into_iter().map(|node| match node {
+        Some(node) => node,
+        None => world.start(Shape::default()),
+    });
+    let nodes = nodes.collect();
+    (refused, blocks.iter().map(|block| block.id.to_string()).collect(), nodes)
+}
+
+/// The same with a real store, in real time.
+async fn any_order_in(
+    [records, sessions]: [Arc<dyn Store>; 2],
+    history: impl AsyncFn() -> History,
+    seed: u64,
+) {
+    let mut world = World::new(seed, Bug::None);
+    world.real = Some([records, sessions]);
+    let (refused, wanted, nodes) = submit_in_any_order(&mut world).await;
+    assert_eq!(refused, [""; 0], "{seed}");
+    let until = Instant::now() + Duration::from_secs(300);
+    while published(&history().await, "strict") != wanted {
+        assert!(Instant::now() < until, "{:?}", history().await.standstills(u64::MAX, PATIENCE));
+        sleep(Duration::from_millis(200)).await;
     }
-    settle(&world).await;
     drop(nodes);
-    (world, refused, blocks.iter().map(|block| block.id.to_string()).collect())
+    // How busy the machine is decides how soon tasks are claimed.
+    let history = History { free_millis: 60_000, ..history().await };
+    assert_eq!(history.violations(), [], "{seed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_arrive_in_any_order_at_sqlite() {
+    for seed in first()..first() + 2 {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name, durability| SqliteStore::open(&folder.path().join(name), durability);
+        let records = Arc::new(open("records", Durability::Disk).unwrap());
+        let sessions = Arc::new(open("sessions", Durability::Memory).unwrap());
+        let history = async || records.history().await.unwrap();
+        any_order_in([records.clone(), sessions], history, seed).await;
+    }
+}
+
+#[cfg(feature = "nats")]
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_arrive_in_any_order_at_nats() {
+    for seed in first()..first() + 2 {
+        let Some(server) = super::nats::Server::new().await else { return };
+        let records = Arc::new(server.open().await);
+        // Sessions are other records, which nobody follows.
+        let sessions = Arc::new(server.open().await);
+        let history = async || records.history().await.unwrap();
+        any_order_in([records.clone(), sessions], history, seed).await;
+    }
 }
 
 #[test]

@@ -105,6 +105,12 @@ impl Core {
         self.state.lock().unwrap().history.clone()
     }
 
+    /// How much was written.
+    pub(super) fn written(&self) -> usize {
+        let history = &self.state.lock().unwrap().history;
+        history.records.len() + history.logs.len()
+    }
+
     /// The machine loses its power: what is not on disk is gone. All processes must have been killed before.
     ///
     /// Returns what was lost.

@@ -1,6 +1,7 @@
 //! Tests of the components together.
 
 mod arrivals;
+mod chains;
 mod exhaustive;
 mod memory;
 #[cfg(feature = "nats")]

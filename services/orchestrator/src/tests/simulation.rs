@@ -325,8 +325,7 @@ pub(super) async fn settle(world: &World) {
             return;
         }
         sleep(Duration::from_secs(30)).await;
-        let history = world.core.history();
-        let now = history.records.len() + history.logs.len();
+        let now = world.core.written();
         quiet = if now == written { quiet + 1 } else { 0 };
         written = now;
     }

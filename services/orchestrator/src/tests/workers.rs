@@ -93,7 +93,7 @@ fn where_all_workers_are_bad_somebody_is_told() {
             let sessions = world.sessions().await;
             let quarantined = sessions.iter().filter(|it| !it.quarantined.is_empty()).count();
             assert!(quarantined > 0 || *fault == "refusals", "{fault}: {sessions:?}");
-            sleep(Duration::from_secs(600)).await;
+            sleep(Duration::from_secs(900)).await;
             if *fault != "wrong outputs" {
                 let dead = job(&world, "b1");
                 let JobState::Dead { reason, at } = &dead.state else {
@@ -101,6 +101,12 @@ fn where_all_workers_are_bad_somebody_is_told() {
                 };
                 assert!(reason.contains("back-end 'prove'"), "{reason}");
                 assert!(at - dead.accepted < 300_000, "{fault}: after {} ms", at - dead.accepted);
+            }
+            if *fault == "wrong outputs" {
+                // Nobody takes tasks anymore, and that is told with the reason.
+                let found = world.watched.standstills();
+                let text = found.first().map(ToString::to_string).unwrap_or_default();
+                assert!(text.contains("the back-ends 'prove' are in quarantine"), "{found:?}");
             }
             drop((bad, collector));
         });

@@ -183,6 +183,8 @@ impl Default for Shape {
 pub(super) struct World {
     pub(super) core: Arc<Core>,
     sessions: Arc<Core>,
+    /// Stores of records and of sessions to use instead of those in memory.
+    pub(super) real: Option<[Arc<dyn Store>; 2]>,
     start: Instant,
     pub(super) random: ChaCha8Rng,
     pub(super) workflows: Workflows,
@@ -204,6 +206,7 @@ impl World {
         Self {
             core,
             sessions,
+            real: None,
             start: Instant::now(),
             random,
             workflows: Workflows::default(),
@@ -239,13 +242,14 @@ impl World {
 
     /// A client's way in.
     pub(super) fn intake(&mut self) -> Intake {
-        let store =
-            Arc::new(MemoryStore { core: Arc::clone(&self.core), frozen: Frozen::default() });
-        Intake::new(store, self.clock(1.0), self.workflows.clone())
+        Intake::new(self.store(), self.clock(1.0), self.workflows.clone())
     }
 
     /// The store without any process in between.
     pub(super) fn store(&self) -> Arc<dyn Store> {
+        if let Some([records, _]) = &self.real {
+            return Arc::clone(records);
+        }
         Arc::new(MemoryStore { core: Arc::clone(&self.core), frozen: Frozen::default() })
     }
 
@@ -253,8 +257,14 @@ impl World {
     pub(super) fn start(&mut self, shape: Shape) -> Node {
         let frozen = Frozen::default();
         let store = |core: &Arc<Core>| -> Arc<dyn Store> {
-            Arc::new(MemoryStore { core: Arc::clone(core), frozen: frozen.clone() })
+            match &self.real {
+                Some([records, _]) if Arc::ptr_eq(core, &self.core) => Arc::clone(records),
+                Some([_, sessions]) => Arc::clone(sessions),
+                None => Arc::new(MemoryStore { core: Arc::clone(core), frozen: frozen.clone() }),
+            }
         };
+        let (records, sessions, beats) =
+            (store(&self.core), store(&self.sessions), store(&self.sessions));
         let session = SessionId::from_number(self.random.r#gen());
         let own: Own = Arc::new(Mutex::new(Session {
             counter: 0,
@@ -276,8 +286,8 @@ impl World {
             runs: Arc::clone(&self.runs),
         };
         let process = Process {
-            store: store(&self.core),
-            sessions: store(&self.sessions),
+            store: records,
+            sessions,
             clock: clock.clone(),
             session: session.clone(),
             own: Arc::clone(&own),
@@ -304,7 +314,7 @@ impl World {
             process.run(draining, stopping).await;
             ending.notify_one();
         });
-        let beating = tokio::spawn(beat(store(&self.sessions), clock, session.clone(), own));
+        let beating = tokio::spawn(beat(beats, clock, session.clone(), own));
         let tasks = vec![run.abort_handle(), beating.abort_handle()];
         Node { frozen, tasks, drain, stop, ended }
     }
