@@ -81,29 +81,52 @@ pub(crate) const KEY_LIMIT: u64 = 512 << 20;
 /// The largest proof that is read, in bytes.
 pub(crate) const PROOF_LIMIT: u64 = 1 << 20;
 
+/// The most bytes of an input that comes through a pipe, and so is kept in memory.
+const PIPE_LIMIT: u64 = 1 << 33;
+
+fn is_file_or_pipe(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        metadata.is_file() || metadata.file_type().is_fifo()
+    }
+    #[cfg(not(unix))]
+    metadata.is_file()
+}
+
 /// Reads a file; errors name it.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    read_at_most(path, u64::MAX)
+    read_at_most(path, KEY_LIMIT)
 }
 
 /// The input of a circuit. A file is read when the circuit opens it; a pipe, which can be read only
 /// once, is read now.
 pub(crate) fn input(path: &Path) -> Result<InputFile, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
-    let is_file = std::fs::metadata(path).map_err(|e| failure(e.to_string()))?.is_file();
-    if !is_file {
-        return read(path).map(InputFile::from_bytes);
+    let metadata = std::fs::metadata(path).map_err(|e| failure(e.to_string()))?;
+    if !metadata.is_file() {
+        let why = ": an input through a pipe is kept in memory, so pass a file";
+        return read_limited(path, PIPE_LIMIT, why).map(InputFile::from_bytes);
     }
     // An unreadable file is reported now, and not after the keys were opened.
     std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
     Ok(InputFile::new(path))
 }
 
-/// Reads a file of at most `limit` bytes.
+/// Reads a file of Hekaton's of at most `limit` bytes.
 pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+    read_limited(path, limit, ": not a Hekaton file")
+}
+
+/// Reads a file of at most `limit` bytes; the error for a longer one ends with `why` it has no more.
+pub(crate) fn read_limited(path: &Path, limit: u64, why: &str) -> Result<Vec<u8>, Failure> {
     let failure = |why: String| Failure::new(BAD_FILE, format!("{}: {why}", path.display()));
     if path.is_dir() {
         return Err(failure("is a directory, expected a file".into()));
+    }
+    // A pipe ends when its writer does; a device may have no end.
+    if !is_file_or_pipe(&std::fs::metadata(path).map_err(|e| failure(e.to_string()))?) {
+        return Err(failure(format!("is neither a file nor a pipe{why}")));
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(|e| failure(e.to_string()))?;
@@ -111,7 +134,7 @@ pub(crate) fn read_at_most(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> 
         .read_to_end(&mut bytes)
         .map_err(|e| failure(e.to_string()))?;
     if bytes.len() as u64 > limit {
-        return Err(failure(format!("has more than {limit} bytes: not a Hekaton file")));
+        return Err(failure(format!("has more than {limit} bytes{why}")));
     }
     Ok(bytes)
 }

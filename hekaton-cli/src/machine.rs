@@ -5,13 +5,14 @@ use crate::family::OpenedFamily;
 use crate::opened_keys::{OpenedKeys, Parts};
 use crate::options::MachineInput;
 use crate::programs::{Kind, NAME, OnInput, kind};
+use crate::terminal::shell;
 use hekaton_circuit::PreparedCircuit;
 use hekaton_circuit::named::{InputFile, ParameterMap};
-use hekaton_core::{DeriveError, LocalEngine, VerifyingKey, derive};
+use hekaton_core::{DeriveError, LocalEngine, Proof, VerifyingKey, derive};
 use hekaton_storage::{FamilyStore, Manifest};
 use hekaton_vm::{
-    Claim, Counts, Execution, Input, Isa, MAX_PUBLIC, OUTPUT_WORDS, Program, Run, RunError, Sizes,
-    run,
+    Claim, Counts, Execution, Input, Isa, MAX_CYCLES, MAX_PUBLIC, OUTPUT_WORDS, Program,
+    ProgramError, Run, RunError, Sizes, TrapReason, run,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,6 +23,11 @@ use std::sync::OnceLock;
 
 /// The largest program and input that are read, in bytes: more has no place in the machine's memory.
 pub(crate) const FILE_LIMIT: u64 = 256 << 20;
+
+/// Why the files of programs and of inputs have no more bytes.
+const OF_PROGRAMS: &str = " (256 MiB), which is the most for the file of a program";
+const OF_INPUTS: &str =
+    " (256 MiB), which is the most for an input: the machine has no memory for more";
 
 /// How programs of TinyRAM begin.
 const TINYRAM: &str = "; TinyRAM";
@@ -41,17 +47,27 @@ pub(crate) struct Machine {
 
 /// Reads a program.
 pub(crate) fn program(path: &Path) -> Result<(Program, Vec<u8>), Failure> {
-    let bytes = exit::read_at_most(path, FILE_LIMIT)?;
+    let bytes = read_program(path)?;
     Ok((program_of(path, &bytes)?, bytes))
+}
+
+/// Reads the file of a program.
+pub(crate) fn read_program(path: &Path) -> Result<Vec<u8>, Failure> {
+    exit::read_limited(path, FILE_LIMIT, OF_PROGRAMS)
 }
 
 /// Reads a program from the bytes of its file.
 pub(crate) fn program_of(path: &Path, bytes: &[u8]) -> Result<Program, Failure> {
-    let program = match std::str::from_utf8(bytes) {
-        Ok(text) if text.starts_with(TINYRAM) => {
-            Program::from_tinyram(text).map_err(|e| e.to_string())
-        }
-        _ => Program::from_elf(bytes).map_err(|e| e.to_string()),
+    let program = if bytes.starts_with(TINYRAM.as_bytes()) {
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            format!("a program for TinyRAM, but byte {} is not text in UTF-8", e.valid_up_to())
+        });
+        text.and_then(|text| Program::from_tinyram(text).map_err(|e| e.to_string()))
+    } else {
+        Program::from_elf(bytes).map_err(|e| match e {
+            ProgramError::NotElf => format!("{e}, nor, as a program for TinyRAM, with '{TINYRAM}'"),
+            e => e.to_string(),
+        })
     };
     program.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
 }
@@ -69,14 +85,18 @@ pub(crate) fn public_words(path: Option<&Path>) -> Result<(Vec<u32>, Vec<u8>), F
         0..=MAX_PUBLIC => Ok((words, bytes)),
         found => {
             let name = path.map(|path| path.display().to_string()).unwrap_or_default();
-            let why = format!("{found} words of public input, at most {MAX_PUBLIC}");
+            let why = format!(
+                "a public input of {} bytes, in {found} words, and at most {MAX_PUBLIC} words (4 MiB) \
+                 have room",
+                bytes.len()
+            );
             Err(Failure::new(exit::BAD_FILE, format!("{name}: {why}")))
         }
     }
 }
 
 fn optional(path: Option<&Path>) -> Result<Vec<u8>, Failure> {
-    path.map_or(Ok(Vec::new()), |path| exit::read_at_most(path, FILE_LIMIT))
+    path.map_or(Ok(Vec::new()), |path| exit::read_limited(path, FILE_LIMIT, OF_INPUTS))
 }
 
 /// The numbers of subcircuits of each kind, whatever a run needs, so that its proof says nothing about which
@@ -164,16 +184,48 @@ impl Machine {
 
     /// The first pass. A trap shows the registers only if `registers`: they may hold parts of the private
     /// input, which does not belong into logs.
-    pub(crate) fn run(&self, registers: bool) -> Result<Run, Failure> {
+    pub(crate) fn run(&self, sizes: Sizes, registers: bool) -> Result<Run, Failure> {
+        self.check_input(sizes)?;
         let found = run(&self.program, &self.input, self.options.max_cycles);
-        let found = found.map_err(|e| match e {
-            RunError::Trap(mut trap) if !registers => {
-                trap.registers = "; `hekaton vm run` shows the registers".to_owned();
-                RunError::Trap(trap)
-            }
-            e => e,
-        });
-        found.map_err(|e| format!("{}: {e}", self.path.display())).or_fail(exit::FAILED)
+        found.map_err(|e| {
+            let why = match e {
+                RunError::Trap(mut trap) => {
+                    if !registers {
+                        trap.registers = "; `hekaton vm run` shows the registers".to_owned();
+                    }
+                    match trap.reason {
+                        TrapReason::TooLong(cycles) if cycles < MAX_CYCLES => {
+                            trap.registers.insert_str(0, "; --max-cycles allows more");
+                        }
+                        TrapReason::TooLong(_) => {
+                            trap.registers.insert_str(0, ", the most that a proof is about");
+                        }
+                        _ => {}
+                    }
+                    trap.to_string()
+                }
+                e => e.to_string(),
+            };
+            Failure::new(exit::FAILED, format!("{}: {why}", self.path.display()))
+        })
+    }
+
+    /// Refuses, before anything is executed, an input that has no room in front of the output.
+    fn check_input(&self, sizes: Sizes) -> Result<(), Failure> {
+        let Input { public, private } = &self.input;
+        let (found, most) = (private.len(), sizes.private_room(self.program.isa(), public.len()));
+        if found <= most {
+            return Ok(());
+        }
+        let name = self.options.input.as_deref().map(Path::display);
+        let name = name.map_or_else(|| "the private input".to_owned(), |name| name.to_string());
+        let why = format!(
+            "{found} bytes of private input: with {} public words and subcircuits of {} constraints, there is room for \
+             {most}",
+            public.len(),
+            sizes.rows
+        );
+        Err(Failure::new(exit::BAD_FILE, format!("{name}: {why}")))
     }
 
     /// The circuit of a run.
@@ -183,26 +235,32 @@ impl Machine {
             Some(shape) => shape.fit(counts)?,
             None => counts,
         };
-        Ok(Execution {
+        let execution = Execution {
             program: self.program.clone(),
             sizes,
             counts,
             public_words: self.input.public.len(),
             max_cycles: self.options.max_cycles,
-        })
+        };
+        // A shape may ask for more than any run could need.
+        let path = self.shape.as_ref().map_or(&self.path, |shape| &shape.path);
+        match execution.check() {
+            Ok(()) => Ok(execution),
+            Err(e) => Err(Failure::new(exit::FAILED, format!("{}: {e}", path.display()))),
+        }
     }
 
     /// The keys for this run, derived from a family.
     fn derive(&self, keys: &Path, engine: &LocalEngine) -> Result<Parts, Failure> {
         let family = MachineFamily::open(keys)?;
-        let run = self.run(false)?;
+        let run = self.run(family.sizes, false)?;
         let execution = self.execution(&run, family.sizes)?;
         family.check(&execution)?;
         // Set twice only if keys are opened twice, with the same result.
         let _ = self.claim.set(Claim::of(&execution, &run));
         let circuit = OnInput { execution, input: self.input.clone() };
         let (manifest, keys) = family.derive(&circuit.execution, engine)?;
-        Ok((manifest, keys, Box::new(circuit), family.path.display().to_string()))
+        Ok((manifest, keys, Box::new(circuit), shell::path(&family.path)))
     }
 
     /// Opens the keys for this run.
@@ -217,20 +275,26 @@ impl Machine {
 
     /// The file of a proof.
     pub(crate) fn file(&self, proof: &[u8]) -> Vec<u8> {
-        self.claim.get().map(|claim| claim.with_proof(proof)).unwrap_or_default()
+        self.proven().with_proof(proof)
     }
 
     /// What the proof says.
     pub(crate) fn show(&self) -> String {
-        self.claim.get().map(result).unwrap_or_default()
+        result(self.proven())
     }
 
-    /// The arguments of the command that verifies a proof.
+    /// The claim of the run.
+    fn proven(&self) -> &Claim {
+        self.claim.get().expect("opening the keys runs the program, and nothing is proven before")
+    }
+
+    /// The arguments of the command that verifies a proof; paths are words of a shell.
     pub(crate) fn verify_command(&self, proof: &str, key: &str) -> String {
-        let mut out = format!("vm verify {proof} --program {} --keys {key}", self.path.display());
+        let program = shell::path(&self.path);
+        let mut out = format!("vm verify {proof} --program {program} --keys {key}");
         // Writing to a string does not fail.
         if let Some(path) = &self.options.public_input {
-            let _ = write!(out, " --public-input {}", path.display());
+            let _ = write!(out, " --public-input {}", shell::path(path));
         }
         if let Some(code) = self.claim.get().map(|claim| claim.exit_code).filter(|code| *code != 0)
         {
@@ -281,19 +345,10 @@ impl MachineFamily {
         self.opened.digest()
     }
 
-    /// Refuses what the family has no keys for, before anything is laid out: counts may come from anyone.
+    /// Refuses what the family has no keys for, before anything is laid out.
     pub(crate) fn check(&self, execution: &Execution) -> Result<(), Failure> {
-        let (isa, expected) = (self.isa.name(), execution.program.isa().name());
-        if isa != expected {
-            let why =
-                format!("its keys are for programs for {isa}, and this one is for {expected}");
-            let hint = format!("`hekaton vm setup --isa {expected}` makes keys for it");
-            return Err(Failure::new(
-                exit::FAILED,
-                format!("{}: {why}; {hint}", self.path.display()),
-            ));
-        }
-        let (found, most) = (execution.subcircuits(), self.opened.manifest.max_instances);
+        self.check_isa(execution.program.isa())?;
+        let (found, most) = (execution.subcircuits(), self.max_subcircuits());
         if found <= most {
             return Ok(());
         }
@@ -301,6 +356,61 @@ impl MachineFamily {
         let why = DeriveError::TooMany { found, most };
         let hint = format!("`hekaton vm setup --subcircuits {larger}` makes keys that do");
         Err(Failure::new(exit::FAILED, format!("{}: {why}; {hint}", self.path.display())))
+    }
+
+    /// Refuses programs of the other instruction set.
+    fn check_isa(&self, isa: Isa) -> Result<(), Failure> {
+        let (isa, expected) = (self.isa.name(), isa.name());
+        if isa == expected {
+            return Ok(());
+        }
+        let why = format!("its keys are for programs for {isa}, and this one is for {expected}");
+        let hint = format!("`hekaton vm setup --isa {expected}` makes keys for it");
+        Err(Failure::new(exit::FAILED, format!("{}: {why}; {hint}", self.path.display())))
+    }
+
+    /// The maximum number of subcircuits of a run.
+    fn max_subcircuits(&self) -> usize {
+        self.opened.manifest.max_instances
+    }
+
+    /// Refuses a proof that these keys cannot have made, before anything is laid out or computed: its counts come from
+    /// anyone. Errors are about the file of the proof; the keys were opened and are what the verifier trusts.
+    pub(crate) fn check_proof(
+        &self,
+        path: &Path,
+        execution: &Execution,
+        proof: &[u8],
+    ) -> Result<(), Failure> {
+        self.check_isa(execution.program.isa())?;
+        let failure =
+            |why: String| Failure::new(exit::BAD_FILE, format!("{}: {why}", path.display()));
+        execution.check().map_err(|e| failure(format!("damaged: {e}")))?;
+        let (found, most) = (execution.subcircuits(), self.max_subcircuits());
+        let keys = self.path.display();
+        if found > most {
+            return Err(failure(format!(
+                "it says that the run has {found} subcircuits, but {keys} has keys for at most {most}: it was made with \
+                 other keys, or is damaged"
+            )));
+        }
+        let rounds = found.next_power_of_two().ilog2() as usize;
+        let (found, expected) = (proof.len(), Proof::encoded_len(rounds));
+        if found == expected {
+            return Proof::key_digest(proof).map(drop).map_err(|e| failure(e.to_string()));
+        }
+        // Lengths of proofs of other numbers of subcircuits.
+        let is_other = (0..usize::BITS as usize).any(|rounds| Proof::encoded_len(rounds) == found);
+        let why = if is_other {
+            format!(
+                "it was made with keys of another family than {keys}, or the counts in its header are damaged"
+            )
+        } else if found < expected {
+            "it is cut off, or was made with other keys".to_owned()
+        } else {
+            "something follows it, or it was made with other keys".to_owned()
+        };
+        Err(failure(format!("its proof has {found} bytes, expected {expected}: {why}")))
     }
 
     fn parameters(execution: &Execution) -> String {

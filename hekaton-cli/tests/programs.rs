@@ -1,6 +1,10 @@
 //! Programs of the machine, from the command line: the whole way, wrong turns, and runs that are killed.
 
 mod common;
+#[path = "programs/guide.rs"]
+mod guide;
+#[path = "programs/messages.rs"]
+mod messages;
 
 use common::{command, fails, hekaton, ok};
 use hekaton_testing::{SUM, elf};
@@ -182,8 +186,8 @@ fn files_that_are_something_else_are_named() {
     let bad: [(&str, Vec<u8>, &str); 5] = [
         ("empty.proof", Vec::new(), "does not begin with HEKATNVM"),
         ("short.proof", good[..20].to_vec(), "it ends in its header"),
-        ("cut.proof", good[..good.len() - 1].to_vec(), "cut off?"),
-        ("long.proof", [&good[..], b"x"].concat(), "cut off?"),
+        ("cut.proof", good[..good.len() - 1].to_vec(), "it is cut off, or"),
+        ("long.proof", [&good[..], b"x"].concat(), "something follows it, or"),
         ("later.proof", [&good[..8], &[9, 0], &good[10..]].concat(), "version 9"),
     ];
     for (name, bytes, says) in bad {

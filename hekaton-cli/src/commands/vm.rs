@@ -11,7 +11,7 @@ use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
 use hekaton_circuit::named::ParameterMap;
 use hekaton_circuit::{Masking, PreparedCircuit};
-use hekaton_core::{LocalEngine, Pool, Proof, Trust};
+use hekaton_core::{LocalEngine, Pool, Trust};
 use hekaton_plan::{Calibration, EstimateError, Workers};
 use hekaton_vm::{Claim, Execution, MAGIC, OUTPUT_WORDS, Run, Sizes};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn run_program(command: &VmRun, json: bool) -> Result<(), Failure> {
         output::check_output(path, "--output", &inputs)?;
     }
     let start = Instant::now();
-    let run = machine.run(true)?;
+    let run = machine.run(sizes, true)?;
     let seconds = start.elapsed().as_secs_f64();
     let execution = machine.execution(&run, sizes)?;
     if let Some(family) = &family {
@@ -171,22 +171,16 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
         return Err(refused(why));
     }
     if let Some(path) = &command.output {
-        let mut bytes = exit::read_at_most(path, 4 * OUTPUT_WORDS as u64)?;
+        let limit = 4 * OUTPUT_WORDS as u64;
+        let mut bytes = exit::read_limited(path, limit, ", and an output has no more")?;
         bytes.resize(4 * OUTPUT_WORDS, 0);
         let said: Vec<u8> = claim.output.iter().flat_map(|word| word.to_le_bytes()).collect();
         if said != bytes {
             return Err(refused(format!("it says another output: {}", machine::result(&claim))));
         }
     }
-    family.check(&execution)?;
     // Before the key is derived, which takes longer than anybody should make a verifier work for nothing.
-    let rounds = execution.subcircuits().next_power_of_two().ilog2() as usize;
-    let (found, expected) = (proof.len(), Proof::encoded_len(rounds));
-    let length = match found == expected {
-        true => Proof::key_digest(&proof).map(drop).map_err(|e| e.to_string()),
-        false => Err(format!("its proof has {found} bytes, expected {expected}: cut off?")),
-    };
-    length.map_err(|e| format!("{}: {e}", command.proof.display())).or_fail(exit::BAD_FILE)?;
+    family.check_proof(&command.proof, &execution, &proof)?;
     let start = Instant::now();
     let engine = LocalEngine::new(None).or_fail(exit::FAILED)?;
     let key = family.verifying_key(&execution, &engine)?;
@@ -230,7 +224,7 @@ fn verify(command: &VmVerify, json: bool) -> Result<(), Failure> {
 
 fn inspect(command: &VmInspect, json: bool) -> Result<(), Failure> {
     let path = &command.file;
-    let bytes = exit::read_at_most(path, machine::FILE_LIMIT)?;
+    let bytes = machine::read_program(path)?;
     if bytes.starts_with(MAGIC) {
         let read = Claim::read(&bytes);
         let (claim, proof) =

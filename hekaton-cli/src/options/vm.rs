@@ -4,13 +4,13 @@ use super::prove::Prove;
 use super::shared::{NewKeys, THREADS, Threads, key_digest, rows};
 use crate::exit;
 use clap::{Args, Subcommand, ValueEnum};
-use hekaton_vm::Isa;
+use hekaton_vm::{Isa, MAX_CYCLES, Sizes};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   clang --target=riscv32 -march=rv32im -mabi=ilp32 -mno-relax -O2 -ffreestanding \\
-      -nostdlib -static -fuse-ld=lld start.S program.c -o program
+      -nostdlib -static -fuse-ld=lld -Wl,-T,guest.ld start.S program.c -o program
   hekaton vm setup --keys vm.keys                   # once, for all programs
   hekaton vm run program --input FILE               # without a proof
   hekaton vm prove program --input FILE --keys vm.keys
@@ -42,11 +42,11 @@ pub(crate) struct VmSetup {
     /// The instruction set of the programs
     #[arg(long, value_enum, default_value_t)]
     pub(crate) isa: IsaOption,
-    /// The most constraints of a subcircuit, from 2^12: larger ones are fewer, and take more memory
+    /// The most constraints of a subcircuit, from 2^12 to 2^28: larger ones are fewer, and take more memory
     /// to prove and time to set up. With 2^17, keys have 2.5 GB and a prover takes 130 MB
-    #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
+    #[arg(long, value_name = "N", value_parser = machine_rows, default_value = "2^17")]
     pub(crate) rows: u64,
-    /// The most subcircuits of a run: with 2^17 rows, each is for about 6,000 cycles
+    /// The most subcircuits of a run, from 64 to 2^24: with 2^17 rows, each is for about 6,000 cycles
     #[arg(
         long,
         value_name = "N",
@@ -77,18 +77,33 @@ impl From<IsaOption> for Isa {
     }
 }
 
+/// Parses [`rows`] of a subcircuit that has room for any instruction.
+fn machine_rows(text: &str) -> Result<u64, String> {
+    let least = Sizes::SMALL.rows as u64;
+    match rows(text) {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err("expected a number in 2^12..=2^28, or a power such as 2^17".to_owned()),
+    }
+}
+
 /// What a program runs on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MachineInput {
-    /// The private input: at 0x20000000, behind the public one, the number of its bytes, then these; of
-    /// TinyRAM, tape 1
+    /// The private input, of somewhat less than 256 MiB: at 0x20000000, behind the public one, the
+    /// number of its bytes, then these; of TinyRAM, tape 1
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
-    /// The public input, which verifiers must have: at 0x20000000, filled up with zeros to whole words
+    /// The public input, of up to 4 MiB, which verifiers must have: at 0x20000000, filled up with zeros
+    /// to whole words
     #[arg(long, value_name = "FILE")]
     pub(crate) public_input: Option<PathBuf>,
-    /// Give up after this many cycles
-    #[arg(long, value_name = "N", default_value_t = 1 << 28)]
+    /// Give up after this many cycles, at most 4294967293 (2^32 - 3)
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..=MAX_CYCLES),
+        default_value_t = 1 << 28
+    )]
     pub(crate) max_cycles: u64,
     /// Have as many subcircuits of each kind as this JSON object says, which `vm run --json` prints as
     /// "counts". A proof says how many there are, so roughly how often each kind of instruction was
@@ -109,8 +124,8 @@ pub(crate) struct VmRun {
     /// Count subcircuits for these keys
     #[arg(long, value_name = "DIR", conflicts_with = "rows")]
     pub(crate) keys: Option<PathBuf>,
-    /// Count subcircuits of at most this many constraints
-    #[arg(long, value_name = "N", value_parser = rows, default_value = "2^17")]
+    /// Count subcircuits of at most this many constraints, from 2^12 to 2^28
+    #[arg(long, value_name = "N", value_parser = machine_rows, default_value = "2^17")]
     pub(crate) rows: u64,
     /// Also measure this machine for two seconds, and estimate what a proof takes
     #[arg(long)]

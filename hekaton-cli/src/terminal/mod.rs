@@ -2,4 +2,5 @@
 
 pub(crate) mod output;
 pub(crate) mod progress;
+pub(crate) mod shell;
 pub(crate) mod signals;
