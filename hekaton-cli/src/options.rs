@@ -8,7 +8,7 @@ mod vm;
 
 #[cfg(feature = "directory")]
 pub(crate) use directory::{
-    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder,
+    Asked, Directory, DirectoryAudit, DirectoryEpoch, DirectoryErase, DirectoryFolder, DirectoryHead,
     DirectoryInit, DirectoryInsert, DirectoryLookUp, DirectoryProve, DirectoryPrune,
     DirectoryServe, ExpectedOption, Proving, Serving, ToOrchestrator,
 };
@@ -93,8 +93,8 @@ pub(crate) struct Source {
     /// The names of wires, as `circom --sym` writes them, for messages about constraints
     #[arg(long, value_name = "FILE")]
     pub(crate) sym: Option<PathBuf>,
-    /// The most rows of a part: a number, or a power such as 2^17 [default: the largest of 2^14 to
-    /// 2^20 with at least four parts per prover]
+    /// The most rows of a part: a number, or a power such as 2^17 [default: the one of 2^14 to 2^20
+    /// that costs least; more only where smaller parts share nearly everything]
     #[arg(long, value_name = "N", value_parser = rows)]
     pub(crate) rows: Option<u64>,
     /// The number of provers that will take part [default: the cores of this machine]
@@ -133,7 +133,8 @@ pub(crate) struct Import {
     /// The circuit directory to write; it must be new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Import a circuit also if the cut more than doubles its constraints
+    /// Import a circuit also if the cut more than doubles its constraints and one part alone would be
+    /// faster
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -197,7 +198,8 @@ pub(crate) struct Verify {
     #[arg(long = "for", value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// The public values: as `hash` prints them, as a JSON object with a value for each name or a JSON array, or
-    /// @FILE to read either from a file
+    /// @FILE to read either from a file, such as the one of `prove --public`. Numbers are decimal
+    /// without leading zeros, or hexadecimal with 0x
     #[arg(long, value_name = "VALUES")]
     pub(crate) public: String,
     /// Refuse every verifying key but the one with this digest, as setup printed it; with a key
@@ -224,7 +226,8 @@ pub(crate) struct Check {
     #[arg(required = true)]
     pub(crate) file: PathBuf,
     /// Also change the value in one slot at a time, and report slots whose change no constraint
-    /// notices. This synthesizes each subcircuit several times per slot
+    /// notices: values that subcircuits share, and public ones, but none inside a subcircuit. This
+    /// synthesizes each subcircuit several times per slot
     #[arg(long)]
     pub(crate) mutate: bool,
 }
@@ -293,8 +296,9 @@ pub(crate) enum Keys {
 #[command(after_help = "Example:
   hekaton keys verify FILE.keys
 
-This does not show that the trapdoors were deleted: those who ran the setup may
-still be able to forge proofs.")]
+This shows that nobody else has changed the keys. It does not show that the
+trapdoors were deleted: those who ran the setup may still be able to forge proofs.
+Compare the digest that it prints with the one that they published.")]
 #[command(mut_arg("threads", |threads| threads.help(THREADS)))]
 pub(crate) struct KeysVerify {
     /// The key store or key family

@@ -1,6 +1,12 @@
 //! `hekaton directory` as operators, clients and auditors use it, mistakes included.
 
 mod common;
+#[path = "directory/full_disk.rs"]
+mod full_disk;
+#[path = "directory/promises.rs"]
+mod promises;
+#[path = "directory/restores.rs"]
+mod restores;
 
 use common::{command, fails, ok};
 use serde_json::Value;
@@ -35,8 +41,13 @@ struct Directory {
 }
 
 impl Directory {
+    /// Room for one.
+    fn bare() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
     fn new() -> Self {
-        let directory = Self { dir: tempfile::tempdir().unwrap() };
+        let directory = Self::bare();
         let object = json(&["directory", "init", &directory.path("d"), "--keys", keys()]);
         assert_eq!(object["parameters"]["profile"], "compress");
         // What clients have from somebody they trust.
@@ -137,11 +148,16 @@ fn a_service_from_init_to_audit() {
     );
     let again = ["directory", "insert", &at, "alice", "another", "--expected", "absent"];
     fails(4, "another version than the label has, which is 0", &again);
-    ok(&["directory", "insert", &at, "alice", "her next key", "--expected", "0", "--no-wait"]);
+    // An update is visible before it is proven: an audit may wait for that.
+    let (parameters, seen) = (directory.path("parameters"), directory.path("seen"));
+    let audit = ["directory", "audit", &at, "--parameters", &parameters, "--keys", keys()];
+    let waited = json(&[&audit[..], &["--wait"]].concat());
+    let visible = object["epoch"].as_u64().unwrap();
+    assert!(waited["to"].as_u64().unwrap() >= visible, "{waited} {visible}");
+    ok(&["directory", "insert", &at, "alice", "her next key", "--expected", "0"]);
     let last = directory.until_proven(&at);
     assert!(last >= 3);
 
-    let (parameters, seen) = (directory.path("parameters"), directory.path("seen"));
     let client = |what: &str, more: &[&str]| {
         let asked = ["directory", what, &at, "--parameters", &parameters, "--seen", &seen];
         json(&[&asked[..], more].concat())
@@ -432,7 +448,10 @@ fn a_folder_without_a_service() {
     ok(&["directory", "insert", &folder, "bytes", "--value-file", &directory.path("value")]);
     let found = ok(&["directory", "lookup", &folder, "bytes"]);
     assert!(found.contains("00ff (hexadecimal)") && found.contains("not proven yet"), "{found}");
-    fails(4, "an audit needs two epochs", &["directory", "audit", &folder, "--keys", keys()]);
+    let audit = ["directory", "audit", &folder, "--keys", keys()];
+    fails(4, "an audit needs two epochs", &audit);
+    fails(4, "epoch 1 is signed and has no proof yet: --wait waits for it", &audit);
+    fails(4, "nothing proves the others", &[&audit[..], &["--wait"]].concat());
     // Accepted and not visible: look-ups leave it so.
     let object = json(&["directory", "insert", &folder, "later", "x", "--no-wait"]);
     assert_eq!(object["states"], serde_json::json!({ "accepted": 1 }));

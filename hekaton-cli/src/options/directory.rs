@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   hekaton setup epochs -p profile=compress --up-to 4K --keys epochs.keys   # by whom clients trust
-  hekaton directory init alice.dir --keys epochs.keys
+  hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
   hekaton directory serve alice.dir --keys epochs.keys
   hekaton directory insert http://localhost:8640 alice 'her key'
   hekaton directory lookup http://localhost:8640 alice --parameters parameters.json
@@ -37,6 +37,8 @@ pub(crate) enum Directory {
     Serve(Box<DirectoryServe>),
     /// Prove the epochs of a folder that have no proof
     Prove(DirectoryProve),
+    /// Show what was signed last, or keep that outside of the folder, too
+    Head(DirectoryHead),
     /// Check the whole database of a folder
     Check(DirectoryFolder),
     /// Remove what only trees of earlier epochs have
@@ -47,7 +49,7 @@ pub(crate) enum Directory {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hekaton directory init alice.dir --keys epochs.keys
+  hekaton directory init alice.dir --keys epochs.keys --head /other/disk/alice.head
 
 The folder gets a key that signs records (signing.key, secret) and the parameters
 (parameters.json), which clients must have from somebody they trust, and not from the
@@ -60,6 +62,10 @@ pub(crate) struct DirectoryInit {
     /// family.key of them are enough
     #[arg(long, value_name = "DIR")]
     pub(crate) keys: PathBuf,
+    /// Keep what was signed last in this file, too, on another disk than the folder: with it, an older copy of the
+    /// folder is found out and signs nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
     /// Levels of the tree in a row of the database
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) levels: u8,
@@ -73,6 +79,25 @@ pub(crate) struct DirectoryInit {
 pub(crate) struct DirectoryFolder {
     /// The folder
     pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hekaton directory head alice.dir
+  hekaton directory head alice.dir /other/disk/alice.head
+
+With FILE, the last signed epoch is kept there, too, from now on, by all commands on this
+folder; serve refuses a folder that is older than FILE says, and a missing FILE. An
+existing FILE must name the last signed epoch of this directory. Start a new one only if
+no newer copy of the folder has ever been served.")]
+pub(crate) struct DirectoryHead {
+    /// The folder
+    pub(crate) folder: PathBuf,
+    /// The file, outside of the folder, on another disk
+    pub(crate) file: Option<PathBuf>,
+    /// Refuse a folder that does not have this signed record, as a client keeps it with --seen
+    #[arg(long, value_name = "RECORD", requires = "file")]
+    pub(crate) expect_head: Option<PathBuf>,
 }
 
 /// The directory that a client asks.
@@ -170,6 +195,7 @@ pub(crate) struct DirectoryEpoch {
 #[derive(Debug, Args)]
 #[command(after_help = exit::help_after("Example:
   hekaton directory audit http://localhost:8640 --parameters parameters.json --keys epochs.keys
+  hekaton directory audit http://localhost:8640 --parameters parameters.json --keys epochs.keys --wait
 
 The keys must be those that the parameters name; family.json and family.key of them are
 enough. An audit that holds says that between its first and its last epoch, labels whose
@@ -183,9 +209,12 @@ pub(crate) struct DirectoryAudit {
     /// The first record [default: epoch 0]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u32,
-    /// The last record [default: that of the last proven epoch]
+    /// The last record [default: that of the last proven epoch, or, with --wait, of the last one]
     #[arg(long, value_name = "N")]
     pub(crate) to: Option<u32>,
+    /// Wait until a service has proven the epochs that are audited: a proof takes its time after an update is visible
+    #[arg(long)]
+    pub(crate) wait: bool,
     /// Accept keys made for tests, under which anyone can forge proofs
     #[arg(long, hide = true)]
     pub(crate) accept_test_keys: bool,
@@ -241,6 +270,9 @@ The connections are not encrypted: to reach the service from elsewhere, put some
 front of it that speaks TLS and decides who may change which label. GET /openapi.json
 describes the API, /metrics is for Prometheus.
 
+A folder that is older than --head says is refused: it would sign second records of
+epochs. Without a head outside of the folder, an older copy of it is served.
+
 After the first Ctrl-C or SIGTERM, accepted updates still become visible; after the
 second one, they are left for the next start. Nothing accepted is lost either way, and
 a proof that was begun is continued at the next start."))]
@@ -253,6 +285,14 @@ pub(crate) struct DirectoryServe {
     /// Where to listen; port 0 chooses one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8640")]
     pub(crate) listen: SocketAddr,
+    /// The file outside of the folder that names the last signed epoch; it must be there, and is kept for all commands
+    /// on this folder [default: as init or head has it]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) head: Option<PathBuf>,
+    /// Refuse a folder that does not have this signed record, as a client or a witness keeps it with --seen: it is an
+    /// older copy
+    #[arg(long, value_name = "RECORD")]
+    pub(crate) expect_head: Option<PathBuf>,
     /// Refuse updates for the moment while more epochs than that have no proof [default: no limit]
     #[arg(long, value_name = "N", requires = "keys")]
     pub(crate) max_unproven: Option<u32>,

@@ -23,8 +23,18 @@ impl From<Error> for Problem {
             Error::Pruned { .. } => Kind::PRUNED,
             Error::Label(_) => Kind::BAD_REQUEST,
             Error::LongHistory { .. } => Kind::TOO_LARGE,
-            Error::Recovering(_) | Error::Stopped(_) => Kind::UNAVAILABLE,
-            _ => Kind::INTERNAL,
+            // The causes name files of the server.
+            Error::Recovering(why) => {
+                tracing::debug!(%why, "a request is refused");
+                let what = "the directory cannot write now, and opens its database again: no update is taken";
+                return Self::new(&Kind::UNAVAILABLE, what);
+            }
+            Error::Stopped(_) => return Self::new(&Kind::UNAVAILABLE, "the directory has stopped"),
+            _ => {
+                tracing::error!(%error, "a request cannot be answered");
+                let what = "the directory cannot answer; its log says why";
+                return Self::new(&Kind::INTERNAL, what);
+            }
         };
         Self::new(&kind, error)
     }
@@ -36,9 +46,18 @@ impl From<SubmitError> for Problem {
             SubmitError::Label(_) | SubmitError::IdempotencyKey(_) => Kind::BAD_REQUEST,
             SubmitError::OtherUpdate { .. } => Kind::CONFLICT,
             SubmitError::Full(_) => Kind::FULL,
-            SubmitError::Unknown(_) => Kind::UNKNOWN,
+            SubmitError::Unknown(why) => {
+                tracing::error!(%why, "an update may be accepted or not");
+                let what = "the server cannot say whether the update was accepted, because its database failed; with the same \
+                            idempotency key it can be sent again";
+                return Self::new(&Kind::UNKNOWN, what);
+            }
             SubmitError::Recovering | SubmitError::Stopping => Kind::UNAVAILABLE,
-            _ => Kind::INTERNAL,
+            _ => {
+                tracing::error!(%error, "an update cannot be taken");
+                let what = "the directory cannot take the update; its log says why";
+                return Self::new(&Kind::INTERNAL, what);
+            }
         };
         Self::new(&kind, error)
     }

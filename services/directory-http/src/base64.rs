@@ -7,8 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes, in JSON as base64 with padding (RFC 4648, section 4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "server", schema(value_type = String, format = Byte))]
 pub struct Base64(pub Vec<u8>);
 
 impl Serialize for Base64 {

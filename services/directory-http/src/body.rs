@@ -38,7 +38,6 @@ impl State {
 
 /// An update that is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UpdateBody {
     /// The label: 1 to 1,024 bytes of UTF-8.
@@ -51,7 +50,6 @@ pub struct UpdateBody {
     pub value_base64: Option<Base64>,
     /// The version that the label must have before the update; `"absent"` if it must have none. Without it, any will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "server", schema(value_type = Option<ExpectedSchema>))]
     pub expected: Option<ExpectedBody>,
     /// A name for this update, 1 to 128 bytes, long and random: sent again with the same name, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,18 +72,6 @@ pub enum ExpectedBody {
 pub enum Absent {
     /// The label has no value.
     Absent,
-}
-
-/// As [`ExpectedBody`] in the description of the API.
-#[cfg(feature = "server")]
-#[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "it is there for its schema")]
-#[schema(as = Expected)]
-enum ExpectedSchema {
-    /// This version
-    Version(u32),
-    /// The word "absent"
-    Absent(String),
 }
 
 /// What became of an update so far.
@@ -250,7 +236,7 @@ impl From<ProofBody> for hekaton_directory::EpochProof {
     }
 }
 
-/// Whether the service works.
+/// What the service is asked by whoever watches it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "server", derive(utoipa::ToSchema))]
 pub struct HealthBody {
@@ -260,4 +246,7 @@ pub struct HealthBody {
     pub proven: u32,
     /// How many attempts to prove have failed; the log of the service says why.
     pub proof_failures: u64,
+    /// Whether the service proves epochs.
+    #[serde(default)]
+    pub proves: bool,
 }

@@ -1,8 +1,8 @@
 //! Requests to a service.
 
 use crate::body::{
-    EpochBody, EpochsBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody, RecordsBody,
-    UpdateBody, UpdateStatus,
+    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
+    RecordsBody, UpdateBody, UpdateStatus,
 };
 use crate::parameters::ParametersFile;
 use crate::problem::Problem;
@@ -132,6 +132,14 @@ impl Client {
     pub fn history(&self, label: &str, epoch: Option<u32>) -> Result<HistoryBody, ClientError> {
         let path = format!("/v1/keys/{}/history{}", escaped(label), at(epoch));
         self.get_at_most(&path, MAX_HISTORY)
+    }
+
+    /// What the service says of itself.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn health(&self) -> Result<HealthBody, ClientError> {
+        self.get("/healthz")
     }
 
     /// All epochs.

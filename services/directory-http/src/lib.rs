@@ -32,6 +32,8 @@ mod prover;
 #[cfg(feature = "server")]
 mod routes;
 #[cfg(feature = "server")]
+mod schema;
+#[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "server")]
 mod service;

@@ -59,6 +59,7 @@ impl Kind {
     pub(crate) const BAD_REQUEST: Self =
         Self::new(400, "bad-request", "The request cannot be understood");
     pub(crate) const ORIGIN: Self = Self::new(403, "origin", "Pages cannot change the directory");
+    pub(crate) const TIMEOUT: Self = Self::new(408, "timeout", "The request came too slowly");
     pub(crate) const NOT_FOUND: Self = Self::new(404, "not-found", "There is no such thing");
     pub(crate) const METHOD: Self = Self::new(405, "method", "The path has no such method");
     pub(crate) const CONFLICT: Self =
@@ -66,10 +67,13 @@ impl Kind {
     pub(crate) const PRUNED: Self = Self::new(410, "pruned", "The epoch is pruned");
     pub(crate) const TOO_LARGE: Self =
         Self::new(413, "too-large", "The request or its answer is too large");
-    pub(crate) const MEDIA_TYPE: Self = Self::new(415, "media-type", "The request is not JSON");
+    pub(crate) const MEDIA_TYPE: Self =
+        Self::new(415, "media-type", "The request has a form that is not taken");
     pub(crate) const FULL: Self = Self::new(429, "full", "Too many updates wait").again(1);
     pub(crate) const UNPROVEN: Self =
         Self::new(429, "unproven", "Too many epochs wait for their proofs").again(10);
+    pub(crate) const BUSY: Self =
+        Self::new(503, "busy", "Too many requests are on their way").again(1);
     pub(crate) const INTERNAL: Self = Self::new(500, "internal", "The directory cannot answer");
     pub(crate) const UNKNOWN: Self =
         Self::new(503, "unknown", "Whether the update was accepted is not known").again(1);

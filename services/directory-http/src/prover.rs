@@ -70,6 +70,8 @@ pub(crate) struct Done {
     pub(crate) failures: u64,
     /// The time that the last proof took.
     pub(crate) seconds: f64,
+    /// Whether there is a prover.
+    pub(crate) proves: bool,
     /// Why the last attempt failed, if it did.
     pub(crate) error: Option<String>,
 }
@@ -83,8 +85,14 @@ impl Proving {
         what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Whether there is a prover.
+    pub(crate) fn proves(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).proves
+    }
+
     /// Proves epochs in their order, until it is stopped.
     pub(crate) fn run(&self, server: &Server, prover: &dyn Prover, stop: &Stop) {
+        self.note(|done| done.proves = true);
         let mut rest = MIN_REST;
         while !stop.is_asked() {
             let since = Instant::now();

@@ -8,19 +8,19 @@ use crate::body::{
 use crate::held::Held;
 use crate::parameters::ParametersFile;
 use crate::problem::{Kind, Problem};
+use crate::schema::{Any, AnyWithBody};
 use crate::service::Service;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, get, post};
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tower_http::cors::{Any, CorsLayer};
-use tower_http::timeout::TimeoutLayer;
+use tower_http::cors::{self, CorsLayer};
 use utoipa::{IntoParams, OpenApi};
 
 /// The largest request: a value of 64 KiB as JSON, in which each byte may take six.
@@ -57,6 +57,7 @@ impl From<QueryRejection> for Problem {
 impl From<JsonRejection> for Problem {
     fn from(error: JsonRejection) -> Self {
         let kind = match error.status() {
+            _ if hekaton_http::is_late(&error) => Kind::TIMEOUT,
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Kind::MEDIA_TYPE,
             StatusCode::PAYLOAD_TOO_LARGE => Kind::TOO_LARGE,
             _ => Kind::BAD_REQUEST,
@@ -135,15 +136,12 @@ async fn blocking<T: Send + 'static>(
 #[utoipa::path(
     post, path = "/v1/updates", tag = "updates", params(Wait), request_body = UpdateBody,
     responses(
+        AnyWithBody,
         (status = 200, body = UpdateStatus, description = "It is visible"),
         (status = 202, body = UpdateStatus, description = "It is accepted"),
-        (status = 400, body = Problem, description = "It is none that a directory can have"),
-        (status = 403, body = Problem, description = "It is sent by a page in a browser"),
-        (status = 409, body = Problem, description = "It was refused, or its idempotency key was used for another one"),
-        (status = 413, body = Problem, description = "It is too large"),
-        (status = 415, body = Problem, description = "It is not JSON"),
-        (status = 429, body = Problem, description = "Too many updates wait, or too many epochs are not proven"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 403, body = Problem, content_type = "application/problem+json", description = "It is sent by a page in a browser"),
+        (status = 409, body = Problem, content_type = "application/problem+json", description = "It was refused, or its idempotency key was used for another one"),
+        (status = 429, body = Problem, content_type = "application/problem+json", description = "Too many updates wait, or too many epochs are not proven"),
     )
 )]
 async fn submit(
@@ -183,9 +181,9 @@ async fn submit(
 #[utoipa::path(
     get, path = "/v1/updates/{number}", tag = "updates", params(("number" = u64, Path, description = "The number of the update")),
     responses(
+        Any,
         (status = 200, body = UpdateStatus),
-        (status = 404, body = Problem, description = "There is no such update, or its outcome is no longer kept"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such update, or its outcome is no longer kept"),
     )
 )]
 async fn update(
@@ -199,11 +197,10 @@ async fn update(
 #[utoipa::path(
     get, path = "/v1/keys/{label}", tag = "keys", params(("label" = String, Path, description = "The label"), At),
     responses(
+        Any,
         (status = 200, body = KeyBody, description = "The label's value, or the proof that it has none"),
-        (status = 400, body = Problem, description = "The label is none"),
-        (status = 404, body = Problem, description = "There is no such epoch yet"),
-        (status = 410, body = Problem, description = "The epoch is pruned"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
+        (status = 410, body = Problem, content_type = "application/problem+json", description = "The epoch is pruned"),
     )
 )]
 async fn key(
@@ -219,12 +216,11 @@ async fn key(
 #[utoipa::path(
     get, path = "/v1/keys/{label}/history", tag = "keys", params(("label" = String, Path, description = "The label"), At),
     responses(
+        Any,
         (status = 200, body = HistoryBody),
-        (status = 400, body = Problem, description = "The label is none"),
-        (status = 404, body = Problem, description = "There is no such epoch yet"),
-        (status = 410, body = Problem, description = "The epoch is pruned"),
-        (status = 413, body = Problem, description = "The values have more than 128 MiB together"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
+        (status = 410, body = Problem, content_type = "application/problem+json", description = "The epoch is pruned"),
+        (status = 413, body = Problem, content_type = "application/problem+json", description = "The values have more than 128 MiB together"),
     )
 )]
 async fn history(
@@ -232,8 +228,13 @@ async fn history(
     Path(label): Path<String>,
     Query(At { epoch }): Query<At>,
 ) -> Result<Response, Problem> {
-    // One history may be as large as everything else together, until it is sent.
-    let held = Arc::clone(&service.histories).acquire_owned().await;
+    // One history may be as large as everything else together, until it is sent. Who waits for that has a connection.
+    let held = {
+        let _waits = service.waiting_histories.try_acquire().map_err(|_| {
+            Problem::new(&Kind::BUSY, "too many histories are on their way: ask again later")
+        })?;
+        Arc::clone(&service.histories).acquire_owned().await
+    };
     let held = held.map_err(|error| Problem::new(&Kind::INTERNAL, error))?;
     let work = move |service: &Service| {
         let body = answer::history(&service.server, label.as_bytes(), epoch)?;
@@ -247,7 +248,7 @@ async fn history(
 /// The last epoch, and how far all of them have come.
 #[utoipa::path(
     get, path = "/v1/epochs", tag = "epochs",
-    responses((status = 200, body = EpochsBody), (status = 503, body = Problem))
+    responses((status = 200, body = EpochsBody), Any)
 )]
 async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Problem> {
     blocking(service, |service| answer::epochs(&service.server)).await.map(Json)
@@ -257,9 +258,9 @@ async fn epochs(State(service): Shared) -> Result<Json<EpochsBody>, Problem> {
 #[utoipa::path(
     get, path = "/v1/epochs/{epoch}", tag = "epochs", params(("epoch" = u32, Path, description = "The number of the epoch")),
     responses(
+        Any,
         (status = 200, body = EpochBody),
-        (status = 404, body = Problem, description = "There is no such epoch yet"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
     )
 )]
 async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<EpochBody>, Problem> {
@@ -270,10 +271,9 @@ async fn epoch(State(service): Shared, Path(epoch): Path<u32>) -> Result<Json<Ep
 #[utoipa::path(
     get, path = "/v1/records", tag = "epochs", params(Range),
     responses(
+        Any,
         (status = 200, body = RecordsBody),
-        (status = 400, body = Problem, description = "The last epoch is before the first one"),
-        (status = 404, body = Problem, description = "There is no such epoch yet"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no such epoch yet"),
     )
 )]
 async fn records(
@@ -287,7 +287,7 @@ async fn records(
 /// The proofs that are attached, at most 512 of them.
 #[utoipa::path(
     get, path = "/v1/proofs", tag = "epochs", params(FirstEpoch),
-    responses((status = 200, body = ProofsBody), (status = 503, body = Problem))
+    responses((status = 200, body = ProofsBody), Any)
 )]
 async fn proofs(
     State(service): Shared,
@@ -299,12 +299,11 @@ async fn proofs(
 /// A proof of epochs.
 #[utoipa::path(
     get, path = "/v1/proofs/{range}", tag = "epochs",
-    params(("range" = String, Path, description = "The epoch before the first one and the last one, as 4-9")),
+    params(("range" = String, Path, description = "The epoch before the first one and the last one, as 4-9", example = "4-9", pattern = "^[0-9]+-[0-9]+$")),
     responses(
+        Any,
         (status = 200, body = ProofBody),
-        (status = 400, body = Problem, description = "These are no epochs"),
-        (status = 404, body = Problem, description = "There is no proof of exactly these epochs"),
-        (status = 503, body = Problem, description = "The directory does not answer now"),
+        (status = 404, body = Problem, content_type = "application/problem+json", description = "There is no proof of exactly these epochs"),
     )
 )]
 async fn proof(
@@ -324,28 +323,35 @@ async fn proof(
 }
 
 /// The parameters of the directory, to compare: clients must have them from somebody else.
-#[utoipa::path(get, path = "/v1/parameters", tag = "service", responses((status = 200, body = ParametersFile)))]
+#[utoipa::path(get, path = "/v1/parameters", tag = "service", responses((status = 200, body = ParametersFile), Any))]
 async fn parameters(State(service): Shared) -> Json<ParametersFile> {
     Json(ParametersFile::of(service.server.parameters()))
 }
 
-/// Whether the service works.
-#[utoipa::path(
-    get, path = "/healthz", tag = "service",
-    responses((status = 200, body = HealthBody), (status = 503, body = Problem, description = "The directory does not answer now"))
-)]
+/// Whether the service answers. Look-ups are answered while its disk is full, and so is this.
+#[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = HealthBody), Any))]
 async fn health(State(service): Shared) -> Result<Json<HealthBody>, Problem> {
-    blocking(service, |service| {
-        let epoch = service.server.view()?.record().epoch;
-        let proof_failures = service.proving.done().failures;
-        Ok(HealthBody { epoch, proven: service.server.proven()?, proof_failures })
-    })
-    .await
-    .map(Json)
+    // All of it is in memory, so that nothing can keep it waiting.
+    let epoch = service.server.view()?.record().epoch;
+    let proof_failures = service.proving.done().failures;
+    let (proven, proves) = (service.server.proven()?, service.proving.proves());
+    Ok(Json(HealthBody { epoch, proven, proof_failures, proves }))
+}
+
+/// Whether the service takes updates.
+#[utoipa::path(
+    get, path = "/readyz", tag = "service",
+    responses((status = 204, description = "It takes updates"), Any)
+)]
+async fn ready(State(service): Shared) -> Result<StatusCode, Problem> {
+    service.server.ready()?;
+    // Only an update that is refused is told so with 429.
+    service.check_unproven().map_err(|problem| Problem::new(&Kind::UNAVAILABLE, problem.detail))?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// What the service counts, for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+#[utoipa::path(get, path = "/metrics", tag = "service", responses((status = 200, content_type = "application/openmetrics-text", body = String), Any))]
 async fn metrics(State(service): Shared) -> Result<Response, Problem> {
     let text = blocking(service, |service| {
         let text = service.metrics.text(&service.server, &service.proving.done());
@@ -357,7 +363,7 @@ async fn metrics(State(service): Shared) -> Result<Response, Problem> {
 }
 
 /// This description.
-#[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, body = Object)))]
+#[utoipa::path(get, path = "/openapi.json", tag = "service", responses((status = 200, body = Object), Any))]
 async fn description() -> Json<utoipa::openapi::OpenApi> {
     Json(open_api())
 }
@@ -373,8 +379,9 @@ async fn description() -> Json<utoipa::openapi::OpenApi> {
     ),
     paths(
         submit, update, key, history, epochs, epoch, records, proofs, proof, parameters, health,
-        metrics, description,
+        ready, metrics, description,
     ),
+    components(schemas(Problem)),
     tags(
         (name = "updates", description = "Changing labels"),
         (name = "keys", description = "Looking labels up"),
@@ -407,6 +414,29 @@ async fn counted(State(service): Shared, request: Request, next: Next) -> Respon
     response
 }
 
+/// Refuses what is compressed, and ends requests that take too long.
+async fn limited(request: Request, next: Next) -> Response {
+    let encodings = request.headers().get_all(header::CONTENT_ENCODING).iter();
+    let is_plain = |value: &HeaderValue| {
+        let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        names.all(|name| name.is_empty() || name.eq_ignore_ascii_case(b"identity"))
+    };
+    if !encodings.into_iter().all(is_plain) {
+        let why = "the request is compressed: send it as it is";
+        let mut response = Problem::new(&Kind::MEDIA_TYPE, why).into_response();
+        let taken = HeaderValue::from_static("identity");
+        response.headers_mut().insert(header::ACCEPT_ENCODING, taken);
+        return response;
+    }
+    match tokio::time::timeout(MAX_TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let why = "the request was not answered in time: send it again later";
+            Problem::new(&Kind::BUSY, why).into_response()
+        }
+    }
+}
+
 async fn unknown() -> Problem {
     Problem::new(&Kind::NOT_FOUND, "there is no such path; /openapi.json describes all")
 }
@@ -429,14 +459,15 @@ pub(crate) fn router(service: &Arc<Service>) -> Router {
         .route("/v1/proofs/{range}", get(proof))
         .route("/v1/parameters", get(parameters))
         .route("/healthz", get(health))
+        .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(description))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
         // What everybody may read, pages from anywhere may read, too; only look-ups, not updates.
-        .layer(CorsLayer::new().allow_origin(Any).allow_methods([Method::GET]))
+        .layer(CorsLayer::new().allow_origin(cors::Any).allow_methods([Method::GET]))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, MAX_TIME))
+        .layer(from_fn(limited))
         .layer(from_fn_with_state(Arc::clone(service), counted))
         .with_state(Arc::clone(service))
 }

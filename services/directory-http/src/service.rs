@@ -11,8 +11,9 @@ use tokio::sync::Semaphore;
 /// How many may wait for the outcomes of their updates at once. Each takes a thread, and look-ups need some, too.
 pub(crate) const MAX_WAITING: usize = 64;
 
-/// How many histories are read at once.
+/// How many histories are read at once, and how many may wait for that.
 const MAX_HISTORIES: usize = 2;
+const MAX_WAITING_HISTORIES: usize = 32;
 
 /// How a service works.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +41,9 @@ pub struct Service {
     pub(crate) proving: Proving,
     /// Who may still wait.
     pub(crate) waiting: Semaphore,
-    /// Who may still read a history.
+    /// Who may still read a history, and who may still wait for that.
     pub(crate) histories: Arc<Semaphore>,
+    pub(crate) waiting_histories: Semaphore,
 }
 
 impl Service {
@@ -50,7 +52,8 @@ impl Service {
         let (metrics, proving) = (Metrics::new(), Proving::default());
         let waiting = Semaphore::new(MAX_WAITING);
         let histories = Arc::new(Semaphore::new(MAX_HISTORIES));
-        Self { server, options, metrics, proving, waiting, histories }
+        let waiting_histories = Semaphore::new(MAX_WAITING_HISTORIES);
+        Self { server, options, metrics, proving, waiting, histories, waiting_histories }
     }
 
     /// Refuses updates while too many epochs wait for their proofs.

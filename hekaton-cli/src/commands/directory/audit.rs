@@ -11,7 +11,7 @@ use crate::terminal::output;
 use crate::terminal::progress::Display;
 use hekaton_directory::{Audit, AuditError, Checked, EpochProof, SignedRecord};
 use hekaton_directory_http::Base64;
-use hekaton_directory_http::body::{MAX_RECORDS, ProofRange};
+use hekaton_directory_http::body::{EpochsBody, MAX_RECORDS, ProofRange};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,23 +19,36 @@ use std::time::{Duration, Instant};
 /// How long nothing is said while an audit goes on.
 const QUIET: Duration = Duration::from_secs(2);
 
+/// How long nothing is said while proofs are waited for, and how often it is looked for them.
+const SAID: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(500);
+
 pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Result<(), Failure> {
     let keys = EpochKeys::open(&command.keys, program, command.accept_test_keys)?;
     let asking = Asking::open(&command.asked)?;
     keys.check_parameters(&asking.parameters)?;
-    let epochs = asking.source.epochs()?;
+    let epochs = match command.wait {
+        true => wait(&asking, command.to)?,
+        false => asking.source.epochs()?,
+    };
     // What is not audited is counted from a record, not from what the server says.
     let newest = decode(&epochs.last.record)?.verify(&asking.parameters).or_fail(exit::REFUSED)?;
     asking.continued(&newest, &epochs.last.record.0, false)?;
     let last = newest.record().epoch;
     let (from, to) = (command.from, command.to.unwrap_or(epochs.proven));
     if from >= to || to > last {
-        let why = format!(
+        let mut why = format!(
             "an audit needs two epochs, the first one before the last: from {from} to {to}; \
              {} are visible, and the directory says that those up to epoch {} are proven",
             plural(u64::from(last) + 1, "epoch"),
             epochs.proven
         );
+        if epochs.proven < last && !command.wait {
+            why += &format!(
+                "; epoch {} is signed and has no proof yet: --wait waits for it",
+                u64::from(epochs.proven) + 1
+            );
+        }
         return Err(Failure::new(exit::FAILED, why));
     }
     let mut auditing = Auditing::begin(&asking, from)?;
@@ -74,6 +87,40 @@ pub(super) fn run(command: &DirectoryAudit, program: &Program, json: bool) -> Re
         "verify_seconds": verifying.as_secs_f64(), "record": digest, "not_audited": unproven,
     });
     output::result(json, &object, &lines)
+}
+
+/// Waits until epochs are proven: up to one, or up to the last one that is visible now. What is said of proofs is verified later.
+fn wait(asking: &Asking, to: Option<u32>) -> Result<EpochsBody, Failure> {
+    let display = Display::new();
+    let (mut said, mut to) = (Instant::now(), to);
+    loop {
+        let epochs = asking.source.epochs()?;
+        let (last, proven) = (epochs.last.epoch, epochs.proven);
+        let end = *to.get_or_insert(last);
+        // An epoch that is not there yet is for the audit to report.
+        if proven >= end || end > last {
+            return Ok(epochs);
+        }
+        let (proves, failures) = asking.source.proves()?;
+        if !proves {
+            let why = format!(
+                "epoch {proven} of {end} is proven, and nothing proves the others: `hekaton directory serve` does with --keys, \
+                 and `hekaton directory prove` does for a folder"
+            );
+            return Err(Failure::new(exit::FAILED, why));
+        }
+        if said.elapsed() > SAID {
+            said = Instant::now();
+            let why = match failures {
+                0 => String::new(),
+                more => {
+                    format!("; {} failed, the log of the service says why", plural(more, "attempt"))
+                }
+            };
+            display.line(&format!("epoch {proven} of {end} is proven{why}"));
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 fn decode(bytes: &Base64) -> Result<SignedRecord, Failure> {

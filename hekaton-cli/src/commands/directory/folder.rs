@@ -1,13 +1,14 @@
 //! The folder of a directory: its parameters, its key, its database, and what is being proven.
 
+use super::head::NOWHERE;
 use crate::exit::{self, Failure, OrFail};
 use crate::family::OpenedFamily;
 use crate::options::DirectoryInit;
 use crate::terminal::output;
 use ed25519_dalek::SigningKey;
 use hekaton_core::Trust;
-use hekaton_directory::server::{Error, MAX_STEPS_OF_ONE, Options, Server};
-use hekaton_directory::{Parameters, Profile};
+use hekaton_directory::server::{Error, MAX_STEPS_OF_ONE, Options, Outside, Server, fjall_opener};
+use hekaton_directory::{Parameters, Profile, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::ParametersFile;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,10 +37,18 @@ struct Settings {
     format: u32,
     /// The most steps of an epoch: what a proof under the keys has room for.
     max_steps: usize,
+    /// The file of the head outside of the folder, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<PathBuf>,
 }
 
 /// The version of the format of [`Settings`].
 const FORMAT: u32 = 1;
+
+/// Options with which updates that wait are left alone.
+pub(super) fn quiet() -> Options {
+    Options { interval: None, ..Options::default() }
+}
 
 /// Reads the parameters of a directory.
 pub(super) fn read_parameters(path: &Path) -> Result<Parameters, Failure> {
@@ -76,17 +85,104 @@ impl Folder {
         self.path.join("data")
     }
 
-    /// Opens the database. Epochs are never larger than what can be proven.
+    /// The head in the folder.
+    pub(super) fn inner_head(&self) -> PathBuf {
+        self.database().join("head")
+    }
+
+    /// The file of the head outside of the folder.
+    pub(super) fn head(&self) -> Option<&Path> {
+        self.settings.head.as_deref()
+    }
+
+    /// The place of a head outside of the folder, from the command line.
+    pub(super) fn outside_path(&self, path: &Path) -> Result<PathBuf, Failure> {
+        let refuse = |why: String| Failure::new(exit::USAGE, format!("{}: {why}", path.display()));
+        let absolute = std::path::absolute(path).map_err(|e| refuse(e.to_string()))?;
+        let parent = absolute.parent().unwrap_or(&absolute);
+        let real =
+            parent.canonicalize().map_err(|e| refuse(format!("{}: {e}", parent.display())))?;
+        let folder = self.path.canonicalize().map_err(|e| refuse(e.to_string()))?;
+        if real.starts_with(&folder) {
+            let why = "it is in the folder, with which it would be restored: choose a place outside, on another disk";
+            return Err(refuse(why.into()));
+        }
+        if absolute.is_dir() {
+            return Err(refuse("is a directory, expected a file".into()));
+        }
+        Ok(absolute)
+    }
+
+    /// Checks that the folder has what the head names that it had so far: another one must not take its place by being older.
+    pub(super) fn check_head(&self, next: &Path) -> Result<(), Failure> {
+        match self.head() {
+            Some(path) if path != next && path.exists() => {
+                self.open(quiet())?.close().or_fail(exit::FAILED)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps the place of the head outside of the folder.
+    pub(super) fn keep_head(&mut self, path: PathBuf) -> Result<(), Failure> {
+        if self.settings.head.as_ref() != Some(&path) {
+            self.settings.head = Some(path);
+            self.write_settings()?;
+        }
+        Ok(())
+    }
+
+    fn write_settings(&self) -> Result<(), Failure> {
+        let settings = serde_json::to_vec_pretty(&self.settings).or_fail(exit::FAILED)?;
+        output::write(&self.path.join("settings.json"), &settings)
+    }
+
+    /// Reads a record that a client keeps.
+    pub(super) fn seen(&self, path: &Path) -> Result<SignedRecord, Failure> {
+        let seen = exit::read_at_most(path, SIGNED_LENGTH as u64)?;
+        let seen = SignedRecord::decode(&seen).map_err(|e| e.to_string()).and_then(|seen| {
+            seen.verify(&self.parameters).map(|_| seen).map_err(|e| e.to_string())
+        });
+        seen.map_err(|e| format!("{}: {e}", path.display())).or_fail(exit::BAD_FILE)
+    }
+
+    /// Opens the database, with the head outside of the folder if there is one. Epochs are never larger than what can be proven.
     pub(super) fn open(&self, options: Options) -> Result<Server, Failure> {
+        let outside = Outside { head: self.settings.head.clone(), ..Outside::default() };
+        self.open_outside(options, &outside)
+    }
+
+    /// Opens the database with what is known of it from elsewhere.
+    pub(super) fn open_outside(
+        &self,
+        options: Options,
+        outside: &Outside,
+    ) -> Result<Server, Failure> {
         let options = Options { max_steps: self.settings.max_steps, ..options };
-        let opened = Server::open(&self.database(), &self.parameters, &self.key, options);
-        opened.map_err(|error| {
-            let hint = match &error {
-                Error::Locked(_) => "; while it is served, give the address of its service",
-                _ => "",
-            };
-            Failure::new(exit::BAD_FILE, format!("{}: {error}{hint}", self.path.display()))
-        })
+        let (folder, parameters) = (self.database(), &self.parameters);
+        let opener = fjall_opener(&folder, options.cache);
+        let opened = Server::open_outside(&folder, parameters, &self.key, options, opener, outside);
+        opened.map_err(|error| self.cannot_open(&error))
+    }
+
+    /// Opens the database to be read. A folder from a backup can be read, too.
+    pub(super) fn open_to_read(&self) -> Result<Server, Failure> {
+        let (folder, parameters) = (self.database(), &self.parameters);
+        let opened = Server::read(&folder, parameters, &self.key, quiet());
+        opened.map_err(|error| self.cannot_open(&error))
+    }
+
+    fn cannot_open(&self, error: &Error) -> Failure {
+        let path = self.path.display();
+        let hint = match error {
+            Error::Locked(_) => "; while it is served, give the address of its service".into(),
+            Error::NoOutsideHead(head) => format!(
+                "; `hekaton directory head {path} {}` starts a new one from this database",
+                head.display()
+            ),
+            _ => String::new(),
+        };
+        Failure::new(exit::BAD_FILE, format!("{path}: {error}{hint}"))
     }
 
     /// Where proofs are made.
@@ -190,20 +286,30 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", path.display())));
     }
     make_private(path).map_err(|e| failed("make", &e))?;
-    let settings = Settings { format: FORMAT, max_steps };
-    let folder = Folder { path: path.clone(), parameters, key, settings };
+    let settings = Settings { format: FORMAT, max_steps, head: None };
+    let mut folder = Folder { path: path.clone(), parameters, key, settings };
+    if let Some(head) = &command.head {
+        // Before anything is made: a head that is there may be of a directory that is.
+        let head = folder.outside_path(head)?;
+        if head.exists() {
+            let why = "exists: a new directory needs a new head";
+            return Err(Failure::new(exit::BAD_FILE, format!("{} {why}", head.display())));
+        }
+    }
     write_key(&path.join("signing.key"), &secret).map_err(|e| failed("write a key to", &e))?;
     Server::create(&folder.database(), &parameters, &folder.key, command.levels)
         .or_fail(exit::FAILED)?;
-    let settings = serde_json::to_vec_pretty(&folder.settings).or_fail(exit::FAILED)?;
-    output::write(&path.join("settings.json"), &settings)?;
+    folder.write_settings()?;
+    if let Some(head) = &command.head {
+        super::head::start(&mut folder, head, None)?;
+    }
     // With it, the folder has a directory.
     let file = ParametersFile::of(&parameters);
     output::write(&path.join("parameters.json"), &file.bytes())?;
     let lines = format!(
         "a directory with profile {} in {}; an epoch has at most {} steps, and an update about 13\nparameters: {}, with digest {}\n  clients must have them from \
          somebody they trust, not from the server that they check\nsigning key: {}; who has it can sign records\n\
-         keys of proofs: {}\n  {}",
+         keys of proofs: {}\n  {}\nhead: {}",
         profile.name(),
         path.display(),
         output::count(max_steps as u64),
@@ -212,10 +318,11 @@ pub(super) fn init(command: &DirectoryInit, json: bool) -> Result<(), Failure> {
         path.join("signing.key").display(),
         hex::encode(digest),
         family.manifest.trust,
+        folder.head().map_or(NOWHERE.into(), |head| head.display().to_string()),
     );
     let object = json!({
         "ok": true, "folder": path, "parameters": file, "digest": hex::encode(parameters.digest()),
-        "trust": family.manifest.trust,
+        "trust": family.manifest.trust, "head": folder.head(),
     });
     output::result(json, &object, &lines)
 }

@@ -1,7 +1,7 @@
 //! Updates that are sent.
 
 use super::ask::plural;
-use super::folder::Folder;
+use super::folder::{Folder, quiet};
 use super::source::{is_address, printable};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryInsert, ExpectedOption};
@@ -41,7 +41,7 @@ pub(super) fn run(command: &DirectoryInsert, json: bool) -> Result<(), Failure> 
         true => to_service(&Client::new(&command.directory)?, &updates, command, &batch)?,
         false => {
             let folder = Folder::read(Path::new(&command.directory))?;
-            let server = folder.open(Options { interval: None, ..Options::default() })?;
+            let server = folder.open(quiet())?;
             to_folder(&server, updates, command.no_wait)?
         }
     };

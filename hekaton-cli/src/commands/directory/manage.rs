@@ -1,7 +1,7 @@
 //! What operators do with a folder that no service has open.
 
 use super::ask::plural;
-use super::folder::Folder;
+use super::folder::{Folder, quiet};
 use super::prover::{EpochKeys, EpochProver};
 use super::serve::stop_on_signals;
 use crate::exit::{self, Failure, OrFail};
@@ -9,20 +9,15 @@ use crate::options::{DirectoryErase, DirectoryFolder, DirectoryProve, DirectoryP
 use crate::program::Program;
 use crate::terminal::output::{self, count};
 use crate::terminal::progress::Display;
-use hekaton_directory::server::{Options, Report};
+use hekaton_directory::server::Report;
 use hekaton_directory_http::{ProveError, prove_all};
 use serde_json::json;
 use std::time::Instant;
 
-/// Updates that wait are left alone.
-fn quiet() -> Options {
-    Options { interval: None, ..Options::default() }
-}
-
 pub(super) fn check(command: &DirectoryFolder, json: bool) -> Result<(), Failure> {
     let start = Instant::now();
     let folder = Folder::read(&command.folder)?;
-    let server = folder.open(quiet())?;
+    let server = folder.open_to_read()?;
     let report = server.check().map_err(|e| format!("{}: {e}", command.folder.display()));
     let Report { epochs, leaves, entries, tiles, proven, .. } = report.or_fail(exit::BAD_FILE)?;
     let lines = format!(

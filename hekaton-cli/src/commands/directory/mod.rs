@@ -3,6 +3,7 @@
 mod ask;
 mod audit;
 mod folder;
+mod head;
 mod insert;
 mod manage;
 mod orchestrator;
@@ -25,6 +26,7 @@ pub(crate) fn run(command: &Directory, program: &Program, json: bool) -> Result<
         Directory::Audit(command) => audit::run(command, program, json),
         Directory::Serve(command) => serve::run(command, program, json),
         Directory::Prove(command) => manage::prove(command, program, json),
+        Directory::Head(command) => head::run(command, json),
         Directory::Check(command) => manage::check(command, json),
         Directory::Prune(command) => manage::prune(command, json),
         Directory::Erase(command) => manage::erase(command, json),

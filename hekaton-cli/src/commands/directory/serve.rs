@@ -1,6 +1,7 @@
 //! Serving a directory.
 
 use super::folder::Folder;
+use super::head::NOWHERE;
 use super::prover::{EpochKeys, EpochProver};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::{DirectoryServe, Serving};
@@ -8,10 +9,11 @@ use crate::program::Program;
 use crate::terminal::output;
 use crate::terminal::signals::Handling;
 use hekaton_core::Cancellation;
-use hekaton_directory::server::Options;
+use hekaton_directory::server::{Options, Outside};
 use hekaton_directory_http::{Prover, Service, ServiceOptions, Stop};
 use serde_json::json;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +57,16 @@ pub(super) fn stop_on_signals(what: &'static str, json: bool) -> Result<Stop, Fa
 }
 
 pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Result<(), Failure> {
-    let folder = Folder::read(&command.folder)?;
+    let mut folder = Folder::read(&command.folder)?;
+    let head = match &command.head {
+        Some(path) => {
+            let path = folder.outside_path(path)?;
+            folder.check_head(&path)?;
+            Some(path)
+        }
+        None => folder.head().map(Path::to_path_buf),
+    };
+    let seen = command.expect_head.as_deref().map(|path| folder.seen(path)).transpose()?;
     let proving = &command.proving;
     let keys = command.keys.as_deref();
     let keys =
@@ -67,7 +78,12 @@ pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Re
         .map_err(|e| format!("--listen {}: {e}", command.listen))
         .or_fail(exit::USAGE)?;
     let address = listener.local_addr().or_fail(exit::FAILED)?;
-    let server = Arc::new(folder.open(options(&command.serving))?);
+    let outside = Outside { head: head.clone(), start: false, seen };
+    let server = Arc::new(folder.open_outside(options(&command.serving), &outside)?);
+    if let Some(path) = head {
+        // The other commands on this folder write it, too.
+        folder.keep_head(path)?;
+    }
     let prover = keys.map(|keys| EpochProver::new(keys, folder.proving(), proving)).transpose()?;
     if let Some(prover) = &prover {
         prover.clean(server.proven().or_fail(exit::FAILED)?);
@@ -75,16 +91,17 @@ pub(super) fn run(command: &DirectoryServe, program: &Program, json: bool) -> Re
     let text = "stopping: accepted updates still become visible; a second signal leaves them for the next start";
     let stop = stop_on_signals(text, json)?;
     let lines = format!(
-        "serving {} at http://{address}, {}",
+        "serving {} at http://{address}, {}\nhead     {}",
         command.folder.display(),
         match &prover {
             Some(_) => "and proving its epochs",
             None => "without proving its epochs (--keys)",
-        }
+        },
+        folder.head().map_or(NOWHERE.into(), |head| head.display().to_string()),
     );
     let object = json!({
         "ok": true, "folder": command.folder, "address": format!("http://{address}"),
-        "proves": prover.is_some(), "parameters": hex::encode(folder.parameters.digest()),
+        "proves": prover.is_some(), "head": folder.head(), "parameters": hex::encode(folder.parameters.digest()),
     });
     output::result(json, &object, &lines)?;
     let limits = ServiceOptions { max_unproven: command.max_unproven, ..ServiceOptions::default() };

@@ -4,10 +4,11 @@ use super::folder::{Folder, read_parameters};
 use crate::exit::{self, Failure, OrFail};
 use crate::options::Asked;
 use crate::terminal::output;
-use hekaton_directory::server::{Options, Server};
+use hekaton_directory::server::Server;
 use hekaton_directory::{Checked, Parameters, SIGNED_LENGTH, SignedRecord};
 use hekaton_directory_http::body::{
-    EpochBody, EpochsBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody, RecordsBody,
+    EpochBody, EpochsBody, HealthBody, HistoryBody, KeyBody, ProofBody, ProofRange, ProofsBody,
+    RecordsBody,
 };
 use hekaton_directory_http::{AnswerError, Client, ClientError, Problem, answer, follow};
 use std::path::{Path, PathBuf};
@@ -94,6 +95,17 @@ impl Source {
         self.ask(Client::epochs, answer::epochs)
     }
 
+    /// Whether somebody proves epochs, and how many attempts have failed.
+    pub(super) fn proves(&self) -> Result<(bool, u64), Failure> {
+        match self {
+            Self::Service(client) => {
+                let HealthBody { proves, proof_failures, .. } = client.health()?;
+                Ok((proves, proof_failures))
+            }
+            Self::Folder(_) => Ok((false, 0)),
+        }
+    }
+
     pub(super) fn epoch(&self, epoch: u32) -> Result<EpochBody, Failure> {
         self.ask(|c| c.epoch(epoch), |s| answer::epoch(s, epoch))
     }
@@ -139,9 +151,7 @@ impl Asking {
             return Err(Failure::new(exit::REFUSED, why));
         }
         let parameters = folder.parameters;
-        let source = Source::Folder(Box::new(
-            folder.open(Options { interval: None, ..Options::default() })?,
-        ));
+        let source = Source::Folder(Box::new(folder.open_to_read()?));
         Ok(Self { source, parameters, seen })
     }
 

@@ -1,6 +1,7 @@
 //! Tests of the service: with its client, and with requests that the client does not send.
 
 mod clients;
+mod description;
 mod provers;
 
 use crate::body::{Absent, ExpectedBody, ProofRange, State, UpdateBody};
@@ -361,24 +362,63 @@ fn histories_are_sent_a_few_at_a_time() {
     assert_eq!(body.verify(&parameters(), b"label", None).unwrap().values().count(), 40);
 }
 
-/// Connections that say nothing take no more than their share.
+/// S6: connections that say nothing, or a byte now and then, keep nobody from an answer, and from the end.
 #[test]
-fn connections_are_limited() {
+fn silent_connections_make_room() {
+    use std::io::Write;
     let limits = ServiceOptions { max_connections: 2, ..ServiceOptions::default() };
     let mut running = Running::start(options(), limits, None);
     let address = running.client.address().trim_start_matches("http://").to_owned();
     let silent = || std::net::TcpStream::connect(&address).unwrap();
-    let held = [silent(), silent()];
-    let client = running.client.clone();
-    let asked = std::thread::spawn(move || client.epochs().map(|epochs| epochs.last.epoch));
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(!asked.is_finished(), "there is no room for a third one");
-    let [first, second] = held;
-    drop(first);
-    assert_eq!(asked.join().unwrap().unwrap(), 0);
-    // One that says nothing does not keep it from stopping, either.
+    let mut held = [silent(), silent()];
+    held[1].write_all(b"POST /v1/updates HTTP/1.1\r\nhost: x\r\ncontent-").unwrap();
+    for _ in 0..3 {
+        assert_eq!(running.client.health().unwrap().epoch, 0);
+        assert_eq!(running.client.epochs().unwrap().last.epoch, 0);
+    }
+    // It would wait for thirty seconds for each of them, and longer for others.
     running.end(1).unwrap();
-    drop(second);
+    drop(held);
+}
+
+/// Names are taken in any case, and what is not taken is named.
+#[test]
+fn requests_are_as_http_says() {
+    let running = Running::plain();
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().http_status_as_error(false).build().into();
+    let send = |headers: &[(&str, &str)]| {
+        let url = format!("{}/v1/updates", running.client.address());
+        let mut request = agent.post(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = serde_json::to_vec(&update("label", "1")).unwrap();
+        let answer = request.send(&body[..]).unwrap();
+        let taken =
+            answer.headers().get("accept-encoding").map(|value| value.to_str().unwrap().to_owned());
+        (answer.status().as_u16(), taken)
+    };
+    for kind in ["application/json", "Application/JSON; Charset=UTF-8"] {
+        assert_eq!(send(&[("content-type", kind)]), (202, None));
+        for coding in ["identity", "Identity", "identity, IDENTITY"] {
+            assert_eq!(send(&[("content-type", kind), ("content-encoding", coding)]), (202, None));
+        }
+        for coding in ["gzip", "GZIP", "br", "identity, gzip", "x"] {
+            let found = send(&[("content-type", kind), ("content-encoding", coding)]);
+            assert_eq!(found, (415, Some("identity".into())), "{coding}");
+        }
+    }
+    let (status, headers, _) = running.raw("DELETE", "/v1/updates", "text/plain", b"");
+    assert!(status == 405 && headers.contains("\"allow\": \"POST\""), "{headers}");
+    for path in ["/healthz", "/v1/epochs", "/openapi.json"] {
+        let url = format!("{}{path}", running.client.address());
+        let mut answer = agent.head(url).call().unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        assert_eq!(answer.body_mut().read_to_vec().unwrap(), b"");
+    }
+    let ready = agent.get(format!("{}/readyz", running.client.address())).call().unwrap();
+    assert_eq!(ready.status().as_u16(), 204);
 }
 
 #[test]
@@ -440,7 +480,7 @@ fn metrics_and_description() {
     let described: serde_json::Value = serde_json::from_str(&get("/openapi.json")).unwrap();
     assert_eq!(described, serde_json::to_value(open_api()).unwrap());
     let paths: Vec<&String> = described["paths"].as_object().unwrap().keys().collect();
-    assert_eq!(paths.len(), 13, "{paths:?}");
+    assert_eq!(paths.len(), 14, "{paths:?}");
     let text = described.to_string();
     for part in text.split("#/components/schemas/").skip(1) {
         let name = part.split('"').next().unwrap();

@@ -147,7 +147,7 @@ fn failed_and_wrong_proofs_are_made_again() {
         let mut answer = ureq::get(format!("{}/healthz", running.client.address())).call().unwrap();
         serde_json::from_slice(&answer.body_mut().read_to_vec().unwrap()).unwrap()
     };
-    assert_eq!(health, HealthBody { epoch: 1, proven: 1, proof_failures: 2 });
+    assert_eq!(health, HealthBody { epoch: 1, proven: 1, proof_failures: 2, proves: true });
 }
 
 #[test]
@@ -185,7 +185,10 @@ fn too_many_unproven_epochs_stop_updates() {
     let (status, headers, problem) = running.raw("POST", "/v1/updates", "application/json", &body);
     assert_eq!((status, problem.retry_after), (429, Some(10)));
     assert!(headers.contains("retry-after") && problem.detail.contains("2 epochs wait"));
-    // Look-ups go on.
+    // Look-ups go on, and who watches the service is told.
+    let (status, _, problem) = running.raw("GET", "/readyz", "text/plain", b"");
+    assert!(status == 503 && problem.detail.contains("2 epochs wait"), "{problem:?}");
+    assert_eq!(running.client.health().unwrap().epoch, 2);
     assert_eq!(running.client.key("label", None).unwrap().epoch, 2);
     mock.may.store(9, Ordering::SeqCst);
     until("they are proven", || running.client.epochs().unwrap().proven == 2);

@@ -179,6 +179,9 @@ fn pause(
     wait: &mut Duration,
 ) -> Option<Error> {
     let fatal = !error.may_pass();
+    if !fatal {
+        tracing::error!(%error, "the database is opened again as soon as it can be written");
+    }
     let mut why = error.to_string();
     let full = store.is_some() && !fatal && directory.check_room().is_err();
     if let Some(store) = store.filter(|_| !full) {
@@ -189,7 +192,6 @@ fn pause(
         if matches!(state.phase, Phase::Draining { .. }) || fatal {
             return Some(error);
         }
-        tracing::error!(%why, full, "the database cannot be written, and is opened again");
         // Whoever waits for an answer is told that there is none.
         state.incoming.clear();
         state.incoming_bytes = 0;
