@@ -3,7 +3,7 @@
 use crate::error::{FileError, Place, Problem};
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, Field, PrimeField};
 use hekaton_circuit::Fr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ pub(crate) struct Container {
     pub(crate) path: PathBuf,
     content: Content,
     sections: BTreeMap<u32, Section>,
+    /// Types of sections that occur again. Only where such a section is needed is that an error.
+    repeated: BTreeSet<u32>,
 }
 
 /// Where the bytes are.
@@ -57,12 +59,11 @@ impl Container {
     pub(crate) fn open(path: &Path, magic: &'static str, version: u32) -> Result<Self, FileError> {
         let fail = |place, problem: Problem| FileError::new(path, place, problem);
         let io = |e: std::io::Error| fail(Place::default(), e.into());
+        // Before it is opened: opening a pipe waits for a writer.
+        check_regular(path)?;
         let file = File::open(path).map_err(io)?;
-        let metadata = file.metadata().map_err(io)?;
-        if metadata.is_dir() {
-            return Err(io(std::io::ErrorKind::IsADirectory.into()));
-        }
-        Self::of(path, Content::File(file), metadata.len(), magic, version)
+        let length = file.metadata().map_err(io)?.len();
+        Self::of(path, Content::File(file), length, magic, version)
     }
 
     pub(crate) fn of_bytes(
@@ -82,7 +83,8 @@ impl Container {
         version: u32,
     ) -> Result<Self, FileError> {
         let fail = |place, problem: Problem| FileError::new(path, place, problem);
-        let mut container = Self { path: path.to_owned(), content, sections: BTreeMap::new() };
+        let (sections, repeated) = (BTreeMap::new(), BTreeSet::new());
+        let mut container = Self { path: path.to_owned(), content, sections, repeated };
         let head = Section { kind: 0, start: 0, length };
         let mut reader = Reader { place: Place::default(), ..container.reader_of(head) };
         let begins = reader.take(4, "the magic word").map(|bytes| bytes == magic.as_bytes());
@@ -94,18 +96,18 @@ impl Container {
             return Err(reader.error(Problem::Version { found, expected: version }));
         }
         let count = reader.u32("the number of sections")?;
-        let mut sections = BTreeMap::new();
+        let (mut sections, mut repeated) = (BTreeMap::new(), BTreeSet::new());
         for _ in 0..count {
             let kind = reader.u32("the type of a section")?;
             let length = reader.u64("the length of a section")?;
             let section = Section { kind, start: reader.at(), length };
             if sections.insert(kind, section).is_some() {
-                return Err(reader.error(Problem::SecondSection(kind)));
+                repeated.insert(kind);
             }
             reader.skip(length, "a section")?;
         }
         reader.finish("the last section")?;
-        container.sections = sections;
+        (container.sections, container.repeated) = (sections, repeated);
         Ok(container)
     }
 
@@ -113,7 +115,16 @@ impl Container {
         self.sections.contains_key(&kind)
     }
 
+    /// The length of a section that nothing is read from: 0 if it is missing, the last one's if there
+    /// are several.
+    pub(crate) fn length_of(&self, kind: u32) -> u64 {
+        self.sections.get(&kind).map_or(0, |section| section.length)
+    }
+
     pub(crate) fn section(&self, kind: u32) -> Result<Section, FileError> {
+        if self.repeated.contains(&kind) {
+            return Err(self.error(Place::default(), Problem::SecondSection(kind)));
+        }
         let section = self.sections.get(&kind).copied();
         section.ok_or_else(|| self.error(Place::default(), Problem::NoSection(kind)))
     }
@@ -173,17 +184,37 @@ impl Container {
     /// The BLAKE3 digest of the whole file.
     pub(crate) fn digest(&self) -> Result<[u8; 32], FileError> {
         let mut hasher = blake3::Hasher::new();
-        let read = match &self.content {
-            Content::File(_) => {
-                File::open(&self.path).and_then(|file| hasher.update_reader(file).map(drop))
+        match &self.content {
+            Content::Memory(bytes) => drop(hasher.update(bytes)),
+            // By the opened file, and not by its path, where there may be another one by now.
+            Content::File(file) => {
+                let mut buffer = vec![0; BUFFER];
+                let mut at = 0;
+                loop {
+                    let read = file.read_at(&mut buffer, at);
+                    match read.map_err(|e| self.error(Place::default(), e.into()))? {
+                        0 => break,
+                        count => {
+                            hasher.update(&buffer[..count]);
+                            at += count as u64;
+                        }
+                    }
+                }
             }
-            Content::Memory(bytes) => {
-                hasher.update(bytes);
-                Ok(())
-            }
-        };
-        read.map_err(|e| self.error(Place::default(), e.into()))?;
+        }
         Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+/// Checks that a path is that of a regular file. Others are read once, from the beginning; these files
+/// are read at offsets, and several times.
+pub(crate) fn check_regular(path: &Path) -> Result<(), FileError> {
+    let fail = |problem: Problem| FileError::new(path, Place::default(), problem);
+    let metadata = std::fs::metadata(path).map_err(|e| fail(e.into()))?;
+    match metadata.is_file() {
+        true => Ok(()),
+        false if metadata.is_dir() => Err(fail(Problem::Directory)),
+        false => Err(fail(Problem::NotRegular)),
     }
 }
 

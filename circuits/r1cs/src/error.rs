@@ -52,6 +52,15 @@ pub enum Problem {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// The path is that of a directory.
+    #[error("is a directory, expected a file")]
+    Directory,
+    /// The path is that of a pipe or a device.
+    #[error(
+        "is a pipe or a device, but such a file is read at several places: write it to a regular file \
+         first"
+    )]
+    NotRegular,
     /// The file does not begin like one of its kind.
     #[error("not a {expected} file: it does not begin with \"{expected}\"")]
     Magic {
@@ -75,7 +84,7 @@ pub enum Problem {
         needed: u64,
     },
     /// Bytes follow the end.
-    #[error("{count} bytes follow the end of {what}")]
+    #[error("{count} bytes follow the end of {what}: the file is damaged; write it again")]
     LeftOver {
         /// What has ended.
         what: &'static str,
@@ -83,10 +92,12 @@ pub enum Problem {
         count: u64,
     },
     /// A section is missing.
-    #[error("there is no section {0}")]
+    #[error("there is no section {0}: the file is damaged; write it again")]
     NoSection(u32),
     /// A section is there twice.
-    #[error("a second section {0}")]
+    #[error(
+        "there is a second section {0}, and nothing says which one counts; write the file again"
+    )]
     SecondSection(u32),
     /// The numbers are of another field.
     #[error(
@@ -102,17 +113,26 @@ pub enum Problem {
     #[error("numbers of {0} bytes; those of BLS12-381 have 32")]
     FieldSize(u32),
     /// A number is not below the modulus.
-    #[error("{what} is not below the modulus of the field")]
+    #[error(
+        "{what} is not below the modulus of the field: the file is damaged, or its writer does not \
+         reduce numbers"
+    )]
     NotCanonical {
         /// Which number.
         what: &'static str,
     },
     /// Custom gates.
     #[error(
-        "the circuit has custom gates, which are no R1CS constraints and cannot be proven: compile \
-         without them"
+        "the circuit uses custom gates ({0} times), which are not R1CS constraints and cannot be \
+         proven: remove `custom` from its templates, and write them with constraints"
     )]
-    CustomGates,
+    CustomGates(u32),
+    /// A value of a witness is not below the modulus.
+    #[error(
+        "the value of wire {0} is not below the modulus of the field: the witness is damaged, or its \
+         writer does not reduce numbers; compute it again"
+    )]
+    ValueNotCanonical(u32),
     /// A number contradicts another one.
     #[error("{what} is {found}, expected {expected}")]
     Mismatch {
@@ -122,6 +142,27 @@ pub enum Problem {
         found: u64,
         /// What follows from the rest.
         expected: u64,
+    },
+    /// There are fewer wires than public ones and the constant.
+    #[error(
+        "the number of wires is {found}, expected {least} or more: the constant 1, the public outputs \
+         and the public inputs"
+    )]
+    TooFewWires {
+        /// The number in the file.
+        found: u64,
+        /// The number of these wires.
+        least: u64,
+    },
+    /// A number is larger than what the file has bytes for.
+    #[error("{what} is {found}, but the file has bytes for at most {most}: it is damaged")]
+    NoBytesFor {
+        /// Which number.
+        what: &'static str,
+        /// What the file says.
+        found: u64,
+        /// The largest number that the bytes allow.
+        most: u64,
     },
     /// A number is too large.
     #[error("{what} is {found}; at most {most} are supported")]
@@ -136,14 +177,43 @@ pub enum Problem {
     /// A constraint is wrong.
     #[error(transparent)]
     Row(#[from] crate::RowError),
+    /// A witness is for a circuit with another number of wires.
+    #[error(
+        "the number of values is {found}, expected {expected}, the number of the circuit's wires: the \
+         witness is for another circuit, or for another compilation of this one (such as another of \
+         --O0, --O1 and --O2)"
+    )]
+    OtherWires {
+        /// The number of values.
+        found: u64,
+        /// The number of wires.
+        expected: u64,
+    },
     /// The first value of a witness is not 1.
-    #[error("the first value is not 1: this is no witness of an R1CS")]
+    #[error(
+        "the first value is not 1, the constant: this is not a witness of an R1CS; compute it again"
+    )]
     NotOne,
     /// A line of a `.sym` is not four fields.
     #[error(
         "not a line of a .sym file, which has label, wire (or -1), component and name between commas"
     )]
     Line,
+    /// A `.sym` is of another circuit.
+    #[error(
+        "wire {wire}; the circuit has wires 0 to {}: these are names of another circuit, or of another \
+         compilation of this one",
+        wires.saturating_sub(1)
+    )]
+    OtherNames {
+        /// The wire.
+        wire: u32,
+        /// The number of the circuit's wires.
+        wires: u32,
+    },
+    /// A line of a `.sym` is too long.
+    #[error("a line of more than {0} bytes: not a .sym file")]
+    LongLine(u64),
 }
 
 impl FileError {

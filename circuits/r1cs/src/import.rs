@@ -1,7 +1,7 @@
 //! Imports a circuit: reads it, cuts it, writes a circuit directory, and checks what was written.
 
 use crate::checker::{LocalRow, PartitionError, PartitionReport, check_partition};
-use crate::directory::{DirectoryError, Source, Summary, WriteError, write};
+use crate::directory::{DirectoryError, Source, Summary, WriteError, public_label, write};
 use crate::error::FileError;
 use crate::imported::Imported;
 use crate::partition::{DoesNotFit, Occurrences, Plan, Step};
@@ -20,7 +20,10 @@ pub enum ImportError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The circuit has no constraints.
-    #[error("the circuit has no constraints: there is nothing to prove")]
+    #[error(
+        "the circuit has no constraints: there is nothing to prove. circom's --O1 and --O2 remove \
+         constraints that only copy signals; if there are such, --O0 keeps them"
+    )]
     Empty,
     /// No cut has parts that are small enough.
     #[error(transparent)]
@@ -113,6 +116,18 @@ impl Monolith {
         &self.system
     }
 
+    /// What is allowed in the circuit and probably not meant, for people: public wires that no constraint
+    /// mentions.
+    pub fn notices(&self) -> Vec<String> {
+        let symbols = self.symbols.as_ref();
+        let label = |wire| {
+            let name = symbols.and_then(|symbols| symbols.name(wire));
+            name.map_or_else(|| public_label(wire), str::to_owned)
+        };
+        let free = self.system.free_public_wires();
+        crate::free_wires::notice(&free, &self.source, label).into_iter().collect()
+    }
+
     /// The circom templates that repeat, from a `.sym` file: those with the most constraints first.
     ///
     /// # Errors
@@ -175,10 +190,14 @@ impl Monolith {
     pub fn check(&self, path: &Path) -> Result<PartitionReport, ImportError> {
         let imported = Imported::open(path)?;
         let found = &imported.directory().summary().source;
-        if (found.outputs, found.inputs) != (self.source.outputs, self.source.inputs) {
-            let (what, expected) = ("public outputs", found.outputs.into());
-            let found = self.source.outputs.into();
-            return Err(PartitionError::Source { what, expected, found }.into());
+        for (what, expected, found) in [
+            ("public outputs", found.outputs, self.source.outputs),
+            ("public inputs", found.inputs, self.source.inputs),
+        ] {
+            if expected != found {
+                let (expected, found) = (expected.into(), found.into());
+                return Err(PartitionError::Source { what, expected, found }.into());
+            }
         }
         let prepared = PreparedCircuit::new(&imported)?;
         let wiring = prepared.layout().wiring(Masking::Unmasked);

@@ -295,7 +295,9 @@ impl StoredRows<Values> for Imported {
         let content = self.directory.content(part).ok()?;
         let derived = self.directory.derived();
         let name_of = |wire: u32| {
-            let name = self.directory.symbols().and_then(|symbols| symbols.name(wire));
+            // Damaged names are reported by `notices`; here they would hide what failed.
+            let symbols = self.directory.symbols().ok().flatten();
+            let name = symbols.and_then(|symbols| symbols.name(wire));
             match (name, derived.get(wire)) {
                 (Some(name), None) => name.to_owned(),
                 (None, None) => format!("wire {wire}"),

@@ -14,6 +14,7 @@ mod container;
 mod derived;
 pub mod directory;
 mod error;
+mod free_wires;
 mod import;
 mod imported;
 mod monolith;

@@ -1,7 +1,9 @@
 //! circom's `.r1cs` files, version 1.
 //!
 //! Section 1 has the field and the counts, section 2 the constraints, section 3 the labels of wires;
-//! sections 4 and 5 describe custom gates.
+//! sections 4 and 5 describe custom gates. A number in the header is believed where something needs
+//! it, and then only as far as the file has bytes for it: writers differ in the others. circom counts
+//! private inputs before it simplifies, some tools write no labels, or shorter ones.
 
 use crate::container::{Container, Reader, container_of, decode};
 use crate::error::{FileError, Place, Problem};
@@ -13,9 +15,17 @@ use std::path::Path;
 const HEADER: u32 = 1;
 const CONSTRAINTS: u32 = 2;
 const LABELS: u32 = 3;
-const CUSTOM_GATES: [u32; 2] = [4, 5];
+/// The uses of custom gates; section 4 declares them.
+const CUSTOM_GATES: u32 = 5;
 /// Bytes of a term: the wire and the coefficient.
 const TERM: u64 = 4 + 32;
+/// Bytes of a row without terms: three counts.
+const EMPTY_ROW: u64 = 12;
+/// Bytes of a label.
+const LABEL: u64 = 8;
+/// Wires that a file may have without a byte that shows for them. Each takes about 50 bytes of memory
+/// in an import.
+const UNSEEN_WIRES: u64 = 1 << 22;
 
 /// What a circuit consists of. Wire 0 is the constant 1; public outputs, public inputs, private
 /// inputs and all others follow in this order.
@@ -27,7 +37,8 @@ pub struct Counts {
     pub outputs: u32,
     /// The number of public inputs.
     pub inputs: u32,
-    /// The number of private inputs.
+    /// The number of private inputs as the header has it, which nothing relies on: circom counts them
+    /// before simplification, so that there can be more of them than wires.
     pub private_inputs: u32,
     /// The number of constraints.
     pub rows: u32,
@@ -50,10 +61,12 @@ pub struct R1csFile {
 }
 
 impl R1csFile {
-    /// Opens a file, and checks everything but the constraints.
+    /// Opens a file, and checks everything but the constraints. Sections may be in any order; other
+    /// ones are skipped, and nothing depends on the labels.
     ///
     /// # Errors
-    /// If it is no such file, is truncated, is of another field, or has custom gates.
+    /// If it is not a regular file or not such a file, is truncated, is of another field, uses custom
+    /// gates, or has counts that cannot be true.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let container = Container::open(path, "r1cs", 1)?;
         let mut header = container.reader(HEADER)?;
@@ -64,46 +77,44 @@ impl R1csFile {
         let private_inputs = header.u32("the number of private inputs")?;
         let labels = header.u64("the number of labels")?;
         let rows = header.u32("the number of constraints")?;
-        let named: u64 = [outputs, inputs, private_inputs].into_iter().map(u64::from).sum();
-        if named >= u64::from(wires) {
-            let what = "the number of wires";
-            let (found, expected) = (u64::from(wires), named + 1);
-            return Err(header.error(Problem::Mismatch { what, found, expected }));
-        }
         let public = u64::from(outputs) + u64::from(inputs);
+        if public >= u64::from(wires) {
+            let (found, least) = (u64::from(wires), public + 1);
+            return Err(header.error(Problem::TooFewWires { found, least }));
+        }
         if public > MOST_PUBLIC {
             let what = "the number of public wires";
             return Err(header.error(Problem::TooMany { what, found: public, most: MOST_PUBLIC }));
         }
         header.finish("the header")?;
         let counts = Counts { wires, outputs, inputs, private_inputs, rows };
-        for kind in CUSTOM_GATES.into_iter().filter(|kind| container.has(*kind)) {
-            // An empty list is a count of zero.
-            let mut gates = container.reader(kind)?;
-            if gates.left() > 0 && gates.u32("the number of custom gates")? > 0 {
-                return Err(gates.error(Problem::CustomGates));
+        if container.has(CUSTOM_GATES) {
+            // Gates that are declared and never used constrain nothing. No use is a count of zero, or
+            // an empty section.
+            let mut gates = container.reader(CUSTOM_GATES)?;
+            let uses = if gates.left() > 0 {
+                gates.u32("the number of uses of custom gates")?
+            } else {
+                0
+            };
+            if uses > 0 {
+                return Err(gates.error(Problem::CustomGates(uses)));
             }
         }
-        // A row has at least three counts, and a wire one label: what the file says of itself is
-        // possible, so that numbers of it may be trusted with memory.
-        let section = container.section(CONSTRAINTS)?;
-        if section.length / 12 < u64::from(rows) {
-            let place = Place { section: Some(CONSTRAINTS), ..Place::default() };
-            let problem = Problem::TooMany {
-                what: "the number of constraints in the header",
-                found: rows.into(),
-                most: section.length / 12,
-            };
-            return Err(container.error(place, problem));
-        }
-        let section = container.section(LABELS)?;
-        let expected = 8 * u64::from(wires);
-        if section.length != expected {
-            let place = Place { section: Some(LABELS), ..Place::default() };
-            let what = "its length";
-            let problem = Problem::Mismatch { what, found: section.length, expected };
-            return Err(container.error(place, problem));
-        }
+        // What the file says of itself is possible, so that numbers of it may be trusted with memory.
+        let bytes = match container.has(CONSTRAINTS) || rows > 0 {
+            true => container.section(CONSTRAINTS)?.length,
+            false => 0,
+        };
+        let limit = |section, what, found, most| {
+            let place = Place { section: Some(section), ..Place::default() };
+            let problem = Problem::NoBytesFor { what, found, most };
+            if found > most { Err(container.error(place, problem)) } else { Ok(()) }
+        };
+        let what = "the number of constraints in the header";
+        limit(CONSTRAINTS, what, rows.into(), bytes / EMPTY_ROW)?;
+        let shown = bytes / TERM + container.length_of(LABELS) / LABEL + UNSEEN_WIRES;
+        limit(HEADER, "the number of wires in the header", wires.into(), shown)?;
         Ok(Self { container, counts, labels })
     }
 
@@ -112,7 +123,8 @@ impl R1csFile {
         self.counts
     }
 
-    /// The number of labels of signals before circom's simplification.
+    /// The number of labels of signals before circom's simplification, as the header has it; nothing
+    /// relies on it.
     pub fn labels(&self) -> u64 {
         self.labels
     }
@@ -157,8 +169,11 @@ impl R1csFile {
     /// If a row has a wire that does not exist, a number that is not below the modulus, or cannot
     /// hold; if the section is truncated or longer than the rows.
     pub fn read(&self, mut progress: impl FnMut(u32)) -> Result<System, FileError> {
-        let mut reader = self.container.reader(CONSTRAINTS)?;
         let mut system = SystemBuilder::new(self.counts.wires, self.counts.public());
+        if self.counts.rows == 0 && !self.container.has(CONSTRAINTS) {
+            return Ok(system.finish());
+        }
+        let mut reader = self.container.reader(CONSTRAINTS)?;
         for row in 0..self.counts.rows {
             reader.place.row = Some(row.into());
             for _ in 0..3 {
@@ -184,7 +199,7 @@ fn combination(reader: &mut Reader<'_>, system: &mut SystemBuilder) -> Result<()
     let most = reader.left() / TERM;
     if u64::from(terms) > most {
         let what = "the number of terms";
-        return Err(reader.error(Problem::TooMany { what, found: terms.into(), most }));
+        return Err(reader.error(Problem::NoBytesFor { what, found: terms.into(), most }));
     }
     for _ in 0..terms {
         let wire = reader.u32("a wire")?;

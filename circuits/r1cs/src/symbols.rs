@@ -3,7 +3,7 @@
 
 use crate::error::{FileError, Place, Problem};
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// The longest line that is read, in bytes.
@@ -29,8 +29,7 @@ impl Symbols {
             let Some(wire) = wire else { return Ok(()) };
             if wire >= wires {
                 let place = Place { line: Some(number), ..Place::default() };
-                let problem: Problem = crate::RowError::NoSuchWire { wire, wires }.into();
-                return Err(FileError::new(path, place, problem));
+                return Err(FileError::new(path, place, Problem::OtherNames { wire, wires }));
             }
             let start = symbols.text.len() as u64;
             symbols.text.push_str(name);
@@ -78,6 +77,7 @@ pub(crate) fn lines(
     let io = |line, e: std::io::Error| {
         FileError::new(path, Place { line, ..Place::default() }, Problem::Io(e))
     };
+    crate::container::check_regular(path)?;
     let mut reader = BufReader::new(File::open(path).map_err(|e| io(None, e))?);
     let mut line = Vec::new();
     for number in 1u64.. {
@@ -92,7 +92,7 @@ pub(crate) fn lines(
             FileError::new(path, place, problem)
         };
         if line.len() as u64 == LONGEST && line.last() != Some(&b'\n') {
-            return Err(fail(Problem::Io(ErrorKind::InvalidData.into())));
+            return Err(fail(Problem::LongLine(LONGEST)));
         }
         let text = std::str::from_utf8(&line).map_err(|_| fail(Problem::Line))?;
         let text = text.trim_end_matches(['\n', '\r']);

@@ -13,7 +13,7 @@ const VALUES: u32 = 2;
 /// Values that are read because they are between two that are asked for.
 const GAP: u32 = 64;
 /// The number of values that are read together.
-const AT_ONCE: usize = 1 << 14;
+const AT_ONCE: u32 = 1 << 14;
 
 /// An opened `.wtns` file. Values are read when they are asked for, also by several threads at once.
 #[derive(Debug)]
@@ -98,10 +98,9 @@ impl WitnessFile {
         if self.wires == expected {
             return Ok(());
         }
-        let what = "the number of values";
         let (found, expected) = (self.wires.into(), expected.into());
         let place = Place { section: Some(HEADER), ..Place::default() };
-        Err(self.container.error(place, Problem::Mismatch { what, found, expected }))
+        Err(self.container.error(place, Problem::OtherWires { found, expected }))
     }
 
     /// The values of a range of wires.
@@ -121,11 +120,27 @@ impl WitnessFile {
         self.container.read_at(start, &mut bytes, "the values")?;
         let mut values = Vec::with_capacity(wires.len());
         for (wire, bytes) in wires.zip(bytes.as_chunks::<FIELD>().0) {
-            let what = "a value";
             let value = decode(bytes);
-            values.push(value.ok_or_else(|| self.error(wire, Problem::NotCanonical { what }))?);
+            values.push(value.ok_or_else(|| self.error(wire, Problem::ValueNotCanonical(wire)))?);
         }
         Ok(values)
+    }
+
+    /// Reads all values once: that each is below the modulus.
+    ///
+    /// # Errors
+    /// As for [`values`](Self::values).
+    pub fn check_values(&self) -> Result<(), FileError> {
+        if self.is_ones {
+            return Ok(());
+        }
+        let mut next = 0;
+        while next < self.wires {
+            let end = self.wires.min(next.saturating_add(AT_ONCE));
+            self.values(next..end)?;
+            next = end;
+        }
+        Ok(())
     }
 
     /// The values of wires in any order. Neighbors are read together.
@@ -143,7 +158,7 @@ impl WitnessFile {
         let near = |a: &usize, b: &usize| wires[*b] - wires[*a] <= GAP;
         for run in order.chunk_by(near) {
             // Not all at once: a run may be as long as the file.
-            for piece in run.chunks(AT_ONCE) {
+            for piece in run.chunks(AT_ONCE as usize) {
                 let first = wires[piece[0]];
                 let end = piece.last().map_or(first, |at| wires[*at]) + 1;
                 let values = self.values(first..end)?;

@@ -3,6 +3,8 @@
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of tests")]
 
 mod common;
+#[path = "files/forms.rs"]
+mod forms;
 
 use ark_ff::{Field, Zero};
 use common::{
@@ -121,10 +123,9 @@ fn what_is_wrong_is_said_with_its_place() {
         (with(1, header([4, 1, 1, 0, u32::MAX])), "the number of constraints in the header is"),
         (with(1, header([u32::MAX, 1 << 31, 1 << 30, 0, 2])), "the number of public wires is"),
         (with(1, [header([4, 1, 1, 0, 2]), vec![0]].concat()), "follow the end of the header"),
-        (with(3, vec![0; 31]), "section 3: its length is 31, expected 32"),
         (with(2, row(vec![(4, one)])), "wire 4; the circuit has wires 0 to 3"),
         (with(2, not_canonical), "section 2, row 0, byte"),
-        (with(2, vec![0xff; 30]), "the number of terms is 4294967295; at most 0"),
+        (with(2, vec![0xff; 30]), "is 4294967295, but the file has bytes for at most 0"),
         (container("r1cs", 1, &[sections(4, &cubic()), vec![(5, vec![1; 9])]].concat()), "custom"),
     ];
     for (bytes, says) in cases {
@@ -167,7 +168,9 @@ fn witnesses() {
     bytes[at..at + 32].copy_from_slice(&modulus());
     let error = open(&bytes).unwrap().values(0..4).unwrap_err();
     assert_eq!(error.place.byte, Some(at as u64));
-    assert!(error.to_string().contains("is not below the modulus"), "{error}");
+    assert!(error.to_string().contains("the value of wire 2 is not below the modulus"), "{error}");
+    assert_eq!(open(&bytes).unwrap().check_values().unwrap_err().place.byte, Some(at as u64));
+    open(&good).unwrap().check_values().unwrap();
     let extra = [&number(&values[0])[..], &[1]].concat();
     let header = [&32u32.to_le_bytes()[..], &modulus(), &1u32.to_le_bytes()].concat();
     let error = open(&container("wtns", 2, &[(1, header), (2, extra)])).unwrap_err().to_string();

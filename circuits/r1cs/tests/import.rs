@@ -10,10 +10,11 @@ use hekaton_r1cs::partition::{
     Access, Cut, Occurrences, Order, PartType, Parts, Plan, Rows, parts,
 };
 use hekaton_r1cs::{
-    Directory, ImportError, Imported, LocalRow, PartProblem, PartitionError, System,
-    check_partition,
+    Directory, ImportError, Imported, LocalRow, Monolith, PartProblem, PartitionError, System,
+    WitnessFile, check_partition,
 };
 use proptest::prelude::*;
+use std::path::Path;
 
 use systems::{Row, checked, holds, monolith, source, system, witness};
 
@@ -77,8 +78,14 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("circuit");
         checked(&system, &made, &path).unwrap();
+        let free = Directory::open(&path).unwrap().free_public_wires().unwrap();
+        prop_assert_eq!(&free, &system.free_public_wires());
         let mut z: Vec<Fr> = values.iter().map(|v| Fr::from(*v)).collect();
         prop_assert_eq!(system.false_row(&z), None);
+        // Any value holds for them.
+        let mut other = z.clone();
+        free.iter().for_each(|wire| other[*wire as usize] += Fr::from(by));
+        prop_assert_eq!(system.false_row(&other), None);
         prop_assert!(holds(&path, &z));
         z[spoiled as usize] += Fr::from(by);
         prop_assert_eq!(holds(&path, &z), system.false_row(&z).is_none());
@@ -95,6 +102,8 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("circuit");
         monolith(&system).write(&plan, &path).unwrap();
+        let free = Directory::open(&path).unwrap().free_public_wires().unwrap();
+        prop_assert_eq!(free, system.free_public_wires());
         let z: Vec<Fr> = values.iter().map(|v| Fr::from(*v)).collect();
         prop_assert!(holds(&path, &z));
     }
@@ -664,6 +673,62 @@ fn a_directory_in_the_way_is_left_alone() {
     assert!(matches!(found, ImportError::Partition(_)), "{found}");
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// circom's `<--` without a constraint: every value of the output holds, and the notice names it.
+#[test]
+fn outputs_that_nothing_ties_are_named() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let (r1cs, sym) = (golden.join("free-output.r1cs"), golden.join("free-output.sym"));
+    let folder = tempfile::tempdir().unwrap();
+    for (names, label) in
+        [(Some(sym.as_path()), "main.outs[0] (output)"), (None, "public[0] (output)")]
+    {
+        let monolith = Monolith::read(&r1cs, names, |_, _| {}).unwrap();
+        let [notice] = &monolith.notices()[..] else { panic!("one notice") };
+        assert!(notice.contains("1 of 2 public values is in no constraint"), "{notice}");
+        assert!(notice.contains(label) && notice.contains("`<--`"), "{notice}");
+        let path = folder.path().join(label);
+        monolith.write(&monolith.cut(64, |_| {}).unwrap(), &path).unwrap();
+        let directory = Directory::open(&path).unwrap();
+        assert_eq!(directory.free_public_wires().unwrap(), [1]);
+        assert_eq!(directory.notices().unwrap(), monolith.notices());
+        assert_eq!(directory.public_name(1), names.map(|_| "main.outs[0]"));
+        for witness in ["free-output.wtns", "free-output-evil.wtns"] {
+            let witness = WitnessFile::open(&golden.join(witness)).unwrap();
+            let report = check(&Imported::open(&path).unwrap(), &witness, |_, _| {}).unwrap();
+            assert!(report.violations.is_empty());
+        }
+    }
+}
+
+/// Names that were changed, or are gone, are reported where names are asked for; proving needs none.
+#[test]
+fn damaged_names_are_reported() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let names = golden.join("cubic.sym");
+    let monolith = Monolith::read(&golden.join("cubic.r1cs"), Some(&names), |_, _| {}).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("circuit");
+    monolith.write(&monolith.cut(64, |_| {}).unwrap(), &path).unwrap();
+    let open = || Directory::open(&path).unwrap();
+    assert_eq!(open().symbols().unwrap().unwrap().name(3), Some("main.square"));
+    let file = path.join("symbols");
+    let whole = std::fs::read(&file).unwrap();
+    let mut changed = whole.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    for damaged in [&whole[..whole.len() - 1], &[], &changed] {
+        std::fs::write(&file, damaged).unwrap();
+        for found in [open().symbols().map(drop), open().check_files()] {
+            assert!(matches!(found, Err(DirectoryError::Changed { .. })), "{found:?}");
+        }
+    }
+    std::fs::remove_file(&file).unwrap();
+    assert!(matches!(open().symbols(), Err(DirectoryError::Io { .. })));
+    // The copy in a key store has neither rows nor these names.
+    std::fs::remove_dir_all(path.join("types")).unwrap();
+    assert!(open().symbols().unwrap().is_none());
+    assert_eq!(open().public_label(1), "main.y");
 }
 
 /// A witness of another length is refused, with both lengths.

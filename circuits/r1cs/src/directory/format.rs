@@ -97,6 +97,10 @@ pub struct Summary {
     /// The BLAKE3 digest of the file `symbols`, if the names of wires were imported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbols: Option<String>,
+    /// The names of the public wires, if the names of wires were imported: outputs before inputs, and
+    /// empty for a wire without a name. The copy in a key store has no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub public_names: Vec<String>,
     /// The program that wrote the directory.
     pub written_by: String,
 }

@@ -16,6 +16,7 @@ pub(crate) use write::rename;
 pub use write::{WriteError, check_free, write};
 
 use crate::derived::Derived;
+use crate::error::FileError;
 use crate::partition::{Access, Rows};
 use crate::symbols::Symbols;
 use format::{
@@ -153,7 +154,7 @@ impl Directory {
             let expected = summary.wires;
             return Err(DirectoryError::Changed { path: wires, expected, found });
         }
-        let file = File::open(&wires).map_err(io_error(&wires))?;
+        let file = open_file(&wires)?;
         let length = file.metadata().map_err(io_error(&wires))?.len();
         let mut beginning = [0; HEAD];
         let read = file.read_exact_at(&mut beginning, 0);
@@ -270,38 +271,93 @@ impl Directory {
     }
 
     /// Reads everything once: that wires and constraints of all parts are there, and as many as their
-    /// types say.
+    /// types say, and that names are as they were.
     ///
     /// # Errors
     /// The first file that cannot be read, was changed, or contradicts another one.
     pub fn check_files(&self) -> Result<(), DirectoryError> {
         (0..self.parts()).try_for_each(|part| self.content(part).map(drop))?;
-        (0..self.summary.types.len()).try_for_each(|kind| self.rows(kind).map(drop))
+        (0..self.summary.types.len()).try_for_each(|kind| self.rows(kind).map(drop))?;
+        self.symbols().map(drop)
     }
 
-    /// The names of wires, if they were imported and are as they were: they are for messages only.
-    pub fn symbols(&self) -> Option<&Symbols> {
-        let read = || {
-            let (expected, path) = (self.summary.symbols.as_ref()?, self.path.join("symbols"));
-            let is_unchanged = digest_of(&path).is_ok_and(|found| found == *expected);
-            is_unchanged.then(|| Symbols::read(&path, self.summary.source.wires).ok())?
-        };
-        self.symbols.get_or_init(read).as_ref()
+    /// The names of wires, if they were imported. The copy in a key store has none but those of
+    /// [`public_label`](Self::public_label).
+    ///
+    /// # Errors
+    /// If the file with them cannot be read, or was changed.
+    pub fn symbols(&self) -> Result<Option<&Symbols>, DirectoryError> {
+        if self.symbols.get().is_none() {
+            let read = self.read_symbols()?;
+            // Another thread may have read the same names meanwhile.
+            let _ = self.symbols.set(read);
+        }
+        Ok(self.symbols.get().and_then(Option::as_ref))
     }
+
+    fn read_symbols(&self) -> Result<Option<Symbols>, DirectoryError> {
+        let Some(expected) = self.summary.symbols.as_ref().filter(|_| self.has_rows()) else {
+            return Ok(None);
+        };
+        let path = self.path.join("symbols");
+        let found = digest_of(&path)?;
+        if found != *expected {
+            let expected = expected.clone();
+            return Err(DirectoryError::Changed { path, expected, found });
+        }
+        let symbols = Symbols::read(&path, self.summary.source.wires);
+        let invalid = |e: FileError| DirectoryError::Invalid { path, why: e.problem.to_string() };
+        symbols.map(Some).map_err(invalid)
+    }
+
+    /// The name of public wire `wire`, from 1, if the names of wires were imported.
+    pub fn public_name(&self, wire: u32) -> Option<&str> {
+        let name = self.summary.public_names.get((wire as usize).checked_sub(1)?)?;
+        Some(name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// The name of public wire `wire`, from 1, or its place among the public values, from 0.
+    pub fn public_label(&self, wire: u32) -> String {
+        let name = self.public_name(wire).map(str::to_owned);
+        name.unwrap_or_else(|| public_label(wire))
+    }
+}
+
+/// What a public wire without a name is called: its place among the public values, from 0.
+pub(crate) fn public_label(wire: u32) -> String {
+    format!("public[{}]", wire.saturating_sub(1))
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError + '_ {
     move |source| DirectoryError::Io { path: path.to_owned(), source }
 }
 
+/// The most bytes of a file that is read as a whole: a layout of 10^8 wires has fewer.
+const READ_LIMIT: u64 = 1 << 33;
+
+/// Opens a regular file: a device has no end, and opening a pipe waits for a writer.
+fn open_file(path: &Path) -> Result<File, DirectoryError> {
+    let regular = std::fs::metadata(path).map_err(io_error(path))?.is_file();
+    match regular {
+        true => File::open(path).map_err(io_error(path)),
+        false => Err(io_error(path)(io::Error::other("is not a regular file"))),
+    }
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, DirectoryError> {
-    std::fs::read(path).map_err(io_error(path))
+    let mut bytes = Vec::new();
+    let mut file = io::Read::take(open_file(path)?, READ_LIMIT + 1);
+    io::Read::read_to_end(&mut file, &mut bytes).map_err(io_error(path))?;
+    match bytes.len() as u64 > READ_LIMIT {
+        true => Err(io_error(path)(io::Error::other(format!("has more than {READ_LIMIT} bytes")))),
+        false => Ok(bytes),
+    }
 }
 
 /// The BLAKE3 digest of a file, in hexadecimal.
 fn digest_of(path: &Path) -> Result<String, DirectoryError> {
     let mut hasher = blake3::Hasher::new();
-    let file = File::open(path).map_err(io_error(path))?;
+    let file = open_file(path)?;
     hasher.update_reader(file).map_err(io_error(path))?;
     Ok(hasher.finalize().to_hex().to_string())
 }
@@ -340,8 +396,12 @@ fn check_summary(summary: &Summary) -> Result<(), &'static str> {
         return Err("it has more public wires than wires");
     }
     // They are printed.
-    if [&source.name, &summary.written_by].into_iter().any(|name| name.contains(char::is_control)) {
+    let printed = [&source.name, &summary.written_by].into_iter().chain(&summary.public_names);
+    if printed.into_iter().any(|name| name.contains(char::is_control)) {
         return Err("a name has control characters");
+    }
+    if ![0, source.public() as usize].contains(&summary.public_names.len()) {
+        return Err("it has another number of names than of public wires");
     }
     if types.len() > MOST_TYPES {
         return Err("it has more than 2^16 types");
@@ -454,6 +514,7 @@ mod tests {
             layout: text(),
             wires: text(),
             symbols: None,
+            public_names: Vec::new(),
             written_by: text(),
         };
         let check = |parts: [PartSlots; 2], length| {

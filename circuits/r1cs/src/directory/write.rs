@@ -84,6 +84,8 @@ pub fn write(
     };
     let [sums, packs] = parts.derived.counts();
     let layout = write_file(&at("layout"), |out| encode(out, LAYOUT, &layout))?;
+    let public_names =
+        symbols.map_or_else(Vec::new, |symbols| public_names(symbols, source.public()));
     let symbols = match symbols {
         Some(names) => Some(write_file(&at("symbols"), |out| {
             // As a .sym file, without what circom removed.
@@ -105,12 +107,20 @@ pub fn write(
         layout,
         wires,
         symbols,
+        public_names,
         written_by: concat!("hekaton ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
     let text = serde_json::to_string_pretty(&summary).map_err(io::Error::from);
     let text = text.map_err(io_error(&at("circuit.json")))? + "\n";
     write_file(&at("circuit.json"), |out| Ok(out.write_all(text.as_bytes())?))?;
     Ok(summary)
+}
+
+/// The names of public wires, or nothing where none has a name.
+fn public_names(symbols: &Symbols, public: u32) -> Vec<String> {
+    let name = |wire| symbols.name(wire).unwrap_or_default().to_owned();
+    let names: Vec<String> = (1..=public).map(name).collect();
+    if names.iter().all(String::is_empty) { Vec::new() } else { names }
 }
 
 /// Gives a complete directory its final name, where at most an empty directory is.
